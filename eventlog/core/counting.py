@@ -1,9 +1,11 @@
-"""Counting what is told of a transaction: which number each change has in it, and which is the last.
+"""Counting what is told of a transaction: which number each change has in it, and which is the
+last.
 
-Only what is told counts, so there are no holes; and the last one is said of a change that is told, so there is an end. A
-batch that cuts a transaction leaves the last told change of it for the next batch: whatever becomes of the events behind
-the cut, a change is left then that can be the last one. Nothing overtakes what is left: later changes of its object wait
-with it. See docs/decisions/0055.
+Only what is told counts, so there are no holes; and the last one is said of a change that is told,
+so there is an end. A batch that cuts a transaction leaves the last told change of it for the next
+batch: whatever becomes of the events behind the cut, a change is left then that can be the last
+one. Nothing overtakes what is left: later changes of its object wait with it. See
+docs/decisions/0055.
 """
 
 from __future__ import annotations
@@ -34,7 +36,8 @@ def counted(
     told: Told,
     going_on: Collection[int],
 ) -> tuple[list[One], dict[int, Count]]:
-    """What was written, each with its number in its transaction; and how much of which was told then.
+    """What was written, each with its number in its transaction; and how much of which was told
+    then.
 
     Transactions that are `going_on` have no last one here. What has a `collection` is counted in
     each of these too.
@@ -90,9 +93,11 @@ def told_after(told: Told, cut: Iterable[CutTransaction]) -> dict[int, Count]:
 def left_over(
     changes: Iterable[Change], told: Sequence[Sequence[Countable]], going_on: Collection[int]
 ) -> list[Change]:
-    """The changes that are left for the next batch: of each transaction that goes on the last told one.
+    """The changes that are left for the next batch: of each transaction that goes on the last told
+    one.
 
-    `told` is what was written for each output that counts. Later changes of their objects are left with them.
+    `told` is what was written for each output that counts. Later changes of their objects are left
+    with them.
     """
     lasts = {
         position

@@ -1,9 +1,11 @@
-"""Files that are there entirely or not at all, and stay there when the power goes; and the claim to what a file stands for.
+"""Files that are there entirely or not at all, and stay there when the power goes; and the claim to
+what a file stands for.
 
 A file is written under a temporary name, synced, and renamed.
 
-Law: what is written is for us alone, whatever the umask: files are 0600 and folders that we make 0700. A folder whose
-owner gave it a group for what is made in it (`chmod g+rxs`) says otherwise: its group may read, 0640 and 2750.
+Law: what is written is for us alone, whatever the umask: files are 0600 and folders that we make
+0700. A folder whose owner gave it a group for what is made in it (`chmod g+rxs`) says otherwise:
+its group may read, 0640 and 2750.
 """
 
 from __future__ import annotations
@@ -58,7 +60,8 @@ def hide_files(files: Sequence[tuple[Path, bytes]]) -> list[PartialFile]:
     """Writes files under names of this process that nobody sees yet, for `show_files` to give them their own."""
     parts = []
     for target, content in files:
-        # In the same folder, because a rename is only atomic within a file system; hidden, so that no pattern finds it.
+        # In the same folder, because a rename is only atomic within a file system; hidden, so that
+        # no pattern finds it.
         temporary = target.parent / f".eventlog-{_process}-{next(_numbers)}.part"
         parts.append((PartialFile(temporary, target), content))
     return hide_parts(parts)
@@ -125,8 +128,8 @@ def flush(path: Path) -> None:
 def remove_leftovers(folder: Path) -> None:
     """Removes what other processes have hidden with `hide_files`.
 
-    Whoever calls this has the folder to itself: a writer that is frozen or cut off, and goes on later, finds nothing
-    that it could show.
+    Whoever calls this has the folder to itself: a writer that is frozen or cut off, and goes on
+    later, finds nothing that it could show.
     """
     with os.scandir(folder) as entries:
         found = [entry.path for entry in entries if (match := _part(entry.name)) and match[1] != _process]
@@ -176,8 +179,8 @@ def _is_shared(folder: Path) -> bool:
 
 
 class Claim:
-    """A file by which one process keeps others away: it holds nothing and stays. The claim ends with the process, whatever
-    happens to that.
+    """A file by which one process keeps others away: it holds nothing and stays. The claim ends
+    with the process, whatever happens to that.
     """
 
     def __init__(self, path: Path) -> None:

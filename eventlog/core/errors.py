@@ -1,8 +1,9 @@
 """What can go wrong, told apart by whose fault it is.
 
-Every error is one or two sentences (what, where, what to do), knows the exit code it ends a command with (sysexits)
-and pickles. Without a message of its own an error says its docstring. What a driver, a broker or a receiver has said
-may be part of it, so no message holds a password or anything that a terminal would obey.
+Every error is one or two sentences (what, where, what to do), knows the exit code it ends a command
+with (sysexits) and pickles. Without a message of its own an error says its docstring. What a
+driver, a broker or a receiver has said may be part of it, so no message holds a password or
+anything that a terminal would obey.
 """
 
 from __future__ import annotations

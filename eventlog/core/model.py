@@ -1,8 +1,9 @@
 """The words of the domain: what was captured, what a consumer is told, what became of it.
 
-Values here are frozen and keyword-only. They are msgspec structs because one Event and one Outcome are made for every
-row of the log: a frozen dataclass costs ten times as much, and structs without reference cycles can be left out of
-the garbage collector's walk, which keeps a million of them linear.
+Values here are frozen and keyword-only. They are msgspec structs because one Event and one Outcome
+are made for every row of the log: a frozen dataclass costs ten times as much, and structs without
+reference cycles can be left out of the garbage collector's walk, which keeps a million of them
+linear.
 """
 
 from __future__ import annotations
@@ -108,7 +109,8 @@ class Reason(StrEnum):
 class Unreadable(Struct, frozen=True, kw_only=True, gc=False):
     """What a read-back says of an object instead of a row: why it cannot be read, or not all of it.
 
-    `row` are the attributes that could be read. A reason that leaves events waiting (NO_ROOM, NO_RIGHT) leaves all.
+    `row` are the attributes that could be read. A reason that leaves events waiting (NO_ROOM,
+    NO_RIGHT) leaves all.
     """
 
     note: str
@@ -129,7 +131,8 @@ class RowId(Struct, frozen=True, gc=False, order=True):
 
 
 class Transaction(Struct, frozen=True, kw_only=True, gc=False):
-    """A transaction of the source: its number, which is compared for equality only, and when it was committed (UTC).
+    """A transaction of the source: its number, which is compared for equality only, and when it was
+    committed (UTC).
 
     `end` is where it ended, in a stream that gives numbers again.
     """
@@ -164,12 +167,14 @@ class Event(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class Image(Struct, frozen=True, kw_only=True, gc=False):
-    """One captured change of a whole row, or of a whole table, as a stream of committed transactions has it.
+    """One captured change of a whole row, or of a whole table, as a stream of committed
+    transactions has it.
 
-    `before` and `after` hold the columns that were captured, by their names in the catalog. A change of the key comes
-    as two images, the end of one object and the beginning of another. `place` is its number in its transaction, from
-    1; `last` says that none follows there. `stream` is where the source's own log has it, in the source's writing.
-    With a `fault` nothing can be told of it but why.
+    `before` and `after` hold the columns that were captured, by their names in the catalog. A
+    change of the key comes as two images, the end of one object and the beginning of another.
+    `place` is its number in its transaction, from 1; `last` says that none follows there. `stream`
+    is where the source's own log has it, in the source's writing. With a `fault` nothing can be
+    told of it but why.
     """
 
     position: Position
@@ -193,8 +198,8 @@ Captured = Event | Image
 class Edit(Struct, frozen=True, kw_only=True, gc=False):
     """One column of a Change. `reset` means that all former values go before `new` comes.
 
-    A column without an Edit was not captured. `old` is ABSENT where nobody noted it, `new` is ABSENT where there is
-    none; None is NULL. Several values, of a child table, come as a tuple.
+    A column without an Edit was not captured. `old` is ABSENT where nobody noted it, `new` is
+    ABSENT where there is none; None is NULL. Several values, of a child table, come as a tuple.
     """
 
     column: str
@@ -208,15 +213,17 @@ FEW_NUMBERS = 1000
 
 
 class Change(Struct, frozen=True, kw_only=True, gc=False):
-    """What a consumer is told: one object, one operation, its edits, and the events it is made of, in their order.
+    """What a consumer is told: one object, one operation, its edits, and the events it is made of,
+    in their order.
 
-    `whole` says that the edits are the images of a row: an attribute whose old value equals its new one was captured
-    and did not change. `transaction` and `stream` are those of its last event, where they are known.
-    `refresh` says that nothing happened: a full load tells the row as it is, all of it. `created` says that a modify is
-    the first that is told of a new object: its values were read back, and XDS has no add for that. `beside` is what the
-    row has in other attributes, as far as a policy has asked for them. `route` is where it goes, if not where all go.
-    `only` is the one output that is told of it, where not all are. `looked` is what policies have found in rows of other
-    tables; ABSENT is what could not be read.
+    `whole` says that the edits are the images of a row: an attribute whose old value equals its new
+    one was captured and did not change. `transaction` and `stream` are those of its last event,
+    where they are known. `refresh` says that nothing happened: a full load tells the row as it is,
+    all of it. `created` says that a modify is the first that is told of a new object: its values
+    were read back, and XDS has no add for that. `beside` is what the row has in other attributes,
+    as far as a policy has asked for them. `route` is where it goes, if not where all go. `only` is
+    the one output that is told of it, where not all are. `looked` is what policies have found in
+    rows of other tables; ABSENT is what could not be read.
     """
 
     row: RowId
@@ -258,9 +265,11 @@ class Outcome(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class Outcomes(Sequence[Outcome]):
-    """One outcome for each position, in their order: published, unless `others` says something else.
+    """One outcome for each position, in their order: published, unless `others` says something
+    else.
 
-    Nearly every event is simply published; to make a value for each of them would cost as much as reading them.
+    Nearly every event is simply published; to make a value for each of them would cost as much as
+    reading them.
     """
 
     __slots__ = ("others", "positions")
@@ -315,10 +324,11 @@ class CutTransaction(Struct, frozen=True, array_like=True, gc=False):
 
 
 class Document(Struct, frozen=True, kw_only=True):
-    """Encoded output. Its id is the same when the batch is repeated; `covers` maps event-ids to the events behind.
+    """Encoded output. Its id is the same when the batch is repeated; `covers` maps event-ids to the
+    events behind.
 
-    `cut` are the transactions that it has a part of, in formats that count what they tell of a transaction. `route` is
-    the folder, address or topic it goes to, if not where all go.
+    `cut` are the transactions that it has a part of, in formats that count what they tell of a
+    transaction. `route` is the folder, address or topic it goes to, if not where all go.
     """
 
     id: str
@@ -329,10 +339,12 @@ class Document(Struct, frozen=True, kw_only=True):
 
 
 class Refusal(Struct, frozen=True, kw_only=True):
-    """A Change that a format cannot express, and why; its events end as errors and the rest goes on.
+    """A Change that a format cannot express, and why; its events end as errors and the rest goes
+    on.
 
-    A `partial` one is about single values: the Change itself is published without them, or with others in their places.
-    A `filtered` one is no error: a policy of the output leaves the Change out.
+    A `partial` one is about single values: the Change itself is published without them, or with
+    others in their places. A `filtered` one is no error: a policy of the output leaves the Change
+    out.
     """
 
     positions: tuple[Position, ...]

@@ -1,9 +1,11 @@
-"""What becomes of a change when its format cannot say one of its values: the object is published all the same.
+"""What becomes of a change when its format cannot say one of its values: the object is published
+all the same.
 
-An attribute with a value that is left out is not told at all: a receiver keeps what it has, for nothing is removed that
-nobody has removed. What it has then, nobody knows: the next value that can be said takes the place of whatever it is. Or
-the nearest value that the format can say is told instead. Looked at only after a format has failed with a change, so that
-all others cost nothing more.
+An attribute with a value that is left out is not told at all: a receiver keeps what it has, for
+nothing is removed that nobody has removed. What it has then, nobody knows: the next value that can
+be said takes the place of whatever it is. Or the nearest value that the format can say is told
+instead. Looked at only after a format has failed with a change, so that all others cost nothing
+more.
 """
 
 from __future__ import annotations
@@ -45,7 +47,8 @@ class Sayer(Protocol):
 def written_otherwise(
     change: Change, error: DataError, sayer: Sayer | None, on_value: OnValue, write: Callable[[Change], Wrote]
 ) -> tuple[Refusal, Wrote | None]:
-    """What the events are told of a change that a format has failed with, and what it `write`s instead, if anything.
+    """What the events are told of a change that a format has failed with, and what it `write`s
+    instead, if anything.
 
     Nothing is written where the fault is not that of a value, or where objects are to be refused.
     """
@@ -93,7 +96,8 @@ class _Cure:
         if not self._sayer.holds_several(edit.column):
             if without_new or (without_old and op is Op.DELETE):
                 return None
-            # The receiver has some former value, for the one that could not be said has not taken its place.
+            # The receiver has some former value, for the one that could not be said has not taken
+            # its place.
             return replace(edit, old=old, new=new, reset=edit.reset or (without_old and op is Op.MODIFY))
         if without_new:
             new = None

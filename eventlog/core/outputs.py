@@ -23,10 +23,12 @@ Places = tuple[PlaceKind | None, str, tuple[str, ...]]
 class OutputKeys(SecretSettings, frozen=True, kw_only=True):
     """The format of an output, and what it is called, in status, metrics, notes and on the page.
 
-    Without a name it is called after its place. `former_names` are those that notes of a batch in hand may still have. `policies` are shared ones by their names;
-    `steps` of its own come behind them. An output that fails lags behind the others, which go on: by `max_behind_rows`
-    at most, and for `max_behind_seconds`, where they are not 0. What happens then says `when_behind`: all others wait
-    for it, or it is paused. `transactions` are told whole, or their changes in the order of their rows.
+    Without a name it is called after its place. `former_names` are those that notes of a batch in
+    hand may still have. `policies` are shared ones by their names; `steps` of its own come behind
+    them. An output that fails lags behind the others, which go on: by `max_behind_rows` at most,
+    and for `max_behind_seconds`, where they are not 0. What happens then says `when_behind`: all
+    others wait for it, or it is paused. `transactions` are told whole, or their changes in the
+    order of their rows.
     """
 
     format: str = "xds"

@@ -1,7 +1,9 @@
-"""Places that documents and rows go to by a template: folders, addresses, topics, tables. Pure: texts in, a text out.
+"""Places that documents and rows go to by a template: folders, addresses, topics, tables. Pure:
+texts in, a text out.
 
-Law: a value never leads out of its part of a template. What it has that a place cannot have is written otherwise where
-that can be undone (folders, addresses); where it cannot (topics, tables), the value gives no place.
+Law: a value never leads out of its part of a template. What it has that a place cannot have is
+written otherwise where that can be undone (folders, addresses); where it cannot (topics, tables),
+the value gives no place.
 """
 
 from __future__ import annotations
@@ -81,7 +83,8 @@ def place(template: PlaceTemplate, values: Mapping[str, str], kind: PlaceKind, t
     if kind == "table":
         return _table_name(template.filled(values))
     write = _in_folder if kind == "folder" else _in_address
-    # A value is written as a part of a name: what the whole part must not be is known only when it is put together.
+    # A value is written as a part of a name: what the whole part must not be is known only when it
+    # is put together.
     parts = template.filled(values, lambda value: value.replace("%", "%25").replace("/", "%2f")).split("/")
     written = [write(part.replace("%2f", "/").replace("%25", "%")) for part in parts]
     if not all(written):

@@ -1,7 +1,8 @@
-"""What a package can bring to eventlog: values that it offers among its entry points, under the names that people use.
+"""What a package can bring to eventlog: values that it offers among its entry points, under the
+names that people use.
 
-The groups are those of `eventlog.core.registry`; `eventlog.background` and `eventlog.endpoints` are ours alone as yet.
-What eventlog itself has of them comes in by the same groups.
+The groups are those of `eventlog.core.registry`; `eventlog.background` and `eventlog.endpoints` are
+ours alone as yet. What eventlog itself has of them comes in by the same groups.
 """
 
 from __future__ import annotations
@@ -48,10 +49,12 @@ class SinkOrder(Struct, frozen=True, kw_only=True):
 
 
 class SinkPlugin(Struct, frozen=True, kw_only=True):
-    """A sink: what `sink = "NAME"` means in a configuration, where NAME is the name of the entry point.
+    """A sink: what `sink = "NAME"` means in a configuration, where NAME is the name of the entry
+    point.
 
-    `settings` are its keys in `[[output]]`. `place` says where documents go, as `eventlog outputs` calls an output that has
-    no name; it stays the same as long as they go there. `formats` are the names of those it takes.
+    `settings` are its keys in `[[output]]`. `place` says where documents go, as `eventlog outputs`
+    calls an output that has no name; it stays the same as long as they go there. `formats` are the
+    names of those it takes.
     """
 
     settings: type[OutputKeys]
@@ -81,9 +84,11 @@ class FormatOrder(Struct, frozen=True, kw_only=True):
 
 
 class FormatPlugin(Struct, frozen=True, kw_only=True):
-    """A format: what `format = "NAME"` means. `settings` are the keys of its own table, `[output.NAME]` with _ for -.
+    """A format: what `format = "NAME"` means. `settings` are the keys of its own table,
+    `[output.NAME]` with _ for -.
 
-    `content` says what its documents are: bytes that every sink can take, or what only sinks that name it can.
+    `content` says what its documents are: bytes that every sink can take, or what only sinks that
+    name it can.
     """
 
     build: Callable[[FormatOrder], Format]
@@ -102,10 +107,11 @@ class FormatPlugin(Struct, frozen=True, kw_only=True):
 
 
 class SourceOrder(Struct, frozen=True, kw_only=True):
-    """What a source is built for. `settings` are its own table; `url` is `source.url`; `tables` is what the file describes
-    that `source.schema_file` names; `reader`, `captured` and `schema` are `source.reader`, `.tables` and `.schema`, for what
-    reads tables. `marks` are its open marks. `report` takes sentences about what is odd. `run` is the publisher's start:
-    a text that no other start has. `pulse` is to be called now and then while the source works and gives nothing.
+    """What a source is built for. `settings` are its own table; `url` is `source.url`; `tables` is
+    what the file describes that `source.schema_file` names; `reader`, `captured` and `schema` are
+    `source.reader`, `.tables` and `.schema`, for what reads tables. `marks` are its open marks.
+    `report` takes sentences about what is odd. `run` is the publisher's start: a text that no other
+    start has. `pulse` is to be called now and then while the source works and gives nothing.
     """
 
     settings: Any
@@ -121,10 +127,12 @@ class SourceOrder(Struct, frozen=True, kw_only=True):
 
 
 class SourcePlugin(Struct, frozen=True, kw_only=True):
-    """A source: what `kind = "NAME"` means in `[source]`. `settings` are the keys of its own table, `[source.NAME]`.
+    """A source: what `kind = "NAME"` means in `[source]`. `settings` are the keys of its own table,
+    `[source.NAME]`.
 
-    `build` makes the reader of the stream. `marks` says in which file its position is kept, or in which database, by its
-    URL, where the names of tables begin with `prefix`; `title` is what it is called.
+    `build` makes the reader of the stream. `marks` says in which file its position is kept, or in
+    which database, by its URL, where the names of tables begin with `prefix`; `title` is what it is
+    called.
     """
 
     settings: type[Struct]
@@ -150,7 +158,8 @@ class CheckPlugin(Struct, frozen=True, kw_only=True):
 class PageCell(Struct, frozen=True, kw_only=True):
     """A cell of the status page: a text, which may be a link or have the colour of a state.
 
-    `to` is a path of the page or an address that begins with https://; another one is shown without a link.
+    `to` is a path of the page or an address that begins with https://; another one is shown without
+    a link.
     """
 
     text: str
@@ -168,8 +177,8 @@ class PageTable(Struct, frozen=True, kw_only=True):
 
 
 class PageOrder(Struct, frozen=True, kw_only=True):
-    """What a part of the page is made from: the configuration, an engine of SQLAlchemy for the log's database, whose
-    statements end in time, and the states of the log's triggers.
+    """What a part of the page is made from: the configuration, an engine of SQLAlchemy for the
+    log's database, whose statements end in time, and the states of the log's triggers.
     """
 
     config: Any
@@ -178,8 +187,9 @@ class PageOrder(Struct, frozen=True, kw_only=True):
 
 
 class PagePlugin(Struct, frozen=True, kw_only=True):
-    """A part of the status page's first page, under its title. It is made where rows are counted, every half minute at most
-    and only while somebody looks, and never while a page is drawn. Where `part` makes none, the page is without it.
+    """A part of the status page's first page, under its title. It is made where rows are counted,
+    every half minute at most and only while somebody looks, and never while a page is drawn. Where
+    `part` makes none, the page is without it.
     """
 
     title: str
@@ -187,9 +197,11 @@ class PagePlugin(Struct, frozen=True, kw_only=True):
 
 
 class BackgroundOrder(Struct, frozen=True, kw_only=True):
-    """What work beside publishing is made from: the configuration, the names of the log, and the publisher's journal and vitals.
+    """What work beside publishing is made from: the configuration, the names of the log, and the
+    publisher's journal and vitals.
 
-    `mark` makes a mark of the log in a transaction of the caller's; OccupiedError where this publisher lost the lock.
+    `mark` makes a mark of the log in a transaction of the caller's; OccupiedError where this
+    publisher lost the lock.
     """
 
     config: Any

@@ -18,11 +18,12 @@ MOST_CHARACTERS: Final = 200
 
 
 class LastProof(Struct, frozen=True, kw_only=True):
-    """When a table was last compared with what an output holds of it, what differed, and how long it took.
+    """When a table was last compared with what an output holds of it, what differed, and how long
+    it took.
 
-    `at` is None as long as it never came to an end. `error` says why the attempt at `failed_at` did not; the rest is of the
-    proof before. Times are seconds since 1970. `note` says what is not compared. With `more` the comparison was
-    ended at so many differences.
+    `at` is None as long as it never came to an end. `error` says why the attempt at `failed_at` did
+    not; the rest is of the proof before. Times are seconds since 1970. `note` says what is not
+    compared. With `more` the comparison was ended at so many differences.
     """
 
     output: str

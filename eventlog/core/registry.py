@@ -1,4 +1,5 @@
-"""What installed packages offer eventlog among their entry points; looked up once a process, loaded when it is named.
+"""What installed packages offer eventlog among their entry points; looked up once a process, loaded
+when it is named.
 
 Law: one that cannot be loaded is a sentence with its package and the reason, and all others stand.
 """
@@ -63,8 +64,8 @@ TYPES: Final[Mapping[Group, str]] = {
     "policies": "collections.abc:Callable",
     "linter_codecs": "collections.abc:Callable",
 }
-"""What an entry point of a group must lead to. It is imported with the first of them: policies, which
-look for functions here, are part of what a plug-in is made of.
+"""What an entry point of a group must lead to. It is imported with the first of them: policies,
+which look for functions here, are part of what a plug-in is made of.
 """
 
 

@@ -1,7 +1,8 @@
 """What captured tables look like: columns, types, keys, child tables, references.
 
-A Table is a logical class: a parent table or view with its child tables. Its *attributes* are what changes speak of:
-the parent's columns by their names, a child table's columns as `child.column` with several values.
+A Table is a logical class: a parent table or view with its child tables. Its *attributes* are what
+changes speak of: the parent's columns by their names, a child table's columns as `child.column`
+with several values.
 """
 
 from __future__ import annotations
@@ -32,11 +33,13 @@ class Made(StrEnum):
 
 
 class Column(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One column. `key` is its place in the primary key, from 1; `references` the table whose key it holds.
+    """One column. `key` is its place in the primary key, from 1; `references` the table whose key
+    it holds.
 
-    `formula` is SQL for a column that is not stored, in the names of the others, where a trigger cannot read it.
-    `made` says that somebody can give the type casts and operators of their own, which must not run with our rights.
-    `called` is its name as an attribute where a policy gives it another one.
+    `formula` is SQL for a column that is not stored, in the names of the others, where a trigger
+    cannot read it. `made` says that somebody can give the type casts and operators of their own,
+    which must not run with our rights. `called` is its name as an attribute where a policy gives it
+    another one.
     """
 
     name: str
@@ -184,7 +187,8 @@ class Catalog:
     def find(self, name: str) -> Found | None:
         """The class or child table with this name, which may be written `schema.table`.
 
-        A bare name that several schemas have is an error, because guessing would publish the wrong object.
+        A bare name that several schemas have is an error, because guessing would publish the wrong
+        object.
         """
         found = self._found.get(self.fold(name.strip(" ")), _UNKNOWN)
         if found is None:
@@ -192,9 +196,11 @@ class Catalog:
         return None if found is _UNKNOWN else found
 
     def referenced(self, table: Table, column: Column) -> Table | None:
-        """The class whose objects the column's values name; None when it is no reference, or to nothing known.
+        """The class whose objects the column's values name; None when it is no reference, or to
+        nothing known.
 
-        A table's column says it by its foreign key, a view's column by its name: `fk__idu__manager` holds an `idu`.
+        A table's column says it by its foreign key, a view's column by its name: `fk__idu__manager`
+        holds an `idu`.
         """
         if column.references is not None:
             return self.class_named(table.schema, column.references)

@@ -1,6 +1,8 @@
-"""The four seams: where changes come from, where rows are read back, what documents look like, who takes them.
+"""The four seams: where changes come from, where rows are read back, what documents look like, who
+takes them.
 
-A new database, broker or format implements one of these and passes its conformance suite (tests/conformance).
+A new database, broker or format implements one of these and passes its conformance suite
+(tests/conformance).
 """
 
 from __future__ import annotations
@@ -18,13 +20,15 @@ from eventlog.core.schema import Catalog
 class Batch(Struct, frozen=True, kw_only=True):
     """The events of one cycle. `repeated` says that they were handed out before and never settled.
 
-    `notes` were made with `Source.note`; `attempts` says how often an event was offered already, where it was;
-    `later` is in how many seconds events come that wait for another attempt. A source that knows its tables by itself,
-    because its stream describes them, says with `catalog` what they look like in this batch. `weight` is what the values
-    of its events have at most, in bytes; `more` says that it was made smaller than was asked for, and more events wait.
-    `going_on` are the transactions of which more events come behind the batch; None where nobody can say where one ends,
-    and then nothing is counted. `counted` is the note of how far outputs have told transactions, and of what the batch
-    before has left. `read` is when its reading began and ended, in nanoseconds since 1970, where that is traced.
+    `notes` were made with `Source.note`; `attempts` says how often an event was offered already,
+    where it was; `later` is in how many seconds events come that wait for another attempt. A source
+    that knows its tables by itself, because its stream describes them, says with `catalog` what
+    they look like in this batch. `weight` is what the values of its events have at most, in bytes;
+    `more` says that it was made smaller than was asked for, and more events wait. `going_on` are
+    the transactions of which more events come behind the batch; None where nobody can say where one
+    ends, and then nothing is counted. `counted` is the note of how far outputs have told
+    transactions, and of what the batch before has left. `read` is when its reading began and ended,
+    in nanoseconds since 1970, where that is traced.
     """
 
     events: Sequence[Captured]
@@ -63,7 +67,8 @@ class Source(Protocol):
         outcomes: Sequence[Outcome],
         notes: Mapping[str, str] | None = None,
     ) -> None:
-        """Marks what became of the events; durable when it returns. Events with status NEW stay for another time.
+        """Marks what became of the events; durable when it returns. Events with status NEW stay for
+        another time.
 
         Former notes go; `notes` are kept for the events that stay.
         """
@@ -80,7 +85,8 @@ class RowReader(Protocol):
     """Answers read-backs with what stands in the tables now."""
 
     def rows(self, wanted: Mapping[RowId, frozenset[str]]) -> Mapping[RowId, ReadBack]:
-        """The wanted attributes of the objects that exist; an object that is missing in the answer has vanished.
+        """The wanted attributes of the objects that exist; an object that is missing in the answer
+        has vanished.
 
         Of one that cannot be read it says why.
         """
@@ -144,8 +150,9 @@ class FormerNames(Enum):
 class Format(Protocol):
     """Turns changes into documents: no I/O, no clock, no memory.
 
-    Changes are written in one place, which may be another process or another machine, and bound into documents where
-    their order is known. What is written is a value of the format's own, with the `positions` of the events behind it.
+    Changes are written in one place, which may be another process or another machine, and bound
+    into documents where their order is known. What is written is a value of the format's own, with
+    the `positions` of the events behind it.
     """
 
     @property
@@ -160,9 +167,11 @@ class Format(Protocol):
         """What writes changes of these tables, as often as it is called; what says nothing is left out."""
 
     def bind(self, written: Iterable[Any], after: str, whole: bool = False) -> Iterator[Document]:
-        """Documents of what was written, in the order given; `after` is the id of the last document that the sink has.
+        """Documents of what was written, in the order given; `after` is the id of the last document
+        that the sink has.
 
-        `whole` puts everything into one, however much it is: a document that is repeated must not become two.
+        `whole` puts everything into one, however much it is: a document that is repeated must not
+        become two.
         """
 
     def heartbeat(self) -> Document | None:
@@ -186,7 +195,8 @@ def encode(
     whole: bool = False,
     count: Callable[[Iterable[Any]], Iterable[Any]] | None = None,
 ) -> Iterator[Document | Refusal]:
-    """Writes and binds in one place: documents in the order of the changes, and refusals as they are met.
+    """Writes and binds in one place: documents in the order of the changes, and refusals as they
+    are met.
 
     What was written is `count`ed before it is bound, where somebody asks for that.
     """
@@ -209,8 +219,9 @@ def encode(
 class Tenure(Struct, frozen=True, kw_only=True):
     """Who may write to outputs: a log, and the epoch of the publisher that holds its lock.
 
-    `log` identifies the log for ever, `name` is how people know it. `epoch` grows each time that somebody takes the
-    lock, so that a target can tell a publisher that has lost it from the one that has it.
+    `log` identifies the log for ever, `name` is how people know it. `epoch` grows each time that
+    somebody takes the lock, so that a target can tell a publisher that has lost it from the one
+    that has it.
     """
 
     log: str
@@ -235,13 +246,15 @@ class SinkCapabilities(Struct, frozen=True, kw_only=True):
     """What a sink can do that not every sink can; None, or no lanes, where it cannot."""
 
     resolves: bool = False
-    """Whether its target can be asked what it has. Where it cannot, `resolve` knows nothing, and documents that may be
-    there are handed over again as they were."""
+    """Whether its target can be asked what it has. Where it cannot, `resolve` knows nothing, and
+    documents that may be there are handed over again as they were.
+    """
     prepares: bool = False
     """Whether `prepare` may begin before the plan ahead is committed, and takes so long that a thread pays for it."""
     lanes: Sequence[Lane] = ()
-    """Several ways to its receiver, for those who know which documents may go at the same time; `commit` takes one of
-    them, and documents stay in order on it."""
+    """Several ways to its receiver, for those who know which documents may go at the same time;
+    `commit` takes one of them, and documents stay in order on it.
+    """
     refuses: Callable[[Any], str | None] | None = None
     """Why it will never take what a format has written of a change, where it knows that before; None where it may."""
 
@@ -249,8 +262,8 @@ class SinkCapabilities(Struct, frozen=True, kw_only=True):
 class Resolved(Struct, frozen=True, kw_only=True):
     """What a target has. `last` is the plan that it is known to have last, "" for none.
 
-    `documents` are the ids of those documents of the plan in doubt that are there; None is all of them. `answers` is
-    what was refused of them then.
+    `documents` are the ids of those documents of the plan in doubt that are there; None is all of
+    them. `answers` is what was refused of them then.
     """
 
     last: str = ""
@@ -263,10 +276,11 @@ class Resolved(Struct, frozen=True, kw_only=True):
 
 
 class Sink(Protocol):
-    """Takes documents, plan by plan: prepare – commit, and resolve when nobody knows what became of a plan.
+    """Takes documents, plan by plan: prepare – commit, and resolve when nobody knows what became of
+    a plan.
 
-    The documents of a plan are the same whenever they are named, and one plan is committed after the other. Committing
-    a plan twice is the same as committing it once.
+    The documents of a plan are the same whenever they are named, and one plan is committed after
+    the other. Committing a plan twice is the same as committing it once.
     """
 
     @property
@@ -274,10 +288,12 @@ class Sink(Protocol):
         """What it can do beyond this."""
 
     def open(self, tenure: Tenure | None) -> None:
-        """Takes the target over and learns how far it is; called whenever the lock of a log was taken.
+        """Takes the target over and learns how far it is; called whenever the lock of a log was
+        taken.
 
-        OccupiedError when a later holder of the lock has it, ConfigError when it belongs to another log. Without a
-        tenure it stays whose it is: so a conversion writes, and whoever was writing there is stopped.
+        OccupiedError when a later holder of the lock has it, ConfigError when it belongs to another
+        log. Without a tenure it stays whose it is: so a conversion writes, and whoever was writing
+        there is stopped.
         """
 
     def last(self) -> str:
@@ -293,11 +309,13 @@ class Sink(Protocol):
         """Makes documents durable where nobody sees them yet; most sinks have nothing to do here."""
 
     def commit(self, plan: str, documents: Sequence[Document]) -> Sequence[Outcome]:
-        """Shows them in order, durable when it returns. Answers only where a receiver said more than 'success'.
+        """Shows them in order, durable when it returns. Answers only where a receiver said more
+        than 'success'.
 
-        `plan` is the identity under which these documents were noted before: a target that has it already takes
-        nothing and answers as it did then. Documents without a plan ("") are taken as they are, whenever they come, and
-        so are documents that were not prepared. OccupiedError when a later holder of the lock has taken the target over.
+        `plan` is the identity under which these documents were noted before: a target that has it
+        already takes nothing and answers as it did then. Documents without a plan ("") are taken as
+        they are, whenever they come, and so are documents that were not prepared. OccupiedError
+        when a later holder of the lock has taken the target over.
         """
 
     def close(self) -> None:

@@ -1,8 +1,8 @@
 """What may be read anywhere: texts without secrets, and without what a terminal would obey.
 
-`masked` is the one place where a secret is taken out of a text, `visible` the one where a text of others loses its hold
-on a terminal; `shown` does both. Errors, the journal, notes, marks and the page go through them. Settings that may hold
-secrets do not print their texts.
+`masked` is the one place where a secret is taken out of a text, `visible` the one where a text of
+others loses its hold on a terminal; `shown` does both. Errors, the journal, notes, marks and the
+page go through them. Settings that may hold secrets do not print their texts.
 """
 
 from __future__ import annotations
@@ -79,7 +79,8 @@ def _whole_words(secrets: tuple[str, ...]) -> re.Pattern[str] | None:
 
 
 def visible(text: str, *, lines: bool = False, json: bool = False) -> str:
-    """The text without what a terminal would obey: that is written as an escape; with `lines` they stay lines.
+    """The text without what a terminal would obey: that is written as an escape; with `lines` they
+    stay lines.
 
     In JSON the escape is JSON's own, so that whoever reads it gets the text as it was.
     """

@@ -72,8 +72,8 @@ def category(sql_type: str) -> Category:
     name = type_name(sql_type)
     found = _NAMES.get(name, Category.STRING)
     if found is Category.NUMBER and name in EXACT_TYPES:
-        # Only a stated precision fixes the scale: a bare NUMBER or NUMERIC holds fractions in Oracle and PostgreSQL,
-        # and Oracle's NUMBER(*) is a bare NUMBER.
+        # Only a stated precision fixes the scale: a bare NUMBER or NUMERIC holds fractions in
+        # Oracle and PostgreSQL, and Oracle's NUMBER(*) is a bare NUMBER.
         match arguments:
             case [precision] if precision != "*":
                 return Category.INT

@@ -95,7 +95,8 @@ def quoted(value: str) -> str:
 
 
 def arranged(key: TableKey, names: Mapping[str, str], fold: Callable[[str], str]) -> str | None:
-    """The canonical key with the columns called and ordered as the values of `names`, whose keys are folded.
+    """The canonical key with the columns called and ordered as the values of `names`, whose keys
+    are folded.
 
     None when the key does not name exactly these columns, each once.
     """

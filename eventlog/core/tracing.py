@@ -1,6 +1,8 @@
-"""Spans of what a publisher does with a batch, where somebody has switched traces on; else nothing at all.
+"""Spans of what a publisher does with a batch, where somebody has switched traces on; else nothing
+at all.
 
-What makes them, OpenTelemetry, is no business of those who say where a span begins and ends: they know these few words.
+What makes them, OpenTelemetry, is no business of those who say where a span begins and ends: they
+know these few words.
 """
 
 from __future__ import annotations

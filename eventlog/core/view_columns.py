@@ -1,4 +1,5 @@
-"""View columns that say in their names what they are: `pk_idu`, `sv_fname`, `mv_phoneno`, `fk_mv__idg__mbr_of`.
+"""View columns that say in their names what they are: `pk_idu`, `sv_fname`, `mv_phoneno`,
+`fk_mv__idg__mbr_of`.
 
 view-column ::= ["sv_" | "mv_"] column
               | "pk_" ["sv_"] [group] ["_" key-column "__"] column

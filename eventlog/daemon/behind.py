@@ -21,10 +21,12 @@ LOOK_SECONDS: Final = 2.0
 
 
 class MostBehind(Struct, frozen=True, kw_only=True):
-    """How far an output may lag; 0 says that nothing is too far. `pause` says what happens then: else all others wait for it.
+    """How far an output may lag; 0 says that nothing is too far. `pause` says what happens then:
+    else all others wait for it.
 
-    Who resumes an output that was paused lets it catch up: it is paused again once it was inside its bound and passes that,
-    or when it gets further behind by as much again, counted from how far it was behind then.
+    Who resumes an output that was paused lets it catch up: it is paused again once it was inside
+    its bound and passes that, or when it gets further behind by as much again, counted from how far
+    it was behind then.
     """
 
     rows: int = 0

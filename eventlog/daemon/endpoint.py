@@ -1,8 +1,8 @@
 """The address where a running publisher can be watched: /metrics, /health and /ready.
 
-Law: who comes and asks at once is answered, however many others have come and ask nothing. So whoever watches a
-publisher hears from it whatever visitors do: when all connections are taken, the one that keeps us waiting longest
-makes room.
+Law: who comes and asks at once is answered, however many others have come and ask nothing. So
+whoever watches a publisher hears from it whatever visitors do: when all connections are taken, the
+one that keeps us waiting longest makes room.
 """
 
 from __future__ import annotations
@@ -171,9 +171,11 @@ AnyGuest = TypeVar("AnyGuest", bound=Guest)
 
 
 def leaving(guests: Collection[AnyGuest], newcomer: AnyGuest) -> list[AnyGuest]:
-    """Who has to go now that another one has come: those that we have waited for longest, and nobody whom we serve.
+    """Who has to go now that another one has come: those that we have waited for longest, and
+    nobody whom we serve.
 
-    Where we are at work for all, nobody goes: what is worked on at once has a bound of its own, and is done soon.
+    Where we are at work for all, nobody goes: what is worked on at once has a bound of its own, and
+    is done soon.
     """
     own = [guest for guest in guests if guest.peer == newcomer.peer]
     return _longest(own, len(own) - ADDRESS_CONNECTIONS, newcomer) or _longest(

@@ -1,6 +1,8 @@
-"""Lines of work of a publisher: each output of a log by itself, and all outputs of a stream together.
+"""Lines of work of a publisher: each output of a log by itself, and all outputs of a stream
+together.
 
-A line has turns, one after the other. It fails, waits and goes on by itself, whatever becomes of the others.
+A line has turns, one after the other. It fails, waits and goes on by itself, whatever becomes of
+the others.
 """
 
 from __future__ import annotations

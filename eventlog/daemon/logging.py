@@ -1,6 +1,8 @@
-"""What the publisher says of itself: one record an occasion, with a stable `action` to search and to count by.
+"""What the publisher says of itself: one record an occasion, with a stable `action` to search and
+to count by.
 
-Law: a record never holds a password, whoever put it into a message, and a line holds nothing that a terminal obeys.
+Law: a record never holds a password, whoever put it into a message, and a line holds nothing that a
+terminal obeys.
 """
 
 from __future__ import annotations

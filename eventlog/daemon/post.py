@@ -1,7 +1,9 @@
-"""Where a publisher works: a log or a stream, who may publish it, and what else is to be done there.
+"""Where a publisher works: a log or a stream, who may publish it, and what else is to be done
+there.
 
-A log has a lock in its database, figures, and statements that are run after a cycle. A stream has a file of marks that
-keeps its position, and a claim beside that file that keeps other publishers away.
+A log has a lock in its database, figures, and statements that are run after a cycle. A stream has a
+file of marks that keeps its position, and a claim beside that file that keeps other publishers
+away.
 """
 
 from __future__ import annotations
@@ -80,7 +82,8 @@ class Post(ABC):
 
     @abstractmethod
     def confirm(self) -> None:
-        """OccupiedError when this publisher has it no more; to be called before anything is written to an output.
+        """OccupiedError when this publisher has it no more; to be called before anything is written
+        to an output.
 
         It asks nobody, unless this publisher may have slept for longer than its lease.
         """
@@ -250,8 +253,8 @@ class LogPost(Post):
         return lines
 
     def unknown_outputs(self, outputs: Sequence[Output]) -> list[str]:
-        """Others for which the journal keeps rows, or that somebody has paused. The rest of the others are forgotten:
-        they would keep all rows from being finished.
+        """Others for which the journal keeps rows, or that somebody has paused. The rest of the
+        others are forgotten: they would keep all rows from being finished.
         """
         served, kept = self._served(), list[str]()
         with served.reading() as view:

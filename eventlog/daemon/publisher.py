@@ -228,7 +228,8 @@ class Publisher:
         while not self.stopped.is_set():
             try:
                 if not self._holds_lock():
-                    # Who is on standby has reached the database, and knows nothing else to be wrong.
+                    # Who is on standby has reached the database, and knows nothing else to be
+                    # wrong.
                     self._recovered()
                     self._rest.for_seconds(STANDBY_SECONDS)
                     continue
@@ -265,7 +266,8 @@ class Publisher:
             elif finished.report is not None:
                 self._finish(finished.line, finished.report, finished.seconds)
                 yield finished.report
-            # The others may have waited for this one to take new rows, and have its batch ahead now.
+            # The others may have waited for this one to take new rows, and have its batch ahead
+            # now.
             if finished.took_new:
                 self._at_work.begin([line for line in self._lines if line.may_go()], tenure)
 

@@ -1,12 +1,13 @@
 """The time between two cycles: how long it lasts, what ends it early, and what is said meanwhile.
 
-Waiting goes by the monotonic clock, so that a clock that jumps neither hurries nor delays anything. Only times of day
-go by the clock on the wall, which is looked at again and again.
+Waiting goes by the monotonic clock, so that a clock that jumps neither hurries nor delays anything.
+Only times of day go by the clock on the wall, which is looked at again and again.
 
-Waiting rows are noticed soon after they were committed, without a message from whoever wrote them. A trigger that
-notifies in every transaction makes all commits wait for each other (measured: a third of the rate at four clients). So
-the publisher looks by itself: often while there is work, seldom when there has been none for long. Where the database
-can carry a message it listens besides, so that a notification makes it look at once.
+Waiting rows are noticed soon after they were committed, without a message from whoever wrote them.
+A trigger that notifies in every transaction makes all commits wait for each other (measured: a
+third of the rate at four clients). So the publisher looks by itself: often while there is work,
+seldom when there has been none for long. Where the database can carry a message it listens besides,
+so that a notification makes it look at once.
 """
 
 from __future__ import annotations
@@ -67,8 +68,8 @@ class CycleWait:
             self._wakeup.found()
 
     def until_next(self, each: Callable[[], object], *, later: float | None = None, all_held: bool = False) -> None:
-        """Waits for the next cycle and calls `each` now and then, which says whether to end the wait; `later` is when
-        rows are offered again.
+        """Waits for the next cycle and calls `each` now and then, which says whether to end the
+        wait; `later` is when rows are offered again.
 
         `all_held` says that until then nothing is read.
         """
@@ -110,7 +111,8 @@ class CycleWait:
 class Heartbeat:
     """A document that says that all is well, when there has been nothing else to say for some time.
 
-    It goes to every output whose format can, after so many idle seconds; 0 is never. Any document counts as a beat.
+    It goes to every output whose format can, after so many idle seconds; 0 is never. Any document
+    counts as a beat.
     """
 
     def __init__(self, outputs: Sequence[Output], seconds: float) -> None:
@@ -123,7 +125,8 @@ class Heartbeat:
         self._last = monotonic()
 
     def beat(self, confirm: Callable[[], None], busy: Collection[str] = ()) -> bool:
-        """Beats if it is time; says whether it did. `confirm` fails when somebody else publishes by now.
+        """Beats if it is time; says whether it did. `confirm` fails when somebody else publishes by
+        now.
 
         Those that are `busy` are left out: somebody else writes to them, or nothing is well there.
         """
@@ -157,7 +160,8 @@ PART: Final = 50
 
 
 class Wakeup:
-    """Looks for waiting rows in a session of its own; `due` says that only rows whose time has come count.
+    """Looks for waiting rows in a session of its own; `due` says that only rows whose time has come
+    count.
 
     `seen` knows which rows others have taken, or wait for a reason: they need not be looked at.
     """
@@ -190,8 +194,8 @@ class Wakeup:
     def wait(self, seconds: float, stopped: Flag) -> bool:
         """Whether rows wait; returns at the latest after so many seconds or when it is stopped.
 
-        A notification makes it look at once, but the next one is heard only after a while: whoever floods the channel
-        does no more than double the looks.
+        A notification makes it look at once, but the next one is heard only after a while: whoever
+        floods the channel does no more than double the looks.
         """
         end = monotonic() + seconds
         notified = False
@@ -241,7 +245,8 @@ class Wakeup:
                 driver.add_notify_handler(lambda _: None)  # else the driver keeps all that nobody asks it for
                 session.execute(verbatim(channel))
                 self._listens = True
-            # The driver's own waiting turns in circles for the last millisecond, which is most of what idling costs.
+            # The driver's own waiting turns in circles for the last millisecond, which is most of
+            # what idling costs.
             return bool(select([driver.fileno()], [], [], seconds)[0])
 
     def _opened(self) -> Connection:

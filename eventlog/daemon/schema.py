@@ -1,7 +1,9 @@
-"""Watches the tables under the triggers: says when one has changed, and makes its triggers anew where it may.
+"""Watches the tables under the triggers: says when one has changed, and makes its triggers anew
+where it may.
 
-A trigger is the text of one day. A column that is added later goes by unseen; one that is renamed or dropped makes the
-trigger fail, and with it every write of the application. So the catalog is asked once a poll, with one query.
+A trigger is the text of one day. A column that is added later goes by unseen; one that is renamed
+or dropped makes the trigger fail, and with it every write of the application. So the catalog is
+asked once a poll, with one query.
 """
 
 from __future__ import annotations

@@ -1,9 +1,11 @@
-"""Signals become requests: SIGTERM and SIGINT ask for the end, SIGHUP for another look at the configuration.
+"""Signals become requests: SIGTERM and SIGINT ask for the end, SIGHUP for another look at the
+configuration.
 
-Who asks for the end a second time breaks off by an exception, so that the journal gets its last record. A third SIGTERM ends
-the process at once, whatever holds it up.
+Who asks for the end a second time breaks off by an exception, so that the journal gets its last
+record. A third SIGTERM ends the process at once, whatever holds it up.
 
-And what systemd wants to hear of a service of Type=notify: ready, reloading, stopping, and that it is still alive.
+And what systemd wants to hear of a service of Type=notify: ready, reloading, stopping, and that it
+is still alive.
 """
 
 from __future__ import annotations
@@ -35,8 +37,9 @@ def requests_by_signal(
 
     Who asks for it while the main thread is `idle` breaks off at once, by StoppedIdle.
 
-    They are called in a thread of their own. A handler runs in the midst of what the main thread does: where that holds
-    the lock of the very `Event` that is to be set, for example while it begins to wait, setting it there would never end.
+    They are called in a thread of their own. A handler runs in the midst of what the main thread
+    does: where that holds the lock of the very `Event` that is to be set, for example while it
+    begins to wait, setting it there would never end.
     """
     former: dict[int, Any] = {}
     requests: SimpleQueue[Callable[[], None] | None] = (

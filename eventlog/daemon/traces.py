@@ -1,7 +1,8 @@
 """Traces by OpenTelemetry: what the words of core.tracing mean there, and where spans go.
 
-Imported only where `publisher.traces` is set. Where to is said by the variables that OpenTelemetry has for that, such as
-OTEL_EXPORTER_OTLP_ENDPOINT, and so are the name of the service and how many traces are taken.
+Imported only where `publisher.traces` is set. Where to is said by the variables that OpenTelemetry
+has for that, such as OTEL_EXPORTER_OTLP_ENDPOINT, and so are the name of the service and how many
+traces are taken.
 """
 
 from __future__ import annotations

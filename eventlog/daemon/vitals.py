@@ -1,8 +1,8 @@
 """How the publisher is doing, counted while it works: what metrics and health checks are made from.
 
-How fast rows are settled and how the outputs stand is entered in the log's marks, for a page or `eventlog status` anywhere;
-what waits is counted now and then, for those who watch. Neither is in a cycle's way.
-What was counted answers health checks too.
+How fast rows are settled and how the outputs stand is entered in the log's marks, for a page or
+`eventlog status` anywhere; what waits is counted now and then, for those who watch. Neither is in a
+cycle's way. What was counted answers health checks too.
 """
 
 from __future__ import annotations
@@ -43,7 +43,8 @@ LONG_SECONDS: Final = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 30
 class Histogram(Struct, frozen=True, kw_only=True):
     """How often something took how long, as Prometheus has it.
 
-    `counts` has one number for each bound, of values that are no larger and above the bound before, and one for the rest.
+    `counts` has one number for each bound, of values that are no larger and above the bound before,
+    and one for the rest.
     """
 
     bounds: tuple[float, ...]
@@ -75,10 +76,11 @@ OTHER_TABLES: Final = "other"
 
 
 class Standby(Struct, frozen=True, kw_only=True):
-    """What a publisher that stands by knows of the one that has the lock, by the clock of the database in UTC.
+    """What a publisher that stands by knows of the one that has the lock, by the clock of the
+    database in UTC.
 
-    `waiting` rows could be published now, counted up to a limit; for so many seconds they have waited while nothing
-    was settled.
+    `waiting` rows could be published now, counted up to a limit; for so many seconds they have
+    waited while nothing was settled.
     """
 
     host: str | None = None
@@ -135,9 +137,11 @@ class VitalsReading(Struct, frozen=True, kw_only=True):
 
 
 def seen_by_itself(flow: Flow, reading: VitalsReading) -> Flow:
-    """A flow as the process that publishes knows it, which has the lock whatever the lock's mark said when it was read.
+    """A flow as the process that publishes knows it, which has the lock whatever the lock's mark
+    said when it was read.
 
-    The mark may have been read before this process took the lock, and on a busy machine it is renewed late.
+    The mark may have been read before this process took the lock, and on a busy machine it is
+    renewed late.
     """
     return replace(flow, publishing=True) if reading.state == "publishing" else flow
 
@@ -244,7 +248,8 @@ class PublisherHealth:
 
 
 class OutputTurn(Struct, frozen=True, kw_only=True):
-    """What one output did in a turn: documents, the last one with its last row, and the rows that it has now.
+    """What one output did in a turn: documents, the last one with its last row, and the rows that
+    it has now.
 
     `error` is what a receiver had against a row, or what broke the turn off that has `failed`.
     """

@@ -69,8 +69,8 @@ class HolderWatch:
         self._next_count = monotonic() + max(self._lock.lease, PART * (monotonic() - began))
 
     def _look(self, connection: Connection) -> tuple[int, Trace]:
-        """How many rows nobody has taken, or were being delivered to every output that is foremost, and what changes when
-        who has the lock does its work.
+        """How many rows nobody has taken, or were being delivered to every output that is foremost,
+        and what changes when who has the lock does its work.
 
         What an output is behind, or waits for, is no fault of who publishes.
         """

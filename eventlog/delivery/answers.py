@@ -1,4 +1,5 @@
-"""What was said of one output's changes, and what that stops: nothing, an object, or everything that is still to be sent.
+"""What was said of one output's changes, and what that stops: nothing, an object, or everything
+that is still to be sent.
 
 Law: no later change of an object overtakes one that its receiver wants to get again.
 
@@ -92,8 +93,8 @@ class Answers:
     def holds(self, number: int, document: Document, plan: str) -> bool:
         """Whether a document has to wait, and everything of its objects behind it.
 
-        What waits for its object only stays planned, because others go on: were it forgotten when one of them fails,
-        those of its object that were planned behind it would come before it.
+        What waits for its object only stays planned, because others go on: were it forgotten when
+        one of them fails, those of its object that were planned behind it would come before it.
         """
         if not self.stopping:
             return False
@@ -133,7 +134,8 @@ class Answers:
             self.ended = self.ended or self.strictness.on_retry == "stop"
             return False
         if row in self._blocked:
-            # The receiver took it before an earlier change of the object: only a repeat leaves the right state there.
+            # The receiver took it before an earlier change of the object: only a repeat leaves the
+            # right state there.
             self._hold(positions)
             return False
         return True

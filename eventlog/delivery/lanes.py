@@ -1,11 +1,14 @@
-"""Sends documents side by side: a thread for each of a sink's lanes, as long as one batch is on its way.
+"""Sends documents side by side: a thread for each of a sink's lanes, as long as one batch is on its
+way.
 
-`Turns` says which documents may be on their way at the same time, `LaneThreads` carries them, `Front` says how far they
-are through without a gap, and `haste` sets the interpreter for it, which several publishers in one process share.
+`Turns` says which documents may be on their way at the same time, `LaneThreads` carries them,
+`Front` says how far they are through without a gap, and `haste` sets the interpreter for it, which
+several publishers in one process share.
 
-Law: threads only carry. Whose turn it is, what is held and what an answer means is decided by the one who sends. Of
-documents that share an object one goes after the other was answered, in their order. One that names no object goes
-alone: after everything before it, and before everything after it.
+Law: threads only carry. Whose turn it is, what is held and what an answer means is decided by the
+one who sends. Of documents that share an object one goes after the other was answered, in their
+order. One that names no object goes alone: after everything before it, and before everything after
+it.
 """
 
 from __future__ import annotations
@@ -29,7 +32,7 @@ from eventlog.core.seams import Lane
 
 
 class LaneTask(Struct, frozen=True, kw_only=True):
-    """A document that somebody is to carry, its number, and the plan that it goes out under; `context` is the sender's."""
+    """A document to be carried, its number, and the plan it goes out under, in the sender's context."""
 
     number: int
     document: Document
@@ -59,7 +62,8 @@ class LaneThreads:
         self._hurrying = ExitStack()
 
     def __enter__(self) -> Self:
-        self._hurrying.enter_context(haste())  # a thread whose receiver has answered should not wait for its turn
+        # A thread whose receiver has answered should not wait for its turn.
+        self._hurrying.enter_context(haste())
         for thread in self._threads:
             thread.start()
         return self
@@ -87,21 +91,30 @@ class LaneThreads:
         holds: Callable[[int], bool],
         take: Callable[[int, Sequence[Outcome]], None],
     ) -> None:
-        """Sends each document when its turn has come, unless it is held; `take` is told what was said of which.
+        """Sends each document when its turn has come, unless it is held; `take` is told what was
+        said of which.
 
-        After a failure nothing more is sent, and what was on its way still counts; then the failure is raised.
+        After a failure nothing more is sent, and what was on its way still counts; then the failure
+        is raised.
         """
         on_the_way = 0
         failures: list[BaseException] = []
         while True:
-            while on_the_way < len(self._threads) and not failures and (number := turns.next()) is not None:
+            while on_the_way < len(self._threads) and not failures:
+                number = turns.next()
+                if number is None:
+                    break
                 if holds(number):
                     turns.answered(number)
-                else:
-                    self._tasks.put(
-                        LaneTask(number=number, document=documents[number], plan=plan, context=copy_context())
-                    )
-                    on_the_way += 1
+                    continue
+                task = LaneTask(
+                    number=number,
+                    document=documents[number],
+                    plan=plan,
+                    context=copy_context(),
+                )
+                self._tasks.put(task)
+                on_the_way += 1
             if not on_the_way:
                 break
             answer = self._answers.get()
@@ -119,7 +132,7 @@ class LaneThreads:
         while (task := self._tasks.get()) is not None:
             try:
                 outcomes = task.context.run(lane.commit, task.plan, [task.document])
-            except BaseException as failure:  # noqa: BLE001  # whatever it is, it is raised by the one who waits for it
+            except BaseException as failure:  # noqa: BLE001  # raised by the one who waits for it
                 self._answers.put(LaneAnswer(number=task.number, failure=failure))
             else:
                 self._answers.put(LaneAnswer(number=task.number, outcomes=outcomes))
@@ -139,7 +152,9 @@ def _gravity(failure: BaseException) -> int:
     """What nobody expected comes first, then what waiting does not mend."""
     if not isinstance(failure, MachineError):
         return 0
-    return 2 if failure.may_pass else 1
+    if not failure.may_pass:
+        return 1
+    return 2
 
 
 Last = TypeVar("Last")
@@ -148,22 +163,24 @@ Objects = Collection[RowId] | Collection[str]
 
 
 def predecessors(documents: Sequence[Objects]) -> list[tuple[int, ...]]:
-    """For each document the numbers of those that must be answered before it; what they wait for is not said again."""
-    found: list[tuple[int, ...]] = []
+    """For each document the numbers of those that must be answered before it."""
+    before: list[tuple[int, ...]] = []
     latest: dict[RowId | str, int] = {}
+    # A document that speaks of everything waits for all before it, and all behind it wait for it.
     barrier: tuple[int, ...] = ()
-    since: list[int] = []  # the barrier and what came after it
+    since_barrier: list[int] = []
     for number, objects in enumerate(documents):
         if objects:
-            shared = {latest[one] for one in objects if one in latest}
-            found.append(tuple(sorted(shared)) or barrier)
+            # Only the latest of each object: that one has waited for those before it.
+            shared = {latest[name] for name in objects if name in latest}
+            before.append(tuple(sorted(shared)) or barrier)
             latest.update(dict.fromkeys(objects, number))
-            since.append(number)
+            since_barrier.append(number)
         else:
-            found.append(tuple(since))
+            before.append(tuple(since_barrier))
             latest.clear()
-            barrier, since = (number,), [number]
-    return found
+            barrier, since_barrier = (number,), [number]
+    return before
 
 
 class Turns:
@@ -173,26 +190,28 @@ class Turns:
         before = predecessors(documents)
         self._missing = [len(numbers) for numbers in before]
         self._after: list[list[int]] = [[] for _ in before]
-        for number, numbers in enumerate(before):
-            for one in numbers:
-                self._after[one].append(number)
+        for number, earlier in enumerate(before):
+            for former in earlier:
+                self._after[former].append(number)
         self._ready = [number for number, missing in enumerate(self._missing) if not missing]
         heapify(self._ready)
 
     def next(self) -> int | None:
-        """The document that may go now and is not asked for again; None while all that are left wait for answers."""
-        return heappop(self._ready) if self._ready else None
+        """The document that may go now; None while all that are left wait for answers."""
+        if not self._ready:
+            return None
+        return heappop(self._ready)
 
     def answered(self, number: int) -> None:
         """What became of a document is known, so those that waited for it may go."""
-        for one in self._after[number]:
-            self._missing[one] -= 1
-            if not self._missing[one]:
-                heappush(self._ready, one)
+        for later in self._after[number]:
+            self._missing[later] -= 1
+            if not self._missing[later]:
+                heappush(self._ready, later)
 
 
 class Front(Generic[Last]):
-    """How far documents are through without a gap, whose answers come in any order; `last` is what was said at its end."""
+    """How far documents are through without a gap; `last` is what was said at its end."""
 
     def __init__(self, last: Last) -> None:
         self.last = last
@@ -200,13 +219,14 @@ class Front(Generic[Last]):
         self._ahead: dict[int, Last | None] = {}
 
     def passed(self, number: int, last: Last | None) -> None:
-        """A document is through, and this is to be said once everything before it is; None leaves what was said before."""
+        """A document is through, and this is to be said once everything before it is."""
+        # Answers come in any order: those behind a gap wait for it.
         self._ahead[number] = last
         while self._next in self._ahead:
-            found = self._ahead.pop(self._next)
+            at_end = self._ahead.pop(self._next)
             self._next += 1
-            if found is not None:
-                self.last = found
+            if at_end is not None:
+                self.last = at_end
 
 
 TURN_SECONDS: Final = 0.0001
@@ -231,14 +251,14 @@ class InterpreterPace(Struct, frozen=True, kw_only=True):
         gc.set_threshold(*self.thresholds)
 
     def hastened(self) -> InterpreterPace:
-        """Threads go on soon after a disk or a database has answered, and garbage is looked for less often.
-
-        What a batch is made of refers to nothing in circles; looking for them after every 700 values takes a twentieth
-        of the time.
-        """
-        young, *older = self.thresholds
-        seldom = max(COLLECT_VALUES, young) if young else young
-        return InterpreterPace(turn=min(TURN_SECONDS, self.turn), thresholds=(seldom, older[0], older[1]))
+        """Threads go on soon after a disk or a database has answered; garbage is looked for seldom."""
+        # What a batch is made of refers to nothing in circles, and looking for them after every 700
+        # values takes a twentieth of the time. With 0 somebody has turned that off.
+        young, middle, old = self.thresholds
+        if young:
+            young = max(COLLECT_VALUES, young)
+        turn = min(TURN_SECONDS, self.turn)
+        return InterpreterPace(turn=turn, thresholds=(young, middle, old))
 
 
 _lock = Lock()

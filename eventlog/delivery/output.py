@@ -1,9 +1,12 @@
-"""One output's share of a batch: documents are planned durably, handed over, and the receiver's answers collected.
+"""One output's share of a batch: documents are planned durably, handed over, and the receiver's
+answers collected.
 
-Law: a document goes out under a plan that was noted before, and a plan is repeated whole: the same documents under the
-same identity, before anything that is new. So a target recognises a repeat by the plan, and never by the order of ids.
+Law: a document goes out under a plan that was noted before, and a plan is repeated whole: the same
+documents under the same identity, before anything that is new. So a target recognises a repeat by
+the plan, and never by the order of ids.
 
-How each output stands: what it took last and what went wrong there, in a mark of the log for others to see.
+How each output stands: what it took last and what went wrong there, in a mark of the log for others
+to see.
 """
 
 from __future__ import annotations
@@ -51,8 +54,9 @@ def nothing() -> None:
 class Output(Struct, frozen=True, kw_only=True):
     """Where documents go: a format and the sink that takes it.
 
-    `name` is what its notes are called; under `former_names` they may still stand of a batch that was begun before it
-    got this one. `answers` says that a receiver judges each document, `whole` that transactions are told in one piece.
+    `name` is what its notes are called; under `former_names` they may still stand of a batch that
+    was begun before it got this one. `answers` says that a receiver judges each document, `whole`
+    that transactions are told in one piece.
     """
 
     format: Format
@@ -109,8 +113,9 @@ class Delivery:
         self._after = former.after if self._repeated else output.sink.last()
         self._planned = [planned for _, planned in self._repeated]
         self.away: Sequence[Planned] = [one for one in former.planned if one not in self._planned]
-        """What was planned before of rows that are held now, or cannot be read back: it may have gone out, and comes
-        again under that plan."""
+        """What was planned before of rows that are held now, or cannot be read back: it may have
+        gone out, and comes again under that plan.
+        """
 
     def write(self, catalog: Catalog | None) -> Sequence[Countable]:
         """What the format writes of what is new, for a format that counts: what it refuses is in no transaction."""
@@ -149,7 +154,8 @@ class Delivery:
         pulse: Callable[[], None] = nothing,
         confirm: Callable[[], None] = nothing,
     ) -> None:
-        """Delivers everything; `note` makes the progress of all outputs durable, `pulse` is called again and again.
+        """Delivers everything; `note` makes the progress of all outputs durable, `pulse` is called
+        again and again.
 
         `confirm` is called before each hand-over, and fails when somebody else may deliver by now.
         """
@@ -191,10 +197,11 @@ class Delivery:
         return write_positions([*read_positions(self._former.done), *done]) if done else self._former.done
 
     def _recognise(self) -> None:
-        """Notes what a target has of the former plan, also of rows that were held since and are not in this batch.
+        """Notes what a target has of the former plan, also of rows that were held since and are not
+        in this batch.
 
-        Otherwise they would come again, under a plan of their own, once somebody releases them. What it does not have
-        is planned anew then, because its numbers have gone on meanwhile.
+        Otherwise they would come again, under a plan of their own, once somebody releases them.
+        What it does not have is planned anew then, because its numbers have gone on meanwhile.
         """
         sink = self.output.sink
         if not sink.capabilities.resolves:
@@ -396,10 +403,11 @@ def _last_taken(documents: Sequence[Document], said: Mapping[Position, Outcome])
 
 
 class OutputState(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The last document that an output took with its last position, and the last error; times are seconds since 1970.
+    """The last document that an output took with its last position, and the last error; times are
+    seconds since 1970.
 
-    `documents` have been taken since the publisher began. `failing_since` is the first error behind the last document;
-    it says something only while the output fails.
+    `documents` have been taken since the publisher began. `failing_since` is the first error behind
+    the last document; it says something only while the output fails.
     """
 
     document: str = ""

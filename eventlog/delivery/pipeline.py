@@ -1,7 +1,7 @@
 """One batch of a stream, all the way round: read, decide, encode, write, settle.
 
-`settle` comes after `write`: a crash between the two repeats the batch, and every sink recognises a repeated document.
-Nothing is settled that is not durable at every sink.
+`settle` comes after `write`: a crash between the two repeats the batch, and every sink recognises a
+repeated document. Nothing is settled that is not durable at every sink.
 
 Outputs of a log have a consumer each instead, see `eventlog.publisher`.
 """
@@ -97,7 +97,8 @@ class Report(Struct, frozen=True, kw_only=True):
 class Work(Struct, frozen=True, kw_only=True):
     """A batch in the making: what outputs get, and what became of each event by the rules alone.
 
-    `left` are the changes that are left for the next batch, because their transaction goes on, each by its events.
+    `left` are the changes that are left for the next batch, because their transaction goes on, each
+    by its events.
     """
 
     batch: Batch
@@ -122,9 +123,10 @@ class Work(Struct, frozen=True, kw_only=True):
 class Pipeline(Struct, frozen=True, kw_only=True):
     """A source, the rules' options, and the outputs. Images are whole, so nothing is read back.
 
-    After `max_attempts` a change that its receiver does not take ends as an error; 0 tries for ever. `pulse` is called
-    whenever documents were written, `told` when an output has had its share of a batch, with what broke it off.
-    `confirm` is called before documents are handed over, and fails when somebody else publishes by now.
+    After `max_attempts` a change that its receiver does not take ends as an error; 0 tries for
+    ever. `pulse` is called whenever documents were written, `told` when an output has had its share
+    of a batch, with what broke it off. `confirm` is called before documents are handed over, and
+    fails when somebody else publishes by now.
     """
 
     source: Source
@@ -238,9 +240,11 @@ class Pipeline(Struct, frozen=True, kw_only=True):
         deliveries: Sequence[Delivery],
         news: Sequence[Sequence[Change]],
     ) -> tuple[Positions, ...]:
-        """Has outputs count what they tell of transactions; the changes that are left for the next batch.
+        """Has outputs count what they tell of transactions; the changes that are left for the next
+        batch.
 
-        None are where all would be, once more, or too many: then a transaction may stay without an end.
+        None are where all would be, once more, or too many: then a transaction may stay without an
+        end.
         """
         going_on = batch.going_on
         if going_on is None or not any(output.format.counts for output in self.outputs):
@@ -326,7 +330,8 @@ class Pipeline(Struct, frozen=True, kw_only=True):
     def _kept_progress(self, delivery: Delivery, gone: set[Position]) -> Progress:
         """What an output's next note must say of events that are not `gone`, whether they were in the batch or not."""
         progress = delivery.progress()
-        # By object, a change comes again together with what was logged after it, in another document.
+        # By object, a change comes again together with what was logged after it, in another
+        # document.
         planned = progress.planned if self.strictness.on_retry == "stop" else delivery.away
         return Progress(
             done=write_positions(p for p in read_positions(progress.done) if p not in gone),

@@ -26,10 +26,11 @@ class ConsumerSettings(Struct, frozen=True, kw_only=True):
 
 
 class Turn(Struct, frozen=True, kw_only=True):
-    """What one turn did; `later` is in how many milliseconds rows come that wait for another attempt.
+    """What one turn did; `later` is in how many milliseconds rows come that wait for another
+    attempt.
 
-    `rows` and `changes` count what no output had taken before. `stale` are what rows name that cannot be
-    read: nothing was done, for tables may look another way by now.
+    `rows` and `changes` count what no output had taken before. `stale` are what rows name that
+    cannot be read: nothing was done, for tables may look another way by now.
     """
 
     rows: int = 0
@@ -116,17 +117,30 @@ class Books:
         taken, encoded = self._taken, self._encoded
         if taken is None or encoded is None:
             return replace(
-                turn, statuses=dict(self._statuses), last=self._last, complaint=self._complaint, ended=self._ended
+                turn,
+                statuses=dict(self._statuses),
+                last=self._last,
+                complaint=self._complaint,
+                ended=self._ended,
             )
-        said, is_first = encoded.said, not taken.batches
+        rows = changes = loopback = 0
+        # Another output has counted the rows of a batch when it took them first.
+        is_first = not taken.batches
+        if is_first:
+            rows, changes = len(taken.events), encoded.changes
+        unread: Mapping[str, str] = {}
+        if encoded.said:
+            unread = failed_tables(taken.events, encoded.said.values())
+            reasons = [outcome.reason for outcome in encoded.said.values()]
+            loopback = reasons.count(Reason.LOOPBACK) * is_first
         return replace(
             turn,
-            rows=len(taken.events) if is_first else 0,
-            changes=encoded.changes if is_first else 0,
+            rows=rows,
+            changes=changes,
             statuses=dict(self._statuses),
             tables=self._tables,
-            loopback=sum(one.reason is Reason.LOOPBACK for one in said.values()) if said and is_first else 0,
-            unread=failed_tables(taken.events, said.values()) if said else {},
+            loopback=loopback,
+            unread=unread,
             ended=self._ended,
             last=self._last,
             delivered=[event for event in taken.events if event.position in self._delivered],
@@ -135,6 +149,8 @@ class Books:
 
 
 def failed_tables(events: Sequence[Event], outcomes: Iterable[Outcome]) -> dict[str, str]:
-    """The tables of the events that could not be read for want of a right, and what was said of each."""
-    notes = {one.position: one.note or "" for one in outcomes if one.reason is Reason.NO_RIGHT}
-    return {event.table: notes[event.position] for event in events if event.position in notes and event.table}
+    """The tables that could not be read for want of a right, and what was said of each."""
+    denied = [outcome for outcome in outcomes if outcome.reason is Reason.NO_RIGHT]
+    notes = {outcome.position: outcome.note or "" for outcome in denied}
+    of_tables = [event for event in events if event.table and event.position in notes]
+    return {event.table or "": notes[event.position] for event in of_tables}

@@ -1,8 +1,9 @@
-"""What an operator does with rows and outputs of the journal: holds rows and lets them go, has them wait again, gives up
-what an output lacks.
+"""What an operator does with rows and outputs of the journal: holds rows and lets them go, has them
+wait again, gives up what an output lacks.
 
-Law: each transaction changes the mark `holding` first. So it waits for a publisher that writes, and what that one knows
-of the tables is old from then on: a plan that it has in mind fails, and it reads them again.
+Law: each transaction changes the mark `holding` first. So it waits for a publisher that writes, and
+what that one knows of the tables is old from then on: a plan that it has in mind fails, and it
+reads them again.
 """
 
 from __future__ import annotations
@@ -32,8 +33,8 @@ NOBODY: Final = "-"
 
 
 def hold(connection: Connection, log: Log, runs: Sequence[Run], note: str) -> tuple[int, set[str]]:
-    """Keeps waiting rows from outputs that have not planned them; how many are held, and the outputs for which that
-    is too late, because they are being given one of them now.
+    """Keeps waiting rows from outputs that have not planned them; how many are held, and the
+    outputs for which that is too late, because they are being given one of them now.
     """
     note_change(connection, log)  # first: whoever plans rows meanwhile is waited for
     held = 0
@@ -101,7 +102,8 @@ class CaredJournal(Journal):
     def requeue(self, run: Run, choice: Mapping[str, Any]) -> int:
         """Has the processed rows of a run wait again, as if nobody had ever read them; how many.
 
-        What is left of their former life goes: a letter that somebody else gave them is noticed by a publisher later.
+        What is left of their former life goes: a letter that somebody else gave them is noticed by
+        a publisher later.
         """
         bounds = {"first": run[0], "last": run[1], **choice}
         with self.transaction() as (connection, memory):
@@ -147,11 +149,13 @@ class CaredJournal(Journal):
             return Stretches([*ahead, *alone]) | Stretches.of(int(number) for (number,) in parked)
 
     def give_up(self, name: str, numbers: Stretches | None, note: str, *, planned: bool = False) -> int:
-        """Gives up rows that an output lacks, or all; how many. They end with a warning once no other output lacks them.
+        """Gives up rows that an output lacks, or all; how many. They end with a warning once no
+        other output lacks them.
 
-        A batch is passed as a whole: rows of it that are not given up are parked, so that few rows far behind the first
-        one take as many transactions as there are batches before them. Of documents that may be on their way only those
-        are given up that a receiver would get again as they are, and only whole; `planned` takes all others as well.
+        A batch is passed as a whole: rows of it that are not given up are parked, so that few rows
+        far behind the first one take as many transactions as there are batches before them. Of
+        documents that may be on their way only those are given up that a receiver would get again
+        as they are, and only whole; `planned` takes all others as well.
         """
         skipped = self._give_up_documents(name, numbers, note, all_plans=planned)
         while (passed := self._give_up_batch(name, numbers, note)) is not None:

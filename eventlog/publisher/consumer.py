@@ -174,9 +174,12 @@ class Consumer:
                 return Outgoing(on_the_way=on_the_way)
             taken = self._taken(view, on_the_way, now)
             self._most_wait = len(taken.parked) > len(taken.events)
-            times = [document.due for document in on_the_way]
-            if taken.is_empty and (soonest := view.soonest(self.name)) is not None:
-                times.append(soonest)
+            times: list[int] = []
+            if taken.is_empty:
+                times = [document.due for document in on_the_way]
+                soonest = view.soonest(self.name)
+                if soonest is not None:
+                    times.append(soonest)
             # Asked after the rows: who sees a row that was written after DDL sees that DDL, too.
             if self._decider.tracked is not None and self._decider.tracked != view.memory.tracked:
                 return Turn(stale=frozenset())
@@ -342,10 +345,7 @@ class Consumer:
         has: str | None = None,
         freed: Sequence[OnTheWay] = (),
     ) -> bool:
-        """Enters what was said of documents; whether nothing comes again.
-
-        Those that were `freed` come again, for something before them does.
-        """
+        """Enters what was said, and what comes again as `freed`; whether nothing comes again."""
         ended: dict[int, Outcome] = {}
         # Rows that are to come again and wait no longer. They leave everything: should one wait
         # again, it is new, and every output is to get it.
@@ -382,9 +382,7 @@ class Consumer:
                 parking.add(record, objects[record], reason, due, None, document.attempts)
             else:
                 gone.append(record)
-        told = None
-        if cut:
-            told = told_after(self._journal.output(self.name).told, cut)
+        told = told_after(self._journal.output(self.name).told, cut) if cut else None
         done = Done(
             planned=[*planned, *freed],
             said=ended,

@@ -1,7 +1,8 @@
-"""What somebody has done to the journal's tables by hand: each fault in a sentence that names it, with what mends it.
+"""What somebody has done to the journal's tables by hand: each fault in a sentence that names it,
+with what mends it.
 
-`read_journal` reads the tables as they are written, and `damages` is a pure function over that. What a publisher meets
-of it first is told in the same words, as DataError.
+`read_journal` reads the tables as they are written, and `damages` is a pure function over that.
+What a publisher meets of it first is told in the same words, as DataError.
 """
 
 from __future__ import annotations
@@ -36,8 +37,9 @@ class Damage(Struct, frozen=True, kw_only=True):
 
 
 class JournalReading(Struct, frozen=True, kw_only=True):
-    """The journal's tables as they are written. `tables` are their names, and `settled` the rows of batches that wait
-    no longer; of tables with a row for each row of the log it has counts, with the first one.
+    """The journal's tables as they are written. `tables` are their names, and `settled` the rows of
+    batches that wait no longer; of tables with a row for each row of the log it has counts, with
+    the first one.
     """
 
     tables: Mapping[str, str]
@@ -80,8 +82,8 @@ def read_journal(connection: Connection, log: Log) -> JournalReading:
 
 
 def damages(reading: JournalReading, configured: Collection[str] = ()) -> Iterator[Damage]:
-    """Every fault of the tables. `configured` are the outputs of the configuration with their former names; without it
-    nobody is asked which outputs there should be.
+    """Every fault of the tables. `configured` are the outputs of the configuration with their
+    former names; without it nobody is asked which outputs there should be.
     """
     yield from _unreadable(reading)
     yield from _outputs(reading, configured)

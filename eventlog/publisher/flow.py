@@ -1,8 +1,10 @@
-"""Whether a log flows, read from the journal's tables: what its rows wait for, and how far outputs are.
+"""Whether a log flows, read from the journal's tables: what its rows wait for, and how far outputs
+are.
 
 What a row waits for is read once for all rows: the index of waiting rows counts them, one GROUP BY
 over the parked ones says why, and batches and plans are few. With 1,000,000 rows parked that is one
-pass over an index for each of the two. Words and sentences are those of `eventlog.sources.log.flow`.
+pass over an index for each of the two. Words and sentences are those of
+`eventlog.sources.log.flow`.
 
 A row that several outputs have parked counts once, by the kind that asks most for somebody. Where
 several outputs have parked more than MOST_COUNTED_ROWS together, the output that has most rows of a
@@ -293,8 +295,8 @@ class JournalLook:
 
     def _free(self, passed: Stretches) -> tuple[Any, ...] | None:
         """The first row that is free and none of these: its number, its time and its object."""
-        # Rows that committed late between many parked ones are not looked for: only who asks each of
-        # those finds them.
+        # Rows that committed late between many parked ones are not looked for: only who asks each
+        # of those finds them.
         beyond = self._beyond_many_parked()
         for _ in range(MOST_LOOKS):
             fragments = self._fragments("kept_unparked")

@@ -26,7 +26,7 @@ from eventlog.publisher.memory import Memory, Sealed, see
 from eventlog.publisher.plans import Done, HoldsChangedError, Settled, TakePlan
 from eventlog.publisher.reader import JournalReader
 from eventlog.publisher.settling import note_of, settle
-from eventlog.publisher.tables import JournalRow, OnTheWay, Parked, encoded, rows_of, said_of
+from eventlog.publisher.tables import JournalRow, OnTheWay, Parked, encoded, said_of
 from eventlog.publisher.take import Parking
 from eventlog.sources.log.reading import LogSettings
 from eventlog.sources.marks import Stretches
@@ -65,8 +65,7 @@ class Journal(JournalReader):
 
     @contextmanager
     def transaction(self, *, soon: bool = False) -> Iterator[tuple[Connection, Memory]]:
-        """A transaction of the holder of the lock. After an exception nothing that memory knew
-        counts.
+        """A transaction of the holder of the lock. After an exception nothing in memory counts.
 
         `soon` lets it return before it is on disk, where a database can do that.
         """
@@ -205,7 +204,7 @@ class Journal(JournalReader):
             self._unpark(connection, memory, plan.unparked)
             self._tell(connection, "planned_make", [sent.written(name) for sent in plan.planned])
             if plan.planned:
-                records = rows_of(plan.planned)
+                records = Stretches(part for sent in plan.planned for part in sent.records.parts)
                 former = memory.planned.get(name)
                 memory.planned[name] = records if former is None else former | records
                 row = replace(row, plans=row.plans + 1, plan=plan.plan, has=row.plan or row.has)
@@ -227,7 +226,7 @@ class Journal(JournalReader):
             row = memory.output(name)
             places = [{"output": name, "plan": one.plan, "place": one.place} for one in done.planned]
             self._tell(connection, "planned_drop", places)
-            records = rows_of(done.planned)
+            records = Stretches(part for sent in done.planned for part in sent.records.parts)
             # Somebody else may have taken rows out of a document since it was read.
             planned = memory.planned.pop(name, Stretches())
             if planned != records:

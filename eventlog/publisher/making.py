@@ -79,10 +79,7 @@ class PlanMaker:
         trace: BatchTrace | None,
         prepares: bool = True,
     ) -> MadePlan | Turn:
-        """Decides the rows of a take, and prepares documents if the sink may do that now.
-
-        `row` says how far the output is when the plan before this one is entered.
-        """
+        """Decides the rows of a take, and prepares documents if the sink may do that now."""
         encoded = self._encoded(decider, taken, now, row.told, after, trace)
         if encoded.said:
             causes = causes_of(taken.events, list(encoded.said.values()))

@@ -18,11 +18,12 @@ class HoldsChangedError(EventlogError):
 
 
 class TakePlan(Struct, frozen=True, kw_only=True):
-    """Where the rows of a take go: into documents, to those that wait, or over, because nothing is told of them.
+    """Where the rows of a take go: into documents, to those that wait, or over, because nothing is
+    told of them.
 
-    `sealed` are new rows, which become a batch by this; `passed` are batches of which the output has nothing ahead any
-    more. `unparked` are rows that waited until now. `gone` are rows that wait no longer, since somebody else has
-    taken them away or given them a letter.
+    `sealed` are new rows, which become a batch by this; `passed` are batches of which the output
+    has nothing ahead any more. `unparked` are rows that waited until now. `gone` are rows that wait
+    no longer, since somebody else has taken them away or given them a letter.
     """
 
     stamp: str
@@ -45,10 +46,11 @@ class Settled(Struct, frozen=True):
 
 
 class Done(Struct, frozen=True, kw_only=True):
-    """What became of planned documents: their rows are over, but for those that come `again`, and those that are `gone`.
+    """What became of planned documents: their rows are over, but for those that come `again`, and
+    those that are `gone`.
 
-    `has` is the plan that the target is known to have, where that is not the last one that it was given. `asked` says
-    that the target can be asked what it has.
+    `has` is the plan that the target is known to have, where that is not the last one that it was
+    given. `asked` says that the target can be asked what it has.
     """
 
     planned: Sequence[OnTheWay]

@@ -1,7 +1,7 @@
 """Documents on their way to a receiver that judges each of them, and cannot be asked what it has.
 
-Law: without an answer that can be read a document keeps its plan, its id and its body. A readable "again" frees its
-rows, and everything behind them in the same transaction.
+Law: without an answer that can be read a document keeps its plan, its id and its body. A readable
+"again" frees its rows, and everything behind them in the same transaction.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ Enter = Callable[[Sequence[OnTheWay], Sequence[OnTheWay], Mapping[Position, Outc
 class HandOver:
     """Sends documents in their order, side by side where the receiver has several lanes.
 
-    By its `strictness` a document that comes again stops all behind it, or only those of its objects.
+    By its `strictness` a document that comes again stops all behind it, or only those of its
+    objects.
     """
 
     def __init__(
@@ -92,27 +93,33 @@ class HandOver:
         """Whether a document is not sent now."""
         if number in self._finished:
             return True
-        one = self._waiting[number]
-        if self._all_blocked or one.due > self._now or not self._blocked.isdisjoint(one.objects):
-            self._block(one)
+        document = self._waiting[number]
+        is_behind = not self._blocked.isdisjoint(document.objects)
+        if self._all_blocked or is_behind or document.due > self._now:
+            self._block(document)
             return True
+        # The last moment to see that another publisher has the lock.
         self._confirm()
         self._begun.add(number)
         return False
 
     def _take(self, number: int, outcomes: Sequence[Outcome]) -> None:
-        one = self._waiting[number]
-        outcomes = [self._given_up(outcome, one.attempts) if outcome.unread else outcome for outcome in outcomes]
+        document = self._waiting[number]
         if any(outcome.unread for outcome in outcomes):
+            outcomes = [
+                self._given_up(outcome, document.attempts) if outcome.unread else outcome for outcome in outcomes
+            ]
+        if any(outcome.unread for outcome in outcomes):
+            # It stays begun: nobody knows whether the receiver has it, so that nothing frees it.
             self.complaint = outcomes[0].note
             self._unread.add(number)
-            self._block(one)
+            self._block(document)
             self._pulse()
             return
         self._begun.discard(number)
         self._finished.add(number)
         self.answered += 1
-        self._over.append(self._waiting[number])
+        self._over.append(document)
         self._answers = by_position([*self._answers.values(), *outcomes])
         if any(outcome.status is Status.NEW for outcome in outcomes):
             self._free_behind(number)
@@ -122,19 +129,20 @@ class HandOver:
             self.enter_answers()
         self._pulse()
 
-    def _block(self, one: OnTheWay) -> None:
+    def _block(self, document: OnTheWay) -> None:
         """Nothing that comes after a document of its objects is sent, or nothing at all."""
-        self._blocked.update(one.objects)
+        self._blocked.update(document.objects)
         self._all_blocked = self._all_blocked or self._stops
 
     def _free_behind(self, number: int) -> None:
         """Frees what is behind a document that comes again: it was not sent, and must not come first."""
         names = set(self._waiting[number].objects)
-        for place in range(number + 1, len(self._waiting)):
-            one = self._waiting[place]
-            if place in self._finished or place in self._begun:
+        for later in range(number + 1, len(self._waiting)):
+            document = self._waiting[later]
+            # It may be at the receiver, or on its way in another lane.
+            if later in self._finished or later in self._begun:
                 continue
-            if self._stops or not names.isdisjoint(one.objects):
-                names.update(one.objects)
-                self._finished.add(place)
-                self._freed.append(one)
+            if self._stops or not names.isdisjoint(document.objects):
+                names.update(document.objects)
+                self._finished.add(later)
+                self._freed.append(document)

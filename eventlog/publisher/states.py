@@ -86,8 +86,9 @@ Place = Literal["ahead", "parked", "planned", "over", "unsealed"]
 class RowPlace(Struct, frozen=True, kw_only=True):
     """Where a waiting row is for one output.
 
-    Of a parked one `reason` says why, `attempts` how often it was offered, `due` when it may go, and `behind` after
-    which row of its object; of one that is over, `reason` and `note` are what the output has said of it.
+    Of a parked one `reason` says why, `attempts` how often it was offered, `due` when it may go,
+    and `behind` after which row of its object; of one that is over, `reason` and `note` are what
+    the output has said of it.
     """
 
     output: str

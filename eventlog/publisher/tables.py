@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any, Final, TypeVar
 
@@ -27,9 +27,9 @@ T = TypeVar("T")
 
 
 class JournalRow(Struct, frozen=True, kw_only=True):
-    """One output. `plan` is the last that it was given and `has` the one before it, which its target is known to have;
-    `told` is how much of each unfinished transaction it was told, and `warning` what was found about its target that
-    somebody should know.
+    """One output. `plan` is the last that it was given and `has` the one before it, which its
+    target is known to have; `told` is how much of each unfinished transaction it was told, and
+    `warning` what was found about its target that somebody should know.
     """
 
     name: str
@@ -61,7 +61,7 @@ class JournalRow(Struct, frozen=True, kw_only=True):
         )
 
     def written(self) -> dict[str, Any]:
-        """As the table has it; nothing is an empty text there, which Oracle would not keep."""
+        """As the table has it: nothing is an empty text there, which Oracle would not keep."""
         return {
             "name": self.name,
             "position": self.position,
@@ -74,7 +74,7 @@ class JournalRow(Struct, frozen=True, kw_only=True):
 
 
 class Parked(Struct, frozen=True, kw_only=True):
-    """A row that waits for one output. Without `due` it waits behind an earlier row of its object."""
+    """A row that waits for one output; without `due`, behind an earlier row of its object."""
 
     output: str
     record: int
@@ -98,8 +98,8 @@ class Parked(Struct, frozen=True, kw_only=True):
 
 
 class Detail(Struct, frozen=True, array_like=True, omit_defaults=True, gc=False):
-    """A document that may be on its way: its id, the rows behind it that still wait for what becomes of it, and what
-    ends with them; `cut` are the transactions that it has a part of.
+    """A document that may be on its way: its id, the rows behind it that still wait for what
+    becomes of it, and what ends with them; `cut` are the transactions that it has a part of.
     """
 
     document: str
@@ -113,9 +113,9 @@ class Detail(Struct, frozen=True, array_like=True, omit_defaults=True, gc=False)
 
 
 class OnTheWay(Struct, frozen=True, kw_only=True, dict=True):
-    """Documents of one plan that may be on their way. A target that can be asked what it has gets all of a plan in
-    one; for one that cannot each document stands alone, with the objects that it speaks of and all that it takes to
-    send it again as it is.
+    """Documents of one plan that may be on their way. A target that can be asked what it has gets
+    all of a plan in one; for one that cannot each document stands alone, with the objects that it
+    speaks of and all that it takes to send it again as it is.
     """
 
     plan: str
@@ -170,11 +170,6 @@ class OnTheWay(Struct, frozen=True, kw_only=True, dict=True):
             attempts=int(attempts),
             due=int(due),
         )
-
-
-def rows_of(documents: Iterable[OnTheWay]) -> Stretches:
-    """The rows behind documents."""
-    return Stretches(part for document in documents for part in document.records.parts)
 
 
 def encoded(value: object) -> str:

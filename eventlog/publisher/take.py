@@ -188,12 +188,10 @@ def _divided(
     for event in taken.events:
         by_number.setdefault(event.position[0], []).append(event)
     objects = {number: row.object for number, row in waited.items() if number in by_number}
-    new_objects: set[str] = set()
-    for number, alike in by_number.items():
-        if number not in waited:
-            objects[number] = object_of(identities, alike[0])
-            new_objects.add(objects[number])
-    waiting = view.waiting_objects(output, new_objects).difference(freed)
+    new = by_number.keys() - waited.keys()
+    new_objects = {number: object_of(identities, by_number[number][0]) for number in new}
+    objects |= new_objects
+    waiting = view.waiting_objects(output, new_objects.values()).difference(freed)
     unsent = {name for document in on_the_way for name in document.objects}
     parking = Parking(output, blocked=waiting | unsent, led=waiting)
     held = view.held(by_number)

@@ -1,4 +1,5 @@
-"""Traces of batches: outputs that take the same rows go on with one trace, from its oldest row to the last answer.
+"""Traces of batches: outputs that take the same rows go on with one trace, from its oldest row to
+the last answer.
 
 A batch that an output takes later, because it lags or tries again, has a trace of its own.
 """

@@ -1,5 +1,6 @@
-"""New rows that have to wait for every output, because earlier ones of their objects do: they are parked by their names
-alone. A million may come behind one that somebody holds, and nobody needs their values yet.
+"""New rows that have to wait for every output, because earlier ones of their objects do: they are
+parked by their names alone. A million may come behind one that somebody holds, and nobody needs
+their values yet.
 
 Law: no output has a batch ahead then, where earlier rows of the same object might be.
 """
@@ -27,29 +28,29 @@ UNREAD_ROWS: Final = 20_000
 
 
 def park_unread(journal: Journal, decider: Decider, limit: int) -> bool:
-    """Parks those of the next rows that have to wait for every output; whether that were most of them.
-
-    It is one transaction, so that an object that waits when it is asked for still waits when its rows are parked.
-    """
+    """Parks those of the next rows that wait for every output; whether that were most of them."""
+    # In one transaction: an object that waits when it is asked for still waits when its rows are
+    # parked.
     with journal.transaction(soon=True) as (connection, memory):
         if memory.batches or memory.reserved_above is not None:
             return False
-        found = journal.rows.unread(connection, memory, UNREAD_ROWS, limit)
+        unread = journal.rows.unread(connection, memory, UNREAD_ROWS, limit)
         if not _knows_tables(journal, connection, memory, decider):
             return False
-        waiting = _waiting(journal, connection, memory, decider.identities, found)
-        # Rows between them are taken one time after the other, by their numbers: they must not become too many. Where
-        # it counts which rows of a transaction come last, none is passed.
+        waiting = _waiting(journal, connection, memory, decider.identities, unread)
+        # Rows between them are taken one time after the other, by their numbers: they must not
+        # become too many. Where it counts which rows of a transaction come last, none is passed.
         room = 0 if journal.settings.ends else limit
         passed, behind = 0, dict[int, str]()
-        for number, spelling in found:
+        for number, spelling in unread:
             if spelling in waiting:
                 behind[number] = waiting[spelling]
             elif passed == room:
                 break
             else:
                 passed += 1
-        rows = [  # whether one of them is held is asked when its turn comes
+        # Whether one of them is held is asked when its turn comes.
+        rows = [
             Parked(output=output, record=number, object=name, reason=BEHIND)
             for output in memory.outputs
             for number, name in behind.items()
@@ -63,7 +64,9 @@ def _knows_tables(journal: Journal, connection: Connection, memory: Memory, deci
     """Whether the decider names objects by the tables as they are: to be asked behind the rows."""
     if decider.tracked is not None and decider.tracked != memory.tracked:
         return False
-    return decider.stamp is None or int(journal.ask(connection, "history_stamp")[0][0]) == decider.stamp
+    if decider.stamp is None:
+        return True
+    return int(journal.ask(connection, "history_stamp")[0][0]) == decider.stamp
 
 
 def _waiting(

@@ -1,8 +1,9 @@
 """Whole transactions: all changes of one together, in the order in which transactions ended.
 
-A transaction ends behind its last row, and who writes to a row that another transaction has changed waits for the end of
-that one. So of two that changed the same object the one whose last row has the smaller number was committed first. Where
-the server keeps the time of each commit, that is the order. A conversion has no such times.
+A transaction ends behind its last row, and who writes to a row that another transaction has changed
+waits for the end of that one. So of two that changed the same object the one whose last row has the
+smaller number was committed first. Where the server keeps the time of each commit, that is the
+order. A conversion has no such times.
 """
 
 from __future__ import annotations
@@ -27,26 +28,33 @@ class GoingOn(Struct, frozen=True, kw_only=True):
 def in_transactions(
     changes: Sequence[Placed], going_on: Collection[int], most: int
 ) -> tuple[list[Placed], set[Position]]:
-    """The changes of whole transactions, one after the other, and the events of the others, which come with the next take.
+    """The changes of whole transactions, one after the other, and the events of the others, which
+    come with the next take.
 
-    Those are transactions that go on behind the take, and what comes behind them. Where they have more than `most`
-    events, they are cut: nobody can hold a transaction of any length.
+    Those are transactions that go on behind the take, and what comes behind them. Where they have
+    more than `most` events, they are cut: nobody can hold a transaction of any length.
     """
     left = _left(changes, going_on)
-    positions = {position for _, change in changes if _is_left(change, left) for position in change.positions}
+    left_changes = [change for _, change in changes if _is_left(change, left)]
+    positions = {position for change in left_changes for position in change.positions}
     if most and len(positions) > most:
         positions, left = set(), set()
-    going = [one for one in changes if not _is_left(one[1], left)]
+    going = [placed for placed in changes if not _is_left(placed[1], left)]
     ends: Ends = {}
     for _, change in going:
         note_end(ends, change)
-    timed = all(change.transaction is not None and change.transaction.time is not None for _, change in going)
+    transactions = [change.transaction for _, change in going]
+    # By time only if all have one: with some without, the order would depend on who lacks it.
+    timed = all(known is not None and known.time is not None for known in transactions)
 
-    def end(one: Placed) -> tuple[str, Position, Position]:
-        place, transaction = one[1].positions[-1], one[1].transaction
+    def end(placed: Placed) -> tuple[str, Position, Position]:
+        change = placed[1]
+        place, transaction = change.positions[-1], change.transaction
         if transaction is None:
             return "", place, place
-        time = transaction.time.isoformat(timespec="microseconds") if timed and transaction.time else ""
+        time = ""
+        if timed and transaction.time:
+            time = transaction.time.isoformat(timespec="microseconds")
         return time, ends[transaction.mark], place
 
     return sorted(going, key=end), positions
@@ -69,6 +77,7 @@ Left = set[int | Position]
 
 def _left(changes: Sequence[Placed], going_on: Collection[int]) -> Left:
     left: Left = set(going_on)
+    # Until none is added: a transaction that is left because of one object has changed others, too.
     while True:
         before = len(left)
         objects = set()
@@ -87,4 +96,6 @@ def _is_left(change: Change, left: Left) -> bool:
 
 
 def _name(change: Change) -> int | Position:
-    return change.positions[-1] if change.transaction is None else change.transaction.mark
+    if change.transaction is None:
+        return change.positions[-1]
+    return change.transaction.mark

@@ -1,6 +1,8 @@
-"""How statements reach a database: transactions with the session that reading needs, plain tuples, errors by blame.
+"""How statements reach a database: transactions with the session that reading needs, plain tuples,
+errors by blame.
 
-What a driver's error means: whether waiting cures it, who has locked what, whether a right is missing.
+What a driver's error means: whether waiting cures it, who has locked what, whether a right is
+missing.
 """
 
 from __future__ import annotations
@@ -31,14 +33,16 @@ LOCKED = (
 
 @contextmanager
 def transaction(engine: Engine, what: str, *, lone: bool = False) -> Iterator[Connection]:
-    """A transaction in the session that reading needs; what the database refuses is told as a SourceError.
+    """A transaction in the session that reading needs; what the database refuses is told as a
+    SourceError.
 
     `lone` makes each statement a transaction of its own, where that costs less.
     """
     dialect = dialect_of(engine)
     with in_our_words(engine, what):
+        begun: AbstractContextManager[Connection]
         if lone and dialect.lone_statements:
-            begun: AbstractContextManager[Connection] = engine.connect().execution_options(isolation_level="AUTOCOMMIT")
+            begun = engine.connect().execution_options(isolation_level="AUTOCOMMIT")
         else:
             begun = engine.begin()
         with begun as connection:
@@ -63,27 +67,30 @@ def in_our_words(engine: Engine, what: str) -> Iterator[None]:
     try:
         yield
     except driver_errors(engine) as error:
-        said = f"{what} cannot be used: {words_of(error)}."
-        raise SourceError(said, hint=hint_of(engine, error), may_pass=may_pass(engine, error)) from error
+        message = f"{what} cannot be used: {words_of(error)}."
+        hint, passes = hint_of(engine, error), may_pass(engine, error)
+        raise SourceError(message, hint=hint, may_pass=passes) from error
 
 
 def fetched(
     connection: Connection, query: TextClause | str, parameters: Mapping[str, Any] | tuple[Any, ...] | None = None
 ) -> list[tuple[Any, ...]]:
-    """What a query finds, straight from the driver: rows with names and converted values cost half of the reading."""
+    """What a query finds, straight from the driver."""
+    # SQLAlchemy's rows, with names and converted values, cost half of the reading.
     try:
         if isinstance(query, str):
             result = connection.exec_driver_sql(query, parameters)
         else:
             result = connection.execute(query, parameters)
-        found = list(result.cursor.fetchall())
+        rows = list(result.cursor.fetchall())
         result.close()
-        return found
+        return rows
     except Exception as error:
         if "decode" not in str(error).lower() or not dialect_of(connection).stores_any_bytes:
             raise
         session: Any = connection.connection.driver_connection
-        if session.text_factory is _any_text:  # then it is asked the second time
+        # Then it was asked the second time.
+        if session.text_factory is _any_text:
             raise
         # As lone surrogates such bytes reach the rules, which refuse the one row they are in.
         usual, session.text_factory = session.text_factory, _any_text
@@ -101,13 +108,16 @@ def answers(
 
     spelled = {hole: in_text(sql) for hole, sql in holes.items()}
     asked = statement(dialect_of(connection), query, **spelled)
-    return connection.execute(text(asked), parameters).all() if asked else ()
+    if not asked:
+        return ()
+    return connection.execute(text(asked), parameters).all()
 
 
 def with_statuses(dialect: Dialect, holes: Mapping[str, str], statuses: str) -> str:
     """The condition of rows with one of these letters; without letters it is every row."""
     letters = ", ".join(dialect.literal(letter) for letter in dict.fromkeys(statuses))
-    return statement(dialect, "chosen_letters" if letters else "chosen_all", **holes, letters=f"({letters})")
+    query = "chosen_letters" if letters else "chosen_all"
+    return statement(dialect, query, **holes, letters=f"({letters})")
 
 
 def in_text(identifier: str) -> str:
@@ -117,11 +127,12 @@ def in_text(identifier: str) -> str:
 
 def as_table(query: str) -> str:
     """A query as something to select from."""
-    return f"(\n{query.strip().removesuffix(';')}\n)"  # its last line may be a comment
+    # On lines of its own: its last line may be a comment, and would take the bracket with it.
+    return f"(\n{query.strip().removesuffix(';')}\n)"
 
 
 def verbatim(sql: str) -> TextClause:
-    """SQL without parameters, in which a colon is a colon and a percent sign one; some drivers take that for a hole."""
+    """SQL without parameters, in which a colon is a colon and a percent sign one."""
     from sqlalchemy import text
 
     return text(in_text(sql))
@@ -139,15 +150,22 @@ def driver_errors(engine: Engine) -> tuple[type[Exception], ...]:
 
 
 def may_pass(engine: Engine, error: Exception) -> bool:
-    """Waiting helps when the connection, a lock or the server was the trouble, and never when the statement or the URL was."""
+    """Waiting helps when the connection, a lock or the server was the trouble.
+
+    It never does when the statement or the URL was.
+    """
     if has_wrong_value(error):
         return False
     original = getattr(error, "orig", None) or error
     drivers = engine.dialect.loaded_dbapi
-    passing = tuple(kind for name in ("OperationalError", "InterfaceError") if (kind := getattr(drivers, name, None)))
+    classes = (getattr(drivers, name, None) for name in ("OperationalError", "InterfaceError"))
+    passes = isinstance(original, tuple(filter(None, classes)))
     # What is no driver's error comes from the pool: it waited for a connection and got none.
-    passes = isinstance(original, passing) or not isinstance(original, getattr(drivers, "Error", Exception))
-    return (passes and not is_lasting(original)) or is_passing(dialect_of(engine), original)
+    if not isinstance(original, getattr(drivers, "Error", Exception)):
+        passes = True
+    if passes and not is_lasting(original):
+        return True
+    return is_passing(dialect_of(engine), original)
 
 
 def words_of(error: Exception) -> str:
@@ -160,12 +178,10 @@ def words_of(error: Exception) -> str:
 
 def right_hint(original: BaseException | None) -> str | None:
     """What mends a right that is missing; None where the database refuses something else."""
-    denied = any(is_denied(dialect, original) for dialect in dialects())
-    return (
-        "`eventlog rights` grants what each role needs; `eventlog check` names the rights that a publisher lacks."
-        if denied
-        else None
-    )
+    if not any(is_denied(dialect, original) for dialect in dialects()):
+        return None
+    check = "`eventlog check` names the rights that a publisher lacks."
+    return f"`eventlog rights` grants what each role needs; {check}"
 
 
 WRONG_VALUE: Final = "See to the value of"
@@ -183,7 +199,7 @@ def unconnected(error: Exception) -> str | None:
 
 
 def hint_of(engine: Engine, error: Exception) -> str | None:
-    """What mends it: where somebody has locked the database, or a policy of a table's owner would have hidden rows."""
+    """What mends it, where that is known."""
     original = getattr(error, "orig", None) or error
     if is_locked(dialect_of(engine), original):
         return LOCKED
@@ -193,22 +209,23 @@ def hint_of(engine: Engine, error: Exception) -> str | None:
     known = [code for code in _passing_codes(dialect_of(engine), original) if code in advice]
     if known:
         return advice[known[0]]
+    # A policy of a table's owner would have hidden rows from this login.
     if not is_denied(dialect_of(engine), original) or "row-level security" not in str(original):
         return None
     return "Let a login with BYPASSRLS read captured tables, best one of its own: source.reader."
 
 
 def is_lasting(error: BaseException | None) -> bool:
-    """Whether a driver's error has a number that waiting does not cure; PyMySQL has one class for deadlocks and typing errors.
-
-    So has sqlite3, which tells the number apart from the text, with details in its higher bits. Who was turned away at
-    the door will be turned away again: to try the same password for ever only locks the account.
-    """
-    said = str(error)
-    # A server that refuses a connection for good is known by its words only.
-    is_refused = "FATAL" in said or "no password supplied" in said
-    if is_refused and any(words in said for dialect in dialects() for words in dialect.refusals):
-        return True
+    """Whether a driver's error has a number that waiting does not cure."""
+    # PyMySQL has one class for deadlocks and typing errors. So has sqlite3, which tells the number
+    # apart from the text, with details in its higher bits.
+    text_of_error = str(error)
+    # A server that refuses a connection for good is known by its words only. Who was turned away at
+    # the door will be turned away again: to try the same password for ever only locks the account.
+    if "FATAL" in text_of_error or "no password supplied" in text_of_error:
+        refusals = [words for dialect in dialects() for words in dialect.refusals]
+        if any(words in text_of_error for words in refusals):
+            return True
     number = _number_of(error)
     passing = frozenset[int]().union(*(dialect.passing_errors for dialect in dialects()))
     return isinstance(number, int) and number > 0 and number not in passing
@@ -220,40 +237,51 @@ def is_locked(dialect: Dialect, error: BaseException | None) -> bool:
 
 
 def is_held_up(dialect: Dialect, error: BaseException | None) -> bool:
-    """Whether a driver's error says that somebody else holds a lock: what was begun can be tried again as it was."""
-    return not _codes(error).isdisjoint(dialect.lock_codes | dialect.deadlock_codes) or is_locked(dialect, error)
+    """Whether somebody else holds a lock: what was begun can be tried again as it was."""
+    lock_codes = dialect.lock_codes | dialect.deadlock_codes
+    return not _codes(error).isdisjoint(lock_codes) or is_locked(dialect, error)
 
 
 def _said_first(error: BaseException | None) -> Any:
-    return error.args[0] if error is not None and error.args else None
+    if error is None or not error.args:
+        return None
+    return error.args[0]
 
 
 def _codes(error: BaseException | None) -> set[object]:
-    """What a driver's error may be told by: its SQLSTATE, the code in what it says first, or the number that this is."""
-    told = _said_first(error)
-    return {getattr(error, "sqlstate", None), getattr(told, "code", None), told if isinstance(told, int) else None}
+    """What a driver's error may be told by."""
+    # Its SQLSTATE, the code in what it says first, or the number that this is: each driver its own.
+    first = _said_first(error)
+    number = first if isinstance(first, int) else None
+    return {getattr(error, "sqlstate", None), getattr(first, "code", None), number}
 
 
 def _number_of(error: BaseException | None) -> object:
-    told = (getattr(error, dialect.error_number, None) for dialect in dialects() if dialect.error_number)
-    number = next((number for number in told if isinstance(number, int)), None)
-    if number is not None:
-        return number & 0xFF
+    for dialect in dialects():
+        number = getattr(error, dialect.error_number, None) if dialect.error_number else None
+        if isinstance(number, int):
+            return number & 0xFF
     return _said_first(error)
 
 
 def is_passing(dialect: Dialect, error: BaseException | None) -> bool:
-    """Whether a driver's error has a code that waiting may cure, where the driver's class does not say so."""
+    """Whether a driver's error has a code that waiting may cure, if its class does not say so."""
     codes = _passing_codes(dialect, error)
-    return not codes.isdisjoint(dialect.passing_codes) or bool(getattr(_said_first(error), "isrecoverable", False))
+    if not codes.isdisjoint(dialect.passing_codes):
+        return True
+    return bool(getattr(_said_first(error), "isrecoverable", False))
 
 
 def _passing_codes(dialect: Dialect, error: BaseException | None) -> set[Any]:
     """What tells whether an error passes: its codes, and the one that the driver puts into words."""
-    told = _said_first(error)
-    codes = {getattr(told, name, None) for name in ("code", "full_code")} | {getattr(error, "sqlstate", None)}
-    said = re.search(dialect.code_in_words, str(error)) if dialect.code_in_words else None
-    return codes | ({int(said[1])} if said else set())
+    first = _said_first(error)
+    codes: set[Any] = {getattr(first, name, None) for name in ("code", "full_code")}
+    codes.add(getattr(error, "sqlstate", None))
+    if dialect.code_in_words:
+        code = re.search(dialect.code_in_words, str(error))
+        if code:
+            codes.add(int(code[1]))
+    return codes
 
 
 def is_denied(dialect: Dialect, error: BaseException | None) -> bool:

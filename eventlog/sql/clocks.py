@@ -1,7 +1,8 @@
-"""Whose time a log's event_time is: UTC in logs of our own, the time of some place in a log that others' triggers fill.
+"""Whose time a log's event_time is: UTC in logs of our own, the time of some place in a log that
+others' triggers fill.
 
-A time of a place that occurs twice, when clocks are set back, is taken for the first of the two; one that never occurs,
-when they are set forward, for as long after the change as it says.
+A time of a place that occurs twice, when clocks are set back, is taken for the first of the two;
+one that never occurs, when they are set forward, for as long after the change as it says.
 """
 
 from __future__ import annotations
@@ -48,8 +49,8 @@ def zone_of(clock: str, what: str = "source.clock") -> dt.tzinfo | None:
 
 
 def clock_of(connection: Connection, clock: str) -> str:
-    """The setting with the zone that the database's clock has: by its name where it tells one, for a name knows of
-    daylight saving time and an offset does not.
+    """The setting with the zone that the database's clock has: by its name where it tells one, for
+    a name knows of daylight saving time and an offset does not.
     """
     if clock != DATABASE:
         return clock

@@ -12,7 +12,8 @@ ColumnType = sa.types.TypeEngine[Any]
 
 
 class KeyText(sa.String):
-    """A text by which rows are found: no two that differ in a byte are equal, whatever the database's default is.
+    """A text by which rows are found: no two that differ in a byte are equal, whatever the
+    database's default is.
 
     A room says what that is in its database, where texts are not compared so anyway.
     """

@@ -215,7 +215,8 @@ def _say_what_it_refuses(engine: Engine, login_package: str | None) -> None:
             hint = f"See to the value of each: {options}."
             raise ConfigError(f"{problem}{_file_trouble(error)}.", hint=hint) from None
 
-    # SQLAlchemy's event for this keeps other listeners, such as those that limit sessions, from being asked.
+    # SQLAlchemy's event for this keeps other listeners, such as those that limit sessions, from
+    # being asked.
     engine.dialect.connect = log_in  # type: ignore[method-assign]  # of this engine's dialect alone
 
 
@@ -260,10 +261,11 @@ PROBES: Final = 3
 def limit_sessions(
     engine: Engine, statement_timeout: float | None, lock_timeout: float | None, lease: float | None = None
 ) -> None:
-    """Limits every session that the engine opens from now on, and prepares it for reading once and for all.
+    """Limits every session that the engine opens from now on, and prepares it for reading once and
+    for all.
 
-    With a `lease`, a client that is frozen or cut off while it holds row locks loses its session within two of them,
-    as far as the database can do that.
+    With a `lease`, a client that is frozen or cut off while it holds row locks loses its session
+    within two of them, as far as the database can do that.
     """
     from sqlalchemy import event
 
@@ -275,7 +277,8 @@ def limit_sessions(
         settings += _lease_settings(dialect, lease)
     arguments = dict(dialect.connect_arguments)
     if lease is not None:
-        # Nobody waits for a connection on which none answers: two leases, and never longer than usual.
+        # Nobody waits for a connection on which none answers: two leases, and never longer than
+        # usual.
         shortest = max(lease, SHORTEST_SECONDS)
         for name, per_second in dialect.lease_arguments.items():
             arguments[name] = min(arguments[name], ceil(shortest * per_second))

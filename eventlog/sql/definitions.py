@@ -45,10 +45,11 @@ class NumberedTable(Struct, frozen=True, kw_only=True):
 
 
 class Described(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A version of a class. `raw` are its tables by their numbers, the class's own first, where the database has such;
-    `key` are the numbers of its key's columns; `former` is the name of the class before, where somebody gave it another.
-    `place` is how many versions of any class came before. Between the row `unlogged_from` and the first of this version
-    changes of new columns may not have been logged, where triggers followed later.
+    """A version of a class. `raw` are its tables by their numbers, the class's own first, where the
+    database has such; `key` are the numbers of its key's columns; `former` is the name of the class
+    before, where somebody gave it another. `place` is how many versions of any class came before.
+    Between the row `unlogged_from` and the first of this version changes of new columns may not
+    have been logged, where triggers followed later.
     """
 
     table: Table | None = None

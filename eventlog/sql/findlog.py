@@ -170,7 +170,8 @@ def _listed(columns: Sequence[Column], wanted: tuple[str, ...], table: str) -> t
     types = {column.name: column for column in columns}
     if len(set(found)) < len(found):
         return found
-    # A list may have table_key second, as tables of the new order do; event_type is a number and nothing else near is.
+    # A list may have table_key second, as tables of the new order do; event_type is a number and
+    # nothing else near is.
     listed = [types[name] for name in found]
     in_new_order = listed[NEW_ORDER.index("event_type")].category in _numbers
     in_standard = listed[STANDARD.index("event_type")].category in _numbers

@@ -27,10 +27,12 @@ Shape = Mapping[str, str]
 
 
 class ShapeVersion(Struct, frozen=True, kw_only=True):
-    """One version of a table: since when it is known (UTC), what differs from the one before, and its columns.
+    """One version of a table: since when it is known (UTC), what differs from the one before, and
+    its columns.
 
-    `first` is the number of a row of the log: those above were written under this version. One that the database entered
-    itself, as it followed DDL, is only `noted` until somebody has seen the table.
+    `first` is the number of a row of the log: those above were written under this version. One that
+    the database entered itself, as it followed DDL, is only `noted` until somebody has seen the
+    table.
     """
 
     table: str
@@ -138,8 +140,8 @@ def definitions_in(connection: Connection, names: LogNames, catalog: Catalog) ->
 
 
 def history_stamp(engine: Engine, names: LogNames) -> int | None:
-    """What grows when a version is entered: asked before tables are looked at, and after rows were read. None where there
-    is no history to be read.
+    """What grows when a version is entered: asked before tables are looked at, and after rows were
+    read. None where there is no history to be read.
     """
     log = Log(engine, names)
     try:
@@ -173,8 +175,9 @@ def latest(versions: Iterable[ShapeVersion]) -> dict[str, ShapeVersion]:
 def newer(
     shapes: Mapping[str, Shape], known: Mapping[str, ShapeVersion], now: str, renamed: Collection[str] = ()
 ) -> Iterator[tuple[ShapeVersion, ShapeVersion | None]]:
-    """The versions that are to be entered, each with the one before: of tables that are new here, and of those that look
-    otherwise than before, or that have got another name. One that the database noted itself is entered again, as it was seen.
+    """The versions that are to be entered, each with the one before: of tables that are new here,
+    and of those that look otherwise than before, or that have got another name. One that the
+    database noted itself is entered again, as it was seen.
     """
     for owner, shape in shapes.items():
         former = known.get(owner)
@@ -197,9 +200,9 @@ def enter_versions(
     former_names: Mapping[str, str] | None = None,
     since: int | None = None,
 ) -> None:
-    """Enters how these classes look into the history, where it does not say so yet, in the caller's transaction. A new
-    version begins behind the newest row of the log; `since` is the newest that there was when the tables still looked as
-    before, where triggers follow later.
+    """Enters how these classes look into the history, where it does not say so yet, in the caller's
+    transaction. A new version begins behind the newest row of the log; `since` is the newest that
+    there was when the tables still looked as before, where triggers follow later.
     """
     versions = read_history(connection, names)
     known = latest(versions)

@@ -14,7 +14,8 @@ NAME_CHARACTERS = 200
 """Characters of an output's name, and of an object's."""
 
 MOVED_PLAN: Final = "moved"
-"""The plan of rows that an output was owed by a version without journal, and that no target has under this name.
+"""The plan of rows that an output was owed by a version without journal, and that no target has
+under this name.
 
 As the last plan of an output it says that nobody knows what its target was given last.
 """

@@ -1,14 +1,19 @@
-"""Many rows by their keys at once, as every database has it: what is asked, and the SQL that the ways of asking share.
+"""Many rows by their keys at once, as every database has it: what is asked, and the SQL that the
+ways of asking share.
 
-The one text that a value has, whoever writes it: triggers into the log, a full load into keys, read-backs into changes.
+The one text that a value has, whoever writes it: triggers into the log, a full load into keys,
+read-backs into changes.
 
-The ways themselves stand in the databases' rooms: one statement, bound keys, answers numbered like the keys.
+The ways themselves stand in the databases' rooms: one statement, bound keys, answers numbered like
+the keys.
 
-What the text of a key says: numbers, bytes and truth values in the ways in which databases write them. Text that cannot
-be a value of the type finds no row; it must never reach the database, where it would be an error that takes the other
-keys with it. Which reader a column has, and what SQL compares, is for the database's room to say.
+What the text of a key says: numbers, bytes and truth values in the ways in which databases write
+them. Text that cannot be a value of the type finds no row; it must never reach the database, where
+it would be an error that takes the other keys with it. Which reader a column has, and what SQL
+compares, is for the database's room to say.
 
-The rows of a table in the order of its key: what to order by, which rows come after a key, and which up to one.
+The rows of a table in the order of its key: what to order by, which rows come after a key, and
+which up to one.
 """
 
 from __future__ import annotations
@@ -81,8 +86,9 @@ class Question(Struct, frozen=True, kw_only=True):
     several: bool = False
     """Whether a key may have several rows; they are ordered by their values then, so that they repeat."""
     plain: int | None = None
-    """How many bytes a value may have at most; of a row with a longer one the bytes of all its values come, as the last
-    column of every answer, and NULL instead of the value."""
+    """How many bytes a value may have at most; of a row with a longer one the bytes of all its
+    values come, as the last column of every answer, and NULL instead of the value.
+    """
     nobody: bool = False
     """No row is asked for: only whether the database would answer at all."""
 
@@ -96,7 +102,8 @@ class KeyComparison(Struct, frozen=True, kw_only=True):
 
 
 class KeyForm(Struct, frozen=True, kw_only=True):
-    """How keys of one column type are looked up: the type that they are bound as, and SQL that compares them with the column.
+    """How keys of one column type are looked up: the type that they are bound as, and SQL that
+    compares them with the column.
 
     `read` gives None for text that is no such value.
     """

@@ -116,7 +116,8 @@ class LogNames(Struct, frozen=True, kw_only=True):
 
 
 NEWEST_MIGRATION = "0008"
-"""The migration that this program works with; a log that is at a later one was upgraded by a newer program.
+"""The migration that this program works with; a log that is at a later one was upgraded by a newer
+program.
 
 A file of a later one may be in capture/migrations already: nobody runs it before this says so.
 """

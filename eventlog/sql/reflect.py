@@ -22,9 +22,11 @@ def reflect(
     schema: str | None = None,
     children: Sequence[str] = (),
 ) -> Catalog:
-    """The classes with these names, `usr` or `indirect.usr`; without names, every one of the schema.
+    """The classes with these names, `usr` or `indirect.usr`; without names, every one of the
+    schema.
 
-    A table without a primary key that refers to a class is its child; `children` names more, which may have keys.
+    A table without a primary key that refers to a class is its child; `children` names more, which
+    may have keys.
     """
     if isinstance(where, Engine):
         with where.connect() as connection:
@@ -62,7 +64,8 @@ class Classes:
     def everything(self) -> list[Table]:
         schema = self.schema(self.default)
         shapes = [schema.shape(name) for name in (*schema.tables, *schema.views) if name not in schema.parts]
-        # A unique index takes the place of a missing key; children that have no key are no classes for that.
+        # A unique index takes the place of a missing key; children that have no key are no classes
+        # for that.
         tables = [self._table(schema, shape, (), shape.key or self._referred(schema, shape)) for shape in shapes]
         taken = {child.name for table in tables for child in table.children}
         found = zip(shapes, tables, strict=True)
@@ -161,8 +164,9 @@ class Classes:
                 yield _child(child, own[0], parent)
 
     def _beside(self, places: Iterable[Schema], name: str) -> list[tuple[Schema, str]]:
-        """The tables that a child's name means: those in the schemas of the classes, where a child stands, else what it
-        means by itself. So it means the same to who tracks, with a schema of their own, and to who looks at triggers.
+        """The tables that a child's name means: those in the schemas of the classes, where a child
+        stands, else what it means by itself. So it means the same to who tracks, with a schema of
+        their own, and to who looks at triggers.
         """
         beside = [(schema, found) for schema in places if (found := schema.find(name)) is not None]
         return beside or [self._find(name)]

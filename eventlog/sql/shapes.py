@@ -1,6 +1,8 @@
-"""Asks the database what its tables look like, a schema at a time: columns, keys, foreign keys, views.
+"""Asks the database what its tables look like, a schema at a time: columns, keys, foreign keys,
+views.
 
-A unique index stands in for a primary key where all of its columns are NOT NULL, and it holds every row.
+A unique index stands in for a primary key where all of its columns are NOT NULL, and it holds every
+row.
 """
 
 from __future__ import annotations
@@ -171,7 +173,8 @@ class Schema:
         key = self._keys.get(name, ())
         with _unknown_types_are_text():
             found = self._inspector.get_columns(self._dialect.normalised(name), schema=self._asked)
-        # Types in the words of whoever made the table, where SQLAlchemy tells only what the database makes of them.
+        # Types in the words of whoever made the table, where SQLAlchemy tells only what the
+        # database makes of them.
         words = answers(self._connection, "declared_types", {"schema": self.name, "table": name})
         declared, made = {row.name: row.type for row in words}, self._made(name)
         return tuple(
@@ -252,10 +255,11 @@ def unique_columns(connection: Connection, schema: str | None, table: str) -> li
 def unique_key(
     connection: Connection, asked: str | None, schema: str | None, table: str, columns: Sequence[Column]
 ) -> tuple[str, ...]:
-    """The columns of the unique index that tells the rows of a table apart; none where there is no such index.
+    """The columns of the unique index that tells the rows of a table apart; none where there is no
+    such index.
 
-    Of several it is the one that somebody has named as the REPLICA IDENTITY, else the one with the fewest columns.
-    `asked` is how the schema was asked for, `schema` its name.
+    Of several it is the one that somebody has named as the REPLICA IDENTITY, else the one with the
+    fewest columns. `asked` is how the schema was asked for, `schema` its name.
     """
     filled = {column.name for column in columns if not column.nullable}
     found = _stated(connection, table) if offers(dialect_of(connection), "unique_indexes") else None
@@ -267,7 +271,8 @@ def unique_key(
         return ()
     hint = None
     if len(fitting) > 1:
-        # Of several keys that would do, the one by which the database's own replication tells rows apart.
+        # Of several keys that would do, the one by which the database's own replication tells rows
+        # apart.
         identity = answers(connection, "replica_identity", {"schema": schema, "table": table})
         hint = str(identity[0][0]) if identity else None
     return next((names for _, names, called in fitting if called == hint), fitting[0][1])

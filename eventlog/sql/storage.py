@@ -24,7 +24,8 @@ class Storage(Struct, frozen=True, kw_only=True):
     partition_rows: int | None = None
 
     def __post_init__(self) -> None:
-        # It stands in statements as it is, so that the database folds it as it does when a DBA writes it.
+        # It stands in statements as it is, so that the database folds it as it does when a DBA
+        # writes it.
         if self.tablespace is not None and not _tablespace.fullmatch(self.tablespace):
             raise UsageError(
                 f"{self.tablespace!r} is no name of a tablespace.",

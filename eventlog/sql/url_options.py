@@ -1,6 +1,8 @@
-"""Options behind `?` in a database URL: one that the driver does not know is named before anything connects.
+"""Options behind `?` in a database URL: one that the driver does not know is named before anything
+connects.
 
-A driver says of it in its own way that it cannot connect, or Python that an argument is wrong; SQLAlchemy ignores some.
+A driver says of it in its own way that it cannot connect, or Python that an argument is wrong;
+SQLAlchemy ignores some.
 """
 
 from __future__ import annotations

@@ -19,7 +19,8 @@ def encode(
 ) -> Iterator[Document]:
     """The documents of the changes; `settings` are those of XdsFormat.
 
-    A change that XDS cannot express is handed to `refused`; without it, it ends the iteration with ExpressionError.
+    A change that XDS cannot express is handed to `refused`; without it, it ends the iteration with
+    ExpressionError.
     """
     from eventlog.core.errors import ExpressionError
     from eventlog.core.model import Document

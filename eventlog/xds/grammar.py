@@ -1,7 +1,8 @@
 """The vocabulary of XDS, read from its RELAX NG grammar: what each element may have and hold.
 
-libxml2 says whether a document follows the grammar, but not in words that help; these tables can. The grammar stays
-the only place where the vocabulary is written down, and a property test proves that both judge alike.
+libxml2 says whether a document follows the grammar, but not in words that help; these tables can.
+The grammar stays the only place where the vocabulary is written down, and a property test proves
+that both judge alike.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Reading XDS: safe parsing, and the `<status>` replies of a receiver.
 
-What is read comes from outside. Nothing is fetched, a document type declaration (the home of entities) is refused
-before it can do harm, and a reply may neither hold a text of more than 10 MB nor nest deeper than 256 elements.
+What is read comes from outside. Nothing is fetched, a document type declaration (the home of
+entities) is refused before it can do harm, and a reply may neither hold a text of more than 10 MB
+nor nest deeper than 256 elements.
 """
 
 from __future__ import annotations
@@ -64,7 +65,8 @@ def worst(levels: Iterable[Level]) -> Level:
 
 def parse(body: bytes, *, huge: bool = False) -> XmlElement:
     """The root element, or XmlError. `huge` admits texts of any length; a document type is never admitted."""
-    # The limits go only where no entity can be declared, whatever libxml2 guards against without them.
+    # The limits go only where no entity can be declared, whatever libxml2 guards against without
+    # them.
     parser = etree.XMLParser(
         resolve_entities=False,
         no_network=True,

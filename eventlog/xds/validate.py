@@ -1,7 +1,7 @@
 """Validation: what is wrong with an XDS document, line by line, in words.
 
-The RELAX NG grammar decides about the vocabulary. Beyond it stand the rules of publishing: an event names its object
-by an association, and a `<modify>` names its class.
+The RELAX NG grammar decides about the vocabulary. Beyond it stand the rules of publishing: an event
+names its object by an association, and a `<modify>` names its class.
 """
 
 from __future__ import annotations
@@ -48,7 +48,8 @@ def _misfits(root: XmlElement) -> list[Fault]:
         return []
     if root.tag not in ("nds", "input", "output"):
         return [(root, f"a document is <nds>, <input> or <output>, not {_tag(root)}.")]
-    # The log speaks where the words have nothing to say, so that a document is never called valid by omission.
+    # The log speaks where the words have nothing to say, so that a document is never called valid
+    # by omission.
     return list(_told(root)) or [(root, f"{shortened(each.message, 300)}.") for each in grammar.error_log]
 
 

@@ -1,22 +1,27 @@
-"""Values: what a column's value is called in XDS, and its text; or the refusal of one that its column cannot hold.
+"""Values: what a column's value is called in XDS, and its text; or the refusal of one that its
+column cannot hold.
 
-Text comes from the log, Python values from reading back; both end in the same text. Numbers with a fraction are
-strings in XDS and pass as the database wrote them, for money and locales have forms of their own.
+Text comes from the log, Python values from reading back; both end in the same text. Numbers with a
+fraction are strings in XDS and pass as the database wrote them, for money and locales have forms of
+their own.
 
 Fields: the ready pieces of each attribute of a table, and how its values are written.
 
-A change then costs the concatenation of ready pieces and its own values; a million field edits a second hang on it.
+A change then costs the concatenation of ready pieces and its own values; a million field edits a
+second hang on it.
 
 Characters: what XML 1.0 can carry, what must be escaped, and the refusal of what it cannot carry.
 
-The rule: U+0000 to U+0008, U+000B, U+000C, U+000E to U+001F, U+FFFE, U+FFFF and lone surrogates have no form in
-XML 1.0, not even an escaped one. They are refused by name and place, because a replacement would be a silent loss.
+The rule: U+0000 to U+0008, U+000B, U+000C, U+000E to U+001F, U+FFFE, U+FFFF and lone surrogates
+have no form in XML 1.0, not even an escaped one. They are refused by name and place, because a
+replacement would be a silent loss.
 
 Dates and times: from the log's text or the database's value to one of the three time syntaxes.
 
-1: seconds since 1970-01-01 UTC, unsigned 32 bit. 2: `CCYYMMDDHHMMSSNNNNNNNNN`. 3: `yyyy-mm-dd hh:mm:ss.fffffffff`.
-A value without a zone counts as UTC. Syntaxes 2 and 3 write a date column as a date and a time column as a time of
-day, unless the value says more (Oracle's DATE has a time of day): then in full, so that nothing is lost.
+1: seconds since 1970-01-01 UTC, unsigned 32 bit. 2: `CCYYMMDDHHMMSSNNNNNNNNN`. 3: `yyyy-mm-dd
+hh:mm:ss.fffffffff`. A value without a zone counts as UTC. Syntaxes 2 and 3 write a date column as a
+date and a time column as a time of day, unless the value says more (Oracle's DATE has a time of
+day): then in full, so that nothing is lost.
 """
 
 from __future__ import annotations
@@ -333,9 +338,11 @@ class Settings(Struct, frozen=True, kw_only=True):
 
 
 class Field(Struct, frozen=True, kw_only=True):
-    """The ready pieces of one attribute. A str in which `odd` finds nothing stands as it is after `opening`.
+    """The ready pieces of one attribute. A str in which `odd` finds nothing stands as it is after
+    `opening`.
 
-    `category` is what its column holds, None where nobody said so; a `reference` names another object.
+    `category` is what its column holds, None where nobody said so; a `reference` names another
+    object.
     """
 
     category: Category | None
@@ -364,7 +371,8 @@ class Fields(dict[str, Field]):
         category = column.category if column is not None else None
         referenced = self._referenced(column)
         if referenced is not None:
-            # The key of the other object, which its table_key writes as the log does, whatever this format's syntax.
+            # The key of the other object, which its table_key writes as the log does, whatever this
+            # format's syntax.
             write = _reference_writer(reading(category, 3), referenced, self._settings.schema_name)
         else:
             write = _value_writer(reading(category, self._settings.time_syntax))

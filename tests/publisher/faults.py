@@ -124,7 +124,7 @@ FAULTS = [
         "a document without an answer is over",
         SENDING,
         "        self._begun.add(number)\n",
-        "        self._begun.add(number)\n        self._over.append(one)\n",
+        "        self._begun.add(number)\n        self._over.append(document)\n",
     ),
     JournalFault(
         "a document without an answer goes again at once under another plan",
@@ -135,7 +135,7 @@ FAULTS = [
     JournalFault(
         "what is behind an unread document goes",
         SENDING,
-        "        self._blocked.update(one.objects)\n",
+        "        self._blocked.update(document.objects)\n",
         "",
     ),
     JournalFault(
@@ -147,7 +147,7 @@ FAULTS = [
     JournalFault(
         "what is behind a freed document goes",
         SENDING,
-        "                names.update(one.objects)\n",
+        "                names.update(document.objects)\n",
         "",
     ),
     JournalFault(
@@ -416,8 +416,8 @@ FAULTS = [
     JournalFault(
         "how much was told of a transaction is forgotten",
         CONSUMER,
-        "told = told_after(self._journal.output(self.name).told, cut)\n",
-        "told = None\n",
+        "told = told_after(self._journal.output(self.name).told, cut) if cut else None",
+        "told = None",
         of_transactions=True,
     ),
     # rows that are parked unread

@@ -1,7 +1,9 @@
-"""Policies: what of the changes an output is told, and in which words. Pure: changes in, changes out.
+"""Policies: what of the changes an output is told, and in which words. Pure: changes in, changes
+out.
 
-Steps are read from the configuration, bound to the tables of a source, and applied to one change after the other,
-between the rules and a format. The publisher, conversions, Spark and `eventlog explain` call the same.
+Steps are read from the configuration, bound to the tables of a source, and applied to one change
+after the other, between the rules and a format. The publisher, conversions, Spark and `eventlog
+explain` call the same.
 """
 
 from eventlog.core.policies.bound import Policy, Traced

@@ -1,7 +1,8 @@
-"""Steps bound to tables: the actions that each table's changes go through, what it looks like behind them, and the format there.
+"""Steps bound to tables: the actions that each table's changes go through, what it looks like
+behind them, and the format there.
 
-Law: what a step hides, no later step, format or note can see. So a step that hides a value hides it in what was read
-beside the change as well, and what went wrong is said without values.
+Law: what a step hides, no later step, format or note can see. So a step that hides a value hides it
+in what was read beside the change as well, and what went wrong is said without values.
 """
 
 from __future__ import annotations
@@ -28,7 +29,8 @@ Place = tuple[str | None, str]
 class Traced(NamedTuple):
     """What a step made of a change; `after` is a Refusal where the change ends here.
 
-    `plain` and `plain_after` are the source attributes whose values can be read before and after it, by their names there.
+    `plain` and `plain_after` are the source attributes whose values can be read before and after
+    it, by their names there.
     """
 
     step: str
@@ -85,7 +87,8 @@ class Policy:
     def check(self, *, whole: bool = True) -> None:
         """ConfigError where a step names a table or an attribute that there is not.
 
-        Where the catalog is not the `whole` one, other tables may be there too; what names no table is let pass then.
+        Where the catalog is not the `whole` one, other tables may be there too; what names no table
+        is let pass then.
         """
         for number, step in enumerate(self._steps, 1):
             where = f"Step {number} (do = {step.__struct_config__.tag!r})"
@@ -150,7 +153,8 @@ class Policy:
         return any(plan.looks for plan in self._plans.values())
 
     def looks(self, change: Change) -> Places:
-        """What must be read in rows of other tables before the change can be told; nothing once it brings all of it.
+        """What must be read in rows of other tables before the change can be told; nothing once it
+        brings all of it.
 
         Where one is found by what another one has, they are asked for one after the other.
         """

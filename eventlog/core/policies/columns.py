@@ -1,7 +1,8 @@
-"""What steps do to single attributes, in one pass over a change: leave them out, call them otherwise, change values.
+"""What steps do to single attributes, in one pass over a change: leave them out, call them
+otherwise, change values.
 
-Steps that follow each other are put together, because five passes over a change would cost more than publishing it.
-Law: together they tell what they tell one after the other.
+Steps that follow each other are put together, because five passes over a change would cost more
+than publishing it. Law: together they tell what they tell one after the other.
 """
 
 from __future__ import annotations
@@ -127,8 +128,8 @@ class Looking(Setting):
 
 
 def together(actions: Sequence[Action]) -> list[Action]:
-    """The actions, with those of single attributes put together where they follow each other, or nothing that stands
-    between them has to do with them.
+    """The actions, with those of single attributes put together where they follow each other, or
+    nothing that stands between them has to do with them.
     """
     found: list[Action] = []
     for action in actions:

@@ -1,6 +1,8 @@
-"""Conditions and computed values in CEL, by Google's own evaluator: no loops without end, no files, no Python.
+"""Conditions and computed values in CEL, by Google's own evaluator: no loops without end, no files,
+no Python.
 
-What went wrong with an expression is said without the values that it was about: they may be what a policy hides.
+What went wrong with an expression is said without the values that it was about: they may be what a
+policy hides.
 """
 
 from __future__ import annotations
@@ -59,7 +61,8 @@ class Expression:
 
     def value(self, old: Mapping[str, Any], new: Mapping[str, Any], op: str, table: str) -> Any:
         """What it comes to; Undecided says why it comes to nothing."""
-        # Each variable is copied whenever it is handed over, which takes longer than most expressions.
+        # Each variable is copied whenever it is handed over, which takes longer than most
+        # expressions.
         variables = self._variables
         known: dict[str, Any] = {"new": new} if "new" in variables else {}
         if len(known) < len(variables):

@@ -11,8 +11,8 @@ from eventlog.core.tablekey import parse
 
 
 def rows(change: Change, keys: Mapping[str, str], names: Collection[str]) -> tuple[Row, Row]:
-    """The row before a change and after it, as far as they are known, with these attributes. Of a delete both are the
-    row that went.
+    """The row before a change and after it, as far as they are known, with these attributes. Of a
+    delete both are the row that went.
 
     `keys` are the attributes that key columns are, by the names that keys have for them.
     """

@@ -15,11 +15,12 @@ from eventlog.core.view_columns import read_column_name
 
 
 class Shape:
-    """A table on its way through the steps. `needs` are source attributes that must be known of an object: each with the
-    attributes whose changes ask for them, None where every change does.
+    """A table on its way through the steps. `needs` are source attributes that must be known of an
+    object: each with the attributes whose changes ask for them, None where every change does.
 
-    `hidden` are source attributes whose values nobody can read behind the steps so far, and `told` those that a place tells.
-    `missed` are names that a step names and the table has not, and `had` what it has there, by the step's number.
+    `hidden` are source attributes whose values nobody can read behind the steps so far, and `told`
+    those that a place tells. `missed` are names that a step names and the table has not, and `had`
+    what it has there, by the step's number.
     """
 
     def __init__(self, table: Table, catalog: Catalog | None = None) -> None:
@@ -170,7 +171,8 @@ class Shape:
         if name in self.table.loggable:
             self.retype([name], sql_type)
         else:
-            # In a view names say what a column is: this one is to be a plain one, whatever it is called.
+            # In a view names say what a column is: this one is to be a plain one, whatever it is
+            # called.
             view = self.table.view
             column = Column(name=f"sv_{name}" if view else name, type=sql_type, called=name if view else None)
             self.table = replace(self.table, columns=(*self.table.columns, column))

@@ -1,7 +1,9 @@
-"""The steps of policies as they are written: values only, which a configuration is read into and processes hand on.
+"""The steps of policies as they are written: values only, which a configuration is read into and
+processes hand on.
 
-A step says with `do` what it does and with `classes` for which tables; without, for all. Names may have `*` in them.
-`attributes` are those that changes have at this step: after a rename, the new names.
+A step says with `do` what it does and with `classes` for which tables; without, for all. Names may
+have `*` in them. `attributes` are those that changes have at this step: after a rename, the new
+names.
 """
 
 from __future__ import annotations
@@ -157,10 +159,11 @@ class Lookup(_Step, frozen=True, kw_only=True, tag="lookup"):
 
 
 class Call(_Step, frozen=True, kw_only=True, tag="call"):
-    """Adds an attribute, or gives it another value: what a Python function makes of the values of others.
+    """Adds an attribute, or gives it another value: what a Python function makes of the values of
+    others.
 
-    `function` is its name among the entry points `eventlog.policies`. It gets a dict of the attributes `of` that are known
-    and answers with a text, a number, a truth value, bytes or None.
+    `function` is its name among the entry points `eventlog.policies`. It gets a dict of the
+    attributes `of` that are known and answers with a text, a number, a truth value, bytes or None.
     """
 
     attribute: str
@@ -224,9 +227,11 @@ class Where(_Step, frozen=True, kw_only=True, tag="where"):
 
 
 class Route(_Step, frozen=True, kw_only=True, tag="route"):
-    """Sends changes to a folder, address, topic or table of their own: a template of {schema}, {table}, {class} and {new.ATTRIBUTE}.
+    """Sends changes to a folder, address, topic or table of their own: a template of {schema},
+    {table}, {class} and {new.ATTRIBUTE}.
 
-    `otherwise` is where changes go for which that gives no valid place; without it they are refused.
+    `otherwise` is where changes go for which that gives no valid place; without it they are
+    refused.
     """
 
     to: str

@@ -1,7 +1,7 @@
 """Values as policies see them: text that is the same however a value came, and what hides it.
 
-A log has every value as text, and a database hands out numbers and times. Both become one text here, so that equal
-values have equal hashes.
+A log has every value as text, and a database hands out numbers and times. Both become one text
+here, so that equal values have equal hashes.
 """
 
 from __future__ import annotations
@@ -130,7 +130,8 @@ def numbered(value: Value, decimals: int | None, mark: str, group: str) -> str |
 def hashing(secret: str, category: Category) -> ValueChange:
     """HMAC-SHA256 of the value's text, in hexadecimal digits."""
     key = hmac.new(secret.encode(), b"eventlog policy hash", hashlib.sha256).digest().ljust(BLOCK_BYTES, b"\0")
-    # What the standard library does with a key for each value anew is more than half of the work (RFC 2104).
+    # What the standard library does with a key for each value anew is more than half of the work
+    # (RFC 2104).
     inner, outer = (hashlib.sha256(bytes([byte ^ pad for byte in key])) for pad in (0x36, 0x5C))
     is_text = category is Category.STRING
 
@@ -147,8 +148,9 @@ def hashing(secret: str, category: Category) -> ValueChange:
 def encrypting(secret: str, category: Category, attribute: str) -> ValueChange:
     """AES-256-GCM of the value's text: nonce and cipher text in Base64.
 
-    The nonce is made from the value, with a key of its own: a batch that is repeated gives the same bytes, and one nonce
-    never serves two values of an attribute. What shows is that two values of an attribute are equal.
+    The nonce is made from the value, with a key of its own: a batch that is repeated gives the same
+    bytes, and one nonce never serves two values of an attribute. What shows is that two values of
+    an attribute are equal.
     """
     from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 

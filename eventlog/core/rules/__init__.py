@@ -1,7 +1,8 @@
 """From events to changes: the rules, once, for the daemon, for bulk conversion and for Spark.
 
-`Round` is the way through all of them (`round.py`); `decide` is one round with rows that were read back before. Nothing
-here does I/O or knows a database: events, rows and time come in, values go out.
+`Round` is the way through all of them (`round.py`); `decide` is one round with rows that were read
+back before. Nothing here does I/O or knows a database: events, rows and time come in, values go
+out.
 """
 
 from __future__ import annotations

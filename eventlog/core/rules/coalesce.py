@@ -78,8 +78,9 @@ class NetEdits:
     def take(self, event: Event, multiple: Collection[str | None]) -> None:
         """Takes the next event; a child table's columns keep every one.
 
-        The first event of a column of its own says whether the object is new: a value that was added to a child table is
-        of type 1 too, and the object that it belongs to may have been there before.
+        The first event of a column of its own says whether the object is new: a value that was
+        added to a child table is of type 1 too, and the object that it belongs to may have been
+        there before.
         """
         of_child = event.column in multiple
         if not of_child and not self._own:
@@ -144,8 +145,8 @@ def coalesce(
 ) -> list[Change]:
     """At most one change of each transaction: the first old values and the last new ones.
 
-    Where events come in pieces, `unfinished` is what former ones amount to; the last change comes when the lifetime is
-    `over`. Where nobody knows transactions, all events count as of one.
+    Where events come in pieces, `unfinished` is what former ones amount to; the last change comes
+    when the lifetime is `over`. Where nobody knows transactions, all events count as of one.
     """
     if events and events[0].kind in ROW_BACK:  # it has superseded all others
         return whole_row(subject, events[0], row or {})

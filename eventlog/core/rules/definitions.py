@@ -1,10 +1,12 @@
 """Definitions in time: which one of a table's definitions a row of the log was written under.
 
-A definition begins with a row of the log: the first that could be written by triggers made for it. Rows before it belong
-to the one before. Where nobody knows to the row when a definition began, a row that names what its own has not belongs to
-the nearest that has it. A row that asks for its whole object is told what stands there now, so it goes by today's.
+A definition begins with a row of the log: the first that could be written by triggers made for it.
+Rows before it belong to the one before. Where nobody knows to the row when a definition began, a
+row that names what its own has not belongs to the nearest that has it. A row that asks for its
+whole object is told what stands there now, so it goes by today's.
 
-What one definition says is decided by itself, with a catalog of that time, so the rules know nothing of all this.
+What one definition says is decided by itself, with a catalog of that time, so the rules know
+nothing of all this.
 """
 
 from __future__ import annotations
@@ -32,8 +34,9 @@ BEFORE_ALL_NUMBERS: Final = -(2**63)
 
 
 class Definition(Struct, frozen=True, kw_only=True, eq=False):
-    """A class as it was from row `first` on, and what it is `today`: None where it is gone. `renamed` are today's names
-    of its columns, as far as they are others; `table.gone` are the attributes that it has no more.
+    """A class as it was from row `first` on, and what it is `today`: None where it is gone.
+    `renamed` are today's names of its columns, as far as they are others; `table.gone` are the
+    attributes that it has no more.
     """
 
     table: Table
@@ -82,8 +85,8 @@ class Definition(Struct, frozen=True, kw_only=True, eq=False):
 
 
 class DefinitionSpan(Struct, frozen=True, kw_only=True, eq=False):
-    """Events in a row under the same definitions. `catalog` is what tables looked like; `former` are those definitions
-    that are not today's, by the names of their classes then.
+    """Events in a row under the same definitions. `catalog` is what tables looked like; `former`
+    are those definitions that are not today's, by the names of their classes then.
     """
 
     events: Sequence[Event]
@@ -223,8 +226,9 @@ class Definitions:
         )
 
     def spans(self, events: Sequence[Event]) -> list[DefinitionSpan]:
-        """The events in parts under the same definitions, each part in their order. The events of an object are in a later
-        part where its table got another definition, and in the same where it did not, whatever became of others.
+        """The events in parts under the same definitions, each part in their order. The events of
+        an object are in a later part where its table got another definition, and in the same where
+        it did not, whatever became of others.
         """
         parts: list[tuple[dict[Place, Definition], list[Event]]] = [({}, [])]
         reached: dict[tuple[Place, str | None], int] = {}
@@ -242,8 +246,8 @@ class Definitions:
         return [self._span(some, chosen) for chosen, some in parts if some] or [self._span((), {})]
 
     def runs(self, events: Iterable[Event]) -> Iterator[tuple[DefinitionSpan, int]]:
-        """How many events of one object after the other were written under the same definitions, for one that has so many
-        that nobody holds them all.
+        """How many events of one object after the other were written under the same definitions,
+        for one that has so many that nobody holds them all.
         """
         chosen: dict[Place, Definition] = {}
         count = 0

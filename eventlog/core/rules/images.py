@@ -36,7 +36,8 @@ def tell(images: Sequence[Image], catalog: Catalog | None, options: Options) -> 
 
 
 def parted(image: Image, key: Sequence[str]) -> tuple[Image, ...]:
-    """The image, or two where it changes the key: the end of one object and the beginning of another.
+    """The image, or two where it changes the key: the end of one object and the beginning of
+    another.
 
     The last number of their positions tells them apart; it is 0 in what is given.
     """

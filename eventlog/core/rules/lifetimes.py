@@ -1,6 +1,8 @@
-"""Lifetimes: a type 4 row closes one, the object's next row opens another. Read-backs need an open one.
+"""Lifetimes: a type 4 row closes one, the object's next row opens another. Read-backs need an open
+one.
 
-And the changes that one makes: neighbouring events of one object and one operation make one, until a column repeats.
+And the changes that one makes: neighbouring events of one object and one operation make one, until
+a column repeats.
 """
 
 from __future__ import annotations
@@ -91,8 +93,8 @@ def asked_for(subject: Subject, lifetime: Lifetime) -> frozenset[str] | None:
     return frozenset(event.column for event in lifetime.events if event.kind in BACK and event.column is not None)
 
 
-# Plain numbers, because looking a member up in its enum costs as much as the rest of a comparison, and these are made
-# for every event.
+# Plain numbers, because looking a member up in its enum costs as much as the rest of a comparison,
+# and these are made for every event.
 INSERT_FIELD = int(Kind.INSERT_FIELD)
 UPDATE_FIELD = int(Kind.UPDATE_FIELD)
 
@@ -119,8 +121,8 @@ def join(
 ) -> list[Change]:
     """The changes that the remaining events of one lifetime make, each event in one of them.
 
-    Where they come in pieces, `unfinished` is what former ones have begun, and the last change stays in it until the
-    lifetime is `over`.
+    Where they come in pieces, `unfinished` is what former ones have begun, and the last change
+    stays in it until the lifetime is `over`.
     """
     if events and events[0].kind in ROW_BACK:  # it has superseded all others
         return whole_row(subject, events[0], row or {})

@@ -1,7 +1,8 @@
 """An object with more events than memory should hold: its events come in pieces, twice.
 
-The first time it is seen how each lifetime ends, the second time the round's own precedence and merging are applied to
-one piece after the other. What is held is one unfinished change, and eight bytes for each delete.
+The first time it is seen how each lifetime ends, the second time the round's own precedence and
+merging are applied to one piece after the other. What is held is one unfinished change, and eight
+bytes for each delete.
 """
 
 from __future__ import annotations

@@ -16,8 +16,9 @@ NOBODY_READS = Unreadable(
 def prefer(screened: Screened, lifetime: Lifetime, row: ReadBack | None) -> list[Event]:
     """The events that remain; every other event of the lifetime has its outcome afterwards.
 
-    `row` is what was read back, None when nothing was found. While a row waits to be read, all events of its lifetime
-    do, for those that need no reading would be told before an earlier one that does.
+    `row` is what was read back, None when nothing was found. While a row waits to be read, all
+    events of its lifetime do, for those that need no reading would be told before an earlier one
+    that does.
     """
     events = lifetime.events
     if lifetime.closing is not None:

@@ -1,6 +1,8 @@
-"""Tables without a key: each row of their log adds a row of a text, or takes one away; nothing joins, nothing is read back.
+"""Tables without a key: each row of their log adds a row of a text, or takes one away; nothing
+joins, nothing is read back.
 
-Law (decision 60): for each text, what was added less what was taken away is how often the table has it.
+Law (decision 60): for each text, what was added less what was taken away is how often the table has
+it.
 """
 
 from __future__ import annotations

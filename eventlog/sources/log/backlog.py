@@ -1,6 +1,7 @@
 """What a log holds: how many rows carry each letter.
 
-How fast rows were settled of late: counts of a few seconds each, in a mark that is written now and then.
+How fast rows were settled of late: counts of a few seconds each, in a mark that is written now and
+then.
 """
 
 from __future__ import annotations

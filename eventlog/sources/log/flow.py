@@ -1,10 +1,13 @@
-"""Whether a log flows: what its waiting rows wait for, who publishes it, and the one word that follows from that.
+"""Whether a log flows: what its waiting rows wait for, who publishes it, and the one word that
+follows from that.
 
-A row waits because its turn has not come yet; because somebody holds it, or a row of its object before it; because its
-time has not come; because its table may not be read; or because a receiver did not take it and it is offered again.
-Law: the word is decided here, by `state_of`, from facts; the terminal, the page, metrics and checks only say it.
+A row waits because its turn has not come yet; because somebody holds it, or a row of its object
+before it; because its time has not come; because its table may not be read; or because a receiver
+did not take it and it is offered again. Law: the word is decided here, by `state_of`, from facts;
+the terminal, the page, metrics and checks only say it.
 
-Rows that nobody holds and whose time has come make up the lag. What waits because somebody wants it does not.
+Rows that nobody holds and whose time has come make up the lag. What waits because somebody wants it
+does not.
 """
 
 from __future__ import annotations
@@ -91,7 +94,8 @@ def read_resumed(marks: Mapping[str, str], name: str) -> Resumed | None:
 
 
 class OutputLag(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """How far an output is behind the others: the rows that it is owed, the first of them, and how old that is.
+    """How far an output is behind the others: the rows that it is owed, the first of them, and how
+    old that is.
 
     `resumed` is how far it was behind when somebody resumed it, until it was inside its bound once.
     """
@@ -104,9 +108,11 @@ class OutputLag(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Flow(Struct, frozen=True, kw_only=True):
-    """The facts. `lag` is that of `oldest`, the row that has waited longest of those that nobody holds and that are due.
+    """The facts. `lag` is that of `oldest`, the row that has waited longest of those that nobody
+    holds and that are due.
 
-    `ready_lag` is that of the oldest row that could be published now; a lag is None where nobody can tell it.
+    `ready_lag` is that of the oldest row that could be published now; a lag is None where nobody
+    can tell it.
     """
 
     parts: WaitingParts = WaitingParts()

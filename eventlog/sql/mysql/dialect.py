@@ -31,7 +31,8 @@ MYSQL = Dialect(
     schemas=False,
     case_sensitive=True,
     checks_identity=False,
-    # Locks, full disks and tables, connections that are refused, lost, killed or timed out, servers that go down or only read.
+    # Locks, full disks and tables, connections that are refused, lost, killed or timed out, servers
+    # that go down or only read.
     passing_errors=frozenset(
         [1021, 1040, 1041, 1053, 1114, 1129, 1152, 1158, 1159, 1160, 1161, 1203, 1205, 1206, 1213, 1226, 1290, 1317]
         + [1836, 1927, 1969, 2002, 2003, 2005, 2006, 2013, 2055, 3024, 3032, 3101, 3168, 4031]

@@ -1,8 +1,10 @@
-"""Keys of MariaDB and MySQL: one JSON text, which the server reads as a table with a column for each of the key's.
+"""Keys of MariaDB and MySQL: one JSON text, which the server reads as a table with a column for
+each of the key's.
 
-These servers turn text that is no value of a type into one that is near it, with a warning that nobody reads: 'abc'
-into 0, 1.239 into 1.24. So nothing leaves here that they would have to turn into something else. `bound` is the type
-that JSON_TABLE gives, and `match` the SQL that compares it such that the column's index is used.
+These servers turn text that is no value of a type into one that is near it, with a warning that
+nobody reads: 'abc' into 0, 1.239 into 1.24. So nothing leaves here that they would have to turn
+into something else. `bound` is the type that JSON_TABLE gives, and `match` the SQL that compares it
+such that the column's index is used.
 """
 
 from __future__ import annotations

@@ -66,9 +66,11 @@ TYPES: Final = ColumnTypes(
 
 
 def mysql_value(name: str, column: Column) -> str:
-    """SQL that reads a column: times as text, and what Python would get as bytes as a number or in words.
+    """SQL that reads a column: times as text, and what Python would get as bytes as a number or in
+    words.
 
-    Vectors as Base64, because the driver loses its place in what the server sends when it meets one.
+    Vectors as Base64, because the driver loses its place in what the server sends when it meets
+    one.
     """
     if column.category in _READ_AS_TEXT:
         return f"CAST({name} AS CHAR)"

@@ -39,7 +39,8 @@ ORACLE = Dialect(
     instead_of_triggers=True,
     triggers_in_schemas=True,
     procedural_triggers=True,
-    # LONG never; of LOBs a trigger may not read the new value. A RAW that is longer than SQL's has no Base64 in one piece.
+    # LONG never; of LOBs a trigger may not read the new value. A RAW that is longer than SQL's has
+    # no Base64 in one piece.
     unseen_types=frozenset({"clob", "nclob", "blob", "bfile", "long", "long raw", "xmltype", "json", "sdo_geometry"}),
     type_texts={
         **dict.fromkeys(("char", "nchar"), "text_of_char"),

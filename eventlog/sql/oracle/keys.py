@@ -1,7 +1,9 @@
-"""Oracle's keys: all of them in one JSON document of any length, bound as a LOB; comparisons by the rules of Oracle's types.
+"""Oracle's keys: all of them in one JSON document of any length, bound as a LOB; comparisons by the
+rules of Oracle's types.
 
-JSON_TABLE knows fewer types than columns have: `bound` is its type, and `match` the SQL that compares it with the
-column such that the column's index is used. Types that are not listed are compared as text.
+JSON_TABLE knows fewer types than columns have: `bound` is its type, and `match` the SQL that
+compares it with the column such that the column's index is used. Types that are not listed are
+compared as text.
 """
 
 from __future__ import annotations

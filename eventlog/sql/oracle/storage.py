@@ -1,6 +1,7 @@
 """Tablespaces and partitions in the statements that make a log.
 
-Oracle has no tablespace of a session, so each table, key and index says its own. LOBs lie where their table does.
+Oracle has no tablespace of a session, so each table, key and index says its own. LOBs lie where
+their table does.
 """
 
 from __future__ import annotations
@@ -25,7 +26,8 @@ def stored(statement: str, storage: Storage) -> str:
         return statement
     is_log = text.endswith(ROWDEPENDENCIES_CLAUSE)
     rows = storage.partition_rows if is_log else None
-    # A key of each partition goes with it, so that an empty partition is dropped without a look at the others.
+    # A key of each partition goes with it, so that an empty partition is dropped without a look at
+    # the others.
     index = f"{' LOCAL' if rows else ''}{where}"
     if index:
         text = _key.sub(lambda key: f"{key[0]} USING INDEX{index}", text)

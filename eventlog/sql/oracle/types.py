@@ -24,8 +24,8 @@ KEY_CHARACTERS: Final = 400
 
 
 def _keyed(kind: ColumnType) -> ColumnType:
-    """There are no keys of LOBs. Texts are compared byte by byte in our sessions; only databases with long strings take
-    a collation of a column.
+    """There are no keys of LOBs. Texts are compared byte by byte in our sessions; only databases
+    with long strings take a collation of a column.
     """
     if isinstance(kind, sa.LargeBinary):
         return oracle.RAW(KEY_CHARACTERS)
@@ -42,9 +42,11 @@ TYPES: Final = ColumnTypes(
     log_moment=sa.TIMESTAMP(),
     log_name=sa.String(400),
     log_key=sa.String(4000),
-    # So that a row from before it had a transaction's number is not told with those of its whole block.
+    # So that a row from before it had a transaction's number is not told with those of its whole
+    # block.
     log_options={"info": {ROWDEPENDENCIES: True}},
-    # In the order of the calls also on a cluster, where each node would else have numbers of its own in hand.
+    # In the order of the calls also on a cluster, where each node would else have numbers of its
+    # own in hand.
     number_options={"oracle_order": True},
 )
 

@@ -56,7 +56,8 @@ POSTGRESQL = Dialect(
     type_texts={"money": "text_of_money"},
     settled_types=_EXACT
     | {"bytea", "time", "text", "varchar", "char", "numeric", "money", "timestamp with time zone", "json", "jsonb"},
-    # libpq tells no SQLSTATE of a connection that failed; a server that speaks another language is tried again.
+    # libpq tells no SQLSTATE of a connection that failed; a server that speaks another language is
+    # tried again.
     refusals=(
         *("authentication failed for user", "no password supplied", "no pg_hba.conf entry", "pg_hba.conf rejects"),
         *("does not exist", "is not permitted to log in", "permission denied for database"),

@@ -1,7 +1,8 @@
-"""PostgreSQL's keys: what a text becomes before it meets a column, and how many of them are asked for and read at once.
+"""PostgreSQL's keys: what a text becomes before it meets a column, and how many of them are asked
+for and read at once.
 
-The index of a key column is only used when both sides have its type, hence the types here; whatever is not listed is
-compared as text.
+The index of a key column is only used when both sides have its type, hence the types here; whatever
+is not listed is compared as text.
 """
 
 from __future__ import annotations
@@ -222,11 +223,12 @@ _hole = re.compile(r"%\((\w+)\)s|%%")
 def fetched_at_once(
     connection: Connection, query: TextClause, parameters: Mapping[str, int | str | list[Any]]
 ) -> list[tuple[Any, ...]]:
-    """What a lone statement finds, read by the library itself: it holds up no other thread meanwhile.
+    """What a lone statement finds, read by the library itself: it holds up no other thread
+    meanwhile.
 
-    psycopg comes back to Python for every 16 KB that have arrived; where another thread computes, each time costs a
-    change of the interpreter's lock, which together is as much as reading the rows. With another database,
-    in a transaction or with arrays it is as `fetched` does it.
+    psycopg comes back to Python for every 16 KB that have arrived; where another thread computes,
+    each time costs a change of the interpreter's lock, which together is as much as reading the
+    rows. With another database, in a transaction or with arrays it is as `fetched` does it.
     """
     driver: Any = connection.connection.driver_connection
     plain = all(isinstance(value, int | str) for value in parameters.values())
