@@ -180,7 +180,7 @@ def benchmark(*, quick: bool) -> Benchmark:
         contestants=contestants,
         targets=partial(_targets, pairs=pairs),
         note="Ten columns, a key of one whole number; both tables on one server of the same two cores, through a proxy that counts bytes."
-        f" {DBCOMPARE}: {'of 3.15.22, with the start of its Java' if symmetric.jars() else 'not here; `./dev fetch dbcompare` gets it'}.",
+        f" SymmetricDS's dbcompare, {'of 3.15.22, is timed with the start of Java' if symmetric.jars() else 'which `./dev fetch dbcompare` gets, is not here'}.",
     )
 
 
