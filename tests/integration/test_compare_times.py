@@ -16,8 +16,10 @@ from eventlog.core.errors import SourceError
 from eventlog.daemon.publisher import Publisher
 from eventlog.sources.compare.reader import CompareReader
 from tests.integration.publishing import in_thread, until, url_of
-from tests.integration.test_publisher_times import Wall, wall  # noqa: F401  # a fixture
+from tests.integration.test_publisher_times import Wall, wall
 from tests.support.xds_events import read_events
+
+__all__ = ["wall"]
 
 CONFIG = """
 [source]
@@ -127,9 +129,10 @@ def test_a_server_that_was_away_is_no_start(site: Site, monkeypatch: pytest.Monk
         site.run("INSERT INTO usr VALUES (2, 'b')")
         away.clear()
         until(lambda: len(site.events) == 2, "the row is published")
+    assert site.events == ["add", "add"]
 
 
-def test_cycles_begin_at_times_of_day(site: Site, wall: Wall) -> None:  # noqa: F811
+def test_cycles_begin_at_times_of_day(site: Site, wall: Wall) -> None:
     with in_thread(site.publisher(publisher='time_of_day = ["02:00"]')):
         site.run("INSERT INTO usr VALUES (1, 'a')")
         wall.looks()

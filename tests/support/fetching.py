@@ -197,6 +197,7 @@ LEVELS: Final[Mapping[str, Mapping[str, Callable[[Path], None]]]] = {
     "connect": {"jdbc-sink": partial(_jars, "jdbc_sink")},
     "consumers": {"mongo": partial(_jars, "mongo_handler")},
     "containers": {"containers": _images, "s3": partial(_jars, "s3"), "moto": _moto},
+    "dbcompare": {"symmetric": partial(_jars, "symmetric")},
     "linters": {"linters": _linters},
     "helm": {"helm": _helm},
     "hadoop": {"hadoop": partial(_jars, "hadoop"), "yarn": partial(_jars, "yarn")},

@@ -169,7 +169,7 @@ class CompareReader:
         how = self._settings.restart
         had = [table for table in tables if table.table.whole not in self._new]
         for table in had:
-            self._report(f"{table.table.whole} is begun anew at this start: {how}.")
+            self._report(f"{table.table.whole} starts as source.compare.restart says: {how}.")
             if how == "resync":
                 yield from self._all_suspects(table)  # else nobody is told of rows that are gone
             rows = iter(()) if how == "resync" else self._every(table.now)
