@@ -51,12 +51,13 @@ def read_mapping(body: bytes, origin: str) -> tuple[Rename, ...]:
     places = dict.fromkeys((*classes, *[place for place in named if place], *[place for place in named if not place]))
     steps = []
     for place in places:
-        step = Rename(
-            classes=(place,) if place else (),
-            class_name=classes.get(place, ""),
-            attributes={name: vault for name, vault in named.get(place, {}).items() if name != vault},
-        )
-        if step.class_name or step.attributes:
+        others = {name: vault for name, vault in named.get(place, {}).items() if name != vault}
+        if others or place in classes:
+            step = Rename(
+                classes=(place,) if place else (),
+                class_name=classes.get(place, ""),
+                attributes=others,
+            )
             steps.append(step)
     return tuple(steps)
 
