@@ -99,9 +99,10 @@ def test_an_output_that_is_there_keeps_its_rows_although_an_error_came_then(
     def away(_: StoredPlans) -> None:
         raise SinkError("The store is away.")
 
-    with monkeypatch.context() as patch, publisher_stopped(scene), pytest.raises(SinkError):
+    with monkeypatch.context() as patch:
         patch.setattr(StoredPlans, "forget", away)
-        ordered(StoredConversion(objects, conversion.destination, overwrite=False), conversion)
+        with publisher_stopped(scene), pytest.raises(SinkError):
+            ordered(StoredConversion(objects, conversion.destination, overwrite=False), conversion)
     scene.publish()
     assert scene.receivers["one"].came == []
     with publisher_stopped(scene):
