@@ -17,8 +17,10 @@ from eventlog.convert.local import convert
 from eventlog.convert.mark import marking, waits_for_marks
 from eventlog.convert.settings import Conversion
 from eventlog.convert.stored import StoredConversion
+from eventlog.core.errors import SinkError
 from eventlog.publisher import conversions
 from eventlog.sinks.store.objects import Bucket
+from eventlog.sinks.store.plans import StoredPlans
 from tests.publisher.converting import Death, converted, dying, order, publisher_stopped
 from tests.publisher.scene import Scene
 
@@ -83,3 +85,27 @@ def test_killed_at_any_point_and_given_again(sqlite: Engine, tmp_path: Path, mon
         if not death.is_dead:
             return
     raise AssertionError("it never came to an end")
+
+
+def test_an_output_that_is_there_keeps_its_rows_although_an_error_came_then(
+    sqlite: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tmp_path.chmod(0o700)
+    scene = Scene(sqlite, "one")
+    scene.write(1, 6)
+    objects = Bucket(MemoryStore(), "s3://bucket/p")
+    conversion = order(scene, tmp_path / "made")
+
+    def away(_: StoredPlans) -> None:
+        raise SinkError("The store is away.")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(StoredPlans, "forget", away)
+        with publisher_stopped(scene), pytest.raises(SinkError):
+            ordered(StoredConversion(objects, conversion.destination, overwrite=False), conversion)
+    scene.publish()
+    assert scene.receivers["one"].came == []
+    with publisher_stopped(scene):
+        ordered(StoredConversion(objects, conversion.destination, overwrite=False), conversion)
+    assert there(objects, tmp_path / "there") == list(range(1, 7))
+    assert (scene.waiting(), scene.left()) == ([], {})
