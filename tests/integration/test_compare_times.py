@@ -13,6 +13,7 @@ from sqlalchemy import Engine
 from eventlog.cli.main import exit_code
 from eventlog.config.settings import load
 from eventlog.core.errors import SourceError
+from eventlog.core.schema import Table
 from eventlog.daemon.publisher import Publisher
 from eventlog.sources.compare.reader import CompareReader
 from tests.integration.publishing import in_thread, until, url_of
@@ -106,6 +107,23 @@ def test_the_first_start_goes_by_its_own_setting(site: Site) -> None:
     site.run("INSERT INTO usr VALUES (1, 'a')")
     assert site.once(compare='start = "future-only"\nrestart = "resync"') == []
     assert len(site.once(compare='start = "future-only"\nrestart = "resync"')) == 1
+
+
+def test_a_first_start_that_fails_goes_on_as_a_first_start(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else what was there would be told by nobody."""
+    site.run("INSERT INTO usr VALUES (1, 'a')")
+    opened, failures = CompareReader._opened, [SourceError("The server is away.", may_pass=True)]
+
+    def fail(reader: CompareReader, table: Table) -> object:
+        found = opened(reader, table)
+        if failures:
+            raise failures.pop()
+        return found
+
+    monkeypatch.setattr(CompareReader, "_opened", fail)
+    with in_thread(site.publisher(compare='restart = "future-only"')):
+        until(lambda: len(site.events) == 1, "the row is published")
+    assert failures == []
 
 
 def test_a_server_that_was_away_is_no_start(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -86,7 +86,6 @@ class CompareReader:
         self._window = read_window(settings.between) if settings.between else None
         self._pace = Pace(settings.rows_per_second, sleep=self._sleep)
         self._begun = settings.restart == "changes" or not run or state.run == run
-        self._new: set[str] = set()
         self._step = state.last()
         self._lost = False
         self._tables: list[ComparedTable] | None = None
@@ -146,10 +145,10 @@ class CompareReader:
 
     def _suspects(self) -> Iterator[tuple[ComparedTable, Sequence[Key]]]:
         """Rows that may differ: of all tables in a full cycle, else of those with a column that grows."""
-        if self._tables is None:
-            self._tables = [self._opened(table) for table in self._catalog]
         if not self._begun:
-            yield from self._restarted(self._tables)
+            # Before a new table has a state: it goes by another setting, also if this fails and is done once more.
+            yield from self._restarted()
+        if self._tables is None:
             self._tables = [self._opened(table) for table in self._catalog]
         full = self._full_at is None or self._clock() >= self._full_at + self._settings.every
         began = self._clock()
@@ -164,11 +163,10 @@ class CompareReader:
         if full:
             self._full_at = began
 
-    def _restarted(self, tables: Sequence[ComparedTable]) -> Iterator[tuple[ComparedTable, Sequence[Key]]]:
+    def _restarted(self) -> Iterator[tuple[ComparedTable, Sequence[Key]]]:
         """What a start does to tables that have a state, once."""
         how = self._settings.restart
-        had = [table for table in tables if table.table.whole not in self._new]
-        for table in had:
+        for table in [self._opened(table) for table in self._catalog if self._state.shape(table.whole) is not None]:
             self._report(f"{table.table.whole} starts as source.compare.restart says: {how}.")
             if how == "resync":
                 yield from self._all_suspects(table)  # else nobody is told of rows that are gone
@@ -285,7 +283,6 @@ class CompareReader:
         how: str
         if former is None and not self._lost:
             how, said = settings.start, f"{table.whole} is compared for the first time"
-            self._new.add(table.whole)
         else:
             what = "has other columns than before" if former is not None else "has lost its state"
             how, said = settings.on_lost, f"{table.whole} {what}"
