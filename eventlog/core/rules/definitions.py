@@ -81,7 +81,9 @@ class Definition(Struct, frozen=True, kw_only=True, eq=False):
             if column.name not in left_out
         ]
         table = replace(self.table, columns=tuple(columns), gone=())
-        return replace(table, name=self.today.name, schema=self.today.schema) if only and self.today else table
+        if only and self.today:
+            return replace(table, name=self.today.name, schema=self.today.schema)
+        return table
 
 
 class DefinitionSpan(Struct, frozen=True, kw_only=True, eq=False):
@@ -174,7 +176,9 @@ class FormerRows:
         values = found.row if isinstance(found, Unreadable) else found
         order = [name for name in definition.table.loggable if name in attributes]
         former = {name: values[definition.new_name(name)] for name in order if definition.new_name(name) in values}
-        return replace(found, row=former) if isinstance(found, Unreadable) else former
+        if isinstance(found, Unreadable):
+            return replace(found, row=former)
+        return former
 
 
 class Definitions:
@@ -300,7 +304,9 @@ class Definitions:
         if event.kind not in ROW_BACK or found.today is None:
             return found
         asked = last if last.current and found.place == last.place else self._under_former_name(found, found.today)
-        return asked if self._knows(asked, name, None, _names_of(event.key)) else found
+        if self._knows(asked, name, None, _names_of(event.key)):
+            return asked
+        return found
 
     def _under_former_name(self, former: Definition, today: Table) -> Definition:
         """What a class is today, under the name that it had then."""
