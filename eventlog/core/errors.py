@@ -32,7 +32,9 @@ class EventlogError(Exception):
         super().__init__(self.message)
 
     def __str__(self) -> str:
-        return f"{self.message} {self.hint}" if self.hint else self.message
+        if self.hint:
+            return f"{self.message} {self.hint}"
+        return self.message
 
     def __reduce__(self) -> tuple[object, ...]:
         return (_rebuild, (type(self), self.__dict__.copy()))
@@ -134,7 +136,9 @@ def without_promise(said: str) -> str:
 
     def without(found: re.Match[str]) -> str:
         end = "." if found["before"] else ""
-        return f"{end} {found['rest'].upper()}" if found["rest"] else end
+        if found["rest"]:
+            return f"{end} {found['rest'].upper()}"
+        return end
 
     return _promise.sub(without, said).strip()
 
@@ -153,4 +157,6 @@ def value_shown(value: object) -> str:
 
 def shortened(text: str, limit: int = 80) -> str:
     """The text, or its beginning with the number of characters left out: a message never repeats a 10 MB value."""
-    return text if len(text) <= limit else f"{text[:limit]}… ({len(text) - limit} more characters)"
+    if len(text) <= limit:
+        return text
+    return f"{text[:limit]}… ({len(text) - limit} more characters)"

@@ -249,7 +249,9 @@ class Change(Struct, frozen=True, kw_only=True, gc=False):
             return written(positions[0])
         ordered = sorted(positions) if len(positions) < FEW_NUMBERS else (min(positions), max(positions))
         low, high = ordered[0], ordered[-1]
-        return f"{low[0]}-{high[0]}" if len(low) == 1 == len(high) else f"{written(low)}-{written(high)}"
+        if len(low) == 1 == len(high):
+            return f"{low[0]}-{high[0]}"
+        return f"{written(low)}-{written(high)}"
 
 
 class Outcome(Struct, frozen=True, kw_only=True, gc=False):
@@ -307,7 +309,9 @@ class Outcomes(Sequence[Outcome]):
 
 def exceptional(outcomes: Sequence[Outcome]) -> Iterable[Outcome]:
     """The outcomes among which everything stands that was not simply published."""
-    return outcomes.others.values() if isinstance(outcomes, Outcomes) else outcomes
+    if isinstance(outcomes, Outcomes):
+        return outcomes.others.values()
+    return outcomes
 
 
 Count = int | Mapping[str, int]
@@ -362,4 +366,6 @@ class Refusal(Struct, frozen=True, kw_only=True):
 
 def written(position: Position) -> str:
     """A position as people read it: the record_id, or the numbers joined by dots."""
-    return str(position[0]) if len(position) == 1 else ".".join(map(str, position))
+    if len(position) == 1:
+        return str(position[0])
+    return ".".join(map(str, position))

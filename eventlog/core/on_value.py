@@ -101,7 +101,9 @@ class _Cure:
             return replace(edit, old=old, new=new, reset=edit.reset or (without_old and op is Op.MODIFY))
         if without_new:
             new = None
-        return replace(edit, old=old, new=new) if _says(old, new) else None
+        if _says(old, new):
+            return replace(edit, old=old, new=new)
+        return None
 
     def summary(self) -> ExpressionError:
         """What was wrong, as one error."""

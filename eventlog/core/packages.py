@@ -54,7 +54,9 @@ def installing(extra: str) -> str:
     except PackageNotFoundError:  # it runs from its folder
         asked = []
     names = [f"'{name.strip()}'" for name, _, marker in asked if f"extra == '{extra}'" in marker.replace('"', "'")]
-    return " ".join(["pip install", *names]) if names else f"pip install '.[{extra}]' in a clone of eventlog"
+    if names:
+        return " ".join(["pip install", *names])
+    return f"pip install '.[{extra}]' in a clone of eventlog"
 
 
 def missing(what: str, module: str | None, further: Mapping[str, str] = EXTRAS) -> ConfigError:

@@ -76,7 +76,9 @@ class LastProof(Struct, frozen=True, kw_only=True):
 def read_proofs(text: str | None) -> tuple[LastProof, ...]:
     """The proofs of a mark; none where there is no such mark, or where it cannot be read: nothing depends on it."""
     try:
-        return () if text is None else msgspec.json.decode(text, type=tuple[LastProof, ...])
+        if text is None:
+            return ()
+        return msgspec.json.decode(text, type=tuple[LastProof, ...])
     except msgspec.DecodeError:
         return ()
 

@@ -53,7 +53,9 @@ class Column(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def category(self) -> Category:
-        return Category.STRING if self.made is Made.TYPE else category(self.type)
+        if self.made is Made.TYPE:
+            return Category.STRING
+        return category(self.type)
 
 
 class Child(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -95,7 +97,9 @@ class Table(Struct, frozen=True, kw_only=True, omit_defaults=True, dict=True):
     @property
     def whole(self) -> str:
         """The table's name as people write it: with its schema, if it has one."""
-        return f"{self.schema}.{self.name}" if self.schema else self.name
+        if self.schema:
+            return f"{self.schema}.{self.name}"
+        return self.name
 
     @cached_property
     def key(self) -> tuple[str, ...]:
@@ -118,7 +122,9 @@ class Table(Struct, frozen=True, kw_only=True, omit_defaults=True, dict=True):
     @property
     def bare_key(self) -> tuple[str, ...]:
         """The key columns' names, a view's without their prefixes."""
-        return tuple(read_column_name(name).column for name in self.key) if self.view else self.key
+        if self.view:
+            return tuple(read_column_name(name).column for name in self.key)
+        return self.key
 
     @cached_property
     def attribute_names(self) -> frozenset[str]:
@@ -224,7 +230,9 @@ class Catalog:
         """The class of this name, of this schema if there are several; None when there is none or nobody can tell."""
         qualified = self._found.get(self.fold(f"{schema}.{name}")) if schema else None
         found = qualified or self._found.get(self.fold(name))
-        return found.table if found is not None and found.child is None else None
+        if found is not None and found.child is None:
+            return found.table
+        return None
 
     def fold(self, name: str) -> str:
         """The name as it is compared: databases that do not tell cases apart get it folded."""

@@ -137,7 +137,9 @@ def _without_user(found: re.Match[str]) -> str:
 def _without_inner(found: re.Match[str]) -> str:
     """A URL's parameter, whose value may be a connection by itself, as that of `dbname` or `odbc_connect`."""
     said = decoded(found["value"])
-    return found[0] if _without_users_and_names(said) == said else f"{found['name']}={HIDDEN}"
+    if _without_users_and_names(said) == said:
+        return found[0]
+    return f"{found['name']}={HIDDEN}"
 
 
 def _escaped_in_json(found: re.Match[str]) -> str:

@@ -102,7 +102,9 @@ def truth_of(value: object) -> bool | None:
         return {b"\0": False, b"\1": True}.get(bytes(value))  # BIT(1), as MySQL's drivers hand it over
     if isinstance(value, Decimal) and value.is_nan():  # one that signals cannot even be compared
         return None
-    return bool(value) if isinstance(value, int | float | Decimal) and value in (0, 1) else None
+    if isinstance(value, int | float | Decimal) and value in (0, 1):
+        return bool(value)
+    return None
 
 
 def is_zoned(sql_type: str) -> bool:

@@ -108,7 +108,9 @@ def arranged(key: TableKey, names: Mapping[str, str], fold: Callable[[str], str]
         if name is None or name in values:
             return None
         values[name] = value
-    return format_parts((name, values[name]) for name in names.values()) if len(values) == len(names) else None
+    if len(values) == len(names):
+        return format_parts((name, values[name]) for name in names.values())
+    return None
 
 
 def _parse_slowly(text: str) -> Parts:

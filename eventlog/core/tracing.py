@@ -85,7 +85,9 @@ def is_on() -> bool:
 
 def step(parent: Span | None, name: str, **attributes: str | int) -> AbstractContextManager[None]:
     """A span in that of a batch, around what is done within the block; nothing without one."""
-    return _nothing if parent is None else _step(parent, name, attributes)
+    if parent is None:
+        return _nothing
+    return _step(parent, name, attributes)
 
 
 _nothing = nullcontext()

@@ -432,7 +432,9 @@ def post_of(config: Config, journal: BoundLogger, engine: Engine | None, alive: 
 
     A log is given up to others while `alive` says that the publisher does not move.
     """
-    return LogPost(config, engine, alive) if config.source.kind == "log" else StreamPost(config, journal, alive)
+    if config.source.kind == "log":
+        return LogPost(config, engine, alive)
+    return StreamPost(config, journal, alive)
 
 
 def run_statements(log: Log, statements: Sequence[str], journal: BoundLogger) -> None:

@@ -143,7 +143,9 @@ def seen_by_itself(flow: Flow, reading: VitalsReading) -> Flow:
     The mark may have been read before this process took the lock, and on a busy machine it is
     renewed late.
     """
-    return replace(flow, publishing=True) if reading.state == "publishing" else flow
+    if reading.state == "publishing":
+        return replace(flow, publishing=True)
+    return flow
 
 
 class PublisherHealth:

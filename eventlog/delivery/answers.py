@@ -78,7 +78,9 @@ class Answers:
         """The last that the output or its format had against a change of this batch."""
         bad = (Status.ERROR, Status.FATAL)
         said = [one for one in self.answers.values() if one.status in bad or one.reason is Reason.RETRY]
-        return (said[-1].note or str(said[-1].reason)) if said else None
+        if said:
+            return said[-1].note or str(said[-1].reason)
+        return None
 
     def refuse(self, refusal: Refusal) -> None:
         """The format cannot express a change, or a value of it."""
@@ -88,7 +90,9 @@ class Answers:
     def objects(self, document: Document) -> frozenset[RowId]:
         """The objects that a document speaks of; none when it speaks of a whole table, or nobody knows."""
         rows = [self._row(position) for position in covered(document)]
-        return frozenset() if None in rows else frozenset(row for row in rows if row is not None)
+        if None in rows:
+            return frozenset()
+        return frozenset(row for row in rows if row is not None)
 
     def holds(self, number: int, document: Document, plan: str) -> bool:
         """Whether a document has to wait, and everything of its objects behind it.
@@ -192,7 +196,9 @@ def counted(outcomes: Sequence[Outcome]) -> Mapping[Status, int]:
 
 def settled_outcomes(decided: Sequence[Outcome], answers: Mapping[Position, Outcome]) -> Sequence[Outcome]:
     """The rules' outcomes with what formats and receivers said."""
-    return [answers.get(outcome.position, outcome) for outcome in decided] if answers else decided
+    if answers:
+        return [answers.get(outcome.position, outcome) for outcome in decided]
+    return decided
 
 
 def given_up(outcomes: Sequence[Outcome], attempts: Mapping[Position, int], most: int) -> Sequence[Outcome]:

@@ -194,7 +194,9 @@ class Delivery:
     def done(self) -> Positions:
         """The events that are durable at this output, in this batch or before."""
         done = self.said.done
-        return write_positions([*read_positions(self._former.done), *done]) if done else self._former.done
+        if done:
+            return write_positions([*read_positions(self._former.done), *done])
+        return self._former.done
 
     def _recognise(self) -> None:
         """Notes what a target has of the former plan, also of rows that were held since and are not
@@ -214,7 +216,9 @@ class Delivery:
 
     def _lanes(self) -> Sequence[Lane]:
         """The ways to a receiver that judges each document; none where documents are handed over together."""
-        return self.output.sink.capabilities.lanes if self.output.answers else ()
+        if self.output.answers:
+            return self.output.sink.capabilities.lanes
+        return ()
 
     def _chunks(self, catalog: Catalog | None, size: int) -> Iterator[Chunk]:
         """First what was planned before, each plan whole and under its former identity, then what is new."""
@@ -426,7 +430,9 @@ class OutputState(Struct, frozen=True, kw_only=True, omit_defaults=True):
     @property
     def began_to_fail(self) -> float | None:
         """Since when it fails; None where it does not. Versions before this one have noted the last error alone."""
-        return (self.failing_since or self.failed_at) if self.is_failing else None
+        if self.is_failing:
+            return self.failing_since or self.failed_at
+        return None
 
     @property
     def has_recovered(self) -> bool:

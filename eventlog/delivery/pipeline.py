@@ -142,7 +142,9 @@ class Pipeline(Struct, frozen=True, kw_only=True):
     def go_round(self) -> Report:
         """Publishes one batch and settles it."""
         batch = read_timed(lambda: self.source.read(self.limit))
-        return self.finish(self.decided(batch)) if batch.events else Report(later=batch.later)
+        if batch.events:
+            return self.finish(self.decided(batch))
+        return Report(later=batch.later)
 
     def decided(self, batch: Batch) -> Work:
         """What outputs get of the batch."""
@@ -345,7 +347,9 @@ class Pipeline(Struct, frozen=True, kw_only=True):
 def read_timed(read: Callable[[], Batch]) -> Batch:
     """A batch that says when it was read, where that is traced."""
     batch, interval = timed(read)
-    return batch if interval is None else replace(batch, read=interval)
+    if interval is None:
+        return batch
+    return replace(batch, read=interval)
 
 
 def settled_by_table(events: Sequence[Captured], outcomes: Sequence[Outcome]) -> Mapping[str, int]:

@@ -114,7 +114,9 @@ def _without_driver(begins: str, dialect: Dialect, module: str | None) -> Config
 
 def _usual_name(dialect: Dialect) -> str:
     """How a URL begins that names the driver which eventlog's extra brings."""
-    return f"{dialect.name}+{dialect.driver}" if dialect.driver else dialect.name
+    if dialect.driver:
+        return f"{dialect.name}+{dialect.driver}"
+    return dialect.name
 
 
 def read_url(url: str) -> URL:
@@ -127,7 +129,9 @@ def read_url(url: str) -> URL:
     except ArgumentError:
         hint = "It is written as SQLAlchemy has it: postgresql+psycopg://user@host/database or sqlite:///file.db."
         raise ConfigError("The database URL cannot be read.", hint=hint) from None
-    return parsed.set(drivername=_usual_name(dialect_of(parsed))) if parsed.drivername in OTHER_NAMES else parsed
+    if parsed.drivername in OTHER_NAMES:
+        return parsed.set(drivername=_usual_name(dialect_of(parsed)))
+    return parsed
 
 
 def place_of(url: URL) -> str:
@@ -228,7 +232,9 @@ def _file_trouble(error: Exception) -> str:
 def missing_file(url: str) -> str | None:
     """The file that an embedded database would be made in, where it is not there."""
     parsed = read_url(url)
-    return _missing_file(parsed) if dialect_of(parsed).embedded else None
+    if dialect_of(parsed).embedded:
+        return _missing_file(parsed)
+    return None
 
 
 def _missing_file(url: URL) -> str | None:

@@ -116,7 +116,9 @@ def chosen(columns: Sequence[Column], wanted: str | Sequence[str], table: str) -
 
 def _by_name(columns: Sequence[Column]) -> tuple[str, ...] | None:
     known = {column.name.casefold(): column.name for column in columns}
-    return tuple(known[name] for name in STANDARD) if known.keys() >= set(STANDARD) else None
+    if known.keys() >= set(STANDARD):
+        return tuple(known[name] for name in STANDARD)
+    return None
 
 
 def _by_position(columns: Sequence[Column], table: str) -> tuple[str, ...]:

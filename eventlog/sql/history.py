@@ -46,7 +46,9 @@ class ShapeVersion(Struct, frozen=True, kw_only=True):
 
     def fits(self, shape: Shape) -> bool:
         """Whether a table that looks so has this version; the database itself may call types otherwise."""
-        return [*self.columns] == [*shape] if self.noted else self.columns == shape
+        if self.noted:
+            return [*self.columns] == [*shape]
+        return self.columns == shape
 
 
 def shape_of(table: Table) -> Shape:

@@ -51,14 +51,21 @@ class Log:
         wanted = (local, name, *fragments.values())
         if wanted not in self._queries:
             holes = self._holes | {"local": local}
-            parts = {hole: statement(self.dialect, part, **holes) if part else "" for hole, part in fragments.items()}
+            parts = dict.fromkeys(fragments, "")
+            for hole, part in fragments.items():
+                if part:
+                    parts[hole] = statement(self.dialect, part, **holes)
+            # Oracle takes text beyond its longest string only from a parameter bound as a LOB.
             long = LONG_TEXTS if self.dialect.lob_parameters else ()
-            self._queries[wanted] = with_long_text(statement(self.dialect, name, **holes, **parts), *long)
+            query = statement(self.dialect, name, **holes, **parts)
+            self._queries[wanted] = with_long_text(query, *long)
         return self._queries[wanted]
 
     def utc(self, time: dt.datetime | str | None) -> str | None:
-        if time is None or self.zone is None:
-            return None if time is None else str(time)
+        if time is None:
+            return None
+        if self.zone is None:
+            return str(time)
         return in_utc(str(time), self.zone)
 
     def rows(
@@ -70,7 +77,10 @@ class Log:
     def now(self, connection: Connection) -> dt.datetime:
         """The database's clock, in UTC."""
         now = connection.execute(self.query("clock_now")).scalar_one()
-        return now if isinstance(now, dt.datetime) else dt.datetime.fromisoformat(str(now))
+        if isinstance(now, dt.datetime):
+            return now
+        # SQLite has no type for times, and says a text.
+        return dt.datetime.fromisoformat(str(now))
 
     def transaction(self, *, lone: bool = False) -> AbstractContextManager[Connection]:
         """A transaction on the log, or `lone` statements; what the database refuses is told as a SourceError."""

@@ -71,7 +71,9 @@ def _spelled_alike(expression: str) -> str:
 def _option(options: Mapping[str, Any], what: str, usual: str = "") -> str:
     """What SQLAlchemy tells of an index under a name that begins with the database's."""
     told = [value for name, value in options.items() if name.endswith(f"_{what}")]
-    return usual if not told or told[0] is None or told[0] is False else str(told[0])
+    if not told or told[0] is None or told[0] is False:
+        return usual
+    return str(told[0])
 
 
 def _holds(connection: Connection, condition: str, log: LogNames, letter: str) -> bool:

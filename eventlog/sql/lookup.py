@@ -139,7 +139,9 @@ class KeyLookup(Protocol):
 
 def cast_to_text(dialect: Dialect, name: str, column: Column) -> str:
     """A column as text; a cast of a type that somebody made could be a function of theirs."""
-    return statement(dialect, "made_type", value=name) if column.made is Made.TYPE else f"CAST({name} AS text)"
+    if column.made is Made.TYPE:
+        return statement(dialect, "made_type", value=name)
+    return f"CAST({name} AS text)"
 
 
 @lru_cache(maxsize=1000)  # the same question comes with each batch

@@ -108,7 +108,9 @@ class LogNames(Struct, frozen=True, kw_only=True):
     @property
     def whole(self) -> str:
         """The log's name as people write it: with its schema, if it has one."""
-        return self.table if self.schema is None else f"{self.schema}.{self.table}"
+        if self.schema is None:
+            return self.table
+        return f"{self.schema}.{self.table}"
 
     def column(self, standard: str) -> str:
         """The actual name of the column that STANDARD calls so."""
@@ -138,7 +140,9 @@ def names_wanted(wanted: str | Sequence[str]) -> tuple[str, ...]:
         return STANDARD
     check_ten(wanted)
     # Standard names say themselves what they are for, in whatever order somebody lists them.
-    return STANDARD if {name.casefold() for name in wanted} == set(STANDARD) else tuple(wanted)
+    if {name.casefold() for name in wanted} == set(STANDARD):
+        return STANDARD
+    return tuple(wanted)
 
 
 def check_ten(wanted: Sequence[str]) -> None:

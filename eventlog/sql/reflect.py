@@ -75,7 +75,9 @@ class Classes:
 
     def _referred(self, schema: Schema, shape: TableShape) -> tuple[str, ...]:
         """What tells the rows of a table without a primary key apart, where another table refers to it."""
-        return schema.row_key(shape.name) if schema.referring(shape.name) else ()
+        if schema.referring(shape.name):
+            return schema.row_key(shape.name)
+        return ()
 
     def _keyed(self, schema: Schema, shape: TableShape) -> Table:
         return self._table(schema, shape, (), schema.row_key(shape.name))
@@ -94,7 +96,9 @@ class Classes:
 
     def primary(self, table: Table) -> tuple[str, ...]:
         """The primary key of a class, whatever else may tell its rows apart; of a view, what its columns' names say."""
-        return table.key if table.view else self.schema(table.schema).key(table.name)
+        if table.view:
+            return table.key
+        return self.schema(table.schema).key(table.name)
 
     def present(self, name: str, children: Sequence[str] = (), key: Sequence[str] = ()) -> Table:
         """One class by its name, with those of these children that it still has."""

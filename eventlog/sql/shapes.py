@@ -92,11 +92,15 @@ class Schema:
 
     @cached_property
     def tables(self) -> tuple[str, ...]:
-        return tuple(self._reported(self._inspector.get_table_names(schema=self._asked))) if self._there else ()
+        if self._there:
+            return tuple(self._reported(self._inspector.get_table_names(schema=self._asked)))
+        return ()
 
     @cached_property
     def views(self) -> tuple[str, ...]:
-        return tuple(self._reported(self._inspector.get_view_names(schema=self._asked))) if self._there else ()
+        if self._there:
+            return tuple(self._reported(self._inspector.get_view_names(schema=self._asked)))
+        return ()
 
     @cached_property
     def _there(self) -> bool:
@@ -223,7 +227,9 @@ class Schema:
         if not self._dialect.schemas:
             return name
         found = name or self._inspector.default_schema_name
-        return None if found is None else self._dialect.reported(found)
+        if found is None:
+            return None
+        return self._dialect.reported(found)
 
 
 def _teach(compiler: Any, types: frozenset[str]) -> None:

@@ -110,7 +110,9 @@ def _allowed(attribute: _Node, defines: _Defines) -> tuple[str, ...]:
 def _attribute(node: _Node) -> str:
     """Its name; of a whole name space, the space."""
     space = node.find(f"{_RNG}nsName")
-    return node.get("name", ANYTHING) if space is None else f"{{{space.get('ns')}}}"
+    if space is None:
+        return node.get("name", ANYTHING)
+    return f"{{{space.get('ns')}}}"
 
 
 def _part(node: _Node, defines: _Defines) -> _Node | None:

@@ -120,7 +120,9 @@ def time_text(value: object, category: Category, syntax: TimeSyntax) -> str:
     if at.day is None:
         clock = _clock(at, syntax)
         # Syntax 2 has a fixed length, and no room for a fraction of a second.
-        return f"{clock}.{at.nanos:09d}" if at.nanos and syntax == 3 else clock
+        if at.nanos and syntax == 3:
+            return f"{clock}.{at.nanos:09d}"
+        return clock
     if category is Category.DATE and not at.second and not at.nanos:
         return _calendar(at.day, syntax)
     if syntax == 2:
@@ -146,7 +148,9 @@ def _calendar(day: int, syntax: TimeSyntax) -> str:
 def _clock(at: Moment, syntax: TimeSyntax) -> str:
     minutes, second = divmod(at.second or 0, 60)
     hour, minute = divmod(minutes, 60)
-    return f"{hour:02d}{minute:02d}{second:02d}" if syntax == 2 else f"{hour:02d}:{minute:02d}:{second:02d}"
+    if syntax == 2:
+        return f"{hour:02d}{minute:02d}{second:02d}"
+    return f"{hour:02d}:{minute:02d}:{second:02d}"
 
 
 def _from_text(text: str) -> Moment:
@@ -214,7 +218,9 @@ def reading(category: Category | None, syntax: TimeSyntax) -> Reading:
 
 
 def _undescribed(value: object) -> ValueText:
-    return _octet(value) if isinstance(value, bytes | bytearray | memoryview) else _string(value)
+    if isinstance(value, bytes | bytearray | memoryview):
+        return _octet(value)
+    return _string(value)
 
 
 def _string(value: object) -> ValueText:
@@ -233,7 +239,9 @@ def _plain_text(value: object) -> str:
         case Decimal():
             return _decimal(value)
         case float():
-            return repr(value).removesuffix(".0") if math.isfinite(value) else _decimal(Decimal(value))
+            if math.isfinite(value):
+                return repr(value).removesuffix(".0")
+            return _decimal(Decimal(value))
         case dt.datetime():
             return time_text(value, Category.TIMESTAMP, 3)
         case dt.date():
@@ -395,7 +403,9 @@ class Fields(dict[str, Field]):
         if self._catalog is None or self._table is None or column is None or not self._settings.enable_refs:
             return None
         found = self._catalog.referenced(self._table, column)
-        return found if found is not None and len(found.key) == 1 else None
+        if found is not None and len(found.key) == 1:
+            return found
+        return None
 
 
 def association_end(table: str, schema: str | None) -> str:

@@ -155,7 +155,9 @@ def _map(step: steps.Map, shape: Shape, number: int) -> Action | None:
 
 def _on_values(made: Mapping[str, ValueChange], number: int) -> Columns | None:
     """Changes single values, before and after alike, and what was read beside them."""
-    return Columns({name: (name, change) for name, change in made.items()}, number) if made else None
+    if made:
+        return Columns({name: (name, change) for name, change in made.items()}, number)
+    return None
 
 
 def _constant(step: steps.Constant, shape: Shape, number: int) -> Action:
@@ -203,7 +205,9 @@ def _compute(step: steps.Compute, shape: Shape, number: int) -> Action:
         if found is None:
             return None
         if isinstance(found, bool | int | float | str):
-            return text_of(found, Category.STRING) if is_text else found
+            if is_text:
+                return text_of(found, Category.STRING)
+            return found
         if isinstance(found, bytes | bytearray):
             return bytes(found)
         if step.on_error == "null":
@@ -231,7 +235,9 @@ def _call(step: steps.Call, shape: Shape, number: int) -> Action:
             why = f"{step.function} ended with {type(error).__name__}"
         else:
             if found is None or isinstance(found, bool | int | float | str | bytes):
-                return text_of(found, Category.STRING) if is_text and found is not None else found
+                if is_text and found is not None:
+                    return text_of(found, Category.STRING)
+                return found
             why = f"{step.function} gave something that is no single value"
         if step.on_error == "null":
             return None
@@ -313,7 +319,9 @@ def _setting(
             return Refusal(positions=change.positions, note=note)
         return replace(change, edits=(*[one for one in change.edits if one.column != attribute], edit))
 
-    return Setting(attribute, inputs, told) if asked is None else Looking(attribute, inputs, told, asked)
+    if asked is None:
+        return Setting(attribute, inputs, told)
+    return Looking(attribute, inputs, told, asked)
 
 
 def _set(
@@ -414,7 +422,9 @@ def _where(step: steps.Where, shape: Shape, number: int) -> Action:
         old, new = rows(change, keys, looks.names)
         try:
             if held(old, new, change):
-                return change if step.when_leaving == "nothing" else entered(old, change)
+                if step.when_leaving == "nothing":
+                    return change
+                return entered(old, change)
         except Undecided as error:
             if change.beside is not None and not change.beside:
                 return filtered(change, number, "its object is gone by now, so the condition cannot be decided")

@@ -69,7 +69,9 @@ class Columns:
         if beside:
             beside = self._beside(beside)
         if same:
-            return change if beside == change.beside else replace(change, beside=beside)
+            if beside == change.beside:
+                return change
+            return replace(change, beside=beside)
         if self._drops and change.op is Op.MODIFY and not (any(map(says, edits)) if change.whole else edits):
             return self._emptied(change)
         return replace(change, edits=tuple(edits), beside=beside)
@@ -89,7 +91,9 @@ class Columns:
             if isinstance(found, Refusal):
                 return found
             change = found
-        return change if self._steps else filtered(change, self._number, "it changes only attributes that are left out")
+        if self._steps:
+            return change
+        return filtered(change, self._number, "it changes only attributes that are left out")
 
 
 def filtered(change: Change, number: int, why: str) -> Refusal:

@@ -65,7 +65,9 @@ class Shape:
 
     def category(self, name: str) -> Category:
         attribute = self.table.loggable.get(name)
-        return Category.STRING if attribute is None else attribute.column.category
+        if attribute is None:
+            return Category.STRING
+        return attribute.column.category
 
     def hide(self, names: Iterable[str]) -> None:
         """Values of these attributes are not told, or not in a form that anybody can read."""

@@ -62,7 +62,9 @@ def plain_of(value: Value, category: Category) -> Value:
     if isinstance(value, Decimal):
         return _number(format(value, "f"))
     if not isinstance(value, str):
-        return bool(value) if category is Category.STATE and value in (0, 1) else value
+        if category is Category.STATE and value in (0, 1):
+            return bool(value)
+        return value
     text = value.strip(" ")
     if category in (Category.INT, Category.NUMBER):
         return _number(text)

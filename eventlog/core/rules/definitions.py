@@ -81,7 +81,9 @@ class Definition(Struct, frozen=True, kw_only=True, eq=False):
             if column.name not in left_out
         ]
         table = replace(self.table, columns=tuple(columns), gone=())
-        return replace(table, name=self.today.name, schema=self.today.schema) if only and self.today else table
+        if only and self.today:
+            return replace(table, name=self.today.name, schema=self.today.schema)
+        return table
 
 
 class DefinitionSpan(Struct, frozen=True, kw_only=True, eq=False):
@@ -174,7 +176,9 @@ class FormerRows:
         values = found.row if isinstance(found, Unreadable) else found
         order = [name for name in definition.table.loggable if name in attributes]
         former = {name: values[definition.new_name(name)] for name in order if definition.new_name(name) in values}
-        return replace(found, row=former) if isinstance(found, Unreadable) else former
+        if isinstance(found, Unreadable):
+            return replace(found, row=former)
+        return former
 
 
 class Definitions:
@@ -300,11 +304,16 @@ class Definitions:
         if event.kind not in ROW_BACK or found.today is None:
             return found
         asked = last if last.current and found.place == last.place else self._under_former_name(found, found.today)
-        names = _names_of(event.key)
-        # Where a key column has another name today, the row is told by the newest definition that has the former one: what
-        # stands there now may be called by it, or be new since its own.
-        known = [one for one in self._lists[name] if one.today is found.today and one.first >= found.first]
-        return next((one for one in (asked, *reversed(known)) if self._knows(one, name, None, names)), found)
+        key_names = _names_of(event.key)
+        if self._knows(asked, name, None, key_names):
+            return asked
+        # A key column has another name today: the newest definition that has the former one. What
+        # stands in the table now may be called by it, or be new since the row was written.
+        for newer in reversed(self._lists[name]):
+            is_of_class = newer.today is found.today and newer.first >= found.first
+            if is_of_class and self._knows(newer, name, None, key_names):
+                return newer
+        return found
 
     def _under_former_name(self, former: Definition, today: Table) -> Definition:
         """What a class is today, under the name that it had then."""

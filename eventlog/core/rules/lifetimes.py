@@ -87,7 +87,9 @@ def asked_for(subject: Subject, lifetime: Lifetime) -> frozenset[str] | None:
     """The attributes that the events of an open lifetime read back; None when they read nothing."""
     kinds = {event.kind for event in lifetime.events}
     if not ROW_BACK.isdisjoint(kinds):
-        return subject.table.attribute_names if subject.table else frozenset()
+        if subject.table:
+            return subject.table.attribute_names
+        return frozenset()
     if BACK.isdisjoint(kinds):
         return None
     return frozenset(event.column for event in lifetime.events if event.kind in BACK and event.column is not None)

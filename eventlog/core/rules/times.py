@@ -45,7 +45,9 @@ def moment(time: dt.datetime | str) -> dt.datetime | None:
     try:
         if isinstance(time, str):
             time = read_moment(in_iso_form(time.strip()))
-        return time if time.tzinfo is None else time.astimezone(dt.UTC).replace(tzinfo=None)
+        if time.tzinfo is None:
+            return time
+        return time.astimezone(dt.UTC).replace(tzinfo=None)
     except (ValueError, OverflowError):  # an hour of the year 1 east of Greenwich lies before every date in UTC
         return None
 
@@ -63,12 +65,16 @@ def in_utc(time: str, zone: dt.tzinfo) -> str:
     told = there.strftime("%Y-%m-%d %H:%M:%S").rjust(19, "0")
     if fraction:  # as it was written: nine digits, perhaps, of which datetime holds six
         return told + fraction[1]
-    return f"{told}.{there.microsecond:06d}" if there.microsecond else told
+    if there.microsecond:
+        return f"{told}.{there.microsecond:06d}"
+    return told
 
 
 def in_zone(time: dt.datetime, zone: dt.tzinfo | None) -> dt.datetime:
     """A time of UTC, without a zone, as the clocks of a zone show it."""
-    return time if zone is None else time.replace(tzinfo=dt.UTC).astimezone(zone).replace(tzinfo=None)
+    if zone is None:
+        return time
+    return time.replace(tzinfo=dt.UTC).astimezone(zone).replace(tzinfo=None)
 
 
 def in_iso_form(text: str) -> str:

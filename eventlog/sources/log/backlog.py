@@ -81,7 +81,9 @@ def database_seconds(connection: Connection, log: Log) -> float:
     """The database's clock, in seconds since 1970: those who write counts and those who read them agree on it."""
     told: Any = log.rows(connection, log.query("clock_now"))[0][0]
     now = moment(told)
-    return 0.0 if now is None else now.replace(tzinfo=dt.UTC).timestamp()
+    if now is None:
+        return 0.0
+    return now.replace(tzinfo=dt.UTC).timestamp()
 
 
 def _recent(pace: Pace, now: float) -> Iterator[tuple[int, int]]:

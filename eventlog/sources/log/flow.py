@@ -90,7 +90,9 @@ class Resumed(Struct, frozen=True, array_like=True):
 def read_resumed(marks: Mapping[str, str], name: str) -> Resumed | None:
     """How far an output was behind when it was resumed; None once it was inside its bound, or where nobody has resumed it."""
     text = marks.get(f"{RESUMED}{name}")
-    return None if text is None else msgspec.json.decode(text, type=Resumed)
+    if text is None:
+        return None
+    return msgspec.json.decode(text, type=Resumed)
 
 
 class OutputLag(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -186,9 +188,13 @@ def said_of_state(flow: Flow) -> str:
             age = "for an unknown time" if flow.lag is None else duration(flow.lag)
             return f"The oldest row, {flow.oldest}, has waited for {age}.{nobody}"
         case "waiting":
-            return f"Rows wait.{nobody}" if flow.parts.ready else "Rows wait for their time."
+            if flow.parts.ready:
+                return f"Rows wait.{nobody}"
+            return "Rows wait for their time."
         case "held":
-            return f"Somebody holds rows.{nobody}" if nobody else "Somebody holds rows; all others are published."
+            if nobody:
+                return f"Somebody holds rows.{nobody}"
+            return "Somebody holds rows; all others are published."
         case "retrying":
             return f"A receiver did not take rows; they are offered again.{nobody}"
         case "lagging":

@@ -134,10 +134,14 @@ class MysqlLookup:
         ]
 
     def selected(self, dialect: Dialect, name: str, column: Column) -> str:
-        return value_text(dialect, column, name) if column.category is Category.NUMBER else mysql_value(name, column)
+        if column.category is Category.NUMBER:
+            return value_text(dialect, column, name)
+        return mysql_value(name, column)
 
     def length(self, dialect: Dialect, name: str, column: Column) -> str | None:
-        return f"LENGTH({name})" if bare_type(column.type) in LONG_TYPES else None
+        if bare_type(column.type) in LONG_TYPES:
+            return f"LENGTH({name})"
+        return None
 
     def compared(self, dialect: Dialect, column: Column) -> KeyComparison:
         form = mysql_form(column.type)
@@ -154,7 +158,9 @@ def _signed(written: str) -> int | None:
     value = truth if truth is None else int(truth)
     if _whole(written):
         value = int(written)
-    return value if value is not None and -(2**63) <= value < 2**63 else None
+    if value is not None and -(2**63) <= value < 2**63:
+        return value
+    return None
 
 
 def _unsigned(written: str) -> int | None:
@@ -217,7 +223,9 @@ def _clock_time(written: str) -> str | None:
 
 def _base64(written: str) -> str | None:
     content = octets_of(written)
-    return None if content is None else binascii.b2a_base64(content, newline=False).decode()
+    if content is None:
+        return None
+    return binascii.b2a_base64(content, newline=False).decode()
 
 
 _EXACT: Final = Context(prec=200)

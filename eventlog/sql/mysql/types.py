@@ -29,7 +29,9 @@ _SAID: Final = {"engine": "InnoDB", "charset": "utf8mb4", "collate": "utf8mb4_bi
 
 
 def _text(length: int | None) -> ColumnType:
-    return general_text(length) if length is not None and length <= LONGEST_CHARACTERS else mysql.LONGTEXT()
+    if length is not None and length <= LONGEST_CHARACTERS:
+        return general_text(length)
+    return mysql.LONGTEXT()
 
 
 def _keyed(kind: ColumnType) -> ColumnType:
@@ -38,7 +40,9 @@ def _keyed(kind: ColumnType) -> ColumnType:
         return mysql.VARBINARY(LONGEST_CHARACTERS)
     if isinstance(kind, mysql.LONGTEXT):
         return KeyText(LONGEST_CHARACTERS)
-    return KeyText(kind.length) if isinstance(kind, sa.String) else kind
+    if isinstance(kind, sa.String):
+        return KeyText(kind.length)
+    return kind
 
 
 @compiles(KeyText, "mysql", "mariadb")

@@ -71,7 +71,9 @@ class JsonTableLookup:
         return oracle_value(column.type, name)
 
     def length(self, dialect: Dialect, name: str, column: Column) -> str | None:
-        return f"LENGTH({name})" if bare_type(column.type) in ("clob", "nclob", "blob") else None
+        if bare_type(column.type) in ("clob", "nclob", "blob"):
+            return f"LENGTH({name})"
+        return None
 
     def _taken_apart(self, dialect: Dialect, question: Question, forms: Sequence[KeyForm]) -> dict[str, str]:
         """The document's columns, how they meet the table's, and an order without what cannot be sorted by."""
@@ -92,18 +94,24 @@ class JsonTableLookup:
 def _text(written: str) -> str | None:
     """The text where a column can hold it; the empty one is NULL in Oracle, which no key is."""
     found = text_of(written)
-    return found if found and len(found.encode()) <= TEXT_BYTES else None
+    if found and len(found.encode()) <= TEXT_BYTES:
+        return found
+    return None
 
 
 def _padded(written: str) -> str | None:
     """Text of a CHAR column, of which the blanks at its end are no part."""
     trimmed = written.rstrip(" ")
-    return trimmed if _text(trimmed) and len(trimmed.encode()) <= 2000 else None
+    if _text(trimmed) and len(trimmed.encode()) <= 2000:
+        return trimmed
+    return None
 
 
 def _number(written: str) -> Decimal | None:
     found = number_of(written)
-    return found if found is not None and (not found or -130 <= found.adjusted() < 126) else None
+    if found is not None and (not found or -130 <= found.adjusted() < 126):
+        return found
+    return None
 
 
 def _real(written: str) -> str | None:
@@ -135,7 +143,9 @@ def _nanosecond(written: str) -> str | None:
 
 def _hexadecimal(written: str) -> str | None:
     found = octets_of(written)
-    return found.hex().upper() if found and len(found) <= TEXT_BYTES // 2 else None
+    if found and len(found) <= TEXT_BYTES // 2:
+        return found.hex().upper()
+    return None
 
 
 _TEXT: Final = KeyForm(bound="VARCHAR2(4000)", read=_text)

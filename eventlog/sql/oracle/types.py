@@ -29,7 +29,9 @@ def _keyed(kind: ColumnType) -> ColumnType:
     """
     if isinstance(kind, sa.LargeBinary):
         return oracle.RAW(KEY_CHARACTERS)
-    return sa.String(KEY_CHARACTERS) if isinstance(kind, sa.Text) else kind
+    if isinstance(kind, sa.Text):
+        return sa.String(KEY_CHARACTERS)
+    return kind
 
 
 TYPES: Final = ColumnTypes(

@@ -87,10 +87,14 @@ class ArrayLookup:
     def selected(self, dialect: Dialect, name: str, column: Column) -> str:
         if column.category is Category.NUMBER and column.made is not Made.TYPE:
             return value_text(dialect, column, name)
-        return cast_to_text(dialect, name, column) if column.category in READ_AS_TEXT else name
+        if column.category in READ_AS_TEXT:
+            return cast_to_text(dialect, name, column)
+        return name
 
     def length(self, dialect: Dialect, name: str, column: Column) -> str | None:
-        return f"octet_length({self.selected(dialect, name, column)})" if column.category in UNBOUNDED else None
+        if column.category in UNBOUNDED:
+            return f"octet_length({self.selected(dialect, name, column)})"
+        return None
 
     def compared(self, dialect: Dialect, column: Column) -> KeyComparison:
         form = _form_of(column)
@@ -108,7 +112,9 @@ def _form_of(column: Column) -> PostgresqlKeyForm:
 
 def _array(values: list[Any]) -> list[Any] | str:
     """Whole numbers as PostgreSQL writes an array of them: its driver takes three times as long to do that."""
-    return "{" + ",".join(map(str, values)) + "}" if type(values[0]) is int else values
+    if type(values[0]) is int:
+        return "{" + ",".join(map(str, values)) + "}"
+    return values
 
 
 def _text_without_nul(written: str) -> str | None:
@@ -118,7 +124,9 @@ def _text_without_nul(written: str) -> str | None:
 def _whole(written: str) -> int | None:
     trimmed = written.strip()
     value = int(trimmed) if _integer(trimmed) else None
-    return value if value is not None and -(2**63) <= value < 2**63 else None
+    if value is not None and -(2**63) <= value < 2**63:
+        return value
+    return None
 
 
 def _numeric(written: str) -> Decimal | None:

@@ -60,7 +60,9 @@ class SqliteLookup:
         )
 
     def length(self, dialect: Dialect, name: str, column: Column) -> str | None:
-        return f"length(CAST({name} AS blob))" if column.category in UNBOUNDED else None
+        if column.category in UNBOUNDED:
+            return f"length(CAST({name} AS blob))"
+        return None
 
     def compared(self, dialect: Dialect, column: Column) -> KeyComparison:
         return KeyComparison(
