@@ -51,14 +51,12 @@ def read_mapping(body: bytes, origin: str) -> tuple[Rename, ...]:
     places = dict.fromkeys((*classes, *[place for place in named if place], *[place for place in named if not place]))
     steps = []
     for place in places:
-        others = {name: vault for name, vault in named.get(place, {}).items() if name != vault}
-        if others or place in classes:
-            step = Rename(
-                classes=(place,) if place else (),
-                class_name=classes.get(place, ""),
-                attributes=others,
-            )
-            steps.append(step)
+        class_name = classes.get(place, "")
+        attributes = {name: vault for name, vault in named.get(place, {}).items() if name != vault}
+        # A step that renames nothing is refused, and what the mapping calls alike needs none.
+        if class_name or attributes:
+            only = (place,) if place else ()
+            steps.append(Rename(classes=only, class_name=class_name, attributes=attributes))
     return tuple(steps)
 
 
