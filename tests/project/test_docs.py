@@ -340,7 +340,9 @@ def test_keys_that_pages_name_are_keys() -> None:
     }
     known = {
         section: {key for kind in kinds for key in kind.__struct_fields__}
-        for section, kinds in sections_of({"output": [{}], "source": {"compare": {}, "gbase": {}, "linter": {}}}).items()
+        for section, kinds in sections_of(
+            {"output": [{}], "source": {"compare": {}, "gbase": {}, "linter": {}}}
+        ).items()
     }
     assert len(named) > 30
     assert [one for one in sorted(named) if one[1] not in known[one[0]]] == []
