@@ -179,7 +179,7 @@ def test_a_crash_between_archive_and_deletion_repeats_the_same_file(
 ) -> None:
     table.write(1, status="S", event_time=OLD)
     with monkeypatch.context() as crash:
-        crash.setattr("eventlog.admin.purge.id_list", lambda *_, **__: (_ for _ in ()).throw(KeyboardInterrupt()))
+        crash.setattr("eventlog.admin.purge._take_away", lambda *_, **__: (_ for _ in ()).throw(KeyboardInterrupt()))
         with pytest.raises(KeyboardInterrupt):
             done(log, Archive(folder, log.name))
     assert (len(archived(folder)), table.statuses()) == (1, {1: "S"})
