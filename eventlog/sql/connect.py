@@ -194,7 +194,13 @@ def _advise_who_cannot_connect(engine: Engine, dialect: Dialect) -> None:
 
 def _blames(said: str, option: str) -> bool:
     """Whether a driver's words say that the value of this option is wrong, as libpq and psycopg write it."""
-    return any(words in said for words in (f"invalid {option} value", f"value for {option}", f'option "{option}"'))
+    blaming = (
+        f"invalid {option} value",
+        f"value for {option}",
+        f'option "{option}"',
+        f"{option} parameter must be",  # up to libpq 13
+    )
+    return any(words in said for words in blaming)
 
 
 def _say_what_it_refuses(engine: Engine, login_package: str | None) -> None:

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from eventlog.core.errors import DataError
 from eventlog.qlik.masks import (
+    MovedMasks,
     bits_of_bytes,
     bits_of_hex,
     bits_to_bytes,
@@ -77,3 +78,11 @@ def test_a_prefix_is_overlooked_and_nonsense_is_not() -> None:
 def test_a_messages_mask_has_the_width_of_its_columns() -> None:
     assert padded_hex(1, 8) == "0001"
     assert padded_bytes(1, 7) == b"\x01"
+
+
+@given(st.integers(0, 2**12 - 1), st.permutations(range(12)))
+def test_bits_are_moved_to_the_places_of_their_columns(bits: int, order: list[int]) -> None:
+    moved = MovedMasks(dict(enumerate(order)))
+    expected = sum(1 << order[place] for place in range(12) if bits >> place & 1)
+    assert [moved(bits_to_hex(bits)), moved(bits_to_bytes(bits))] == [bits_to_hex(expected), bits_to_bytes(expected)]
+    assert moved(bits_to_hex(bits)) == bits_to_hex(expected), "it is kept"

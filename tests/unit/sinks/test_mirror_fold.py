@@ -8,7 +8,8 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventlog.qlik.change_tables.folding import ChangeRow, Emptied, Moved, Nets, Step, fold
+from eventlog.core.schema import WHOLE_ROW
+from eventlog.qlik.change_tables.folding import ChangeRow, Emptied, Moved, Nets, Step, count, fold
 
 Rows = dict[tuple[Any, ...], dict[str, Any]]
 
@@ -82,3 +83,11 @@ def test_folding_many_rows_and_folding_one_by_one_come_to_the_same(changes: list
         one_by_one = done(fold([change], ("k",)), one_by_one)
     assert done(fold(changes, ("k",)), {}) == one_by_one
     assert done(fold(changes[cut:], ("k",)), done(fold(changes[:cut], ("k",)), {})) == one_by_one
+
+
+def test_rows_without_a_key_are_counted() -> None:
+    rows = [
+        told(oper, 1, **{WHOLE_ROW: text})
+        for oper, text in (("I", "x"), ("I", "y"), ("I", "x"), ("D", "y"), ("D", "y"))
+    ]
+    assert {key: row.more for key, row in count(rows).rows.items()} == {("x",): 2, ("y",): -1}

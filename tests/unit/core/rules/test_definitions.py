@@ -163,6 +163,8 @@ def test_a_row_that_asks_for_its_object_by_a_former_key_goes_by_the_newest_defin
     former = Definitions([oldest, middle, Definition(table=today, today=today, first=100)], Catalog([today]))
     [told] = former.spans([event(10, "person", kind=5)])
     assert told.former == {PERSON: middle}
+    [told] = former.spans([event(10, "person", kind=5, key="other=1")])
+    assert told.former == {PERSON: oldest}, "no definition has this key: the one of its time says so"
     [told] = former.spans([event(10, "person", kind=5, key="number=1")])
     assert not told.former
 
