@@ -61,6 +61,7 @@ def test_a_mirror_equals_its_source_whatever_publisher_follows_another(lake: Mak
             sink = found.sink(plan)
 
 
+@pytest.mark.in_turn
 def test_who_dies_at_any_step_leaves_each_change_once(lake: Make) -> None:
     fates = set[bool]()
     for before in count(1):

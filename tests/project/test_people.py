@@ -329,6 +329,7 @@ def test_a_data_engineer_fills_change_tables_and_converts(server: str, tmp_path:
         counted("data", engineer)
 
 
+@pytest.mark.in_turn
 @pytest.mark.xdist_group("spark")
 def test_a_data_engineer_marks_rows_after_a_script_of_spark(server: str, tmp_path: Path) -> None:
     require_spark()

@@ -26,12 +26,14 @@ def test_no_history_loses_doubles_or_disorders_anything(engine: Engine, group: i
     assert rows >= len(seeds)
 
 
+@pytest.mark.in_turn
 def test_no_history_needs_an_empty_text(no_empty_texts: Engine) -> None:
     """Oracle gives an empty text back as NULL, and so does this database."""
     made(no_empty_texts)
     assert sum(history(seed, no_empty_texts)["rows"] for seed in range(scaled(12))) >= 12
 
 
+@pytest.mark.in_turn
 def test_no_history_keeps_an_empty_text(sqlite: Engine) -> None:
     """On no database, so that none is ever given back as NULL."""
     made(sqlite)

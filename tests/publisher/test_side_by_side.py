@@ -179,6 +179,7 @@ def test_who_is_slow_delays_nobody(log: LogTable, tmp_path: Path) -> None:
     assert outputs["far"].numbers == [*range(1, 21)]
 
 
+@pytest.mark.in_turn
 def test_three_outputs_each_with_faults_of_its_own(log: LogTable, tmp_path: Path) -> None:
     """Receivers come and go at random, rows come late, and publishers end in between."""
     from random import Random

@@ -62,6 +62,7 @@ def log(sqlite: Engine, spark: SparkSession) -> LogTable:
     return installed(sqlite)
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("kind", sorted(LAKES))
 def test_a_stream_keeps_a_mirror_and_goes_on_from_its_checkpoint(
     spark: SparkSession, log: LogTable, tmp_path: Path, kind: str
@@ -80,6 +81,7 @@ def test_a_stream_keeps_a_mirror_and_goes_on_from_its_checkpoint(
     assert not list(tmp_path.glob("sent/_rows/*"))
 
 
+@pytest.mark.in_turn
 def test_a_stream_of_another_checkpoint_is_refused(spark: SparkSession, log: LogTable, tmp_path: Path) -> None:
     log.write_all(range(1, 4))
     options = {"out": str(tmp_path / "sent")}
@@ -100,6 +102,7 @@ def brought(out: Path, *numbers: int) -> list[str]:
     return [name]
 
 
+@pytest.mark.in_turn
 def test_who_dies_at_any_step_of_a_commit_leaves_each_row_once(tmp_path: Path) -> None:
     """A batch comes again with other files, and the rows of its first time count."""
     for before in count(1):
