@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from eventlog.core.errors import SourceError, shortened
 from eventlog.sql.dialect import Dialect, dialect_of, dialects, statement
@@ -184,13 +184,15 @@ def right_hint(original: BaseException | None) -> str | None:
     return f"`eventlog rights` grants what each role needs; {check}"
 
 
-WRONG_VALUE: Final = "See to the value of"
-"""How the advice begins where an option of the URL has a value that the driver refuses."""
+class WrongValue(str):
+    """The advice where options of the URL have a value that the driver refuses."""
+
+    __slots__ = ()
 
 
 def has_wrong_value(error: Exception) -> bool:
     """Whether no connection can be made before somebody corrects the URL."""
-    return (unconnected(error) or "").startswith(WRONG_VALUE)
+    return isinstance(unconnected(error), WrongValue)
 
 
 def unconnected(error: Exception) -> str | None:

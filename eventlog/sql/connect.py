@@ -14,7 +14,7 @@ from eventlog.core.secrets import masked
 from eventlog.sql.access import (
     IS_SET,
     UNFINISHED,
-    WRONG_VALUE,
+    WrongValue,
     has_wrong_value,
     is_lasting,
     right_hint,
@@ -183,7 +183,7 @@ def _advise_who_cannot_connect(engine: Engine, dialect: Dialect) -> None:
             said = str(context.original_exception)
             named = [name for name in engine.url.query if _blames(said, name)]
             if named:
-                error.add_note(f"{WRONG_VALUE} {', '.join(named)} in the database URL.")
+                error.add_note(WrongValue(f"See to the value of {', '.join(named)} in the database URL."))
                 return
             lasting = is_lasting(context.original_exception)
             note = REFUSED if lasting else SILENT
