@@ -79,7 +79,7 @@ def explain(
     mask = None if values else mask_of(config, asked.catalog)
     log = Log(engine, names)
     waits, now = "", None
-    with log.transaction() as connection:
+    with log.moment() as connection:
         status, events = _read(log, connection, asked, record_id)
         recorded = log.rows(connection, log.query("recorded"), {"record_id": record_id})
         if status == Status.NEW:

@@ -45,7 +45,7 @@ class OutputStanding(Struct, frozen=True, kw_only=True):
 
 def standings(log: Log, settings: Polling, configured: Sequence[str]) -> list[OutputStanding]:
     """How the outputs stand: those of the configuration, and others that keep rows waiting."""
-    with log.transaction() as connection:
+    with log.moment() as connection:
         states = read_output_states(Marks(log).get(connection, OUTPUTS))
         flow, _ = read_flow(connection, log, settings)
         converting = conversions(connection, log)
@@ -194,7 +194,7 @@ def forget(
 
 def is_conversion(log: Log, name: str) -> bool:
     """Whether an output is a conversion that has not marked its rows."""
-    with log.transaction() as connection:
+    with log.moment() as connection:
         return name in conversions(connection, log)
 
 

@@ -137,7 +137,7 @@ def facts(engine: Engine, names: LogNames, settings: Polling | None = None) -> F
     publisher = publishing(look_at(log))
     counted = backlog(log)
     triggers = trigger_states(engine, names)
-    with log.transaction() as connection:
+    with log.moment() as connection:
         errors = log.rows(connection, log.query("last_error"))
         outputs = read_output_states(Marks(log).get(connection, OUTPUTS))
         proofs = read_proofs(Marks(log).get(connection, VERIFIED))

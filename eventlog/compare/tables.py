@@ -32,7 +32,7 @@ from eventlog.core.schema import Column, Made, Table
 from eventlog.core.sql_types import EXACT_TYPES, Category, category, type_name
 from eventlog.qlik.readings import reading_of
 from eventlog.qlik.typemap import qlik_type
-from eventlog.sql.access import IS_SET, as_table, fetched, in_our_words, in_text, session_statements
+from eventlog.sql.access import as_table, fetched, in_text, moment, transaction
 from eventlog.sql.dialect import Dialect, dialect_of, offers, statement
 from eventlog.sql.lookup import Question, value_text
 
@@ -93,17 +93,15 @@ class TableSide:
     def snapshot(self) -> Iterator[TableSnapshot]:
         """What the table has now, for as long as the transaction lasts."""
         what = f"The table {self._place.table.whole}"
-        with in_our_words(self._engine, what), self._engine.connect() as connection:
-            prepare(connection, self._dialect)
-            for part in _parts(statement(self._dialect, "compare_snapshot")):
-                connection.exec_driver_sql(part)
+        with moment(self._engine, what) as connection:
+            _add_functions(connection, self._dialect)
             yield TableSnapshot(connection, self._sql, self._width, partial(self._found, connection))
 
     def rows(self, keys: Sequence[Key]) -> Rows:
         """The rows with these keys, by the index of the key where there is one."""
         what = f"The table {self._place.table.whole}"
-        with in_our_words(self._engine, what), self._engine.connect() as connection:
-            prepare(connection, self._dialect)
+        with transaction(self._engine, what) as connection:
+            _add_functions(connection, self._dialect)
             return self._found(connection, keys)
 
     def _found(self, connection: Connection, keys: Sequence[Key]) -> Rows:
@@ -134,10 +132,8 @@ class TableSide:
     def every(self) -> Iterator[tuple[Any, ...]]:
         """All rows as the driver hands them over, the key's values first; in pieces, whatever their number."""
         what = f"The table {self._place.table.whole}"
-        with in_our_words(self._engine, what), self._engine.connect() as connection:
-            prepare(connection, self._dialect)
-            for part in _parts(statement(self._dialect, "compare_snapshot")):
-                connection.exec_driver_sql(part)
+        with moment(self._engine, what) as connection:
+            _add_functions(connection, self._dialect)
             streaming = connection.execution_options(stream_results=True, max_row_buffer=1000)
             for cells in streaming.execute(self._sql.whole):
                 yield tuple(cells)
@@ -355,16 +351,8 @@ def _bounds(after: int | None, upto: int | None) -> dict[str, int]:
     return {name: value for name, value in (("after", after), ("upto", upto)) if value is not None}
 
 
-def _parts(sql: str) -> list[str]:
-    return [part for part in sql.split(";\n") if part]
-
-
-def prepare(connection: Connection, dialect: Dialect) -> None:
-    """Gives the session the settings that reading needs, and the functions that its statements call."""
-    if IS_SET not in connection.info:
-        for setting in session_statements(dialect):
-            connection.exec_driver_sql(setting)
-        connection.commit()
+def _add_functions(connection: Connection, dialect: Dialect) -> None:
+    """Gives the session the functions that its statements call."""
     if dialect.embedded:
         driver: Any = connection.connection.driver_connection
         driver.create_function("eventlog_hash", 1, hash_of, deterministic=True)

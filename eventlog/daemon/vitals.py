@@ -387,7 +387,7 @@ class Gauge:
         if not vitals.watched or monotonic() < self._next:
             return
         began, known = monotonic(), vitals.reading()
-        with self._log.transaction() as connection:
+        with self._log.moment() as connection:
             # From there who stands by learns whether the publisher fails, or only does nothing.
             noted = read_output_states(Marks(self._log).get(connection, OUTPUTS))
             is_failing = failing(newest(noted, known.outputs))

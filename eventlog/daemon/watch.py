@@ -61,7 +61,7 @@ class HolderWatch:
 
     def _measure(self) -> None:
         began = monotonic()
-        with self._lock.log.transaction() as connection:
+        with self._lock.log.moment() as connection:
             self._waiting, trace = self._look(connection)
         if not self._waiting or trace != self._trace:
             self._moved, self._next_alarm, self._pause = monotonic(), 0.0, self._patience

@@ -46,19 +46,44 @@ def transaction(engine: Engine, what: str, *, lone: bool = False) -> Iterator[Co
         else:
             begun = engine.begin()
         with begun as connection:
-            if IS_SET not in connection.info:
-                for setting in session_statements(dialect):
-                    connection.exec_driver_sql(setting)
-            if dialect.lob_parameters:
-                from eventlog.sql.longtext import bind_long_texts
-
-                bind_long_texts(connection)
+            if IS_SET not in connection.info or dialect.lob_parameters:
+                _prepare_session(connection, dialect)
             yield connection
+
+
+@contextmanager
+def moment(engine: Engine, what: str) -> Iterator[Connection]:
+    """A transaction that changes nothing, and in which all statements see the same moment.
+
+    For who puts an answer together from several tables while others write them.
+    """
+    dialect = dialect_of(engine)
+    with in_our_words(engine, what), engine.connect() as connection:
+        _prepare_session(connection, dialect)
+        # Preparing reads, and what a transaction sees is decided before its first reading.
+        connection.commit()
+        for part in _statements(dialect, "one_moment"):
+            connection.exec_driver_sql(part)
+        yield connection
+
+
+def _prepare_session(connection: Connection, dialect: Dialect) -> None:
+    if IS_SET not in connection.info:
+        for setting in session_statements(dialect):
+            connection.exec_driver_sql(setting)
+    if dialect.lob_parameters:
+        from eventlog.sql.longtext import bind_long_texts
+
+        bind_long_texts(connection)
 
 
 def session_statements(dialect: Dialect) -> list[str]:
     """What prepares a session for reading."""
-    return [part for part in statement(dialect, "session").split(";\n") if part]
+    return _statements(dialect, "session")
+
+
+def _statements(dialect: Dialect, name: str) -> list[str]:
+    return [part for part in statement(dialect, name).split(";\n") if part]
 
 
 @contextmanager

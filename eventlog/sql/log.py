@@ -11,7 +11,7 @@ import msgspec
 
 from eventlog.core.errors import InstallError
 from eventlog.core.rules.times import in_utc
-from eventlog.sql.access import fetched, in_text, transaction
+from eventlog.sql.access import fetched, in_text, moment, transaction
 from eventlog.sql.clocks import due_clock, zone_of
 from eventlog.sql.dialect import dialect_of, log_holes, statement
 from eventlog.sql.names import LogNames, no_log
@@ -85,6 +85,10 @@ class Log:
     def transaction(self, *, lone: bool = False) -> AbstractContextManager[Connection]:
         """A transaction on the log, or `lone` statements; what the database refuses is told as a SourceError."""
         return transaction(self.engine, f"The event log {self.name}", lone=lone)
+
+    def moment(self) -> AbstractContextManager[Connection]:
+        """A transaction for who only reads: its tables are all seen as they were at one moment."""
+        return moment(self.engine, f"The event log {self.name}")
 
     def check(self) -> None:
         """InstallError when the log, one of its ten columns or a companion table is missing; it names which."""

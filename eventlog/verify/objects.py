@@ -50,13 +50,13 @@ class Objects:
 
     def newest(self) -> int:
         """The highest number in the log."""
-        with self._log.transaction() as connection:
+        with self._log.moment() as connection:
             return int(self._ask(connection, "compare_newest", {})[0][0] or 0)
 
     def waiting(self) -> frozenset[str]:
         """The keys of which rows wait for the output."""
         parameters = {"called": self._called, "limit": MOST_WAITING_ROWS}
-        with self._log.transaction() as connection:
+        with self._log.moment() as connection:
             found = self._ask(connection, "compare_waiting", parameters)
             if len(found) == MOST_WAITING_ROWS:
                 problem = f"At least {MOST_WAITING_ROWS} rows of {self._called[0]} wait to be published."
@@ -71,7 +71,7 @@ class Objects:
         """The newest row about each of these keys."""
         newest: dict[str, int] = {}
         waiting: list[tuple[Any, ...]] = []
-        with self._log.transaction() as connection:
+        with self._log.moment() as connection:
             for start in range(0, len(keys), ASKED_KEYS):
                 asked = {"called": self._called, "keys": list(keys[start : start + ASKED_KEYS])}
                 found = self._ask(connection, "compare_last", asked)
@@ -110,7 +110,7 @@ class Objects:
     def reasons(self, records: Sequence[int]) -> dict[int, RowReason]:
         """What became of these rows."""
         found: dict[int, RowReason] = {}
-        with self._log.transaction() as connection:
+        with self._log.moment() as connection:
             for start in range(0, len(records), ASKED_KEYS):
                 parameters = {"records": list(records[start : start + ASKED_KEYS])}
                 for record, status, reason, note in self._ask(connection, "compare_told", parameters):

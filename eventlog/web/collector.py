@@ -282,7 +282,7 @@ class Collector:
         self._file.enter(self._reading.history, now=True)
 
     def _sample(self) -> None:
-        with self.log.transaction() as connection:
+        with self.log.moment() as connection:
             standings = self._standings(Marks(self.log).get(connection, OUTPUTS))
             places = read_places(connection, self.log)
             flow, rate = read_flow(connection, self.log, self._settings, failing=failing(standings))

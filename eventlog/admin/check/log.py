@@ -156,7 +156,7 @@ def _unread(engine: Engine, names: LogNames) -> dict[str, str]:
     """
     log = Log(engine, names)
     try:
-        with log.transaction() as connection:
+        with log.moment() as connection:
             return unread_tables(connection, log)
     except SourceError:
         return {}
@@ -193,7 +193,7 @@ def _attempts(
 def _rows(engine: Engine, names: LogNames, config: Config) -> Iterator[Point]:
     log = Log(engine, names)
     rows = backlog(log)
-    with log.transaction() as connection:
+    with log.moment() as connection:
         outputs = read_output_states(Marks(log).get(connection, OUTPUTS))
         flow, _ = read_flow(connection, log, config.publisher, failing=failing(outputs))
     verb = "waits" if flow.parts.total == 1 else "wait"

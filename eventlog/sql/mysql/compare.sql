@@ -1,9 +1,5 @@
 -- Comparing tables: canonical texts of values and their hashes.
 
--- compare_snapshot: begins a transaction that sees one moment, and changes nothing, in several statements
-SET TRANSACTION ISOLATION LEVEL REPEATABLE READ;
-START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY;
-
 -- compare_hash: the hash of a text
 CAST(CONV(LEFT(SHA2(/* text */'1', 256), 15), 16, 10) AS UNSIGNED);
 

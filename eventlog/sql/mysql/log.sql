@@ -10,6 +10,10 @@ SET SESSION time_zone = '+00:00', lock_wait_timeout = 30, innodb_lock_wait_timeo
     sql_mode = REPLACE(REPLACE(REPLACE(@@SESSION.sql_mode, 'PAD_CHAR_TO_FULL_LENGTH', ''), 'NO_ZERO_IN_DATE', ''),
       'NO_ZERO_DATE', '');
 
+-- one_moment: begins a transaction that sees one moment, and changes nothing, in several statements
+SET TRANSACTION ISOLATION LEVEL REPEATABLE READ;
+START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY;
+
 -- waiting_rows: the waiting rows among those asked for, in the order asked for.
 -- Values longer than :plain bytes are only told by their length, and fetched by `large_values` where there is room.
 SELECT waiting./* record_id */record_id, waiting./* event_type */event_type,

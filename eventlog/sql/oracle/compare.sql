@@ -1,8 +1,5 @@
 -- Comparing tables: canonical texts of values and their hashes. No server has run it.
 
--- compare_snapshot: begins a transaction that sees one moment, and changes nothing
-SET TRANSACTION READ ONLY;
-
 -- compare_buckets: how many rows each bucket of a range has, and the sum of their hashes
 SELECT bucket, count(*), 0, sum(hash) FROM (
   SELECT /* bucket */1 AS bucket, /* hash */1 AS hash FROM /* table */usr /* row */usr WHERE /* within */(1 = 1)

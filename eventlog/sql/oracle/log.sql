@@ -9,6 +9,9 @@ ALTER SESSION SET NLS_DATE_FORMAT = 'YYYY-MM-DD HH24:MI:SS'
     NLS_TIMESTAMP_FORMAT = 'YYYY-MM-DD HH24:MI:SS.FF' NLS_TIMESTAMP_TZ_FORMAT = 'YYYY-MM-DD HH24:MI:SS.FF TZH:TZM'
     NLS_NUMERIC_CHARACTERS = '.,' NLS_CALENDAR = 'GREGORIAN' NLS_COMP = BINARY NLS_SORT = BINARY TIME_ZONE = '+00:00';
 
+-- one_moment: begins a transaction that sees one moment, and changes nothing
+SET TRANSACTION READ ONLY;
+
 -- waiting_rows: the waiting rows among those asked for, in the order asked for.
 -- Values longer than :plain characters are only told by their length, and fetched by `large_values` where there is room.
 SELECT * FROM (

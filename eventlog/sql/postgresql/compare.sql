@@ -1,8 +1,5 @@
 -- Comparing tables: canonical texts of values and their hashes.
 
--- compare_snapshot: begins a transaction that sees one moment, and changes nothing
-SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY;
-
 -- compare_hash: the hash of a text
 ('x' || encode(substr(sha256(convert_to(/* text */'1', getdatabaseencoding())), 1, 8), 'hex'))::bit(60)::bigint;
 

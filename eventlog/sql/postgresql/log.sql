@@ -8,6 +8,9 @@ SELECT set_config('TimeZone', 'UTC', false), set_config('DateStyle', 'ISO, YMD',
        set_config('bytea_output', 'hex', false),
        set_config('plan_cache_mode', 'force_custom_plan', false), set_config('jit', 'off', false);
 
+-- one_moment: begins a transaction that sees one moment, and changes nothing
+SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY;
+
 -- waiting_rows: the waiting rows among those asked for, in the order asked for.
 -- Values longer than :plain bytes are only told by their length, and fetched by `large_values` where there is room.
 SELECT waiting./* record_id */record_id, waiting./* event_type */event_type,

@@ -1,8 +1,5 @@
 -- Comparing tables. SQLite computes no hashes: the functions that begin with eventlog_ are registered by who compares.
 
--- compare_snapshot: begins a transaction, which sees one moment from its first reading on
-BEGIN;
-
 -- compare_buckets: how many rows each bucket of a range has, and the sum of their hashes in two halves, which do not overflow
 SELECT bucket, count(*), sum(hash >> 30), sum(hash & 1073741823) FROM (
   SELECT /* bucket */1 AS bucket, /* hash */1 AS hash FROM /* table */usr AS /* row */usr WHERE /* within */(1 = 1)

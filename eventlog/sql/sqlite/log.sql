@@ -1,5 +1,8 @@
 -- The log's everyday. Texts are cast, because SQLite lets a column hold what it likes; a time may have any form that julianday reads.
 
+-- one_moment: begins a transaction, which sees one moment from its first reading on
+BEGIN;
+
 -- waiting_rows: the waiting rows among those asked for, in the order asked for.
 -- Values longer than :plain bytes are only told by their length, and fetched by `large_values` where there is room.
 SELECT waiting./* record_id */record_id, waiting./* event_type */event_type,
