@@ -54,7 +54,6 @@ class Backlog(Struct, frozen=True, kw_only=True):
             document.unlink()
         with engine().begin() as connection:
             connection.execute(text(f"TRUNCATE {self.name}, {self.name}_outcome"))
-            connection.execute(text(f"DELETE FROM {self.name}_mark WHERE name NOT IN ('publisher', 'log', 'epoch')"))
             connection.execute(text(f"INSERT INTO {self.name} SELECT * FROM {self.name}_kept ORDER BY record_id"))
         settle_down(self.name)
 

@@ -22,6 +22,7 @@ NAMES = (
     "poll",
     "publish",
     "lagging",
+    "transactions",
     "outage",
     "held",
     "policies",

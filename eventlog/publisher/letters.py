@@ -93,13 +93,15 @@ def judge(
 ) -> Judged:
     """What was said of a document, change by change: all events of a change end alike."""
     ended = by_number(detail.said)
+    # Silence is success.
+    if not answers:
+        return Judged(ended, {})
     again: dict[int, Outcome] = {}
     covers = sent.covers or {}
     changes = [[position[0] for position in positions] for positions in covers.values()]
     blocked: set[str] = set()
     for records in changes or [[record] for record in detail.records]:
         spoken = [answers[record] for record in records if record in answers]
-        # Silence is success.
         worst = max(spoken, key=lambda outcome: SEVERITY[outcome.status], default=None)
         if worst is not None and worst.status is Status.NEW:
             worst = given_up(most_attempts, worst, sent.attempts)

@@ -11,14 +11,17 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
+from threading import Thread
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 from msgspec.structs import replace
 
+from eventlog.core.errors import SourceError
 from eventlog.core.model import Event, RowId
 from eventlog.core.rules.screen import Identities
 from eventlog.core.schema import Catalog
+from eventlog.core.seams import Batch
 from eventlog.publisher.memory import Memory, Sealed
 from eventlog.publisher.tables import EVER, NEVER
 from eventlog.sources.log.reading import (
@@ -48,8 +51,42 @@ SLOTS: Final = 32
 PAGE_ROWS: Final = 10_000
 """So many numbers are read at once where many gaps are asked for as one."""
 
+AHEAD_ROWS: Final = 1_000
+"""Fewer rows are read quicker than a thread is begun."""
+
 Spelling = tuple[str | None, str | None]
 """What a row says of its object: table_name and table_key, as they were written."""
+
+
+class ReadAhead:
+    """Rows above all that is known, read in a thread of its own while others are made into documents.
+
+    They count as long as `memory` does: it is dropped when somebody else writes to the journal, and
+    after any error.
+    """
+
+    def __init__(self, log: Log, rows: WaitingRows, request: Request, memory: Memory) -> None:
+        self.memory = memory
+        self._log = log
+        self._rows = rows
+        self._request = request
+        self._portion: Batch | None = None
+        self._thread = Thread(target=self._read, name="eventlog-reads-ahead", daemon=True)
+        self._thread.start()
+
+    def portion(self, request: Request, memory: Memory) -> Batch | None:
+        """The rows, if these are the ones that are asked for now."""
+        self._thread.join()
+        if request == self._request and memory is self.memory:
+            return self._portion
+        return None
+
+    def _read(self) -> None:
+        try:
+            with self._log.transaction(lone=True) as connection:
+                self._portion = self._rows.next(connection, replace(self._request, beside=True))
+        except SourceError:
+            pass  # who asks for these rows reads them then, and says what is wrong
 
 
 class UnsealedRows:
@@ -64,6 +101,7 @@ class UnsealedRows:
         # numbers that it has.
         is_ours = log.names.transaction is not None and not log.dialect.log_has_key
         self._checks_numbers = is_ours and has_number_index(log.engine, log.names)
+        self._ahead: ReadAhead | None = None
 
     def next(self, connection: Connection, memory: Memory, limit: int) -> Sealed | None:
         """The next rows, so many or as many more as the last object has; None where none wait."""
@@ -77,9 +115,8 @@ class UnsealedRows:
             request = Request(limit=limit, room=room, among=among, known=memory.taken)
             portion = self._rows.next(connection, request)
         else:
-            beyond = {"beyond": _edge(memory, known)}
-            request = Request(limit=limit, room=room, among="among_beyond", bounds=beyond)
-            portion = self._rows.next(connection, request)
+            request = _above(_edge(memory, known), limit, room)
+            portion = self._read_ahead(request, memory) or self._rows.next(connection, request)
             # Asked behind the others: a late row goes before what is above it.
             if self._late(connection, memory, known, 1):
                 # One statement sees a transaction whole, or nothing of it. Some numbers more than
@@ -92,10 +129,26 @@ class UnsealedRows:
         if not portion.events:
             return None
         rows = portion.rows
+        if portion.more and len(rows) >= AHEAD_ROWS and self._may_read_ahead:
+            edge = max(_edge(memory, known), *(event.position[0] for event in rows))
+            self._ahead = ReadAhead(self._log, self._rows, _above(edge, limit, room), memory)
         if self._checks_numbers:
             rows = self._with_faults(connection, rows)
         records = Stretches.of(event.position[0] for event in rows)
         return Sealed(records, portion.weight, rows, is_new=True)
+
+    @property
+    def _may_read_ahead(self) -> bool:
+        # An embedded database has one writer at a time, whom a reader would hold up. Where times
+        # count nobody knows yet what will be due.
+        return not (self._log.dialect.embedded or self._settings.handle_future_events)
+
+    def _read_ahead(self, request: Request, memory: Memory) -> Batch | None:
+        """The rows that were read ahead, if that were these, and nobody has changed anything since."""
+        ahead, self._ahead = self._ahead, None
+        if ahead is None:
+            return None
+        return ahead.portion(request, memory)
 
     def _with_faults(self, connection: Connection, events: Sequence[Event]) -> Sequence[Event]:
         """The events, with a fault where the number cannot be the row's own.
@@ -103,7 +156,8 @@ class UnsealedRows:
         Of such a row nothing is told: its document would take another one's place.
         """
         # A log that numbers its rows itself has one number twice only where somebody has given it.
-        newest = int(self._log.rows(connection, self._log.query("newest_processed"))[0][0] or 0)
+        processed = self._log.rows(connection, self._log.query("newest_processed"))
+        newest = int(processed[0][0]) if processed else 0
         if not self._settings.handle_future_events and events[0].position[0] > newest:
             return events  # they come in the order of their numbers, and nearly always are all new
         numbers = [event.position[0] for event in events]
@@ -137,8 +191,7 @@ class UnsealedRows:
         if not (known or memory.any_parked) or self._settings.handle_future_events:
             return []
         asked = limit + NEAR_ROWS
-        beyond = {"beyond": _edge(memory, known)}
-        request = Request(limit=asked, room=ALL, among="among_beyond", bounds=beyond)
+        request = _above(_edge(memory, known), asked, ALL)
         rows = self._rows.unread(connection, request)
         late = self._late(connection, memory, known, most_late)
         if len(late) >= most_late:
@@ -241,6 +294,11 @@ class UnsealedRows:
                 break
             asked = [(max(first, page[-1] + 1), last) for first, last in asked if last > page[-1]]
         return late[:limit]
+
+
+def _above(number: int, limit: int, room: int) -> Request:
+    """Rows above this number."""
+    return Request(limit=limit, room=room, among="among_beyond", bounds={"beyond": number})
 
 
 def _edge(memory: Memory, known: Stretches) -> int:

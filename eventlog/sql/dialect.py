@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from sqlalchemy.engine import URL
     from sqlalchemy.engine import Dialect as Compiler
     from sqlalchemy.exc import DBAPIError
-    from sqlalchemy.sql.compiler import IdentifierPreparer
 
     from eventlog.sql.column_types import ColumnTypes
     from eventlog.sql.lookup import KeyLookup
@@ -187,6 +186,8 @@ class Dialect(Struct, frozen=True, kw_only=True, eq=False):
     """The driver through which rows can be had by COPY."""
     lone_statements: bool = False
     """Statements that are transactions of their own are two round trips cheaper than one in a transaction."""
+    fetch_at_once: Callable[..., list[tuple[Any, ...]]] | None = None
+    """Reads what a lone statement finds without holding up other threads."""
     refusals: tuple[str, ...] = ()
     """Words with which a server turns somebody away at its door, where its driver has no number for that."""
     latin_driver: str | None = None
@@ -245,9 +246,10 @@ class Dialect(Struct, frozen=True, kw_only=True, eq=False):
         """The identifier as it stands in SQL, in quotes where it needs them."""
         if name.upper() in self.reserved:
             return f'"{name.upper() if name.islower() else name}"'
+        preparer = _compiler(self.name).identifier_preparer
         if name.lower() in self.untaught_words:
-            return _preparer(self.name).quote_identifier(name)
-        return _preparer(self.name).quote(self.normalised(name) if name.isupper() else name)
+            return preparer.quote_identifier(name)
+        return preparer.quote(self.normalised(name) if name.isupper() else name)
 
     def beside(self, name: str, neighbour: str) -> str:
         """A name of ours in the case of the name that it stands beside."""
@@ -370,11 +372,6 @@ def _compiler(name: str) -> Compiler:
     # Named parameters have no percent sign, so that names keep theirs; `text()` doubles it where a driver wants that.
     kind: Callable[..., Compiler] = make_url(f"{name}://").get_dialect()
     return kind(paramstyle="named")
-
-
-@cache
-def _preparer(name: str) -> IdentifierPreparer:
-    return _compiler(name).identifier_preparer
 
 
 COMMON: Final = "common"

@@ -74,6 +74,12 @@ class Log:
         """What a query finds, as plain tuples."""
         return fetched(connection, query, parameters)
 
+    def rows_at_once(
+        self, connection: Connection, query: TextClause, parameters: Mapping[str, Any]
+    ) -> list[tuple[Any, ...]]:
+        """What a lone query finds, without holding up another thread that computes meanwhile."""
+        return (self.dialect.fetch_at_once or fetched)(connection, query, parameters)
+
     def now(self, connection: Connection) -> dt.datetime:
         """The database's clock, in UTC."""
         now = connection.execute(self.query("clock_now")).scalar_one()

@@ -17,7 +17,7 @@ from sqlalchemy import text
 from eventlog.admin import outputs, rows
 from eventlog.config.settings import Config
 from eventlog.delivery.output import Output
-from eventlog.publisher import consumer
+from eventlog.publisher import consumer, unsealed
 from eventlog.publisher.consumer import Consumer
 from eventlog.publisher.making import Outgoing
 from eventlog.publisher.reader import JournalReader
@@ -157,6 +157,7 @@ def observed() -> Iterator[None]:
         patch.object(Consumer, "_taken", _taken_and_noted),
         patch.object(Consumer, "_taken_ahead", _taken_ahead_and_noted),
         patch.object(consumer, "AHEAD_ROWS", 1),
+        patch.object(unsealed, "AHEAD_ROWS", 1),
         patch.object(JournalReader, "embedded", False),
     ):
         yield

@@ -12,6 +12,7 @@ import pytest
 
 from bench import __main__ as command
 from bench import readme
+from bench.backlog import Standing, backlog
 from bench.machine import this_machine
 from bench.measure import Benchmark, Contestant, Target, Timing, measure
 from bench.names import NAMES
@@ -95,6 +96,14 @@ def test_every_benchmark_runs(name: str, monkeypatch: pytest.MonkeyPatch) -> Non
     assert name == "latency" or all(timing.median > 0 for timing in timings.values())
     assert len(timings) == len(benchmark.contestants)
     assert benchmark.targets(timings)
+
+
+def test_a_publisher_that_stays_open_publishes_what_is_filled_in_again() -> None:
+    log = backlog("again_log", 80)
+    publisher = Standing(log)
+    for _ in range(2):
+        log.refill()
+        publisher.publish()
 
 
 @pytest.mark.parametrize("arguments", [["nonsense"], ["rules", "--runs", "3"]])

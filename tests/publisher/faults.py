@@ -420,6 +420,12 @@ FAULTS = [
         "told = None",
         of_transactions=True,
     ),
+    JournalFault(
+        "rows that were read ahead count whatever is asked for",
+        UNSEALED,
+        "if request == self._request and memory is self.memory:",
+        "if memory is self.memory:",
+    ),
     # rows that are parked unread
     JournalFault(
         "parked unread though an output has a batch ahead",

@@ -12,8 +12,9 @@ from unittest.mock import patch
 from sqlalchemy import Engine, event, text
 
 from eventlog.capture.install import install
-from eventlog.publisher import consumer, memory, view
+from eventlog.publisher import consumer, memory, unsealed, view
 from eventlog.publisher.reader import JournalReader
+from eventlog.publisher.unsealed import UnsealedRows
 from eventlog.sources.log.reading import NEAR_ROWS
 from eventlog.sql.connect import connect
 from eventlog.sql.dialect import dialect_of
@@ -76,6 +77,10 @@ def history(seed: int, engine: Engine) -> collections.Counter[str]:
         _running.clear()
 
 
+def _may_read_ahead(rows: UnsealedRows) -> bool:
+    return not rows._settings.handle_future_events
+
+
 @contextmanager
 def plans_beside(chance: Random) -> Iterator[None]:
     """Plans are made beside others in every history, also with few rows and where a database has one writer at a time."""
@@ -96,8 +101,11 @@ def plans_beside(chance: Random) -> Iterator[None]:
 
     with (
         patch.object(consumer, "AHEAD_ROWS", 1),
+        patch.object(unsealed, "AHEAD_ROWS", 1),
         patch.object(consumer, "Thread", Delivery),
+        patch.object(unsealed, "Thread", Delivery),
         patch.object(JournalReader, "embedded", False),
+        patch.object(UnsealedRows, "_may_read_ahead", property(_may_read_ahead)),
         patch.object(memory, "MOST_SEEN_RANGES", chance.choice([2, memory.MOST_SEEN_RANGES])),
         patch.object(memory, "KEPT_NUMBERS", 2),
         patch.object(view, "NEAR_ROWS", chance.choice([2, NEAR_ROWS])),

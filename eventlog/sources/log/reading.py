@@ -79,7 +79,7 @@ class Request(Struct, frozen=True, kw_only=True):
     """Which rows are asked for: how many, among which, and how many bytes their values may have.
 
     `alone` lets a row come that has more by itself; without it there is none then. `known` are rows
-    that are not wanted.
+    that are not wanted. `beside` says that another thread computes meanwhile.
     """
 
     limit: int
@@ -88,6 +88,7 @@ class Request(Struct, frozen=True, kw_only=True):
     bounds: Mapping[str, object] = {}
     alone: bool = True
     known: Stretches = Stretches()
+    beside: bool = False
 
 
 class _Fit(Struct, frozen=True, kw_only=True):
@@ -177,8 +178,8 @@ class WaitingRows:
             order=order,
             transaction=self._transaction,
         )
-        parameters: dict[str, Any] = {"limit": limit, "plain": plain, **request.bounds}
-        return self._log.rows(connection, query, parameters)
+        ask = self._log.rows_at_once if request.beside else self._log.rows
+        return ask(connection, query, {"limit": limit, "plain": plain, **request.bounds})
 
     def _portion(
         self, connection: Connection, rows: Rows, end: int, plain: int, request: Request, *, more: bool

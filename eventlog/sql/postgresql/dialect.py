@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from eventlog.sql.dialect import Dialect
-from eventlog.sql.postgresql.keys import ArrayLookup
+from eventlog.sql.postgresql.keys import ArrayLookup, fetched_at_once
 from eventlog.sql.postgresql.types import TYPES
 
 _EXACT = frozenset({"smallint", "integer", "bigint", "uuid", "date", "timestamp", "boolean"})
@@ -44,6 +44,7 @@ POSTGRESQL = Dialect(
     log_has_key=False,
     transactional_ddl=True,
     lone_statements=True,
+    fetch_at_once=fetched_at_once,
     denied_codes=frozenset({"42501"}),
     now="(CURRENT_TIMESTAMP AT TIME ZONE 'UTC')",
     later="({now} + INTERVAL '{seconds} seconds')",
