@@ -50,6 +50,7 @@ def test_what_waits_for_another_output_only_hides_no_difference(
     assert circle.verify("--output", "files", "--wait", "0")[1]["waiting"] == 0
 
 
+@pytest.mark.in_turn
 def test_a_publisher_that_works_between_two_statements_of_verify_hides_nothing(
     source: Engine, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
