@@ -158,6 +158,7 @@ def test_the_same_document_under_another_plan_is_written_again(place: Place, req
     assert place.found() == ([1] if in_files else [1, 1])
 
 
+@pytest.mark.in_turn
 @at(*STEADY, *RECEIVERS)
 @pytest.mark.parametrize("step", [1, 2, 3])
 def test_a_plan_that_broke_off_is_there_once_and_whole_when_it_is_repeated(place: Place, step: int) -> None:

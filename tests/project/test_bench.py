@@ -82,6 +82,7 @@ TRIED = frozenset(
 only tried; whoever wants their figures runs them."""
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize(
     "name",
     [pytest.param(name, marks=() if name in TRIED else pytest.mark.long) for name in NAMES if name != "startup"],
