@@ -81,7 +81,10 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
 def at(*names: str) -> pytest.MarkDecorator:
     """The test is for these places, each in turn."""
     groups = dict.fromkeys(BROKERS, "kafka") | dict.fromkeys([*STORES, *STORED_LAKES], "s3")
-    found = [pytest.param(one, marks=pytest.mark.xdist_group(groups[one])) if one in groups else one for one in names]
+    marks = {name: [pytest.mark.xdist_group(group)] for name, group in groups.items()}
+    for name in (*STORED_LAKES, "kafka messages", "broker messages"):  # what these are made of is asked every day
+        marks.setdefault(name, []).append(pytest.mark.in_turn)
+    found = [pytest.param(one, marks=marks.get(one, ())) for one in names]
     return pytest.mark.parametrize("place", found, indirect=True)
 
 

@@ -115,6 +115,7 @@ def test_very_many_rows_behind_a_held_one_take_no_more(log: LogTable, tmp_path: 
     assert peak < MOST_MB
 
 
+@pytest.mark.in_turn
 def test_rows_up_to_the_limit_fit_the_memory_of_the_shipped_manifest(log: LogTable, tmp_path: Path) -> None:
     """512 MiB, as in docker/kubernetes/eventlog.yaml."""
     value = LARGE[log.engine.dialect.name]

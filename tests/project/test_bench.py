@@ -29,6 +29,7 @@ def found(*timings: Timing, reached: bool = True) -> Report:
     return report(benchmark, {one.name: one for one in timings}, this_machine())
 
 
+@pytest.mark.in_turn
 def test_contestants_run_in_turn_after_a_round_that_does_not_count() -> None:
     ran: list[str] = []
     contestants = [Contestant(name=name, run=partial(ran.append, name)) for name in "ab"]
