@@ -39,6 +39,8 @@ OWNED = [*FOLDERS, *LAKES, *STORES, *STORED_LAKES, *DATABASES, *STAND_INS, *BROK
 LASTING = [*OWNED, *RECEIVERS]
 STEADY = [*FOLDERS, *LAKES, *STORES, *STORED_LAKES, *DATABASES, *BROKERS]
 """Targets that take nothing from whoever was replaced; the stand-in of Kafka neither aborts nor fences off."""
+SELDOM = ["delta mirror", "iceberg mirror", *STORED_LAKES, "kafka messages", "broker messages"]
+"""Targets of which each part is asked every day, in another one."""
 XDS = ["files", "files in S3", "http", "http over four", "kafka", "broker"]
 
 
@@ -82,7 +84,7 @@ def at(*names: str) -> pytest.MarkDecorator:
     """The test is for these places, each in turn."""
     groups = dict.fromkeys(BROKERS, "kafka") | dict.fromkeys([*STORES, *STORED_LAKES], "s3")
     marks = {name: [pytest.mark.xdist_group(group)] for name, group in groups.items()}
-    for name in (*STORED_LAKES, "kafka messages", "broker messages"):  # what these are made of is asked every day
+    for name in SELDOM:
         marks.setdefault(name, []).append(pytest.mark.in_turn)
     found = [pytest.param(one, marks=marks.get(one, ())) for one in names]
     return pytest.mark.parametrize("place", found, indirect=True)
