@@ -109,6 +109,7 @@ def messages_in(folder: Path) -> dict[str, list[bytes]]:
     return found
 
 
+@pytest.mark.in_turn
 @daily
 @shares(told=0.5, filtered=0.02)
 @given(st.integers(0, 2**32), st.sampled_from([3, 7, 1000]), st.just(()) | policies())

@@ -121,6 +121,7 @@ def test_who_may_not_write_marks_has_the_triggers_to_tell(usr: Engine) -> None:
     assert asked(usr) == {"--events field --exclude lname"}
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("request_", [TrackRequest(when="age > 1"), TrackRequest(children=("usr_phone",))])
 @pytest.mark.parametrize("lost", ["mark", "triggers"])
 def test_sql_and_other_tables_are_not_believed_of_one_witness(usr: Engine, request_: TrackRequest, lost: str) -> None:

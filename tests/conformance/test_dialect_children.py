@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import pytest
 from sqlalchemy import Engine
 
@@ -13,6 +15,7 @@ from eventlog.sql.dialect import dialect_of
 from tests.support.logged import USR, Logged, left_by, run
 
 PHONE = "usr_phone.phoneno"
+PHONES = ("INSERT INTO usr_phone VALUES (1, '111')", "INSERT INTO usr_phone VALUES (1, NULL)")
 VALUED = (Style.FIELD, Style.FIELD_REPLACE)
 
 
@@ -20,7 +23,7 @@ VALUED = (Style.FIELD, Style.FIELD_REPLACE)
 def usr(engine: Engine) -> Engine:
     install(engine)
     run(engine, *USR, "INSERT INTO usr (idu) VALUES (1)", "INSERT INTO usr (idu) VALUES (2)")
-    run(engine, "INSERT INTO usr_phone VALUES (1, '111')", "INSERT INTO usr_phone VALUES (1, NULL)")
+    run(engine, *PHONES)
     return engine
 
 
@@ -33,48 +36,50 @@ def read_back(style: Style, key: str) -> Logged:
     return (6, key, None, None, None) if style is Style.ROW_BACK else (8, key, PHONE, None, None)
 
 
-@pytest.mark.in_turn
+VALUES: dict[str, list[Logged]] = {
+    "INSERT INTO usr_phone VALUES (2, '222')": [(1, "idu=2", PHONE, None, "222")],
+    "INSERT INTO usr_phone VALUES (2, NULL)": [],
+    "INSERT INTO usr_phone VALUES (NULL, '3')": [],
+    "DELETE FROM usr_phone": [(2, "idu=1", PHONE, "111", None)],
+    "UPDATE usr_phone SET phoneno = '9' WHERE phoneno = '111'": [
+        (2, "idu=1", PHONE, "111", None),
+        (1, "idu=1", PHONE, None, "9"),
+    ],
+    "UPDATE usr_phone SET phoneno = '9' WHERE phoneno IS NULL": [(1, "idu=1", PHONE, None, "9")],
+    "UPDATE usr_phone SET phoneno = NULL": [(2, "idu=1", PHONE, "111", None)],
+    "UPDATE usr_phone SET phoneno = phoneno": [],
+    "UPDATE usr_phone SET idu = 2": [(2, "idu=1", PHONE, "111", None), (1, "idu=2", PHONE, None, "111")],
+    "UPDATE usr_phone SET idu = NULL": [(2, "idu=1", PHONE, "111", None)],
+}
+PARENTS = {
+    "INSERT INTO usr_phone VALUES (2, '222')": ["idu=2"],
+    "INSERT INTO usr_phone VALUES (NULL, '3')": [],
+    "DELETE FROM usr_phone WHERE phoneno = '111'": ["idu=1"],
+    "UPDATE usr_phone SET phoneno = '9' WHERE phoneno = '111'": ["idu=1"],
+    "UPDATE usr_phone SET phoneno = NULL": ["idu=1"],
+    "UPDATE usr_phone SET phoneno = phoneno": [],
+    "UPDATE usr_phone SET idu = 2 WHERE phoneno = '111'": ["idu=1", "idu=2"],
+}
+
+
+def left_by_each(usr: Engine, statements: Iterable[str]) -> dict[str, list[Logged]]:
+    """What each statement left, on the same two rows."""
+    found = {}
+    for statement in statements:
+        run(usr, "DELETE FROM usr_phone", *PHONES)
+        found[statement] = left_by(usr, statement)
+    return found
+
+
 @pytest.mark.parametrize("style", VALUED)
-@pytest.mark.parametrize(
-    "statement, rows",
-    [
-        ("INSERT INTO usr_phone VALUES (2, '222')", [(1, "idu=2", PHONE, None, "222")]),
-        ("INSERT INTO usr_phone VALUES (2, NULL)", []),
-        ("INSERT INTO usr_phone VALUES (NULL, '3')", []),
-        ("DELETE FROM usr_phone", [(2, "idu=1", PHONE, "111", None)]),
-        (
-            "UPDATE usr_phone SET phoneno = '9' WHERE phoneno = '111'",
-            [(2, "idu=1", PHONE, "111", None), (1, "idu=1", PHONE, None, "9")],
-        ),
-        ("UPDATE usr_phone SET phoneno = '9' WHERE phoneno IS NULL", [(1, "idu=1", PHONE, None, "9")]),
-        ("UPDATE usr_phone SET phoneno = NULL", [(2, "idu=1", PHONE, "111", None)]),
-        ("UPDATE usr_phone SET phoneno = phoneno", []),
-        ("UPDATE usr_phone SET idu = 2", [(2, "idu=1", PHONE, "111", None), (1, "idu=2", PHONE, None, "111")]),
-        ("UPDATE usr_phone SET idu = NULL", [(2, "idu=1", PHONE, "111", None)]),
-    ],
-)
-def test_values_come_and_go_under_the_parents_key(
-    usr: Engine, style: Style, statement: str, rows: list[Logged]
-) -> None:
-    assert left_by(followed(usr, style), statement) == rows
+def test_values_come_and_go_under_the_parents_key(usr: Engine, style: Style) -> None:
+    assert left_by_each(followed(usr, style), VALUES) == VALUES
 
 
-@pytest.mark.in_turn
 @pytest.mark.parametrize("style", [Style.ROW_BACK, Style.FIELD_BACK])
-@pytest.mark.parametrize(
-    "statement, keys",
-    [
-        ("INSERT INTO usr_phone VALUES (2, '222')", ["idu=2"]),
-        ("INSERT INTO usr_phone VALUES (NULL, '3')", []),
-        ("DELETE FROM usr_phone WHERE phoneno = '111'", ["idu=1"]),
-        ("UPDATE usr_phone SET phoneno = '9' WHERE phoneno = '111'", ["idu=1"]),
-        ("UPDATE usr_phone SET phoneno = NULL", ["idu=1"]),
-        ("UPDATE usr_phone SET phoneno = phoneno", []),
-        ("UPDATE usr_phone SET idu = 2 WHERE phoneno = '111'", ["idu=1", "idu=2"]),
-    ],
-)
-def test_parents_are_read_back(usr: Engine, style: Style, statement: str, keys: list[str]) -> None:
-    assert left_by(followed(usr, style), statement) == [read_back(style, key) for key in keys]
+def test_parents_are_read_back(usr: Engine, style: Style) -> None:
+    found = left_by_each(followed(usr, style), PARENTS)
+    assert found == {statement: [read_back(style, key) for key in keys] for statement, keys in PARENTS.items()}
 
 
 @pytest.mark.parametrize("style", Style)

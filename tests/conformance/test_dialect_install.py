@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
+from functools import partial
 
 import pytest
 from sqlalchemy import Engine, inspect, text
@@ -58,44 +59,46 @@ def test_a_row_gets_its_number_its_letter_and_its_time(engine: Engine) -> None:
     assert all(row[2] is not None for row in rows)
 
 
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {"record_id": 0},
-        {"record_id": -1},
-        {"status": "n"},
-        {"status": " "},
-        {"event_type": 0},
-        {"event_type": 9},
-        {"event_type": 1},
-        {"event_type": None},
-        {"event_time": None},
-        {"table_key": None},
-        {"table_name": None},
-    ],
-    ids=str,
+WRONG: tuple[dict[str, object], ...] = (
+    {"record_id": 0},
+    {"record_id": -1},
+    {"status": "n"},
+    {"status": " "},
+    {"event_type": 0},
+    {"event_type": 9},
+    {"event_type": 1},
+    {"event_type": None},
+    {"event_time": None},
+    {"table_key": None},
+    {"table_name": None},
 )
-def test_the_log_refuses_what_no_valid_writer_writes(engine: Engine, wrong: dict[str, object]) -> None:
-    install(engine)
-    if "record_id" in wrong and not dialect_of(engine).checks_identity:
-        pytest.skip("MariaDB and MySQL let no CHECK speak of a column that numbers itself")
-    if dialect_of(engine).domains and ("record_id" in wrong or wrong == {"event_type": 1}):
-        pytest.skip("PostgreSQL's log judges letter and kind by their types; the publisher refuses the others")
-    # PyMySQL has no class of its own for a failed CHECK.
-    with pytest.raises((IntegrityError, OperationalError), match=r"(?i)constraint|cannot be null"):
-        write(engine, ROW | wrong)
+RIGHT: tuple[dict[str, object], ...] = (
+    {"status": "X"},
+    {"event_type": 1, "column_name": "fname"},
+    {"table_key": 'a="x=%"+b='},
+    {"perpetrator": None},
+)
 
 
-@pytest.mark.parametrize(
-    "right",
-    [{"status": "X"}, {"event_type": 1, "column_name": "fname"}, {"table_key": 'a="x=%"+b='}, {"perpetrator": None}],
-    ids=str,
-)
-def test_the_log_takes_what_a_valid_writer_may_write(engine: Engine, right: dict[str, object]) -> None:
+def is_judged(engine: Engine, wrong: dict[str, object]) -> bool:
+    """Whether the log itself refuses it; the publisher refuses the others."""
+    dialect = dialect_of(engine)
+    if "record_id" in wrong and not dialect.checks_identity:
+        return False  # MariaDB and MySQL let no CHECK speak of a column that numbers itself
+    # PostgreSQL's log judges letter and kind by their types.
+    return not (dialect.domains and ("record_id" in wrong or wrong == {"event_type": 1}))
+
+
+def test_the_log_takes_what_a_valid_writer_may_write_and_nothing_else(engine: Engine) -> None:
     install(engine)
-    write(engine, ROW | right)
+    for right in RIGHT:
+        write(engine, ROW | right)
+    for wrong in filter(partial(is_judged, engine), WRONG):
+        # PyMySQL has no class of its own for a failed CHECK.
+        with pytest.raises((IntegrityError, OperationalError), match=r"(?i)constraint|cannot be null"):
+            write(engine, ROW | wrong)
     with engine.connect() as connection:
-        assert connection.execute(text("SELECT COUNT(*) FROM event_log")).scalar() == 1
+        assert connection.execute(text("SELECT COUNT(*) FROM event_log")).scalar() == len(RIGHT)
 
 
 def test_installing_twice_changes_nothing(engine: Engine) -> None:

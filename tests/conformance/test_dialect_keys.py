@@ -14,7 +14,7 @@ from eventlog.capture.install import install
 from eventlog.core.tablekey import SPECIAL, format_parts, parse
 from eventlog.sql.dialect import dialect_of
 from tests.support.examples import examples
-from tests.support.logged import logged, run
+from tests.support.logged import left_by, logged, run
 
 # The control characters stay out: NUL ends a text in some databases, and others refuse it.
 any_text = st.text(
@@ -79,13 +79,15 @@ def test_a_text_is_logged_as_it_is(keyed: Engine, value: str) -> None:
     assert (1, "id=1", "t", None, value) in rows
 
 
-@pytest.mark.parametrize("name", ["it's :mixed", "50% %s", "100%%", "a$b`c", "back\\slash", "Größe", "new"])
-def test_names_that_need_quotes_are_quoted_in_sql_and_not_in_the_log(engine: Engine, name: str) -> None:
+NAMES = ("it's :mixed", "50% %s", "100%%", "a$b`c", "back\\slash", "Größe", "new")
+
+
+def test_names_that_need_quotes_are_quoted_in_sql_and_not_in_the_log(engine: Engine) -> None:
     install(engine)
-    quoted = dialect_of(engine).quoted
-    table, key, column = quoted(f"Order {name}"), quoted("Select"), quoted(name)
-    run(engine, f"CREATE TABLE {table} ({key} INTEGER NOT NULL PRIMARY KEY, {column} VARCHAR(9))")
-    track(engine, [f"Order {name}"], TriggerOptions(style=Style.FIELD, when=f"{table}.{column} <> '5%'"))
-    run(engine, f"INSERT INTO {table} VALUES (1, 'a'), (2, '5%')")
-    assert logged(engine) == [(1, "Select=1", name, None, "a")]
+    key = dialect_of(engine).quoted("Select")
+    for name in NAMES:
+        table, column = dialect_of(engine).quoted(f"Order {name}"), dialect_of(engine).quoted(name)
+        run(engine, f"CREATE TABLE {table} ({key} INTEGER NOT NULL PRIMARY KEY, {column} VARCHAR(9))")
+        track(engine, [f"Order {name}"], TriggerOptions(style=Style.FIELD, when=f"{table}.{column} <> '5%'"))
+        assert left_by(engine, f"INSERT INTO {table} VALUES (1, 'a'), (2, '5%')") == [(1, "Select=1", name, None, "a")]
     assert {state.state for state in trigger_states(engine)} == {TriggerCondition.CURRENT}

@@ -125,6 +125,7 @@ def test_row_care_works_on_it(engine: Engine, existing: Existing, publisher: eve
     assert statuses(engine, existing) == {14: "E", 16: "X"}
 
 
+@pytest.mark.in_turn
 def test_uninstalling_leaves_it_as_it_was(engine: Engine, existing: Existing, publisher: eventlog.Publisher) -> None:
     before = shape(engine, existing)
     names = log_columns(engine, existing.whole(engine), existing.columns)
@@ -223,6 +224,7 @@ def configured(engine: Engine, existing: Existing, folder: Path) -> list[str]:
     return ["--config", str(config)]
 
 
+@pytest.mark.in_turn
 def test_a_conversion_gives_what_the_publisher_does(documented: tuple[Engine, Existing], tmp_path: Path) -> None:
     """From the log where it lies, and from an archive of it, which has the times of its triggers too."""
     engine, existing = documented

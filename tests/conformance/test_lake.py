@@ -92,6 +92,7 @@ def test_a_mirror_is_what_the_changes_say(lake: Make) -> None:
     assert [row["name"] for row in found.rows("grp")] == ["staff"]
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("seed", range(4))
 def test_a_mirror_equals_its_source_after_random_changes(lake: Make, seed: int) -> None:
     chance, rows, numbers = random.Random(seed), dict[int, str | None](), count(1)
@@ -112,6 +113,7 @@ BOTH = [
 ]
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("mode", ["append", "mirror"])
 def test_who_dies_at_any_step_leaves_a_plan_of_two_tables_whole_or_nothing_of_it(lake: Make, mode: str) -> None:
     fates = list[tuple[bool, bool]]()
@@ -180,6 +182,7 @@ def test_others_who_write_meanwhile_are_waited_for_and_told(lake: Make, caplog: 
     assert ours.rows("usr")[0]["fname"] == "Joe"
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("mode", ["append", "mirror"])
 def test_two_writers_at_once_lose_nothing(lake: Make, mode: str) -> None:
     failed = list[BaseException]()
@@ -436,6 +439,7 @@ def _in_order(row: dict[str, Any]) -> tuple[str, str]:
     return row["header__change_seq"], row["header__change_oper"]
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("is_there", [False, True])
 @pytest.mark.parametrize("mode", ["append", "mirror"])
 def test_a_type_that_changes_in_the_middle_of_a_plan_is_taken_as_the_first_one_allows(

@@ -52,6 +52,7 @@ def asking(counts: Counter[str], into: list[Counter[str]]) -> Iterator[None]:
     into.append(Counter(counts))
 
 
+@pytest.mark.in_turn
 def test_the_catalog_is_asked_as_often_for_many_tables_as_for_few(
     engine: Engine, counted: Counter[str], tmp_path: Path
 ) -> None:

@@ -49,12 +49,11 @@ that keys have too, and the styles whose triggers are those of `field` with othe
 SELDOM = (
     "test_after_an_alteration and field",
     "test_dialect_triggers and row-back",
-    "need_quotes and not mixed",
     "test_dialect_postgresql_partitions and row]",
     "test_dialect_postgresql_statements and row]",
 )
 """What is asked of the version only with --long, because others ask nearly the same: fifteen alterations in place of four, what
-the style `field` is asked too, names that our own code quotes, and triggers for each row where those for each statement are
+the style `field` is asked too, and triggers for each row where those for each statement are
 asked and test_the_log_says_what_the_table_says asks both."""
 FEWEST = 80
 """Tests that these suites have at least; fewer would mean that they were not found."""

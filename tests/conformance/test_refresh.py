@@ -115,17 +115,18 @@ def test_each_row_is_asked_for_once_under_the_key_that_triggers_write(engine: En
         run(engine, "DROP TABLE t")
 
 
-@pytest.mark.parametrize("chunk", [1, 2, 5, 24, 25])
-def test_keys_of_several_columns_are_gone_through_in_their_order(engine: Engine, chunk: int) -> None:
+def test_keys_of_several_columns_are_gone_through_in_their_order(engine: Engine) -> None:
     log = site(
         engine, "CREATE TABLE t (a INTEGER NOT NULL, b VARCHAR(9) NOT NULL, c DATE NOT NULL, PRIMARY KEY (a, b, c))"
     )
     days = ("2026-01-01", "2026-01-02")
     insert(engine, [{"a": a, "b": b, "c": c} for a in (2, 1, 10) for b in ("x", "X", "y+") for c in days])
-    assert whole(log, chunk).rows == 18
-    assert len(keys(log)) == 18
-    assert sorted(keys(log)) == sorted(keys(log, by_refresh=False))
-    assert keys(log)[0].startswith("a=1+")
+    for chunk in (1, 2, 5, 24, 25):
+        assert whole(log, chunk).rows == 18
+        assert len(keys(log)) == 18
+        assert sorted(keys(log)) == sorted(keys(log, by_refresh=False))
+        assert keys(log)[0].startswith("a=1+")
+        run(engine, "DELETE FROM event_log WHERE perpetrator = 'eventlog refresh'")
 
 
 @pytest.fixture
@@ -264,11 +265,11 @@ def test_rows_of_one_object_in_a_view_are_one(sqlite: Engine) -> None:
     assert sorted(set(keys(log))) == ["pk_v=0", "pk_v=1", "pk_v=2"]
 
 
-@pytest.mark.parametrize("where", ["nosuch = 1", "k <"])
-def test_a_condition_that_cannot_be_asked_is_the_callers_mistake(engine: Engine, where: str) -> None:
+def test_a_condition_that_cannot_be_asked_is_the_callers_mistake(engine: Engine) -> None:
     log = numbered(engine)
-    with pytest.raises(UsageError, match=f"The condition '{where}' cannot be asked of t"):
-        Refresh(log, load_of(log, where=where)).begin()
+    for where in ("nosuch = 1", "k <"):
+        with pytest.raises(UsageError, match=f"The condition '{where}' cannot be asked of t"):
+            Refresh(log, load_of(log, where=where)).begin()
 
 
 def test_a_key_that_cannot_be_asked_for_ends_it_with_its_name() -> None:

@@ -160,37 +160,36 @@ def in_words_of(engine: Engine, type_: str) -> str:
     return "CHAR(36)" if type_ == "UUID" and without else type_
 
 
-@pytest.mark.parametrize("type_, literal, key", KEYS)
-def test_keys_of_every_type_find_their_row(engine: Engine, type_: str, literal: str, key: str) -> None:
-    type_ = in_words_of(engine, type_)
-    run(engine, f"CREATE TABLE t (k {type_} NOT NULL PRIMARY KEY, v VARCHAR(9))")
-    run(engine, f"INSERT INTO t VALUES ({literal.replace(':', chr(92) + ':')}, 'found')")
-    table = reflect(engine, ["t"]).tables[0]
-    assert single(engine, table, "v", k=key) == {"v": "found"}
+def test_keys_of_every_type_find_their_row(engine: Engine) -> None:
+    for place, (type_, literal, key) in enumerate(KEYS):
+        made = f"CREATE TABLE t{place} (k {in_words_of(engine, type_)} NOT NULL PRIMARY KEY, v VARCHAR(9))"
+        run(engine, made, f"INSERT INTO t{place} VALUES ({literal.replace(':', chr(92) + ':')}, 'found')")
+        table = reflect(engine, [f"t{place}"]).tables[0]
+        assert single(engine, table, "v", k=key) == {"v": "found"}, (type_, key)
 
 
 MISFITS = ["", "abc", "1e999", "9" * 40, "1_0", "NaN", "2025-02-30", "\ud800", "'", "a\0b", "25:00:00", "===", "-"]
 
 
-@pytest.mark.parametrize("type_", sorted({type_ for type_, _, _ in KEYS} | {"binary"}))
-def test_text_that_is_no_value_of_the_type_finds_nothing_and_harms_no_other_key(engine: Engine, type_: str) -> None:
-    type_ = BINARY[engine.dialect.name] if type_ == "binary" else in_words_of(engine, type_)
-    run(engine, f"CREATE TABLE t (k {type_} NOT NULL PRIMARY KEY, v VARCHAR(9))")
-    table = reflect(engine, ["t"]).tables[0]
-    wanted: dict[RowId, frozenset[str]] = {}
-    for key in MISFITS:
-        wanted |= asked(table, "v", k=key)
-    assert SqlRowReader(engine, Catalog([table])).rows(wanted) == {}
+def test_text_that_is_no_value_of_the_type_finds_nothing_and_harms_no_other_key(engine: Engine) -> None:
+    types = {in_words_of(engine, type_) for type_, _, _ in KEYS} | {BINARY[engine.dialect.name]}
+    for place, type_ in enumerate(sorted(types)):
+        run(engine, f"CREATE TABLE t{place} (k {type_} NOT NULL PRIMARY KEY, v VARCHAR(9))")
+        table = reflect(engine, [f"t{place}"]).tables[0]
+        wanted: dict[RowId, frozenset[str]] = {}
+        for key in MISFITS:
+            wanted |= asked(table, "v", k=key)
+        assert SqlRowReader(engine, Catalog([table])).rows(wanted) == {}, type_
 
 
-@pytest.mark.parametrize("content", [b"", b"\x00\xff", b"\xaa" * 100])
-def test_binary_keys_are_base64(engine: Engine, content: bytes) -> None:
+def test_binary_keys_are_base64(engine: Engine) -> None:
     type_ = BINARY[engine.dialect.name]
     run(engine, f"CREATE TABLE t (k {type_} NOT NULL PRIMARY KEY, v {type_})")
-    run(engine, "INSERT INTO t VALUES (:k, :k)", rows={"k": content})
     table = reflect(engine, ["t"]).tables[0]
-    written = base64.encodebytes(content).decode()
-    assert single(engine, table, "v", k=written) == {"v": content}
+    for content in (b"", b"\x00\xff", b"\xaa" * 100):
+        run(engine, "INSERT INTO t VALUES (:k, :k)", rows={"k": content})
+        written = base64.encodebytes(content).decode()
+        assert single(engine, table, "v", k=written) == {"v": content}
 
 
 @examples(30, suppress_health_check=[HealthCheck.function_scoped_fixture])

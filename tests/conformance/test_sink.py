@@ -39,6 +39,8 @@ OWNED = [*FOLDERS, *LAKES, *STORES, *STORED_LAKES, *DATABASES, *STAND_INS, *BROK
 LASTING = [*OWNED, *RECEIVERS]
 STEADY = [*FOLDERS, *LAKES, *STORES, *STORED_LAKES, *DATABASES, *BROKERS]
 """Targets that take nothing from whoever was replaced; the stand-in of Kafka neither aborts nor fences off."""
+SELDOM = ["delta mirror", "iceberg mirror", *STORED_LAKES, "kafka messages", "broker messages"]
+"""Targets of which each part is asked every day, in another one."""
 XDS = ["files", "files in S3", "http", "http over four", "kafka", "broker"]
 
 
@@ -81,7 +83,10 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
 def at(*names: str) -> pytest.MarkDecorator:
     """The test is for these places, each in turn."""
     groups = dict.fromkeys(BROKERS, "kafka") | dict.fromkeys([*STORES, *STORED_LAKES], "s3")
-    found = [pytest.param(one, marks=pytest.mark.xdist_group(groups[one])) if one in groups else one for one in names]
+    marks = {name: [pytest.mark.xdist_group(group)] for name, group in groups.items()}
+    for name in SELDOM:
+        marks.setdefault(name, []).append(pytest.mark.in_turn)
+    found = [pytest.param(one, marks=marks.get(one, ())) for one in names]
     return pytest.mark.parametrize("place", found, indirect=True)
 
 
@@ -158,6 +163,7 @@ def test_the_same_document_under_another_plan_is_written_again(place: Place, req
     assert place.found() == ([1] if in_files else [1, 1])
 
 
+@pytest.mark.in_turn
 @at(*STEADY, *RECEIVERS)
 @pytest.mark.parametrize("step", [1, 2, 3])
 def test_a_plan_that_broke_off_is_there_once_and_whole_when_it_is_repeated(place: Place, step: int) -> None:

@@ -115,6 +115,7 @@ def test_what_was_prepared_and_not_committed_is_not_there(place: Place) -> None:
     assert place.found() == [1, 3]
 
 
+@pytest.mark.in_turn
 @at(*STEADY)
 @pytest.mark.parametrize("step", [1, 2, 3])
 def test_what_is_there_of_a_plan_that_broke_off_is_said(place: Place, step: int) -> None:
@@ -154,6 +155,7 @@ def test_an_error_of_a_commit_that_arrived_is_resolved(place: Place, monkeypatch
     assert place.found() == [1, 2, 3, 4]
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("size", [1, 3])
 def test_who_dies_at_any_step_leaves_a_plan_whole_or_nothing_of_it(folders: Callable[[], Place], size: int) -> None:
     numbers, fates = range(2, 2 + size), list[bool]()

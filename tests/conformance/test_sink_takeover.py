@@ -63,6 +63,7 @@ def every_step(act: Callable[[Place], object], other: Callable[[Place], object],
     raise AssertionError
 
 
+@pytest.mark.in_turn
 def test_a_writer_that_is_replaced_at_any_step_shows_nothing_after_that(folders: Callable[[int], Place]) -> None:
     former: dict[str, Sink] = {}
     later: dict[str, Sink] = {}
@@ -99,6 +100,7 @@ def test_a_writer_that_is_replaced_at_any_step_shows_nothing_after_that(folders:
     assert every_step(writes, takes_over, prepared) > 5
 
 
+@pytest.mark.in_turn
 def test_who_is_replaced_while_it_takes_over_takes_nothing_away(folders: Callable[[int], Place]) -> None:
     later: dict[str, Sink] = {}
 
@@ -124,6 +126,7 @@ def test_who_is_replaced_while_it_takes_over_takes_nothing_away(folders: Callabl
     assert every_step(opens, takes_over, prepared) > 5
 
 
+@pytest.mark.in_turn
 def test_who_takes_over_while_the_former_one_writes_knows_all_that_it_wrote(folders: Callable[[int], Place]) -> None:
     former: dict[str, Sink] = {}
 

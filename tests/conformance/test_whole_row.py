@@ -325,6 +325,7 @@ def test_it_is_kept_and_taken_off_as_other_options_are(engine: Engine) -> None:
         track(engine, ["note"])
 
 
+@pytest.mark.in_turn
 def test_commands_that_cannot_do_it_say_so_and_do_the_others(
     engine: Engine, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

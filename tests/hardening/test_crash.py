@@ -41,6 +41,7 @@ def test_nothing_is_lost_when_the_publisher_dies(
     assert died_and_published(engine, tmp_path, sink, servers) == Counter(places_of(database, sink))
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("database", DATABASES)
 def test_a_real_broker_has_every_change_once_and_in_order_when_the_publisher_dies(
     request: pytest.FixtureRequest, tmp_path: Path, database: str, broker: Broker

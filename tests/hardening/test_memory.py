@@ -82,6 +82,7 @@ def test_rows_of_10_mb_are_published_one_after_the_other(log: LogTable, tmp_path
     assert peak < MOST_MB
 
 
+@pytest.mark.in_turn
 def test_rows_of_10_mb_that_are_read_back_are_too(log: LogTable, tmp_path: Path) -> None:
     rows = 10 * SCALE
     log.run("CREATE TABLE photo (idu INTEGER NOT NULL PRIMARY KEY, content TEXT)")
@@ -105,6 +106,7 @@ def test_very_many_rows_of_one_object_take_no_more(log: LogTable, tmp_path: Path
     assert peak < MOST_MB
 
 
+@pytest.mark.in_turn
 def test_very_many_rows_behind_a_held_one_take_no_more(log: LogTable, tmp_path: Path) -> None:
     rows = 100_000 * SCALE
     fill(log, 1, rows)
@@ -115,6 +117,7 @@ def test_very_many_rows_behind_a_held_one_take_no_more(log: LogTable, tmp_path: 
     assert peak < MOST_MB
 
 
+@pytest.mark.in_turn
 def test_rows_up_to_the_limit_fit_the_memory_of_the_shipped_manifest(log: LogTable, tmp_path: Path) -> None:
     """512 MiB, as in docker/kubernetes/eventlog.yaml."""
     value = LARGE[log.engine.dialect.name]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from itertools import count
+from itertools import count, product
 
 import pytest
 from sqlalchemy import Engine, create_engine, text
@@ -63,8 +63,14 @@ POWERS = {
 }
 
 
-@pytest.mark.parametrize("way", ["itself", "a member", "a member of a member", "a member who inherits nothing"])
-@pytest.mark.parametrize("power", [*POWERS, "pg_read_all_data", "pg_execute_server_program"])
+WAYS = ("itself", "a member", "a member of a member", "a member who inherits nothing")
+EVERY = (*POWERS, "pg_read_all_data", "pg_execute_server_program")
+
+
+@pytest.mark.parametrize(
+    "power, way",
+    [("SUPERUSER", way) for way in WAYS] + [(power, WAYS[place % 4]) for place, power in enumerate(EVERY[1:], 1)],
+)
 def test_an_installer_never_becomes_a_member_of_a_role_with_power(postgresql: Engine, power: str, way: str) -> None:
     with roles(postgresql, "owner", "between", "strong", "installer") as (owner, between, strong, installer):
         run(
@@ -113,24 +119,20 @@ def test_the_owner_of_a_plain_table_and_a_superuser_who_installs_need_no_members
     assert given == ["GRANT USAGE, CREATE ON SCHEMA public TO postgres"]
 
 
-@pytest.mark.parametrize("name", ["public", "PUBLIC", "none", "", " "])
-@pytest.mark.parametrize("part", Roles.__struct_fields__)
-def test_nobody_is_everybody(postgresql: Engine, part: str, name: str) -> None:
+def test_nobody_is_everybody(postgresql: Engine) -> None:
     """PostgreSQL takes public for everybody in quotes too; a script may have forgotten to set its variable."""
     install(postgresql)
-    with pytest.raises(UsageError, match="means everybody, or nobody"):
-        give_rights(postgresql, Roles(**{part: name}))
+    for part, name in product(Roles.__struct_fields__, ("public", "PUBLIC", "none", "", " ")):
+        with pytest.raises(UsageError, match="means everybody, or nobody"):
+            give_rights(postgresql, Roles(**{part: name}))
 
 
-@pytest.mark.parametrize("closed", ["writer", "reader"])
-@pytest.mark.parametrize("open_part", ["installer", "publisher"])
-def test_who_must_not_reach_the_log_is_given_nothing_of_it(postgresql: Engine, closed: str, open_part: str) -> None:
+def test_who_must_not_reach_the_log_is_given_nothing_of_it(postgresql: Engine) -> None:
     install(postgresql)
-    done = eventlog(
-        *("rights", f"--{closed}", "app", f"--{open_part}", "app"),
-        *("--database", postgresql.url.render_as_string(hide_password=False)),
-    )
-    assert (done.returncode, "app cannot be two parts" in done.stderr) == (EX_USAGE, True)
+    url = postgresql.url.render_as_string(hide_password=False)
+    for closed, open_part in product(("writer", "reader"), ("installer", "publisher")):
+        done = eventlog("rights", f"--{closed}", "app", f"--{open_part}", "app", "--database", url)
+        assert (done.returncode, "app cannot be two parts" in done.stderr) == (EX_USAGE, True)
 
 
 def owners(config: Config) -> list[str]:

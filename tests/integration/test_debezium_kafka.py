@@ -268,6 +268,7 @@ def typed_row(row: dict[str, Any] | None) -> dict[str, Any] | None:
     return typed({**row, **dates})
 
 
+@pytest.mark.in_turn
 def test_a_reader_that_is_not_ours_makes_the_tables_of_what_a_real_log_tells(
     postgresql: Engine,
     real_registry: RealRegistry,

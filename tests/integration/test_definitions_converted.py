@@ -15,6 +15,7 @@ from eventlog.convert import step
 from tests.support.altered_logs import altered_log, convert, published, said, url_of
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize(
     "database, style",
     [
@@ -43,6 +44,7 @@ def test_a_log_with_alterations_gives_what_the_publisher_makes_of_it(
             assert found[name] == what, (folder, name)
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize(
     "database, style, by",
     [

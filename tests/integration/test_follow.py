@@ -77,6 +77,7 @@ def test_a_column_that_is_added_is_captured_from_the_next_poll_on(usr: Engine, f
     assert follower.poll() == []
 
 
+@pytest.mark.in_turn
 def test_writers_fail_after_a_rename_and_write_again_from_the_next_poll_on(usr: Engine, follower: Site) -> None:
     run(usr, "ALTER TABLE usr RENAME COLUMN fname TO given")
     if not dialect_of(usr).embedded:  # SQLite writes the new name into its triggers
@@ -97,6 +98,7 @@ def test_writers_fail_after_a_rename_and_write_again_from_the_next_poll_on(usr: 
     assert left_by(usr, "UPDATE usr SET given = 'J' WHERE idu = 1") == [(2, "idu=1", "given", "Jack", "J")]
 
 
+@pytest.mark.in_turn
 def test_an_excluded_column_with_another_name_is_not_guessed(usr: Engine, follower: Site) -> None:
     run(usr, "ALTER TABLE usr RENAME COLUMN age TO years")
     said = [one for one in follower.poll() if one["event"] == "triggers_behind"]
@@ -181,6 +183,7 @@ def test_the_catalog_of_a_log_without_a_history(usr: Engine) -> None:
     assert {table.version for table in catalog_of(usr, LogNames(), Config())} == {1}
 
 
+@pytest.mark.in_turn
 def test_a_log_without_a_history_is_followed_as_well(usr: Engine) -> None:
     run(usr, "DROP TABLE event_log_schema")
     track(usr, ["usr"], FIELDS)

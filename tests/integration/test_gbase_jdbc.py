@@ -97,6 +97,7 @@ def _documents(place: Path) -> str:
     return "".join(path.read_text() for path in sorted((place / "out").glob("*.xml")))
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("vendor", ["informix", "gbasedbt"])
 def test_a_session_over_jdbc_is_published_and_undone(place: Path, java_classes: list[str], vendor: str) -> None:
     _configure(place, java_classes, TABLE, vendor)

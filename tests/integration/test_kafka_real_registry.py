@@ -95,6 +95,7 @@ def test_readers_that_are_not_ours_find_each_schema_by_its_number(
     assert operations == ["INSERT", "UPDATE", "DELETE"]
 
 
+@pytest.mark.in_turn
 def test_a_reader_that_is_not_ours_makes_the_tables_of_what_a_real_log_tells(
     postgresql: Engine, real_registry: RealRegistry, mock_cluster: str
 ) -> None:

@@ -1,4 +1,4 @@
-"""What an operator does with outputs that lag: they are paused, bounded, given up, and drained."""
+"""What an operator does with outputs that lag: they are paused, bounded, and drained; tests/publisher/test_outputs.py has the rest."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ import pytest
 from msgspec.structs import replace
 from sqlalchemy import Engine
 
-from eventlog.admin.outputs import forget, pause, resume, skip, standings
+from eventlog.admin.outputs import pause, resume, standings
 from eventlog.config.settings import Config, PublisherConfig
-from eventlog.core.errors import SinkError, UsageError
+from eventlog.core.errors import SinkError
 from eventlog.core.seams import Tenure
 from eventlog.daemon.post import LogPost
 from eventlog.daemon.publisher import Publisher
@@ -24,7 +24,6 @@ from eventlog.publisher.books import Turn
 from eventlog.publisher.consumer import Consumer
 from eventlog.sinks.outputs import FilesOutput
 from eventlog.sources.log.flow import OutputLag
-from eventlog.sources.marks import Stretches
 from eventlog.sql.log import Log
 from tests.conformance.event_logs import LogTable
 from tests.integration.lagging import Outputs, all_settled, config, lagging, marks_of, owed, places, write
@@ -37,23 +36,6 @@ POLLING = PublisherConfig()
 def log(request: pytest.FixtureRequest) -> LogTable:
     engine: Engine = request.getfixturevalue(request.param)
     return site(engine)
-
-
-def test_an_output_that_is_paused_gets_nothing_until_it_is_resumed(log: LogTable, tmp_path: Path) -> None:
-    outputs = Outputs("near", "far")
-    known = Log(log.engine, log.names)
-    assert pause(known, "far", ["near", "far"], by="me", why="they move")
-    assert not pause(known, "far", ["near", "far"], by="me")
-    write(log, 1, 10)
-    with in_thread(Publisher(config(log, tmp_path), outputs=outputs.made())):
-        until(lambda: outputs["near"].numbers == [*range(1, 11)], "near has all")
-        write(log, 11, 14)
-        until(lambda: outputs["near"].numbers == [*range(1, 15)], "near goes on")
-        assert outputs["far"].numbers == []
-        assert resume(known, POLLING, "far", ["near", "far"])
-        assert not resume(known, POLLING, "far", ["near", "far"])
-        until(all_settled(log, 14), "all is settled")
-    assert outputs["far"].numbers == [*range(1, 15)]
 
 
 @pytest.mark.parametrize("until_empty", [True, False])
@@ -80,51 +62,6 @@ def test_where_all_outputs_are_paused_all_waits(log: LogTable, tmp_path: Path, u
             resume(known, POLLING, name, ["near", "far"])
         until(all_settled(log, 3), "all is settled")
     assert outputs["near"].numbers == outputs["far"].numbers == [1, 2, 3]
-
-
-def test_rows_can_be_given_up_for_an_output(log: LogTable, tmp_path: Path) -> None:
-    outputs = Outputs("near", "far", "farther")
-    outputs["far"].away = outputs["farther"].away = True
-    known = Log(log.engine, log.names)
-    write(log, 1, 6)
-    with in_thread(Publisher(config(log, tmp_path), outputs=outputs.made())):
-        until(lambda: outputs["near"].numbers == [*range(1, 7)], "near has all")
-        until(lambda: owed(log, "far") == 6 and owed(log, "farther") == 6, "both are owed all")
-        assert skip(known, "far", Stretches([(2, 3), (60, 70)]), by="me", why="twice is enough.") == 2
-        assert skip(known, "farther", None, by="me") == 6
-        outputs["far"].away = outputs["farther"].away = False
-        until(lambda: "N" not in log.statuses().values(), "all is settled")
-        write(log, 7, 8)
-        until(lambda: log.statuses()[8] == "S", "all goes on")
-    assert set(outputs["far"].numbers) >= {1, 4, 5, 6, 7, 8}
-    assert outputs["farther"].numbers[-2:] == [7, 8]
-    assert log.statuses() == dict.fromkeys(range(1, 7), "W") | {7: "S", 8: "S"}
-    assert log.outcomes()[2][1] == "skipped"
-    assert log.outcomes()[5][1:3] == ("skipped", "farther: given up by me.")
-
-
-def test_an_output_that_is_not_configured_any_more_keeps_its_rows_until_it_is_forgotten(
-    log: LogTable, tmp_path: Path
-) -> None:
-    outputs = Outputs("near", "far")
-    outputs["far"].away = True
-    known = Log(log.engine, log.names)
-    write(log, 1, 4)
-    with in_thread(Publisher(config(log, tmp_path), outputs=outputs.made())):
-        until(lambda: outputs["near"].numbers == [1, 2, 3, 4], "near has all")
-    del outputs.receivers["far"]
-    with in_thread(Publisher(config(log, tmp_path), outputs=outputs.made())):
-        write(log, 5, 6)
-        until(lambda: outputs["near"].numbers == [*range(1, 7)], "near goes on")
-        assert set(log.statuses().values()) == {"N"}
-        with pytest.raises(UsageError, match="far is still configured"):
-            forget(known, "far", ["near", "far"], by="me")
-    assert forget(known, "far", ["near"], by="me") == 6
-    assert set(log.statuses().values()) == {"W"}
-    assert [one.state for one in standings(known, PublisherConfig(), ["near"])] == ["in step"]
-    with in_thread(Publisher(config(log, tmp_path), outputs=outputs.made())):
-        write(log, 7, 7)
-        until(lambda: log.statuses()[7] == "S", "all goes on")
 
 
 @pytest.mark.in_turn
@@ -345,22 +282,6 @@ def test_one_run_ends_when_who_lagged_has_all(log: LogTable, tmp_path: Path) -> 
     assert list(log.statuses().values()) == ["S"] * 12
     assert outputs["far"].numbers == [*range(1, 13)]
     assert lagging(log) == []
-
-
-def test_an_output_that_is_renamed_while_it_lags_goes_on_under_its_new_name(log: LogTable, tmp_path: Path) -> None:
-    outputs = Outputs("near", "far")
-    outputs["far"].away = True
-    write(log, 1, 6)
-    with in_thread(Publisher(config(log, tmp_path), outputs=outputs.made())):
-        until(lambda: outputs["near"].numbers == [*range(1, 7)], "near has all")
-    outputs["far"].away = False
-    near, far = outputs.made()
-    renamed = replace(far, name="feed", former_names=("far",))
-    with in_thread(Publisher(config(log, tmp_path), outputs=[near, renamed])):
-        write(log, 7, 8)
-        until(all_settled(log, 8), "all is settled")
-    assert outputs["far"].numbers == [*range(1, 9)]
-    assert [*places(log)] == ["feed", "near"]
 
 
 def test_outputs_that_are_paused_and_renamed_stay_paused(sqlite: Engine, tmp_path: Path) -> None:

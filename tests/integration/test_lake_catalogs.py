@@ -81,6 +81,7 @@ def test_who_dies_at_any_step_leaves_each_change_once(lake: Make) -> None:
     assert fates == {True, False}
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("mode", ["append", "mirror"])
 def test_two_writers_at_once_lose_nothing(lake: Make, mode: str) -> None:
     failed = list[BaseException]()

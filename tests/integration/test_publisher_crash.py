@@ -10,13 +10,11 @@ from sqlalchemy import Engine
 
 from eventlog.daemon.publisher import Publisher
 from tests.conformance.event_logs import LogTable
-from tests.integration.publishing import Process, config_of, published, site
+from tests.integration.publishing import Process, config_of, site
 
 DIES = "import os, signal, pathlib\nfrom eventlog.publisher.journal import Journal\nfrom eventlog.sinks.files import FileSink\n"
 DIE = "lambda *_, **__: os.kill(os.getpid(), signal.SIGKILL)"
 CRASHES = {
-    "before the plan": f"{DIES}Journal.plan = {DIE}",
-    "before the first document": f"{DIES}FileSink.commit = {DIE}",
     "between documents": (
         # The claim of the folder, the mark of the plan, the first document; then it dies.
         f"{DIES}real, count = pathlib.Path.replace, iter(range(99))\n"
@@ -57,27 +55,6 @@ def kill(log: LogTable, out: Path, crash: str, batch_size: int) -> None:
 
 
 @pytest.mark.parametrize("crash", CRASHES)
-def test_nothing_is_lost_or_doubled_whatever_came_or_went_meanwhile(log: LogTable, tmp_path: Path, crash: str) -> None:
-    out = tmp_path / "out"
-    kill(log, out, crash, batch_size=2)
-    written = published(out)
-    log.write(8, key="idu=5", event_type=2, old_value="John", new_value="Joe", column_name="lname")
-    log.run("DELETE FROM event_log WHERE record_id = 3")
-    log.run("DELETE FROM usr")
-    finish(log, out, batch_size=2)
-    found = published(out)
-    assert set(found) >= set(written)
-    ids = [event_id for document in found.values() for event_id in document]
-    assert len(ids) == len(set(ids)), found
-    rows = {number for event_id in ids for number in event_id.split("-")}
-    assert {"1", "2", "4", "6", "7", "8"} <= rows
-    statuses = log.statuses()
-    assert 3 not in statuses
-    assert {number: letter for number, letter in statuses.items() if letter != "S"} in ({}, {5: "W"})
-    assert not [path.name for path in out.iterdir() if path.name.endswith(".part")]
-
-
-@pytest.mark.parametrize("crash", ["between documents", "before settling"])
 def test_documents_are_called_as_before_and_say_the_same(log: LogTable, tmp_path: Path, crash: str) -> None:
     kill(log, tmp_path / "killed", crash, batch_size=1)
     finish(log, tmp_path / "killed", batch_size=1)

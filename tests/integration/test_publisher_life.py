@@ -148,18 +148,5 @@ def test_systemd_is_told_what_goes_on(log: LogTable, tmp_path: Path, monkeypatch
     assert "READY=1" in heard
 
 
-@pytest.mark.parametrize("option", ["--once", "--until-empty"])
-def test_statements_run_after_active_cycles_only(log: LogTable, tmp_path: Path, option: str) -> None:
-    log.run("CREATE TABLE cycles (n INTEGER)")
-    statement = ["INSERT INTO cycles SELECT count(*) FROM event_log WHERE table_key LIKE 'idu=%'", "nonsense"]
-    for rows, polled in ((0, 0), (1, 1), (0, 1)):
-        for number in range(rows):
-            log.write(number + 1)
-        with Process(log.engine, tmp_path / "out", option, post_poll_statements=statement) as process:
-            assert process.end() == 0
-        assert len(log.ask("SELECT n FROM cycles")) == polled
-        assert process.actions().count("post_poll_failed") == polled
-
-
 WITHOUT_OUT = "import sys; sys.argv.remove('--out'); sys.argv.pop(2)"
 """Takes the folder off the command line, so that the configuration's own output counts."""

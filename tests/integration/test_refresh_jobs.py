@@ -71,6 +71,7 @@ def told_and_to_come(circle: Circle) -> tuple[Refresh, Stands]:
     return work, stands
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("old, new", [(40, 20), (20, 40), (14, 15), (15, 14), (44, 100), (50, -1), (0, 29), (29, 30)])
 def test_a_row_that_moves_into_a_range_that_is_through_is_told_there(engine: Engine, old: int, new: int) -> None:
     circle = Circle(engine, "row-back")

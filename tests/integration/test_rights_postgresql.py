@@ -129,14 +129,13 @@ def test_what_a_writer_writes_is_captured_in_its_name(cast: Cast) -> None:
     assert found == [cast.name("writer")]
 
 
-@pytest.mark.parametrize("table", OWN)
-def test_a_writer_reaches_neither_the_log_nor_its_companions(cast: Cast, table: str) -> None:
+def test_a_writer_reaches_neither_the_log_nor_its_companions(cast: Cast) -> None:
     run(cast.writer, "INSERT INTO app.usr VALUES (1, 'Ann')")
-    attempts = [attempt.format(table=table, column=OWN[table]) for attempt in ATTEMPTS]
-    for attempt in attempts:
+    attempts = [(table, attempt.format(table=table, column=OWN[table])) for table in OWN for attempt in ATTEMPTS]
+    for _, attempt in attempts:
         assert "permission denied for schema capture" in refused(cast.writer, attempt)
     run(cast.admin, f"GRANT USAGE ON SCHEMA capture TO {cast.name('writer')}")  # people do; the tables stay closed
-    for attempt in attempts:
+    for table, attempt in attempts:
         said = refused(cast.writer, attempt)
         assert f"permission denied for table {table}" in said or f"must be owner of table {table}" in said, attempt
 

@@ -152,6 +152,7 @@ def test_planted_differences_are_found_and_repaired(
     assert circle.verify("--output", "files")[0] == 0
 
 
+@pytest.mark.in_turn
 def test_rows_on_their_way_are_no_differences(
     source: Engine, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -25,6 +25,7 @@ def source(request: pytest.FixtureRequest) -> Engine:
     return found
 
 
+@pytest.mark.in_turn
 def test_what_waits_for_another_output_only_hides_no_difference(
     source: Engine, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

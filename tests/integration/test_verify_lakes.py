@@ -57,6 +57,7 @@ class LakeCircle(Circle):
         table.overwrite(rows) if over else table.append(rows)
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("key", ["number", "both"])
 def test_what_is_planted_in_a_mirror_is_found_and_repaired(
     sqlite: Engine, kind: str, tmp_path: Path, key: str, capsys: pytest.CaptureFixture[str]

@@ -83,6 +83,7 @@ def status_of(circle: Circle) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.in_turn
 def test_a_difference_is_found_told_and_gone_after_its_repair(
     source: Engine, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

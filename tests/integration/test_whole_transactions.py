@@ -65,6 +65,7 @@ class Worker(Thread):
                 continue
 
 
+@pytest.mark.in_turn
 def test_transactions_are_whole(judged: Engine, tmp_path: Path) -> None:
     config = Config(
         source=SourceConfig(url=judged.url.render_as_string(hide_password=False), user="nobody"),

@@ -97,6 +97,7 @@ def look_at_flow(connection: Connection, log: Log, *, future: bool) -> None:
     look.oldest_ready()
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("future", [False, True])
 @pytest.mark.parametrize("deleting", [False, True])
 def test_a_cycle_says_what_oracle_reads(grammar: Grammar, oracle: Recorder, future: bool, deleting: bool) -> None:

@@ -87,6 +87,7 @@ def values(chance: Random) -> dict[str, Any]:
     }
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("when", [None, "shares IS NULL OR shares < 1000"])
 @pytest.mark.parametrize("style", list(Style))
 def test_random_statements_are_logged_alike(

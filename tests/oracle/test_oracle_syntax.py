@@ -34,6 +34,7 @@ def test_what_is_generated_is_what_oracle_reads(grammar: Grammar, kind: str) -> 
     assert [complaint for complaint in complaints if complaint[1]] == []
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("kind", SOURCES)
 def test_the_checker_refuses_every_broken_statement(grammar: Grammar, kind: str) -> None:
     chance = random.Random(20251120)

@@ -135,6 +135,7 @@ def put(engine: Engine, folder: Path, table: Table, options: TriggerOptions, nam
         ora2pg.load(connection, ora2pg.translated(triggers, folder))
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("when", [None, "shares IS NULL OR shares < 1000"])
 @pytest.mark.parametrize("style", list(Style))
 def test_the_same_changes_give_the_same_rows(database: Engine, tmp_path: Path, style: Style, when: str | None) -> None:
@@ -167,6 +168,7 @@ def test_the_end_of_a_childs_value_is_logged_without_it_where_others_may_have_it
     ]
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("when", [None, "fname = 'A'"])
 @pytest.mark.parametrize("style", [style for style in Style if style is not Style.ROW_BACK])
 def test_what_stands_under_a_key_that_is_left_is_read_back_by_native_triggers_alone(
@@ -188,6 +190,7 @@ def test_what_stands_under_a_key_that_is_left_is_read_back_by_native_triggers_al
     assert changed(database, again) == [*expected[:looked], *expected[looked + 1 :]]
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("style", list(Style))
 def test_a_key_that_may_be_deferred_is_read_back_when_a_row_leaves_it(
     database: Engine, tmp_path: Path, style: Style

@@ -30,6 +30,7 @@ def found(*timings: Timing, reached: bool = True) -> Report:
     return report(benchmark, {one.name: one for one in timings}, this_machine())
 
 
+@pytest.mark.in_turn
 def test_contestants_run_in_turn_after_a_round_that_does_not_count() -> None:
     ran: list[str] = []
     contestants = [Contestant(name=name, run=partial(ran.append, name)) for name in "ab"]
@@ -83,6 +84,7 @@ TRIED = frozenset(
 only tried; whoever wants their figures runs them."""
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize(
     "name",
     [pytest.param(name, marks=() if name in TRIED else pytest.mark.long) for name in NAMES if name != "startup"],

@@ -117,12 +117,14 @@ def test_files_that_are_left_are_named_and_removed(place: Place, monkeypatch: py
     assert "/home/cache" in said
 
 
+@pytest.mark.in_turn
 def test_processes_of_a_worker_that_was_killed_are_ended(place: Place) -> None:
     code, said = place.run("leaves_a_process or killed", "-n", "1")
     assert (code, "worker 'gw0' crashed" in said) == (1, True), said
     place.check_nothing_is_left()
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize(
     "options, with_signal",
     [

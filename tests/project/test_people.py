@@ -186,6 +186,7 @@ GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA app TO application;
 """
 
 
+@pytest.mark.in_turn
 def test_a_dba_installs_it_with_least_rights_on_odd_tables(server: str, tmp_path: Path) -> None:
     database = f"{server}postgres"
     urls = {
@@ -248,6 +249,7 @@ GRANT SELECT, UPDATE ON indirect_process TO idm;
 """
 
 
+@pytest.mark.in_turn
 def test_an_identity_engineer_publishes_the_log_of_a_driver(server: str, tmp_path: Path) -> None:
     port = str(free_port())
     swaps = {"db.example.net/app": f"{server.rpartition('@')[2]}postgres", "8780": port}
@@ -315,6 +317,7 @@ def fill_change_tables_and_archive(engineer: Reader, engine: Engine) -> None:
         connection.execute(text("DELETE FROM usr WHERE idu = 2"))
 
 
+@pytest.mark.in_turn
 def test_a_data_engineer_fills_change_tables_and_converts(server: str, tmp_path: Path) -> None:
     database = f"{server}postgres"
     with (

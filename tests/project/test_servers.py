@@ -28,6 +28,7 @@ def pytest_says(path: str, chosen: str, **settings: str) -> str:
     return done.stdout
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("server", NEEDS)
 def test_without_an_engine_its_tests_are_skipped_and_the_reason_is_said(server: str) -> None:
     said = pytest_says(*NEEDS[server])
@@ -36,6 +37,7 @@ def test_without_an_engine_its_tests_are_skipped_and_the_reason_is_said(server: 
     assert "no container engine answers" in said
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("server", NEEDS)
 def test_a_server_that_is_required_and_not_there_fails(server: str) -> None:
     said = pytest_says(*NEEDS[server], EVENTLOG_REQUIRE=server)

@@ -121,6 +121,7 @@ def installed(what: str, folder: Path) -> None:
     assert run(folder / "bin" / "eventlog", "--version", **NEEDS).stdout == f"eventlog {VERSION}\n"
 
 
+@pytest.mark.in_turn
 def test_every_line_for_a_clone_that_the_pages_have_installs_it(tmp_path: Path) -> None:
     """Without what it needs, which a test fetches from nowhere, and by uv, which builds it once; the page for one's own PostgreSQL runs pip."""
     commands = sorted({found for page in PAGES for found in re.findall(CLONE, page.read_text("utf-8"))})

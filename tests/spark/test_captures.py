@@ -50,6 +50,7 @@ def outcomes_of(found: eventlog_spark.Captures) -> list[tuple[object, ...]]:
     return [tuple(row) for row in told.select("source_position", "status", "reason", "note").collect()]
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("files", [1, 3])
 def test_a_capture_of_gbase_is_told_as_by_the_local_engine(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, files: int

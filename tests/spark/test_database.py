@@ -59,6 +59,7 @@ def order(log: LogTable, destination: Path, statuses: str = "N", clock: str = "u
     )
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("statuses", ["N", "NS"])
 def test_the_bytes_are_those_of_the_local_engine(
     spark: SparkSession, log: LogTable, statuses: str, tmp_path: Path
@@ -70,6 +71,7 @@ def test_the_bytes_are_those_of_the_local_engine(
     assert output(tmp_path / "there") == output(tmp_path / "here")
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("clock", ["Europe/Berlin", "database"])
 def test_times_of_a_place_are_told_in_utc_as_by_the_local_engine(
     spark: SparkSession, log: LogTable, clock: str, tmp_path: Path

@@ -100,6 +100,7 @@ def test_a_merge_in_the_style_of_our_page_gives_the_rows_as_they_are(spark: Spar
     assert [tuple(row) for row in merged.collect()] == [(1, "Joe"), (3, "Jack"), (4, "Ada"), (9, "untouched")]
 
 
+@pytest.mark.in_turn
 def test_a_merge_of_what_a_real_log_tells_gives_the_tables(
     spark: SparkSession, postgresql: Engine, tmp_path: Path
 ) -> None:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("style", [Style.IMAGE, Style.FIELD_BACK])
 def test_a_log_with_alterations_gives_the_same_bytes(
     spark: SparkSession, postgresql: Engine, tmp_path: Path, style: Style

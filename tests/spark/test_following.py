@@ -129,6 +129,7 @@ def test_a_batch_that_is_repeated_has_the_same_rows_and_bytes(
     assert not (out / "batch-00000000" / WORK).exists()
 
 
+@pytest.mark.in_turn
 def test_a_signal_ends_it_after_the_batch_in_hand(
     log: LogTable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

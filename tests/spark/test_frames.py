@@ -49,6 +49,7 @@ def locally(folder: Path, rows: list[Row], **told: object) -> tuple[list[bytes],
     return [part.read_bytes() for part in parts], sorted((tuple(row.values()) for row in ended), key=repr)
 
 
+@pytest.mark.in_turn
 @settings(max_examples=4)
 @given(many_histories(), st.integers(0, 2**32), st.booleans(), st.booleans())
 def test_random_histories_in_any_order(

@@ -102,6 +102,7 @@ def test_random_histories(
             assert {row.note for row in told.notes.collect()} == refused
 
 
+@pytest.mark.in_turn
 def test_policies_send_rows_elsewhere_and_numbers_go_on(spark: SparkSession) -> None:
     rows: list[Row] = [
         (number, "N", 1, TIME, "app", "usr", f"idu={number}", "fname", None, "x") for number in range(1, 4)

@@ -6,6 +6,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
+import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
@@ -33,6 +34,7 @@ PLACES: dict[type, PlaceKind] = {XdsFormat: "folder", TableFiles: "table", Messa
 formats = st.sampled_from([XdsFormat(), TableFiles(files=CSV), MessageFiles()])
 
 
+@pytest.mark.in_turn
 @daily
 @settings(max_examples=6)
 @given(many_histories(), policies(), formats)

@@ -69,6 +69,7 @@ def test_files(spark: SparkSession, tmp_path: Path, form: Target) -> None:
     assert files_of(tmp_path / "there") == files_of(tmp_path / "here")
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize(
     "form",
     [MESSAGES, TableFiles(settings=ChangeTableSettings(partition_every=60))],

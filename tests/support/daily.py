@@ -1,9 +1,10 @@
-"""What is another one each day in CI: the examples of a property, and which half of the dearest tests is asked.
+"""What is another one each day in CI: the examples of a property, and which third of the dearest tests is asked.
 
 `@daily` above all other decorators of a property asks it again after its fixed examples, by the seed of the day. All tests of
 a day have the same seed, which the head of the run says, and EVENTLOG_DAY repeats: a failure is there on the next run too.
 
 A test that is marked `in_turn` is asked every third day; of one with parameters it is every third one of them.
+So is what MySQL is asked with the same values as MariaDB, which is asked every day.
 """
 
 from __future__ import annotations
@@ -12,11 +13,14 @@ import datetime as dt
 import os
 from collections.abc import Callable
 from functools import wraps
+from pathlib import Path
 from typing import Any, Final, TypeVar
 from zlib import crc32
 
 import pytest
 from hypothesis import seed, settings
+
+from tests.support.levels import words_of
 
 Test = TypeVar("Test", bound=Callable[..., Any])
 
@@ -37,19 +41,31 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """Leaves the dearest tests of other days out, where somebody waits for CI."""
     if config.getoption("--long") or not settings().derandomize:
         return
-    dear: dict[str, list[pytest.Item]] = {}
-    for item in items:
-        if item.get_closest_marker("in_turn"):
-            dear.setdefault(item.nodeid.partition("[")[0], []).append(item)
-    day = int(os.environ[SEED])
-    left = {
-        item
-        for name, alike in dear.items()
-        for place, item in enumerate(alike)
-        if (day + crc32(name.encode()) + place) % TURN_DAYS
-    }
+    left = left_out(items, dt.date.fromisoformat(os.environ[SEED]), "mysql" in config.getoption("keyword"))
     config.hook.pytest_deselected(items=list(left))
     items[:] = [item for item in items if item not in left]
+
+
+def left_out(items: list[pytest.Item], day: dt.date, wants_mysql: bool) -> set[pytest.Item]:
+    """The tests that take turns and whose turn comes on another day."""
+    asked = {(item.path, item.name) for item in items}
+    alike: dict[tuple[str, bool], list[pytest.Item]] = {}
+    for item in items:
+        repeats = not wants_mysql and "mysql" in words_of(item) and _on_mariadb(item) in asked
+        if repeats or item.get_closest_marker("in_turn"):
+            alike.setdefault((f"{item.path.name}::{item.name.partition('[')[0]}", repeats), []).append(item)
+    return {
+        item
+        for (name, _), each in alike.items()
+        for place, item in enumerate(each)
+        if (day.toordinal() + crc32(name.encode()) + place) % TURN_DAYS
+    }
+
+
+def _on_mariadb(item: pytest.Item) -> tuple[Path, str]:
+    """The same test with the same values on MariaDB."""
+    name, bracket, values = item.name.partition("[")
+    return item.path, f"{name}{bracket}{values.replace('mysql', 'mariadb')}"
 
 
 def pytest_report_header() -> str | None:

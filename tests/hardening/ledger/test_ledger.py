@@ -131,26 +131,6 @@ def test_late_commits_stand_in_a_topic_of_documents(postgresql: Engine, tmp_path
     expect_all_well(cell, postgresql, tmp_path, Servers(kafka=broker.servers))
 
 
-@pytest.mark.long  # polite stops and large transactions are in the cells of four kinds of outputs
-def test_an_heir_goes_on_where_the_one_that_was_told_to_stop_ended(postgresql: Engine, tmp_path: Path) -> None:
-    outputs = ["change tables", "change files", "message files"]
-    expect_all_well(Cell(outputs=outputs, handovers=["polite stop"] * 2, histories=["big"]), postgresql, tmp_path)
-
-
-@pytest.mark.long  # the cell of Kafka on a server that crashes has a publisher whose sessions are cut and that comes back
-def test_who_comes_back_after_another_one_reads_what_it_wrote(
-    postgresql: Engine, tmp_path: Path, broker: Broker
-) -> None:
-    cell = Cell(outputs=["Kafka messages"], handovers=["cut", "cut"], histories=["big"], objects=800)
-    expect_all_well(cell, postgresql, tmp_path, Servers(kafka=broker.servers))
-
-
-@pytest.mark.long  # a publisher is frozen, replaced and wakes in the cells of four kinds of outputs
-def test_one_that_wakes_after_it_was_replaced_changes_nothing(postgresql: Engine, tmp_path: Path) -> None:
-    outputs = ["XDS files", "change files", "change tables"]
-    expect_all_well(Cell(outputs=outputs, handovers=["freeze"] * 2, histories=["big"]), postgresql, tmp_path)
-
-
 @pytest.mark.in_turn
 @pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.long)])
 def test_a_document_that_is_asked_for_again_keeps_its_place_when_the_publisher_dies(

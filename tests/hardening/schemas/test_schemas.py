@@ -92,6 +92,7 @@ def test_a_receiver_has_what_the_tables_have(
             assert (work.killed(STEPS) if way is Way.KILLED else work.round(STEPS)) == []
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("database", databases())
 def test_every_table_may_be_tracked_with_defaults(
     request: pytest.FixtureRequest, tmp_path: Path, database: str

@@ -8,7 +8,6 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import msgspec
 import pytest
 
@@ -131,6 +130,8 @@ def test_the_environment_fills_its_keys(tmp_path: Path) -> None:
 
 
 def test_editors_know_its_keys() -> None:
+    import jsonschema  # a quarter of the time in which a process collects all tests
+
     ours = json.loads((files("eventlog.config") / SCHEMA_FILE).read_text())
     schema = json.loads(schema_text())
     jsonschema.Draft202012Validator.check_schema(schema)

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import datetime as dt
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.support.daily import SEED, daily
+from tests.support.daily import SEED, TURN_DAYS, daily, left_out
 from tests.support.shares import met, shares
 
 FIXED = settings(max_examples=20, database=None, derandomize=True)
@@ -74,6 +79,36 @@ def test_a_failure_says_the_seed_that_repeats_it(in_ci: None, monkeypatch: pytes
     with pytest.raises(AssertionError) as caught:
         a_property()
     assert "CI=true EVENTLOG_DAY=20260101" in "".join(caught.value.__notes__)
+
+
+class _Asked:
+    """As much of an item as is asked for."""
+
+    def __init__(self, name: str, *, dear: bool = False) -> None:
+        self.path, self.name, self._dear = Path("test_mysql.py"), name, dear
+        self.callspec = SimpleNamespace(params=dict(enumerate(name.partition("[")[2].rstrip("]").split("-"))))
+
+    def get_closest_marker(self, _: str) -> object:
+        return self._dear or None
+
+
+def asked_on(items: list[Any], day: dt.date, *, wants_mysql: bool = False) -> set[str]:
+    left = left_out(items, day, wants_mysql)
+    return {item.name for item in items if item not in left}
+
+
+def test_what_takes_turns_is_asked_once_in_so_many_days_also_where_a_month_ends() -> None:
+    """Of MySQL it is what MariaDB is asked too; what only MySQL is asked is asked each day."""
+    dear = {"test_dear", *(f"test_dear_each[{value}]" for value in "abcd")}
+    turns = dear | {f"test_any[mysql-{value}]" for value in "12"}
+    always = {"test_cheap", "test_any[mariadb-1]", "test_any[mariadb-2]", "test_any[mysql-3]", "test_alone[mysql]"}
+    items: list[Any] = [_Asked(name, dear=name in dear) for name in sorted(turns | always)]
+    for first in (dt.date(2026, 11, 26), dt.date(2026, 11, 29), dt.date(2026, 12, 30)):
+        days = [asked_on(items, first + dt.timedelta(days=place)) for place in range(TURN_DAYS)]
+        assert sorted(name for day in days for name in day) == sorted([*turns, *always, *always, *always])
+        assert all(len(day & turns) <= 4 for day in days)
+    every = asked_on(items, dt.date(2026, 11, 26), wants_mysql=True)
+    assert {name for name in every if "mysql" in name} == {name for name in turns | always if "mysql" in name}
 
 
 def test_where_examples_are_new_each_time_none_are_asked_twice(monkeypatch: pytest.MonkeyPatch) -> None:
