@@ -127,9 +127,11 @@ def purge(
     yes: bool,
     as_json: bool,
 ) -> None:
-    """Deletes old processed rows, a few thousand at a time. With --archive they are written to Parquet files first.
+    """Deletes old processed rows, a few thousand at a time. With --archive they are written to
+    Parquet files first.
 
-    Rows with N or F stay, unless --status names them. It says how many rows would be deleted, and asks.
+    Rows with N or F stay, unless --status names them. It says how many rows would be deleted, and
+    asks.
 
     Example: eventlog purge --older-than 30d --archive history --yes
     """
@@ -188,12 +190,15 @@ def _hiding(site: Site, log: Log) -> Callable[[tuple[Any, ...]], tuple[Any, ...]
 
 
 def _meant(log: Log, table: str | None) -> str:
-    """The table as the log names it; that nothing is about it is said and no failure, for its rows may have gone already."""
+    """The table as the log names it; that nothing is about it is said and no failure, for its rows
+    may have gone already.
+    """
     from eventlog.admin.rows import table_meant
 
     if table is None:
         return ""
-    if not table.strip():  # of a variable that a script has not set, perhaps: every table is not meant by that
+    # Of a variable that a script has not set, perhaps: every table is not meant by that.
+    if not table.strip():
         raise UsageError("--table needs the name of a table.")
     name, problem = table_meant(log, table)
     if problem is not None:

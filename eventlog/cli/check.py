@@ -24,7 +24,8 @@ WIDE_COLUMNS: Final = 80
 @json_option
 @site_options
 def check(site: Site, as_json: bool) -> int:
-    """Checks configuration, connection, log, rights, triggers, clock and outputs. Nothing is changed.
+    """Checks configuration, connection, log, rights, triggers, clock and outputs. Nothing is
+    changed.
 
     It prints ok, warning or failure for each point, with what to do. The exit code is that of
     the first failure:

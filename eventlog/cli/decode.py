@@ -1,4 +1,6 @@
-"""`eventlog decode`: annotated dumps, record by record; a capability brings `decode.NAME` among its commands."""
+"""`eventlog decode`: annotated dumps, record by record; a capability brings `decode.NAME` among its
+commands.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,9 @@ def decode() -> None:
 def show_dump(
     dump: Iterable[Any], text: Callable[[Any], str], restart: Any, words: tuple[str, ...], *, as_json: bool
 ) -> int:
-    """Prints what a dump has, where reading would begin that continues, and how much is damaged; the exit code."""
+    """Prints what a dump has, where reading would begin that continues, and how much is damaged;
+    the exit code.
+    """
     found = damaged = 0
     for one in dump:
         found += 1

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 @click.command()
 @click.option("--keep", metavar="DIR", type=click.Path(path_type=Path, file_okay=False), help="Keep everything there.")
 def demo(keep: Path | None) -> None:
-    """Shows the whole program on an embedded database: installs log and triggers, changes data, publishes the changes.
+    """Shows the whole program on an embedded database: installs log and triggers, changes data,
+    publishes the changes.
 
     Example: eventlog demo --keep try-it
     """

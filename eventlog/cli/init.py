@@ -1,4 +1,6 @@
-"""`eventlog init` and `config`: a first configuration file; what is in force and where it came from; the JSON schema."""
+"""`eventlog init` and `config`: a first configuration file; what is in force and where it came
+from; the JSON schema.
+"""
 
 from __future__ import annotations
 
@@ -38,13 +40,15 @@ from eventlog.core.errors import UsageError
 @click.option("--place", metavar="PLACE", help="The folder, URL or brokers of that output (default for files: out).")
 @click.option("--force", is_flag=True, help="Replace the file if it exists.")
 def init(file: Path, force: bool, **said: Any) -> None:
-    """Writes a first configuration file with comments; FILE is eventlog.toml unless you name another.
+    """Writes a first configuration file with comments; FILE is eventlog.toml unless you name
+    another.
 
     At a terminal it asks for the rest. Passwords are not written into the file, only
     ${DB_PASSWORD} from the environment. eventlog.schema.json beside the file lets editors
     complete and check keys.
 
-    Example: eventlog init --database postgresql+psycopg://publisher@db.example.net/app --output files --place out
+    Example: eventlog init --database postgresql+psycopg://publisher@db.example.net/app --output
+    files --place out
     """
     if file.exists() and not force:
         raise UsageError(f"{file} exists already.", hint="Name another file, or use --force to replace it.")
@@ -128,9 +132,11 @@ def _say_what_next(file: Path, answers: FirstAnswers, first: First) -> None:
 @site_options
 @click.pass_context
 def config(context: click.Context, site: Site, everything: bool, as_json: bool) -> None:
-    """Shows the configuration in force: every key, its value, and where that came from. Secrets are not shown.
+    """Shows the configuration in force: every key, its value, and where that came from. Secrets are
+    not shown.
 
-    A value comes from the command line, an environment variable, a line of the file, or is the default.
+    A value comes from the command line, an environment variable, a line of the file, or is the
+    default.
 
     Example: eventlog config --config eventlog.toml
     """

@@ -1,4 +1,6 @@
-"""`eventlog install`, `upgrade`, `uninstall`, `rights`: the log and its companions, by migration, and who may do what."""
+"""`eventlog install`, `upgrade`, `uninstall`, `rights`: the log and its companions, by migration,
+and who may do what.
+"""
 
 from __future__ import annotations
 
@@ -146,7 +148,9 @@ def _say_done(what: str, site: Site, said: str, *, as_json: bool) -> None:
 
 
 def _standing(site: Site, engine: Engine) -> LogNames:
-    """The log with the columns that it has; where it is gone already, its companions can go all the same."""
+    """The log with the columns that it has; where it is gone already, its companions can go all the
+    same.
+    """
     try:
         return site.names(engine)
     except InstallError:
@@ -154,7 +158,9 @@ def _standing(site: Site, engine: Engine) -> LogNames:
 
 
 def _agreed(leaving: Leaving, *, dry: bool, yes: bool, as_json: bool) -> None:
-    """Shows what goes, and lets it go only when somebody says so. With --dry-run that is the report itself."""
+    """Shows what goes, and lets it go only when somebody says so. With --dry-run that is the report
+    itself.
+    """
     asks = not dry or as_json
     say("This would be removed:" if dry else "This is removed:", err=asks)
     for line in leaving.told():
@@ -181,9 +187,11 @@ def _agreed(leaving: Leaving, *, dry: bool, yes: bool, as_json: bool) -> None:
 def rights(site: Site, tables: tuple[str, ...], every: bool, sql: bool, as_json: bool, **named: str | None) -> None:
     """Grants each role the least rights. TABLES are by default the tracked ones.
 
-    TABLES may be patterns, such as 'app.*'. With --sql all roles can be named before there is a log.
+    TABLES may be patterns, such as 'app.*'. With --sql all roles can be named before there is a
+    log.
 
-    Example for a DBA: eventlog rights --writer app --publisher idm --sql --database postgresql+psycopg://db/app
+    Example for a DBA: eventlog rights --writer app --publisher idm --sql --database
+    postgresql+psycopg://db/app
     """
     from eventlog.capture.rights import Roles, give_rights, planned_rights, rights_script
     from eventlog.sql.dialect import dialect_of

@@ -1,6 +1,8 @@
-"""Groups whose commands are imported only when somebody asks for them, so that none pays for what another needs.
+"""Groups whose commands are imported only when somebody asks for them, so that none pays for what
+another needs.
 
-The core's commands stand in a table; what a capability has comes in by the entry points `eventlog.commands`.
+The core's commands stand in a table; what a capability has comes in by the entry points
+`eventlog.commands`.
 """
 
 from __future__ import annotations
@@ -19,13 +21,16 @@ if TYPE_CHECKING:
     from eventlog.core.registry import Offer
 
 DEBUG: Final = click.Option(["--debug"], is_flag=True, expose_value=False, hidden=True)
-"""Whoever saw an error adds this at the end of the line; what it does is found among the program's own options."""
+"""Whoever saw an error adds this at the end of the line; what it does is found among the program's
+own options.
+"""
 
 _pause = re.compile(r"[.:;](?:\s|$)").search
 
 
 class LazyGroup(click.Group):
-    """Knows of each command of the core where it stands: in a module of eventlog.cli and under which name, `module:name`.
+    """Knows of each command of the core where it stands: in a module of eventlog.cli and under
+    which name, `module:name`.
 
     Others are those that packages offer under a name that begins with `prefix`. They are looked for
     where a word is not in the table, for that costs 25 ms.
@@ -104,7 +109,9 @@ def with_debug(command: click.Command) -> click.Command:
 
 
 def summary(command: click.Command) -> str:
-    """The first clause of what a command's help says: enough for a list, and never cut in a sentence."""
+    """The first clause of what a command's help says: enough for a list, and never cut in a
+    sentence.
+    """
     said = " ".join((command.help or "").split())
     pause = _pause(said)
     return said[: pause.start()] if pause else said

@@ -1,4 +1,6 @@
-"""`eventlog log` and `status`: the rows, readable; does it flow, and if not, what do rows wait for."""
+"""`eventlog log` and `status`: the rows, readable; does it flow, and if not, what do rows wait
+for.
+"""
 
 from __future__ import annotations
 
@@ -79,7 +81,8 @@ def log(
     unpaged: bool,
     as_json: bool,
 ) -> None:
-    """Shows rows of the log and what became of them; the newest come last. With --follow, --json prints one line for each row.
+    """Shows rows of the log and what became of them; the newest come last. With --follow, --json
+    prints one line for each row.
 
     On a terminal a pager (EVENTLOG_PAGER or PAGER) shows long output.
 
@@ -111,7 +114,9 @@ def log(
 
 
 def _found(log: Log, filters: Filters, limit: int, width: int) -> tuple[Iterator[LogRow], str]:
-    """The rows, and what is to be said if there are none. A table may be named without its schema."""
+    """The rows, and what is to be said if there are none. A table may be named without its
+    schema.
+    """
     from eventlog.admin.listing import newest
     from eventlog.admin.rows import table_meant
 
@@ -222,7 +227,8 @@ def _shown_characters() -> int:
 @json_option
 @site_options
 def status(site: Site, as_json: bool) -> None:
-    """Shows rows by status and by what they wait for, the oldest row, the rate, the last error, and outdated triggers.
+    """Shows rows by status and by what they wait for, the oldest row, the rate, the last error, and
+    outdated triggers.
 
     Example: eventlog status --json
     """

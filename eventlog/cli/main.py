@@ -1,4 +1,6 @@
-"""The command `eventlog`: finds a command's module when it is called, and turns errors into sentences and exit codes."""
+"""The command `eventlog`: finds a command's module when it is called, and turns errors into
+sentences and exit codes.
+"""
 
 from __future__ import annotations
 
@@ -56,8 +58,8 @@ SECTIONS: Final[Mapping[str, Mapping[str, str]]] = {
     },
     "Your shell": {"help": "shell:helped", "completion": "shell", "man": "shell"},
 }
-"""The sections of the help, in its order: each command with its module in eventlog.cli; without one where it belongs to
-a capability, which offers it among its entry points as other packages do.
+"""The sections of the help, in its order: each command with its module in eventlog.cli; without one
+where it belongs to a capability, which offers it among its entry points as other packages do.
 """
 
 COMMANDS: Final = {name: module for section in SECTIONS.values() for name, module in section.items()}
@@ -113,14 +115,18 @@ def run(arguments: list[str] | None = None) -> NoReturn:
     """Runs the command and ends the process with its exit code."""
     arguments = sys.argv[1:] if arguments is None else arguments
     if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="backslashreplace")  # a terminal that has no such letter is no reason to end
+        # A terminal that has no such letter is no reason to end.
+        sys.stdout.reconfigure(errors="backslashreplace")
     sys.exit(_emptied(exit_code(arguments), arguments))
 
 
 def _emptied(code: int, arguments: list[str]) -> int:
-    """Writes out what standard output still holds back; Python would try it last of all, and end with a code of its own."""
+    """Writes out what standard output still holds back; Python would try it last of all, and end
+    with a code of its own.
+    """
     stream = sys.stdout
-    if not isinstance(stream, io.TextIOBase):  # none at all, or the one that click takes when nobody reads any more
+    # None at all, or the one that click takes when nobody reads any more.
+    if not isinstance(stream, io.TextIOBase):
         return code
     try:
         stream.flush()
@@ -133,13 +139,17 @@ def _emptied(code: int, arguments: list[str]) -> int:
 
 
 def _let_go(stream: io.TextIOBase) -> None:
-    """Has what the stream could not write go nowhere, so that nobody tries again when the process ends."""
+    """Has what the stream could not write go nowhere, so that nobody tries again when the process
+    ends.
+    """
     with suppress(OSError, ValueError), Path(os.devnull).open("wb") as nowhere:
         os.dup2(nowhere.fileno(), stream.fileno())
 
 
 def exit_code(arguments: list[str]) -> int:
-    """Runs the command; errors become one or two sentences on stderr, a traceback only with --debug."""
+    """Runs the command; errors become one or two sentences on stderr, a traceback only with
+    --debug.
+    """
     try:
         outcome = main.main(args=arguments, prog_name="eventlog", standalone_mode=False, obj=arguments)
     except click.exceptions.Exit as ended:
@@ -149,7 +159,8 @@ def exit_code(arguments: list[str]) -> int:
     except click.ClickException as error:
         return misused(error)
     except (click.Abort, KeyboardInterrupt) as end:
-        cause = end.__cause__ if isinstance(end, click.Abort) else end  # click makes an Abort of Ctrl-C
+        # Click makes an Abort of Ctrl-C.
+        cause = end.__cause__ if isinstance(end, click.Abort) else end
         how = f"; {cause}" if isinstance(cause, KeyboardInterrupt) and str(cause) else ""
         click.echo(f"eventlog: interrupted{how}.", err=True)
         return INTERRUPTED

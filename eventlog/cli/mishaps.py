@@ -1,4 +1,6 @@
-"""What went wrong, in a sentence or two on standard error, and the exit code that says whose fault it was."""
+"""What went wrong, in a sentence or two on standard error, and the exit code that says whose fault
+it was.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +42,9 @@ def misused(error: click.ClickException) -> int:
 
 
 def _in_plain_words(error: click.ClickException) -> str:
-    """What click says, without its names of types; for one of several words, the one that was probably meant."""
+    """What click says, without its names of types; for one of several words, the one that was
+    probably meant.
+    """
     said = error.format_message().strip().replace("a valid integer range", "a whole number").rstrip(".")
     choices = getattr(getattr(getattr(error, "param", None), "type", None), "choices", ())
     written = re.search(r"'([^']+)' is not one of", said)
@@ -56,7 +60,9 @@ def told(error: Exception, arguments: Sequence[str]) -> int:
 
 
 def in_words(error: Exception, arguments: Sequence[str] = ()) -> tuple[str, int]:
-    """What an error was, and its exit code; one that nobody foresaw is called a fault of eventlog."""
+    """What an error was, and its exit code; one that nobody foresaw is called a fault of
+    eventlog.
+    """
     known = error if isinstance(error, EventlogError) else _foreseen(error, arguments)
     if known is None:
         said = shown(f"{type(error).__name__}: {error}")
@@ -86,7 +92,9 @@ def _from_package(error: Exception) -> EventlogError | None:
 
 
 def _from_database(error: Exception) -> EventlogError | None:
-    """A database's error that nobody caught nearer to its cause; SQLAlchemy is loaded if it was raised at all."""
+    """A database's error that nobody caught nearer to its cause; SQLAlchemy is loaded if it was
+    raised at all.
+    """
     loaded: Any = sys.modules.get("sqlalchemy.exc")
     if loaded is None or not isinstance(error, loaded.SQLAlchemyError):
         return None
@@ -96,7 +104,9 @@ def _from_database(error: Exception) -> EventlogError | None:
 
 
 def _from_text(error: Exception, arguments: Sequence[str]) -> EventlogError | None:
-    """A name on the command line whose bytes are no text can be opened, and neither stored nor compared."""
+    """A name on the command line whose bytes are no text can be opened, and neither stored nor
+    compared.
+    """
     odd = next((argument for argument in arguments if not _is_text(argument)), None)
     if odd is None or not isinstance(error, UnicodeEncodeError):
         return None

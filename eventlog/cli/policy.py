@@ -31,8 +31,8 @@ def policy() -> None:
 def test(site: Site, file: Path, schema: Path | None, as_json: bool) -> None:
     """Runs the policies of all outputs on sample changes and shows each step with before and after.
 
-    FILE holds a JSON object in each line: {"table": "usr", "key": "idu=1", "op": "modify", "old": {…}, "new": {…},
-    "beside": {…}}. `beside` is what the row has in other attributes.
+    FILE holds a JSON object in each line: {"table": "usr", "key": "idu=1", "op": "modify", "old":
+    {…}, "new": {…}, "beside": {…}}. `beside` is what the row has in other attributes.
 
     Example: eventlog policy test samples.jsonl --config eventlog.toml --schema schema.json
     """

@@ -35,7 +35,8 @@ DEFAULT_HOST, DEFAULT_PORT = "127.0.0.1", 8780
     "--out", metavar="DIR", type=click.Path(path_type=Path, file_okay=False), help="Keep the documents in this folder."
 )
 def receive(port: int | None, host: str | None, address: str | None, answer: str, once: bool, out: Path | None) -> None:
-    """Receives what an output with sink = "http" sends: prints the documents, and answers with a status for each event.
+    """Receives what an output with sink = "http" sends: prints the documents, and answers with a
+    status for each event.
 
     A repeated document is reported, but not printed again.
 

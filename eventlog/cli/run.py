@@ -104,7 +104,9 @@ def run(
 
 
 def _ended(publish: Callable[[], Ending]) -> Ending:
-    """How it ended, whatever that was: errors become the sentence and the exit code that a command ends with."""
+    """How it ended, whatever that was: errors become the sentence and the exit code that a command
+    ends with.
+    """
     from eventlog.daemon.service import STOPPED, Ending
     from eventlog.daemon.signals import StoppedIdle, Terminated
 
@@ -124,14 +126,18 @@ def _ended(publish: Callable[[], Ending]) -> Ending:
 
 
 HINT_SECONDS: Final = 1.0
-"""After which somebody at a terminal is told why the end does not come. Mostly it comes sooner, and says enough."""
+"""After which somebody at a terminal is told why the end does not come. Mostly it comes sooner, and
+says enough.
+"""
 
 HINT: Final = b"The current batch is finished first; Ctrl-C again interrupts it, and the batch comes again.\n"
 
 
 @contextmanager
 def _answered(stop: Callable[[], None]) -> Iterator[Callable[[], None]]:
-    """What asks for the end; where that takes long, whoever sits at a terminal is told what comes before it."""
+    """What asks for the end; where that takes long, whoever sits at a terminal is told what comes
+    before it.
+    """
     # A signal may come in the middle of another write, so these go past Python's buffers.
     hint = Timer(HINT_SECONDS, lambda: os.write(sys.stderr.fileno(), HINT))
     hint.daemon = True
@@ -149,7 +155,9 @@ def _answered(stop: Callable[[], None]) -> Iterator[Callable[[], None]]:
 
 
 def _backlog(site: Site, config: Config) -> int | None:
-    """How many rows wait, for the bar; None where nobody sees one, or documents go to the same terminal."""
+    """How many rows wait, for the bar; None where nobody sees one, or documents go to the same
+    terminal.
+    """
     shown_here = any(output.sink == "stdout" for output in config.output) or not config.output
     if not watched() or config.source.kind != "log" or (shown_here and sys.stdout.isatty()):
         return None
@@ -193,7 +201,9 @@ def _journal(secrets: Collection[str], style: Style | None, level: str, *, lasti
 
 
 def learning(secrets: list[str], journal: BoundLogger) -> Callable[[Config], None]:
-    """What adds the secrets of a configuration to those that are hidden, and warns once of those that are too weak for it."""
+    """What adds the secrets of a configuration to those that are hidden, and warns once of those
+    that are too weak for it.
+    """
     from eventlog.config.weak_secrets import MEND, WEAK, known_secrets
 
     warned: set[str] = set()
@@ -226,7 +236,9 @@ def _traced(config: Config) -> Iterator[None]:
 
 @contextmanager
 def _watched(address: str | None, config: Config, vitals: PublisherHealth, journal: BoundLogger) -> Iterator[Adopt]:
-    """An address to watch the publisher at, while it runs; what is yielded is told of other configurations."""
+    """An address to watch the publisher at, while it runs; what is yielded is told of other
+    configurations.
+    """
     if address is None:
         yield lambda _config: None
         return
@@ -239,7 +251,9 @@ def _watched(address: str | None, config: Config, vitals: PublisherHealth, journ
 
 
 def _endpoint(address: str, config: Config, vitals: PublisherHealth, journal: BoundLogger) -> ServedEndpoint:
-    """What a package serves there, such as the status page; else what programs ask, and nothing more."""
+    """What a package serves there, such as the status page; else what programs ask, and nothing
+    more.
+    """
     from eventlog.core.plugins import EndpointOrder
     from eventlog.core.registry import loaded, offers
     from eventlog.daemon.endpoint import Endpoint
@@ -250,7 +264,9 @@ def _endpoint(address: str, config: Config, vitals: PublisherHealth, journal: Bo
 
 
 def _with_folder(config: Config, out: str | None, *, no_policies: bool) -> Config:
-    """The configuration with a folder in the place of its outputs; UsageError where that would tell what they hide."""
+    """The configuration with a folder in the place of its outputs; UsageError where that would tell
+    what they hide.
+    """
     if no_policies and out is None:
         raise UsageError("--no-policies needs --out, which takes the place of the outputs and their policies.")
     if out is None:

@@ -1,4 +1,6 @@
-"""`eventlog completion` and `eventlog man`: what a shell and a manual need to know of the commands, made when it is asked."""
+"""`eventlog completion` and `eventlog man`: what a shell and a manual need to know of the commands,
+made when it is asked.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ QUOTED: Final = {
     "COMPREPLY+=($value)": 'COMPREPLY+=("$(printf %q "$value")")',
     'string split "," $completion': 'string split --max 1 "," $completion',
 }
-"""What bash and fish do otherwise than click has it: a name with a blank stays one word, a text with a comma is not cut."""
+"""What bash and fish do otherwise than click has it: a name with a blank stays one word, a text
+with a comma is not cut.
+"""
 
 
 @click.command()

@@ -1,4 +1,6 @@
-"""How commands report: tables and records for people, a pager where somebody sits, JSON for programs."""
+"""How commands report: tables and records for people, a pager where somebody sits, JSON for
+programs.
+"""
 
 from __future__ import annotations
 
@@ -49,7 +51,9 @@ def show_json_line(value: Any) -> None:
 
 
 def utc_json(told: float | str | None) -> str | None:
-    """A time in UTC as JSON has it, in ISO 8601; given as seconds since 1970, or as people read it."""
+    """A time in UTC as JSON has it, in ISO 8601; given as seconds since 1970, or as people read
+    it.
+    """
     if told is None:
         return None
     if isinstance(told, str):
@@ -58,7 +62,9 @@ def utc_json(told: float | str | None) -> str | None:
 
 
 def time_json(told: str | None) -> str | None:
-    """A time of a log as JSON has it, in ISO 8601; what a log has written otherwise stays as it is."""
+    """A time of a log as JSON has it, in ISO 8601; what a log has written otherwise stays as it
+    is.
+    """
     return told and re.sub(r"^(\d{4}-\d\d-\d\d) (?=\d\d:)", r"\1T", told)
 
 
@@ -98,7 +104,9 @@ def show_text(text: str) -> None:
 
 
 def readable(cell: object) -> str:
-    """A value in one line, without what a terminal would obey: log rows come from people whom nobody knows."""
+    """A value in one line, without what a terminal would obey: log rows come from people whom
+    nobody knows.
+    """
     return visible(str(cell))
 
 

@@ -1,5 +1,5 @@
-"""What a command works on: a database and a log, by options, environment and configuration file, in this order; files that
-it reads, standard input as `-`; and what a shell completes of all that.
+"""What a command works on: a database and a log, by options, environment and configuration file, in
+this order; files that it reads, standard input as `-`; and what a shell completes of all that.
 """
 
 from __future__ import annotations
@@ -27,7 +27,9 @@ DEFAULT_FILE = Path("eventlog.toml")
 
 
 class Site:
-    """The database and the log that a command was pointed at; nothing is read or opened before it is needed."""
+    """The database and the log that a command was pointed at; nothing is read or opened before it
+    is needed.
+    """
 
     def __init__(
         self, database: str | None, config: Path | None, log: str | None, *, without_file: bool = False
@@ -50,7 +52,9 @@ class Site:
 
     @property
     def file(self) -> Path | None:
-        """The configuration file that counts, also beside --database: the one that is named, else the one that lies here."""
+        """The configuration file that counts, also beside --database: the one that is named, else
+        the one that lies here.
+        """
         if self._without_file:
             return None
         return self._file or (DEFAULT_FILE if DEFAULT_FILE.exists() else None)
@@ -87,7 +91,8 @@ class Site:
         from eventlog.sql.dialect import dialect_of
 
         source = self.config.source
-        other_login = self._database is not None and self.file is not None  # the file's is the publisher's
+        # The file's is the publisher's.
+        other_login = self._database is not None and self.file is not None
         if other_login or source.user or self.config.publisher.allow_loopback or dialect_of(self.url).embedded:
             return None
         return make_url(self.url).username
@@ -99,13 +104,17 @@ class Site:
 
     @property
     def schema(self) -> str | None:
-        """Where tables stand that are named without a schema; a database without schemas has none."""
+        """Where tables stand that are named without a schema; a database without schemas has
+        none.
+        """
         from eventlog.sql.dialect import dialect_of
 
         return self.config.source.schema if dialect_of(self.url).schemas else None
 
     def names(self, engine: Engine) -> LogNames:
-        """The log as it stands in the database; InstallError when it is missing or lacks a column."""
+        """The log as it stands in the database; InstallError when it is missing or lacks a
+        column.
+        """
         from eventlog.sql.findlog import log_columns
 
         return log_columns(engine, self.wanted_names, self.config.source.columns)
@@ -120,7 +129,9 @@ class Site:
         return found
 
     def log_of_triggers(self) -> Log:
-        """The log under the schema that its triggers name, for what compares or writes rows as they do."""
+        """The log under the schema that its triggers name, for what compares or writes rows as they
+        do.
+        """
         from eventlog.capture import located
         from eventlog.sql.log import Log
 
@@ -225,7 +236,9 @@ def complete_files(_context: click.Context, _parameter: click.Parameter, incompl
 
 
 def complete_tables(context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """The tables of the database that the line names, or the configuration; none where it does not answer."""
+    """The tables of the database that the line names, or the configuration; none where it does not
+    answer.
+    """
     from sqlalchemy import inspect
 
     given = {name: context.params.get(name) for name in ("database", "config", "log")}

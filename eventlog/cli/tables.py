@@ -244,7 +244,8 @@ def _cells(
         return cells
     sizes = [*map(size, row)]
     room = width - _width([0] * len(row))
-    # Empty cells pass for numbers: if all that was measured was empty, only what names the row stays whole.
+    # Empty cells pass for numbers: if all that was measured was empty, only what names the row
+    # stays whole.
     shares = _shares(sizes, kept, room) or _shares(sizes, {0}, room) or sizes
     return [cut(cell, share) for cell, share in zip(row, shares, strict=True)]
 

@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 
 
 def _names(_context: click.Context, _parameter: click.Parameter, values: tuple[str, ...]) -> tuple[str, ...] | None:
-    """Names may be given one by one or with commas between them; None where the option is not given."""
+    """Names may be given one by one or with commas between them; None where the option is not
+    given.
+    """
     return tuple(name.strip() for value in values for name in value.split(",") if name.strip()) if values else None
 
 
@@ -125,7 +127,8 @@ def _note(text: str) -> None:
 @json_option
 @site_options
 def untrack(site: Site, tables: tuple[str, ...], dry: bool, yes: bool, as_json: bool) -> None:
-    """Removes the triggers of tables and views. TABLES may be patterns, such as 'app.*'. It asks before.
+    """Removes the triggers of tables and views. TABLES may be patterns, such as 'app.*'. It asks
+    before.
 
     Example: eventlog untrack usr --yes
     """
@@ -179,7 +182,8 @@ def triggers(site: Site, as_json: bool) -> None:
 def catalog(site: Site, tables: tuple[str, ...], history: bool) -> None:
     """Prints the schema of tables as JSON: the schema.json that `convert` takes.
 
-    Without names, the tracked tables, with the columns and names that they had when older rows were written.
+    Without names, the tracked tables, with the columns and names that they had when older rows were
+    written.
 
     Example: eventlog catalog > schema.json
     """

@@ -32,7 +32,9 @@ def validate(files: tuple[Path, ...], as_json: bool) -> int:
 
 
 def _problems(file: Path) -> list[dict[str, str | int | None]]:
-    """What is wrong with a file; one that cannot be read is told among the others and does not hide them."""
+    """What is wrong with a file; one that cannot be read is told among the others and does not hide
+    them.
+    """
     from eventlog.xds.validate import validate as problems_of
 
     try:

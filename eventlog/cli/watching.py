@@ -1,4 +1,6 @@
-"""Shows how far long work is: a bar on a terminal, else a line every ten seconds, both on standard error."""
+"""Shows how far long work is: a bar on a terminal, else a line every ten seconds, both on standard
+error.
+"""
 
 from __future__ import annotations
 
@@ -92,7 +94,9 @@ class Watching:
 
 
 class StandardError:
-    """Standard error as it is when something is written: while a bar is drawn, lines go above it."""
+    """Standard error as it is when something is written: while a bar is drawn, lines go above
+    it.
+    """
 
     def write(self, text: str) -> int:
         return sys.stderr.write(text)

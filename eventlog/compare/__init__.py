@@ -9,6 +9,7 @@
     known     ranges that are recognised by two numbers
     engine    the comparison
 
-Law: a row that is equal on both sides is never named, and one that differs always is, unless two of its texts have the
-same hash of 60 bits. Different hashes alone say nothing: what is named has been read and compared value by value.
+Law: a row that is equal on both sides is never named, and one that differs always is, unless two of
+its texts have the same hash of 60 bits. Different hashes alone say nothing: what is named has been
+read and compared value by value.
 """

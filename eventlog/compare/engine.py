@@ -1,7 +1,9 @@
-"""The comparison: ranges of keys, the buckets of each that differ, the rows of those, and at last their values.
+"""The comparison: ranges of keys, the buckets of each that differ, the rows of those, and at last
+their values.
 
-Both sides of a range are read at the same time, each in a transaction of its own that ends with the range: nothing is
-held for longer. Rows that change meanwhile may be named; who asks again is told what they are then.
+Both sides of a range are read at the same time, each in a transaction of its own that ends with the
+range: nothing is held for longer. Rows that change meanwhile may be named; who asks again is told
+what they are then.
 """
 
 from __future__ import annotations
@@ -50,7 +52,9 @@ class ValueDifference(Struct, frozen=True):
 
 
 class Difference(Struct, frozen=True, kw_only=True):
-    """A row that differs: it is missing on the target's side, extra there, stands there twice, or has other values."""
+    """A row that differs: it is missing on the target's side, extra there, stands there twice, or
+    has other values.
+    """
 
     key: Key
     kind: DifferenceKind
@@ -58,7 +62,9 @@ class Difference(Struct, frozen=True, kw_only=True):
 
 
 class ComparisonProgress(Struct, kw_only=True):
-    """How far a comparison is. `hashed` are rows of the source, `looked` those of which the hashes were compared one by one."""
+    """How far a comparison is. `hashed` are rows of the source, `looked` those of which the hashes
+    were compared one by one.
+    """
 
     hashed: int = 0
     looked: int = 0
@@ -90,7 +96,9 @@ class Comparison:
                 yield from self.settled(keys)
 
     def suspects(self) -> Iterator[Sequence[Key]]:
-        """The keys of rows whose hashes differ, range by range, some at a time; none for a range that is equal."""
+        """The keys of rows whose hashes differ, range by range, some at a time; none for a range
+        that is equal.
+        """
         with ThreadPoolExecutor(2, thread_name_prefix="compare") as pool:
             for part in self._ranges():
                 self._pace.enter()
@@ -173,7 +181,9 @@ class Comparison:
         return found
 
     def _totals(self, source: Snapshot, part: Range) -> Totals | None:
-        """The range as two numbers, where somebody wants to know it by them; they must be of the same moment as its hashes."""
+        """The range as two numbers, where somebody wants to know it by them; they must be of the
+        same moment as its hashes.
+        """
         if self._known is None or part.last is not None:
             return None
         return source.totals(part)

@@ -15,7 +15,9 @@ _DAY_MINUTES = 24 * 60
 
 
 class Window(Struct, frozen=True):
-    """Minutes of the day, local time, between which reading is allowed; the end may be before the begin, over midnight."""
+    """Minutes of the day, local time, between which reading is allowed; the end may be before the
+    begin, over midnight.
+    """
 
     begin: int
     end: int
@@ -39,7 +41,9 @@ def read_window(text: str) -> Window:
 
 
 class Pace:
-    """Keeps readers back: no more than so many rows a second, all tables together, and only within the window."""
+    """Keeps readers back: no more than so many rows a second, all tables together, and only within
+    the window.
+    """
 
     def __init__(
         self,

@@ -1,7 +1,8 @@
 """Ranges of keys, the buckets that their rows are in, and which of them differ. Pure.
 
-A range ends at a value of the first key column where that is a whole number, whose order is the same everywhere: its
-rows are found by an index, and its end is the same on both sides. Of all other tables a range is some of the buckets.
+A range ends at a value of the first key column where that is a whole number, whose order is the
+same everywhere: its rows are found by an index, and its end is the same on both sides. Of all other
+tables a range is some of the buckets.
 """
 
 from __future__ import annotations
@@ -17,10 +18,14 @@ RANGE_ROWS: Final = 50_000
 """Rows of a range that ends at a key."""
 
 BUCKET_ROWS: Final = 24
-"""Rows of a bucket. More of them mean fewer sums, and more rows to be looked at for each one that differs."""
+"""Rows of a bucket. More of them mean fewer sums, and more rows to be looked at for each one that
+differs.
+"""
 
 SLICE_BUCKETS: Final = 65_536
-"""Buckets of a range where the key has no order that both sides share; every such range reads the whole table."""
+"""Buckets of a range where the key has no order that both sides share; every such range reads the
+whole table.
+"""
 
 ASKED_BUCKETS: Final = 900
 """Buckets that one query names; Oracle takes no thousand."""
@@ -32,11 +37,13 @@ Digests = Mapping[int, Digest]
 
 
 class Range(Struct, frozen=True, kw_only=True):
-    """Rows whose first key column is above `after` and not above `upto`, in some of so many `buckets`.
+    """Rows whose first key column is above `after` and not above `upto`, in some of so many
+    `buckets`.
 
-    None is no bound. Rows whose first key column is NULL belong to the range without a bound below. With `counted` that
-    column is the whole key, and a row is in the bucket that its remainder says; else its hash says so.
-    `native` has both databases, which are of one kind, hash in their own way.
+    None is no bound. Rows whose first key column is NULL belong to the range without a bound below.
+    With `counted` that column is the whole key, and a row is in the bucket that its remainder says;
+    else its hash says so. `native` has both databases, which are of one kind, hash in their own
+    way.
     """
 
     after: int | None = None
@@ -64,7 +71,9 @@ def stretch(after: int | None, upto: int | None, *, counted: bool = False, nativ
 
 
 def digests(rows: Sequence[tuple[int, int, int, int]]) -> dict[int, Digest]:
-    """What a database says of buckets: the number of each, its rows, and the sum of their hashes in two halves."""
+    """What a database says of buckets: the number of each, its rows, and the sum of their hashes in
+    two halves.
+    """
     return {int(bucket): (int(count), (int(high) << HALF_BITS) + int(low)) for bucket, count, high, low in rows}
 
 
@@ -74,7 +83,8 @@ def differing(left: Digests, right: Digests) -> list[int]:
 
 
 def asked(buckets: Sequence[int], of: int, there: int) -> Iterator[Sequence[int] | None]:
-    """The differing buckets in as many as one query names; None for all, where most of those that are there differ.
+    """The differing buckets in as many as one query names; None for all, where most of those that
+    are there differ.
 
     `of` is how many buckets the range has, `there` how many of them have rows.
     """

@@ -12,7 +12,9 @@ from eventlog.qlik.readings import reading_of
 
 
 class KeptRow(NamedTuple):
-    """A row: its key in JSON, the first number of the key where there is room for it, two hashes, the values in JSON."""
+    """A row: its key in JSON, the first number of the key where there is room for it, two hashes,
+    the values in JSON.
+    """
 
     key: str
     first: int | None
@@ -22,7 +24,9 @@ class KeptRow(NamedTuple):
 
 
 class RowTexts:
-    """Writes and reads rows of some columns, the key's values first; what a column cannot read stays as it is."""
+    """Writes and reads rows of some columns, the key's values first; what a column cannot read
+    stays as it is.
+    """
 
     def __init__(self, compared: Compared) -> None:
         self.width = len(compared.key)

@@ -1,6 +1,8 @@
-"""A side in a temporary file: rows that no database hashes, such as those of files, of a history, or behind a policy.
+"""A side in a temporary file: rows that no database hashes, such as those of files, of a history,
+or behind a policy.
 
-The file is an SQLite database that nobody else knows. Memory holds a few rows at a time, whatever their number.
+The file is an SQLite database that nobody else knows. Memory holds a few rows at a time, whatever
+their number.
 """
 
 from __future__ import annotations
@@ -37,7 +39,8 @@ class ScratchSide:
     """Rows in a temporary file. The last that is said of a key counts."""
 
     def __init__(self, compared: Compared) -> None:
-        # Without a name SQLite makes a file of its own in TMPDIR, which goes with the connection or the process.
+        # Without a name SQLite makes a file of its own in TMPDIR, which goes with the connection or
+        # the process.
         self._database = sqlite3.connect("", check_same_thread=False, isolation_level=None)
         self._database.executescript("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA cache_size = -16000")
         self._database.execute(_TABLE)
@@ -74,7 +77,9 @@ class ScratchSide:
             self._database.executemany(_COUNT if counted else _WRITE, batch)
 
     def change(self, key: Sequence[Any], values: Mapping[int, Any] | None, *, whole: bool) -> None:
-        """Sets values of one row by their places, of a `whole` row all of them; None takes the row away."""
+        """Sets values of one row by their places, of a `whole` row all of them; None takes the row
+        away.
+        """
         place = json.dumps(self.key(key))
         if values is None:
             self._database.execute("DELETE FROM held WHERE key = ?", (place,))

@@ -1,4 +1,6 @@
-"""A side that is read once, row by row: of a database that cannot hash, or of one that nobody knows."""
+"""A side that is read once, row by row: of a database that cannot hash, or of one that nobody
+knows.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,9 @@ from eventlog.compare.sides import Compared, Key, Rows, Snapshot
 
 
 class StreamedSide:
-    """Rows that are read into a temporary file when they are first asked for, and again after `refresh`."""
+    """Rows that are read into a temporary file when they are first asked for, and again after
+    `refresh`.
+    """
 
     native = ""
 

@@ -46,9 +46,11 @@ ASKED_KEYS: Final = 500
 
 
 class Place(Struct, frozen=True, kw_only=True):
-    """Where one side's rows stand: a table, and its columns in the order of those that are compared, the key's first.
+    """Where one side's rows stand: a table, and its columns in the order of those that are
+    compared, the key's first.
 
-    `when` is a condition in SQL that the rows meet, in the table's own names. With a `query` they are what that gives.
+    `when` is a condition in SQL that the rows meet, in the table's own names. With a `query` they
+    are what that gives.
     """
 
     table: Table
@@ -124,13 +126,16 @@ class TableSide:
         for number, *cells in self._dialect.lookup.ask(connection, self._dialect, question, texts):
             values = [read_cell(read, cell) for read, cell in zip(self._reads, cells, strict=True)]
             asked = [read_cell(read, part) for read, part in zip(self._reads, keys[number], strict=False)]
-            # A collation may take 'A' for 'a', which are two objects to those who compare byte by byte.
+            # A collation may take 'A' for 'a', which are two objects to those who compare byte by
+            # byte.
             if all(map(same, values[:width], asked)):
                 found[keys[number]] = tuple(values[width:])
         return found
 
     def every(self) -> Iterator[tuple[Any, ...]]:
-        """All rows as the driver hands them over, the key's values first; in pieces, whatever their number."""
+        """All rows as the driver hands them over, the key's values first; in pieces, whatever their
+        number.
+        """
         what = f"The table {self._place.table.whole}"
         with moment(self._engine, what) as connection:
             _add_functions(connection, self._dialect)
@@ -293,10 +298,12 @@ def canonical_sql(dialect: Dialect, name: str, column: Column, wanted: str) -> s
 
 
 def _quick_sql(dialect: Dialect, name: str, column: Column, told: str, place: int) -> str:
-    """SQL for a value in a row that its database compares with nothing but the same row at another time.
+    """SQL for a value in a row that its database compares with nothing but the same row at another
+    time.
 
-    Its canonical text, `told`, unless the database has something quicker of which different values are different.
-    `place` is the column's number, by which the same value in another column is another one.
+    Its canonical text, `told`, unless the database has something quicker of which different values
+    are different. `place` is the column's number, by which the same value in another column is
+    another one.
     """
     kind = "told" if column.made else kind_of(column.type)
     value = name
@@ -312,7 +319,9 @@ def _quick_sql(dialect: Dialect, name: str, column: Column, told: str, place: in
 
 
 def log_text(sql_type: str, text: str) -> str:
-    """A canonical text as keys of a log have it, by which rows are looked up: a time with nine digits of a second."""
+    """A canonical text as keys of a log have it, by which rows are looked up: a time with nine
+    digits of a second.
+    """
     if category(sql_type) is not Category.TIMESTAMP:
         return text
     whole, _, fraction = text.partition(".")
@@ -326,14 +335,18 @@ def _is_short(dialect: Dialect, column: Column) -> bool:
 
 
 def string_sql(dialect: Dialect, name: str, column: Column) -> str:
-    """SQL for a value as text; a cast of a type that somebody made could be a function of theirs."""
+    """SQL for a value as text; a cast of a type that somebody made could be a function of
+    theirs.
+    """
     return (
         statement(dialect, "made_type", value=name) if column.made is Made.TYPE else value_text(dialect, column, name)
     )
 
 
 def _key_sql(dialect: Dialect, name: str, column: Column, wanted: str) -> str:
-    """The text of a part of the key by which its row is found again, and which is the same on both sides."""
+    """The text of a part of the key by which its row is found again, and which is the same on both
+    sides.
+    """
     kind = kind_of(wanted)
     if kind in ("string", "octet"):
         return string_sql(dialect, name, column)

@@ -1,7 +1,8 @@
 """The canonical text of a value, its hash, and when two values are the same. Pure.
 
-A database writes the same text by the statements of its compare.sql. Where two databases write a value differently,
-the hashes differ, and the values themselves decide. That two different values have one text must not be.
+A database writes the same text by the statements of its compare.sql. Where two databases write a
+value differently, the hashes differ, and the values themselves decide. That two different values
+have one text must not be.
 """
 
 from __future__ import annotations
@@ -46,7 +47,9 @@ def row_text(texts: Cells) -> str:
 
 
 def kind_of(sql_type: str) -> str:
-    """Which of the canonical forms values of a type have: the ending of the name of a query in compare.sql."""
+    """Which of the canonical forms values of a type have: the ending of the name of a query in
+    compare.sql.
+    """
     found = category(sql_type)
     if found is Category.NUMBER and is_float(sql_type):
         return "float"
@@ -56,7 +59,9 @@ def kind_of(sql_type: str) -> str:
 
 
 def string_text(value: str) -> str:
-    """A text with its length before it, so that two texts side by side are never taken for others."""
+    """A text with its length before it, so that two texts side by side are never taken for
+    others.
+    """
     length = len(value)
     return f"{length}:{_digest(value.encode()) if length > LONG_CHARACTERS else value}"
 
@@ -143,7 +148,9 @@ def _decimal(value: Decimal) -> str:
 
 
 def _float(value: float) -> str:
-    """As PostgreSQL writes it: the fewest digits that give it back, without a point where there is no fraction."""
+    """As PostgreSQL writes it: the fewest digits that give it back, without a point where there is
+    no fraction.
+    """
     if not math.isfinite(value):
         if math.isnan(value):
             return "NaN"

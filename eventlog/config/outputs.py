@@ -1,4 +1,6 @@
-"""What `[[output]]` can hold: the keys of the sinks that it names, and the tables of their formats."""
+"""What `[[output]]` can hold: the keys of the sinks that it names, and the tables of their
+formats.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Bulk conversion: any number of log rows or images in, part files or sent documents and an outcome for each of them out.
+"""Bulk conversion: any number of log rows or images in, part files or sent documents and an outcome
+for each of them out.
 
     settings    what is converted, how, and where to
     inputs      files are found and cut into units; `reading`, `lines` and `rows` make record batches of them
@@ -10,6 +11,7 @@
     commit      all of it appears at once, or not at all
     streams     captured streams take a way of their own, for their images are whole and in their order
 
-Law: what is written depends on the input's rows and on the options, and on nothing else: not on the engine, the number
-of processes, the order of files or how they are cut. Only `settings` may be imported where pyarrow is missing.
+Law: what is written depends on the input's rows and on the options, and on nothing else: not on the
+engine, the number of processes, the order of files or how they are cut. Only `settings` may be
+imported where pyarrow is missing.
 """

@@ -1,9 +1,9 @@
 """Forms: what a format wrote of changes, on its way to part files or to documents.
 
-Each change is written by the format's own `writer`, wherever that may be, and travels as a row of Arrow whose first
-column is its position. In some forms each change is numbered: `stamp`, the 16 digits of its time, is then another
-column, and numbers are given out when parts are written, from what is known of all changes before: how many there are,
-and the latest of their times.
+Each change is written by the format's own `writer`, wherever that may be, and travels as a row of
+Arrow whose first column is its position. In some forms each change is numbered: `stamp`, the 16
+digits of its time, is then another column, and numbers are given out when parts are written, from
+what is known of all changes before: how many there are, and the latest of their times.
 """
 
 from __future__ import annotations
@@ -32,7 +32,9 @@ STAMP: Final = "stamp"
 ROUTE: Final = "route"
 """Where a change goes, if not where all go."""
 COVERS: Final = "covers"
-"""Where the outcomes stand of a change's events, in forms whose changes are sent: who takes them may yet refuse some."""
+"""Where the outcomes stand of a change's events, in forms whose changes are sent: who takes them
+may yet refuse some.
+"""
 
 
 TOLD: Final = "told"
@@ -49,10 +51,12 @@ TableNumbers = Mapping[tuple[str | None, str], int]
 
 
 class Parts(Struct, frozen=True, kw_only=True):
-    """Which parts are written: change number `first` of all (from 0) begins part number `first` ÷ `part_events`. Where
-    transactions are whole, the part before may have some more, and `before` is how many changes are in parts before.
+    """Which parts are written: change number `first` of all (from 0) begins part number `first` ÷
+    `part_events`. Where transactions are whole, the part before may have some more, and `before` is
+    how many changes are in parts before.
 
-    `stamp` is the latest time of all changes before it, in forms that number them; they go on from `start`.
+    `stamp` is the latest time of all changes before it, in forms that number them; they go on from
+    `start`.
     """
 
     first: int
@@ -75,7 +79,9 @@ class Form(Protocol):
         """The columns of what was written; the first is `position`."""
 
     def rendering(self, catalog: Catalog | None, numbers: TableNumbers | None = None) -> Rendering:
-        """What writes changes one by one; `numbers` are those of the tables, which are numbered from 0 without."""
+        """What writes changes one by one; `numbers` are those of the tables, which are numbered
+        from 0 without.
+        """
 
 
 @runtime_checkable
@@ -91,14 +97,17 @@ class SentForm(Form, Protocol):
     """How changes are sent to where something is already."""
 
     def documents(self, rendered: Iterable[pa.RecordBatch], after: str) -> Iterator[Document]:
-        """Documents of changes that come in the order of their positions; numbers go on from the last one there."""
+        """Documents of changes that come in the order of their positions; numbers go on from the
+        last one there.
+        """
 
 
 class Rendering:
-    """Has a format write changes, and keeps each as a row: its place, `cells` of what was written, and what it covers.
+    """Has a format write changes, and keeps each as a row: its place, `cells` of what was written,
+    and what it covers.
 
-    `changes` are those of the rows that `rendered` gives out next. Changes of a stream, whose transactions come one after
-    the other, are counted by `in_turn`, where the format counts them.
+    `changes` are those of the rows that `rendered` gives out next. Changes of a stream, whose
+    transactions come one after the other, are counted by `in_turn`, where the format counts them.
     """
 
     def __init__(
@@ -139,8 +148,8 @@ class Rendering:
         return self
 
     def take(self, change: Change, place: int | None = None) -> Refusal | None:
-        """Writes a change; the answer is why it, or a value of it, cannot be written. It stands at `place`, else where
-        its last event does.
+        """Writes a change; the answer is why it, or a value of it, cannot be written. It stands at
+        `place`, else where its last event does.
         """
         if self._ends is not None:
             note_end(self._ends, change)  # what is refused counts too, as it does for a publisher
@@ -191,7 +200,8 @@ class Rendering:
             marks = [None if one.transaction is None else one.transaction.mark for one in self.changes]
             known = [(mark, one) for mark, one in zip(marks, self.changes, strict=True) if mark is not None]
             self._together.update(mark for mark, _ in known)
-            self._told.update(mark for mark, one in known if not one.refresh)  # a row of a full load is not counted
+            # A row of a full load is not counted.
+            self._told.update(mark for mark, one in known if not one.refresh)
             found.append(pa.array(marks, pa.int64()))
             schema = with_transaction(schema)
         self._rows, self.changes = [], []
@@ -208,14 +218,18 @@ class Rendering:
 
 
 class InTurn:
-    """Counts the changes of transactions that come one after the other: what a change is shows when the next one comes."""
+    """Counts the changes of transactions that come one after the other: what a change is shows when
+    the next one comes.
+    """
 
     def __init__(self) -> None:
         self._held: tuple[Rendering, Change, Any, int | None] | None = None
         self._told = 0
 
     def take(self, rendering: Rendering, change: Change, item: Any, place: int | None) -> None:
-        """Holds a change, and gives the one before it to this rendering, though another may have written it."""
+        """Holds a change, and gives the one before it to this rendering, though another may have
+        written it.
+        """
         self.end(rendering, item.transaction)
         self._held = (rendering, change, item, place)
 
@@ -243,7 +257,9 @@ def outcomes_of(refused: Iterable[Refusal]) -> dict[Position, Outcome]:
 
 
 def table_numbers(catalog: Catalog | None, first: int = 0) -> TableNumbers:
-    """The numbers by which what was written names its tables: schema and name, numbered from `first`."""
+    """The numbers by which what was written names its tables: schema and name, numbered from
+    `first`.
+    """
     return {(table.schema, table.name): place for place, table in enumerate(catalog or (), first)}
 
 
@@ -253,7 +269,9 @@ def covered(positions: Iterable[int]) -> tuple[Position, ...]:
 
 
 def in_parts(rendered: Iterable[pa.RecordBatch], part_events: int) -> Iterator[tuple[bool, pa.RecordBatch]]:
-    """What was written in runs that end where a part ends, or earlier; each with whether it begins a part."""
+    """What was written in runs that end where a part ends, or earlier; each with whether it begins
+    a part.
+    """
     room, last = 0, -1
     for several in rendered:
         if PART in several.schema.names:

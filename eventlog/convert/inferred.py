@@ -1,7 +1,8 @@
-"""What tables look like as far as rows of a log tell it: for change tables and messages without a schema file.
+"""What tables look like as far as rows of a log tell it: for change tables and messages without a
+schema file.
 
-A table's key are the columns of its table_keys, its others those that rows name, in the order in which they came up.
-Every value is text, because nobody said otherwise.
+A table's key are the columns of its table_keys, its others those that rows name, in the order in
+which they came up. Every value is text, because nobody said otherwise.
 """
 
 from __future__ import annotations
@@ -22,7 +23,9 @@ from eventlog.core.tablekey import TableKey
 
 
 class SeenColumn(Struct, frozen=True, kw_only=True):
-    """A table and a column that rows name together: since which record_id, and the first of the keys there."""
+    """A table and a column that rows name together: since which record_id, and the first of the
+    keys there.
+    """
 
     table: str
     column: str | None
@@ -31,9 +34,11 @@ class SeenColumn(Struct, frozen=True, kw_only=True):
 
 
 def catalog_of_files(files: FilesInput) -> Catalog:
-    """The tables that the rows of files speak of. They are read by another process: this one may never load Arrow.
+    """The tables that the rows of files speak of. They are read by another process: this one may
+    never load Arrow.
 
-    Where there can be no other one, nothing is forked from this one that Arrow's threads would hurt.
+    Where there can be no other one, nothing is forked from this one that Arrow's threads would
+    hurt.
     """
     if not processes_share_locks():
         return Catalog(tables_of(seen_in(files)))
@@ -56,7 +61,9 @@ def seen_in(files: FilesInput) -> list[SeenColumn]:
 
 
 def tables_of(seen: Iterable[SeenColumn]) -> Iterator[Table]:
-    """The tables, each with the columns that rows name; the order of files and batches is of no account."""
+    """The tables, each with the columns that rows name; the order of files and batches is of no
+    account.
+    """
     tables: dict[str, list[SeenColumn]] = {}
     for one in sorted(seen, key=lambda one: (one.since, one.table, one.column or "")):
         tables.setdefault(one.table.casefold(), []).append(one)

@@ -1,6 +1,8 @@
-"""The engine without Java: the tasks of a conversion in the processes of one machine, in bounded memory.
+"""The engine without Java: the tasks of a conversion in the processes of one machine, in bounded
+memory.
 
-Each task reads what the ones before left in the work folder. A run that resumes does not do again what was done.
+Each task reads what the ones before left in the work folder. A run that resumes does not do again
+what was done.
 """
 
 from __future__ import annotations
@@ -44,8 +46,9 @@ def convert(
 ) -> Summary:
     """Converts, with `jobs` processes (default: as many as this process may use cores).
 
-    What a run that was interrupted had done is used again by one that resumes, if the order and the input are the same;
-    but by none that marks unless it was sending: what was read before may be published by now.
+    What a run that was interrupted had done is used again by one that resumes, if the order and the
+    input are the same; but by none that marks unless it was sending: what was read before may be
+    published by now.
     """
     destination, identity = Destination(conversion.destination), identity_of(conversion)
     refuse_unknown_transactions(conversion)
@@ -126,7 +129,9 @@ class LocalEngine:
         return self._crew.run(function, tasks, kind, keep=keep)
 
     def decided(self, conflicts: Sequence[PartitionFile]) -> DecidedRows:
-        """Scatters rows over partitions of whole objects, and a snapshot's tables likewise; decides each partition."""
+        """Scatters rows over partitions of whole objects, and a snapshot's tables likewise; decides
+        each partition.
+        """
         rows = tuple(unit.file for unit in self._scattered)
         numbers = [unit.numbers for unit in self._scattered]
         count, size = sum(one.rows for one in numbers), sum(one.size for one in numbers)

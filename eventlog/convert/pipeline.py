@@ -1,11 +1,13 @@
-"""The one way of a conversion, on every engine; an engine brings rows together by their objects and runs the tasks.
+"""The one way of a conversion, on every engine; an engine brings rows together by their objects and
+runs the tasks.
 
     decided    rows by objects through the step, into files by ranges of positions        the engine's
     contested  only where a record_id may stand twice; then all is decided once more
     gathered   only where transactions are to be whole: changes to the ranges of where these end
     written    ranges to parts and outcomes; or sent, and then only outcomes
 
-Captured streams take a shorter way: their images are whole and in their order, so pieces are read and written.
+Captured streams take a shorter way: their images are whole and in their order, so pieces are read
+and written.
 """
 
 from __future__ import annotations
@@ -51,7 +53,9 @@ class Unwatched:
 
 
 class DecidedRows(Struct, frozen=True, kw_only=True):
-    """What came of all rows, and what was noted about the record_ids of the units that they were read from."""
+    """What came of all rows, and what was noted about the record_ids of the units that they were
+    read from.
+    """
 
     numbers: Sequence[UnitNumbers]
     buckets: Sequence[DecidedBucket]
@@ -72,10 +76,14 @@ class Engine(Protocol):
         rows: int | None = None,
         keep: bool = True,
     ) -> list[Result]:
-        """The results of tasks, in their order. Without `keep`, they are done anew by a run that resumes."""
+        """The results of tasks, in their order. Without `keep`, they are done anew by a run that
+        resumes.
+        """
 
     def decided(self, conflicts: Sequence[PartitionFile]) -> DecidedRows:
-        """Brings rows together by their objects and runs the step; `conflicts` are files of record_ids."""
+        """Brings rows together by their objects and runs the step; `conflicts` are files of
+        record_ids.
+        """
 
     def release(self) -> None:
         """Gives back the disk that rows took on their way; they are decided."""
@@ -85,7 +93,8 @@ class Engine(Protocol):
 
 
 class ConversionRun:
-    """One conversion on its way. `folder` is for what is only needed meanwhile, `staged` for the output.
+    """One conversion on its way. `folder` is for what is only needed meanwhile, `staged` for the
+    output.
 
     `reserve` is told of all outcomes before anything appears, and how many bytes a row has.
     """
@@ -166,7 +175,9 @@ class ConversionRun:
         changes: Sequence[WrittenChanges],
         tables: dict[int, Table] | None = None,
     ) -> Summary:
-        """Writes everything, or sends it; the summary knows then how many parts there are, or documents."""
+        """Writes everything, or sends it; the summary knows then how many parts there are, or
+        documents.
+        """
         tasks = PartTasks(
             conversion=self._conversion,
             changes=tuple(changes),
@@ -199,7 +210,8 @@ class ConversionRun:
             streamed=isinstance(self._conversion.input, StreamInput),
             refused=dict(refused or {}),
         )
-        # The staged files go with an interrupted run, so their tasks are none that could be taken as done.
+        # The staged files go with an interrupted run, so their tasks are none that could be taken
+        # as done.
         return sum(self._engine.run("writing", produce, [outcomes, *parts], int, rows=rows, keep=False)[1:])
 
 
@@ -237,7 +249,9 @@ def with_refused(summary: Summary, refused: int) -> Summary:
 
 
 def until_damage(pieces: Sequence[StreamResult]) -> list[StreamResult]:
-    """The pieces to the first that is damaged: what lies behind it is not converted, however a stream was cut."""
+    """The pieces to the first that is damaged: what lies behind it is not converted, however a
+    stream was cut.
+    """
     damaged = [number for number, piece in enumerate(pieces, 1) if piece.damage is not None]
     return list(pieces[: damaged[0]] if damaged else pieces)
 

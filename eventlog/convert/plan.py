@@ -1,4 +1,6 @@
-"""How a conversion is cut: into how many buckets, which parts a task writes, and what makes two runs the same."""
+"""How a conversion is cut: into how many buckets, which parts a task writes, and what makes two
+runs the same.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,9 @@ SPAN_EVENTS: Final = 50_000
 
 
 class PartSpan(Struct, frozen=True, kw_only=True):
-    """Whole parts: changes `first` to `last` of all; the first stands in the range `range` after `skipped` others, the last in `until`."""
+    """Whole parts: changes `first` to `last` of all; the first stands in the range `range` after
+    `skipped` others, the last in `until`.
+    """
 
     first: int
     last: int
@@ -42,7 +46,9 @@ class PartSpan(Struct, frozen=True, kw_only=True):
 
 
 def bucket_count(units: Sequence[Unit]) -> int:
-    """A power of two; as many buckets as let each be sorted in memory, unless that were too many files."""
+    """A power of two; as many buckets as let each be sorted in memory, unless that were too many
+    files.
+    """
     rows = sum(unit.size // ROW_BYTES if unit.rows is None else unit.rows for unit in units)
     wanted = max(rows // BUCKET_ROWS, sum(unit.size for unit in units) // BUCKET_BYTES) if units else 32
     return min(MOST_BUCKETS, 1 << wanted.bit_length())
@@ -56,8 +62,8 @@ def range_count(rows: int, size: int = 0) -> int:
 def part_spans(
     counted: Mapping[int, int], part_events: int, at_once: int = SPAN_EVENTS, *, beyond: int = 0
 ) -> Iterator[PartSpan]:
-    """The parts of changes, of which the ranges hold as many as were counted, in spans of whole parts. So many changes
-    `beyond` a span may have to be read for it.
+    """The parts of changes, of which the ranges hold as many as were counted, in spans of whole
+    parts. So many changes `beyond` a span may have to be read for it.
     """
     changes = sum(counted.values())
     width = part_events * max(1, at_once // part_events)

@@ -1,4 +1,6 @@
-"""Reads files and log tables into record batches of rows (ROWS); what cannot be a number becomes the row's problem."""
+"""Reads files and log tables into record batches of rows (ROWS); what cannot be a number becomes
+the row's problem.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,9 @@ BATCH_BYTES: Final = 2_000_000
 
 
 def read(unit: Unit, statuses: str = "", clock: str = UTC) -> Iterator[pa.RecordBatch]:
-    """The rows (ROWS) of a unit, their times in UTC; DataError names the file and the place that is damaged."""
+    """The rows (ROWS) of a unit, their times in UTC; DataError names the file and the place that is
+    damaged.
+    """
     zone = zone_of(clock)
     try:
         columns = _parquet(unit) if unit.kind == "parquet" else _text(unit)
@@ -72,7 +76,9 @@ EVERYTHING: Final = {"first": str(-(2**63)), "last": str(2**63 - 1)}
 
 
 def read_log(source: LogInput) -> Iterator[pa.RecordBatch]:
-    """The rows (ROWS) of the log with the wanted statuses, in no order, also those that `withheld` leaves."""
+    """The rows (ROWS) of the log with the wanted statuses, in no order, also those that `withheld`
+    leaves.
+    """
     from eventlog.sql.connect import connect
     from eventlog.sql.findlog import log_columns
 
@@ -87,7 +93,9 @@ def read_log(source: LogInput) -> Iterator[pa.RecordBatch]:
 
 
 def _fetched(engine: Engine, names: LogNames, statuses: str) -> Iterator[list[tuple[Any, ...]]]:
-    """The rows of the log as the driver gives them, some at a time, each with its transaction where the log says it."""
+    """The rows of the log as the driver gives them, some at a time, each with its transaction where
+    the log says it.
+    """
     from sqlalchemy import text
 
     from eventlog.sql.access import in_text, transaction, with_statuses
@@ -112,7 +120,9 @@ def _columns(rows: list[tuple[Any, ...]]) -> dict[str, pa.Array]:
 
 
 def _plain(value: Any) -> Any:
-    """What SQLite holds as text may be any bytes, which become lone surrogates; the row says so and stays readable."""
+    """What SQLite holds as text may be any bytes, which become lone surrogates; the row says so and
+    stays readable.
+    """
     return (
         value.encode("utf-8", "backslashreplace").decode() if isinstance(value, str) and not value.isascii() else value
     )

@@ -1,4 +1,6 @@
-"""Why rows of a conversion ended as errors: notes that differ only in names, values and numbers are told as one."""
+"""Why rows of a conversion ended as errors: notes that differ only in names, values and numbers are
+told as one.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +43,9 @@ class BadRows(Struct, frozen=True, kw_only=True):
 
 
 def foreseen(conversion: Conversion) -> str | None:
-    """What can be known before the work: rows that nothing can be read back for. The first rows of the input are looked at."""
+    """What can be known before the work: rows that nothing can be read back for. The first rows of
+    the input are looked at.
+    """
     from eventlog.convert.inputs import units
     from eventlog.convert.reading import read
     from eventlog.convert.settings import FilesInput

@@ -1,4 +1,6 @@
-"""The rows of a log as record batches: their schemas, the number of each row's object, and the rules' Events of them."""
+"""The rows of a log as record batches: their schemas, the number of each row's object, and the
+rules' Events of them.
+"""
 
 from __future__ import annotations
 
@@ -24,16 +26,22 @@ NUMBERS: Final = frozenset({"record_id", "event_type", TRANSACTION})
 """The columns that hold integers; all others are text, event_time in ISO 8601."""
 
 PROBLEM: Final = "problem"
-"""Why a row cannot even be given to the rules (its record_id is no number, …); NULL for all others."""
+"""Why a row cannot even be given to the rules (its record_id is no number, …); NULL for all
+others.
+"""
 
 OBJECT: Final = "object"
-"""The number of the row's object: a stable hash of what the object is told apart by. Equal objects have equal numbers."""
+"""The number of the row's object: a stable hash of what the object is told apart by. Equal objects
+have equal numbers.
+"""
 
 ROWS: Final = pa.schema(
     [(name, pa.int64() if name in NUMBERS else pa.string()) for name in (*STANDARD, TRANSACTION)]
     + [(PROBLEM, pa.string())]
 )
-"""Rows of the input: the ten columns, the transaction that wrote the row or NULL, and `problem`. Only a row with a problem may have no record_id."""
+"""Rows of the input: the ten columns, the transaction that wrote the row or NULL, and `problem`.
+Only a row with a problem may have no record_id.
+"""
 
 PLACED: Final = ROWS.append(pa.field(OBJECT, pa.int64()))
 """Rows with their objects."""
@@ -53,9 +61,11 @@ STREAM_OUTCOMES: Final = pa.schema([("place", pa.int64()), *TOLD_OUTCOMES])
 
 
 def events_of(rows: pa.RecordBatch | pa.Table, *, transactions: bool = False) -> list[Event]:
-    """The events of rows without problems, in their order; with `transactions` each says which one wrote it.
+    """The events of rows without problems, in their order; with `transactions` each says which one
+    wrote it.
 
-    Texts that repeat are one string: their hashes are then computed once, and a chunk takes half of the memory.
+    Texts that repeat are one string: their hashes are then computed once, and a chunk takes half of
+    the memory.
     """
     columns = zip(
         zip(rows.column("record_id").to_pylist(), strict=True),  # positions are tuples
@@ -99,7 +109,9 @@ def one_batch(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> pa.Record
 
 
 def uncut(pieces: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Rows of one object in the order of record_id, cut anew so that equal record_ids are never parted."""
+    """Rows of one object in the order of record_id, cut anew so that equal record_ids are never
+    parted.
+    """
     held: pa.RecordBatch | None = None
     for piece in pieces:
         rows = piece if held is None else one_batch([held, piece], piece.schema)
@@ -144,7 +156,9 @@ ROW_KINDS = pa.array([int(kind) for kind, meaning in MEANING.items() if meaning.
 
 
 class Placing:
-    """Gives rows the numbers of their objects; keeps what it has looked up within one batch only."""
+    """Gives rows the numbers of their objects; keeps what it has looked up within one batch
+    only.
+    """
 
     def __init__(self, catalog: Catalog | None) -> None:
         self._identities = Identities(catalog)
@@ -155,7 +169,9 @@ class Placing:
         return pa.RecordBatch.from_arrays([*rows.columns, objects], schema=PLACED)
 
     def objects(self, types: pa.Array, names: pa.Array, texts: pa.Array) -> pa.Array:
-        """The numbers of the objects that rows with these event types, table names and keys speak of."""
+        """The numbers of the objects that rows with these event types, table names and keys speak
+        of.
+        """
         kinds = pc.fill_null(pc.is_in(types, value_set=ROW_KINDS), False)
         tables = _codes(names)
         keys = _codes(texts)
@@ -172,7 +188,9 @@ class Placing:
         ]
 
     def number_of(self, table: str | None, key: str | None, *, row_event: bool) -> int:
-        """The number of the object that the texts of a row mean; texts that mean none have a number of their own."""
+        """The number of the object that the texts of a row mean; texts that mean none have a number
+        of their own.
+        """
         row = self._identities.row_id(table, key, row_event=row_event)
         return _hash(f"?\0{table}\0{key}") if row is None else object_number(row)
 
@@ -187,7 +205,9 @@ def bucket_of(objects: pa.Array, buckets: int) -> pa.Array:
 
 
 def _hash(text: str) -> int:
-    """A number of 62 bits, quickly made; the rules tell objects apart themselves, should two have the same."""
+    """A number of 62 bits, quickly made; the rules tell objects apart themselves, should two have
+    the same.
+    """
     data = text.encode("utf-8", "surrogatepass")
     return crc32(data) >> 1 << 31 ^ crc32(data[::-1])
 
@@ -229,7 +249,9 @@ def shaped(columns: Mapping[str, pa.Array], statuses: str = "") -> pa.RecordBatc
 
 
 def told_in_utc(rows: pa.RecordBatch, zone: dt.tzinfo | None) -> pa.RecordBatch:
-    """Rows whose event_time is that of a zone, with UTC in its place; each time that occurs is turned once."""
+    """Rows whose event_time is that of a zone, with UTC in its place; each time that occurs is
+    turned once.
+    """
     if zone is None:
         return rows
     place = rows.schema.get_field_index("event_time")
@@ -259,10 +281,12 @@ def _read(value: Any, name: str, place: int, problems: dict[int, str]) -> int | 
     number = int(match[1]) if match and len(match[1]) < 40 else None
     if number is not None and number in _INT64:
         return number
-    if name == TRANSACTION and not text:  # exports write what is NULL in this way, and nothing depends on it
+    # Exports write what is NULL in this way, and nothing depends on it.
+    if name == TRANSACTION and not text:
         return None
     told = f"{name} is {shortened(text)!r}; only {MEANT[name]}."
-    if name == "record_id" or place not in problems:  # without a record_id nothing else can be said of the row
+    # Without a record_id nothing else can be said of the row.
+    if name == "record_id" or place not in problems:
         problems[place] = told
     return None
 

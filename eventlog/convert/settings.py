@@ -1,4 +1,6 @@
-"""What a conversion is told: where rows come from, what answers read-backs, how changes are written, and where to."""
+"""What a conversion is told: where rows come from, what answers read-backs, how changes are
+written, and where to.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +45,9 @@ class TableFiles(Struct, frozen=True, kw_only=True):
 
 
 class MessageFiles(Struct, frozen=True, kw_only=True):
-    """Messages, each topic a folder of part files: JSON lines or Avro's object containers, by their encoding."""
+    """Messages, each topic a folder of part files: JSON lines or Avro's object containers, by their
+    encoding.
+    """
 
     settings: MessageSettings = MessageSettings()
 
@@ -70,9 +74,11 @@ Target = XdsFormat | TableFiles | MessageFiles | SentTables | SentMessages | Cha
 
 
 class FilesInput(Struct, frozen=True, kw_only=True):
-    """Files, folders and patterns of file names. Without `statuses`, rows with any status letter are converted.
+    """Files, folders and patterns of file names. Without `statuses`, rows with any status letter
+    are converted.
 
-    `clock` is whose time event_time is, as in the configuration; a file has no database that could be asked.
+    `clock` is whose time event_time is, as in the configuration; a file has no database that could
+    be asked.
     """
 
     places: tuple[str, ...]
@@ -97,7 +103,9 @@ class LogInput(Struct, frozen=True, kw_only=True):
 
 
 class StreamInput(Struct, frozen=True, kw_only=True):
-    """A captured stream: GBase's bytes, or exported rows of LINTER's queue. Every image is whole; nothing is read back."""
+    """A captured stream: GBase's bytes, or exported rows of LINTER's queue. Every image is whole;
+    nothing is read back.
+    """
 
     places: tuple[str, ...]
     settings: GBaseSettings | LinterSettings
@@ -149,14 +157,18 @@ class Conversion(Struct, frozen=True, kw_only=True):
 
     @property
     def former_names(self) -> FormerNames:
-        """By which names it tells what was captured under a former definition, as a publisher does."""
+        """By which names it tells what was captured under a former definition, as a publisher
+        does.
+        """
         if self.steps:
             return FormerNames.ONLY_NEW
         return self.format.former_names if isinstance(self.format, XdsFormat) else FormerNames.OWN
 
     @property
     def told_tables(self) -> dict[int, Table]:
-        """All tables behind the steps by the numbers that what is written has for them: today's, then former definitions."""
+        """All tables behind the steps by the numbers that what is written has for them: today's,
+        then former definitions.
+        """
         tables = [*(self.told_catalog or ())]
         former = None if self.catalog is None else self.catalog.former
         spans = [] if former is None else map(former.span, former.former)
@@ -165,7 +177,9 @@ class Conversion(Struct, frozen=True, kw_only=True):
 
     @property
     def hides(self) -> bool:
-        """Whether the steps hide values that the input has, or may do so where only the input tells its tables."""
+        """Whether the steps hide values that the input has, or may do so where only the input tells
+        its tables.
+        """
         return bool(self.steps) if self.catalog is None else any(self.policy(self.catalog).hidden.values())
 
     def policy(self, catalog: Catalog | None) -> Policy:

@@ -1,7 +1,8 @@
-"""Read-backs from a snapshot of the tables, a Parquet or JSON lines file for each, or from a database.
+"""Read-backs from a snapshot of the tables, a Parquet or JSON lines file for each, or from a
+database.
 
-A snapshot's rows are brought to the partitions of their objects. The numbers of objects are those of the log's rows, so
-that each partition of the log needs only its own part of the snapshot.
+A snapshot's rows are brought to the partitions of their objects. The numbers of objects are those
+of the log's rows, so that each partition of the log needs only its own part of the snapshot.
 """
 
 from __future__ import annotations
@@ -43,7 +44,9 @@ KEY: Final = "eventlog:key"
 
 
 class SnapshotFile(Struct, frozen=True, kw_only=True):
-    """The files with the rows of one table, or of one child table of it; tables and children are told by their places."""
+    """The files with the rows of one table, or of one child table of it; tables and children are
+    told by their places.
+    """
 
     name: str
     paths: tuple[str, ...]
@@ -69,7 +72,9 @@ def snapshot_files(folder: Path, catalog: Catalog) -> list[SnapshotFile]:
 
 
 def placed_rows(file: SnapshotFile, catalog: Catalog) -> Iterator[pa.RecordBatch]:
-    """The rows of the files, each with `object` and its object's key; those whose key is NULL name no object."""
+    """The rows of the files, each with `object` and its object's key; those whose key is NULL name
+    no object.
+    """
     table = catalog.tables[file.table]
     columns = wanted_columns(table, file.child)
     for path in file.paths:
@@ -135,7 +140,9 @@ def _plain(column: pa.Array) -> pa.Array:
 
 
 def _of_lines(path: str, columns: Sequence[str], catalog: Catalog) -> Iterator[pa.RecordBatch]:
-    """Every value as text; it is read by its column's type, as a log's is. An absent key is NULL."""
+    """Every value as text; it is read by its column's type, as a log's is. An absent key is
+    NULL.
+    """
     decoder = msgspec.json.Decoder(dict[str, Any], float_hook=Decimal)
     with opened(Unit(path=path, kind="lines", packed=path.lower().endswith(".gz"))) as file:
         for block, _ in blocks_of_lines(file):
@@ -174,7 +181,9 @@ def key_text(value: Any, category: Category) -> str:
 
 
 def _moment_text(value: str | dt.datetime) -> str:
-    """Date and time with nine digits of a second, in UTC where a zone is told; what is none stays as it is."""
+    """Date and time with nine digits of a second, in UTC where a zone is told; what is none stays
+    as it is.
+    """
     nanos = ""
     if isinstance(value, str):
         try:
@@ -212,7 +221,9 @@ class BucketRows:
         self._places = {(table.schema, table.name): place for place, table in enumerate(catalog)}
 
     def rows(self, wanted: Mapping[RowId, frozenset[str]]) -> Mapping[RowId, ReadBack]:
-        """The wanted attributes of the objects that exist; of those whose table is not present, that nobody reads it."""
+        """The wanted attributes of the objects that exist; of those whose table is not present,
+        that nobody reads it.
+        """
         found: dict[RowId, ReadBack] = {}
         by_table: dict[tuple[str | None, str], dict[str, frozenset[str]]] = {}
         for row, attributes in wanted.items():
@@ -276,7 +287,9 @@ def reader_of(
 
 
 def _own(table: Table, rows: list[dict[str, Any]]) -> dict[str, Cell]:
-    """The object of a table's rows: there is one, but a view may have several for attributes with several values."""
+    """The object of a table's rows: there is one, but a view may have several for attributes with
+    several values.
+    """
     attributes = [one for one in table.loggable.values() if one.child is None]
     ordered = _ordered(rows, attributes)
     return {
@@ -295,7 +308,9 @@ def _values(rows: list[dict[str, Any]], attribute: Attribute) -> list[Any]:
 
 
 def _ordered(rows: list[dict[str, Any]], attributes: Sequence[Attribute]) -> list[dict[str, Any]]:
-    """Rows in the order of their values, so that it does not matter how the snapshot's files were cut."""
+    """Rows in the order of their values, so that it does not matter how the snapshot's files were
+    cut.
+    """
     if len(rows) < 2:
         return rows
 

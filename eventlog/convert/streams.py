@@ -1,8 +1,10 @@
-"""Streams in bulk: each piece of a captured stream becomes written changes and outcomes, in the order in which it is read.
+"""Streams in bulk: each piece of a captured stream becomes written changes and outcomes, in the
+order in which it is read.
 
-Images are whole and come in the order of their commits, so nothing is brought together and nothing is read back. A piece
-is a stretch that can be read by itself; the labels, places and tables of piece number n begin at n times a large number,
-so that pieces which were read side by side follow each other in the end.
+Images are whole and come in the order of their commits, so nothing is brought together and nothing
+is read back. A piece is a stretch that can be read by itself; the labels, places and tables of
+piece number n begin at n times a large number, so that pieces which were read side by side follow
+each other in the end.
 """
 
 from __future__ import annotations
@@ -52,7 +54,8 @@ class ReadPiece(Struct, frozen=True, kw_only=True):
 
 
 class StreamResult(DecidedBucket, frozen=True, kw_only=True):
-    """What came of a piece. `tables` are by their numbers; `notes` say what was odd, `damage` what ended it.
+    """What came of a piece. `tables` are by their numbers; `notes` say what was odd, `damage` what
+    ended it.
 
     `lost` are records that were left out although they may have said something.
     """
@@ -64,7 +67,9 @@ class StreamResult(DecidedBucket, frozen=True, kw_only=True):
 
 
 def pieces_of(conversion: Conversion, folder: str) -> list[ReadPiece]:
-    """The pieces: only one binary file of GBase's can be cut, for a transaction may go on in the next file."""
+    """The pieces: only one binary file of GBase's can be cut, for a transaction may go on in the
+    next file.
+    """
     source = conversion.input
     assert isinstance(source, StreamInput)
     path = Path(source.places[0])

@@ -1,4 +1,6 @@
-"""What `eventlog convert` was told, as one value; and what it writes and where to, by that and a configuration's outputs."""
+"""What `eventlog convert` was told, as one value; and what it writes and where to, by that and a
+configuration's outputs.
+"""
 
 from __future__ import annotations
 
@@ -71,7 +73,9 @@ class ConversionOrder(Struct, frozen=True, kw_only=True):
     config: Path | None
     as_json: bool
     addresses: Mapping[str, str] = {}
-    """Addresses of file systems as they were written, by `--out`, `--snapshot` and the inputs that are some."""
+    """Addresses of file systems as they were written, by `--out`, `--snapshot` and the inputs that
+    are some.
+    """
     stored: str = ""
     """The address of an object store to which the local engine brings what it has made in `out`."""
 
@@ -134,7 +138,9 @@ def _refuse_with_lake(order: ConversionOrder) -> None:
 
 
 def target_of(order: ConversionOrder, config: Config) -> Target:
-    """What is written: as the configuration's outputs of this format have it, and the command line over them."""
+    """What is written: as the configuration's outputs of this format have it, and the command line
+    over them.
+    """
     if order.target == "change-tables":
         return _tables(order, config)
     if order.target == "messages":
@@ -145,9 +151,11 @@ def target_of(order: ConversionOrder, config: Config) -> Target:
 
 
 def steps_of_order(order: ConversionOrder, config: Config) -> Steps:
-    """The policy of the conversion: that of the output that --output names; without, that of the only one of this format.
+    """The policy of the conversion: that of the output that --output names; without, that of the
+    only one of this format.
 
-    Places are those of what the conversion writes. Nothing is guessed: who has several with different policies must say which, for what a policy hides must not get out.
+    Places are those of what the conversion writes. Nothing is guessed: who has several with
+    different policies must say which, for what a policy hides must not get out.
     """
     if order.no_policies:
         if order.output is not None:
@@ -178,12 +186,15 @@ def steps_of_order(order: ConversionOrder, config: Config) -> Steps:
 
 
 def refuse_unread_policies(order: ConversionOrder, file: Path) -> None:
-    """UsageError where a configuration lies here that has policies, and was not named: what they hide must not get out."""
+    """UsageError where a configuration lies here that has policies, and was not named: what they
+    hide must not get out.
+    """
     if order.config is not None or order.no_policies or not file.exists():
         return
     try:
         outputs = tomllib.loads(file.read_text(encoding="utf-8-sig")).get("output", [])
-    except (OSError, ValueError):  # nobody asked for it, so nobody wants to know what is wrong with it
+    # Nobody asked for it, so nobody wants to know what is wrong with it.
+    except (OSError, ValueError):
         return
     if any(isinstance(one, dict) and (one.get("steps") or one.get("policies")) for one in outputs):
         raise UsageError(
@@ -201,12 +212,16 @@ def _placed(steps: Steps, order: ConversionOrder, config: Config) -> Steps:
 
 
 def _nearest_first(order: ConversionOrder, config: Config) -> list[OutputConfig]:
-    """The outputs whose settings may be meant: the one that --output names, then those of the format, then the others."""
+    """The outputs whose settings may be meant: the one that --output names, then those of the
+    format, then the others.
+    """
     return sorted(config.output, key=lambda one: (name_of(one) != order.output, one.format != order.target))
 
 
 def transactions_of(order: ConversionOrder, config: Config) -> Literal["mixed", "whole"]:
-    """Whether transactions come whole: as was said, else as that output has it of which the settings are."""
+    """Whether transactions come whole: as was said, else as that output has it of which the
+    settings are.
+    """
     if order.transactions is not None:
         return order.transactions
     found = next(iter(_nearest_first(order, config)), None)

@@ -1,4 +1,6 @@
-"""The tasks up to the decision, each by itself: bring rows and a snapshot to partitions, compare numbers, decide a partition."""
+"""The tasks up to the decision, each by itself: bring rows and a snapshot to partitions, compare
+numbers, decide a partition.
+"""
 
 from __future__ import annotations
 
@@ -82,7 +84,9 @@ class UnitNumbers(Struct, kw_only=True):
 
 
 def may_conflict(units: Sequence[UnitNumbers]) -> bool:
-    """Whether a record_id may stand in the input twice: not when units ascend and their ranges lie side by side."""
+    """Whether a record_id may stand in the input twice: not when units ascend and their ranges lie
+    side by side.
+    """
     if not all(unit.ascending for unit in units):
         return True
     spans = sorted(
@@ -100,7 +104,9 @@ def left_of(units: Iterable[UnitNumbers]) -> dict[str, int]:
 
 
 class Scatter(Struct, frozen=True, kw_only=True):
-    """One unit of the input, or the log as a whole, to be scattered over the partitions of its rows' objects."""
+    """One unit of the input, or the log as a whole, to be scattered over the partitions of its
+    rows' objects.
+    """
 
     name: str
     conversion: Conversion
@@ -166,8 +172,8 @@ def place(task: SnapshotFiles) -> PlacedTable:
 class Decide(Struct, frozen=True, kw_only=True):
     """One partition, to be decided; what comes out is written by ranges of positions.
 
-    `conflicts` are files of record_ids that stand at several objects. Outcomes have few bytes, however long the rows are, so
-    they have ranges of their own.
+    `conflicts` are files of record_ids that stand at several objects. Outcomes have few bytes,
+    however long the rows are, so they have ranges of their own.
     """
 
     name: str
@@ -182,8 +188,9 @@ class Decide(Struct, frozen=True, kw_only=True):
 
 
 class DecidedBucket(WrittenChanges, frozen=True, kw_only=True):
-    """What came of a partition; `outcomes` counts rows by status and reason. Where changes are to be brought together by
-    their transactions, they are under the labels of these, and so are the `ends`.
+    """What came of a partition; `outcomes` counts rows by status and reason. Where changes are to
+    be brought together by their transactions, they are under the labels of these, and so are the
+    `ends`.
     """
 
     ended: PartitionFile
@@ -193,7 +200,9 @@ class DecidedBucket(WrittenChanges, frozen=True, kw_only=True):
 
 
 def decide(task: Decide, rows: Iterable[pa.RecordBatch] | None = None) -> DecidedBucket:
-    """Decides the objects of a partition; `rows` are its rows in no order where they stand in no file."""
+    """Decides the objects of a partition; `rows` are its rows in no order where they stand in no
+    file.
+    """
     folder = Path(task.folder)
     spill, spool = (folder / f"{task.name}.{use}" for use in ("spill", "spool"))
     ordered = in_order(read_label(task.rows, task.bucket) if rows is None else rows, BY_OBJECT, spill)
@@ -245,7 +254,9 @@ def _changes_of(task: Decide, schema: pa.Schema) -> Iterator[tuple[ByRanges | By
 
 
 def numbers_in(files: Sequence[PartitionFile]) -> Sequence[int]:
-    """The numbers of files that follow each other, as they stand in memory: they may be very many."""
+    """The numbers of files that follow each other, as they stand in memory: they may be very
+    many.
+    """
     found = pa.Table.from_batches([batch for file in files for batch in file.read()], NUMBERS).combine_chunks()
     return integers(found.column(0).chunk(0)) if len(found) else ()
 
@@ -270,7 +281,9 @@ def _batches_of(path: Path) -> Iterator[pa.RecordBatch]:
 
 
 class Compare(Struct, frozen=True, kw_only=True):
-    """The outcomes in one range of positions, to be looked through for record_ids that have several."""
+    """The outcomes in one range of positions, to be looked through for record_ids that have
+    several.
+    """
 
     name: str
     ended: tuple[PartitionFile, ...]
@@ -279,10 +292,12 @@ class Compare(Struct, frozen=True, kw_only=True):
 
 
 def contested(task: Compare) -> PartitionFile:
-    """The record_ids that have several outcomes: those of several objects, and of one that contradicts itself.
+    """The record_ids that have several outcomes: those of several objects, and of one that
+    contradicts itself.
 
-    Rows of one object meet in their partition anyway. Different objects do not meet, hence this: where a number may
-    stand twice it is looked for among the outcomes, and what is contested is known when all is decided once more.
+    Rows of one object meet in their partition anyway. Different objects do not meet, hence this:
+    where a number may stand twice it is looked for among the outcomes, and what is contested is
+    known when all is decided once more.
     """
     positions = [batch.column(0) for batch in read_label(task.ended, task.label)]
     counted = pc.value_counts(pa.chunked_array(positions, pa.int64()))

@@ -1,4 +1,6 @@
-"""Change tables: the rows of each change, for part files (Parquet or CSV, a folder a table) or for a database."""
+"""Change tables: the rows of each change, for part files (Parquet or CSV, a folder a table) or for
+a database.
+"""
 
 from __future__ import annotations
 
@@ -49,7 +51,8 @@ SENT: Final = SCHEMA.append(pa.field(COVERS, pa.list_(pa.int64())))
 
 
 class PackedRows:
-    """Packs what was written, and takes it out again; `tables` are by the numbers that it has for them.
+    """Packs what was written, and takes it out again; `tables` are by the numbers that it has for
+    them.
 
     The rows of a full load have the complement of their table's number.
     """
@@ -151,7 +154,8 @@ class TableForm(PackedRows):
         else:
             layouts = self._layouts[self._folder(block.table)]
             look = layouts.index(_look(block.table))
-            suffix = f"-{look}" if look or (self._streamed and len(layouts) > 1) else ""  # those of today have none
+            # Those of today have none.
+            suffix = f"-{look}" if look or (self._streamed and len(layouts) > 1) else ""
         form = self._target.files
         stem = f"LOAD{part + 1:08d}{suffix}" if block.load else f"part-{part:05d}{suffix}"
         started = dt.datetime.now(dt.UTC)
@@ -167,7 +171,9 @@ class TableForm(PackedRows):
 
 
 class TableDocuments(PackedRows):
-    """Rows as a database takes them; each change keeps the places of its events, for a row may be refused there."""
+    """Rows as a database takes them; each change keeps the places of its events, for a row may be
+    refused there.
+    """
 
     schema = SENT
 

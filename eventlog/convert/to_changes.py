@@ -1,4 +1,6 @@
-"""Changes as rows with typed columns, from which each is made again as it was: what a DataFrame of changes holds."""
+"""Changes as rows with typed columns, from which each is made again as it was: what a DataFrame of
+changes holds.
+"""
 
 from __future__ import annotations
 
@@ -24,8 +26,9 @@ EDIT: Final = pa.struct(
         ("new_types", pa.string()),
     ]
 )
-"""An edit: its values as text, a list of one NULL for NULL, and NULL where nobody noted any. `old_types` and `new_types`
-say what the values are in Python, a letter each behind `*` where an attribute has several; without them it is one text.
+"""An edit: its values as text, a list of one NULL for NULL, and NULL where nobody noted any.
+`old_types` and `new_types` say what the values are in Python, a letter each behind `*` where an
+attribute has several; without them it is one text.
 """
 
 CAPTURED: Final = pa.struct(
@@ -37,7 +40,9 @@ CAPTURED: Final = pa.struct(
         ("stream", pa.string()),
     ]
 )
-"""What only a captured stream tells of a change: its positions, of several numbers each, and its transaction."""
+"""What only a captured stream tells of a change: its positions, of several numbers each, and its
+transaction.
+"""
 
 CHANGES: Final = pa.schema(
     [

@@ -1,4 +1,5 @@
-"""Messages: each change one, for part files (JSON lines or Avro's object containers, a folder a topic) or for a Kafka.
+"""Messages: each change one, for part files (JSON lines or Avro's object containers, a folder a
+topic) or for a Kafka.
 
 Files have neither keys nor tombstones: the topic is the folder, and a row's key stands in its data.
 """
@@ -69,10 +70,12 @@ LAID: Final = pa.schema([("sequence", pa.string()), *list(SCHEMA)[2:], *KEYED])
 
 
 class PackedMessages:
-    """Packs what was written, and takes it out again; `tables` are by the numbers that it has for them.
+    """Packs what was written, and takes it out again; `tables` are by the numbers that it has for
+    them.
 
-    Each change keeps the places of its events, for a message may be refused where it is sent to. `open_` messages of known
-    transactions get their numbers among those of these when they are taken out.
+    Each change keeps the places of its events, for a message may be refused where it is sent to.
+    `open_` messages of known transactions get their numbers among those of these when they are
+    taken out.
     """
 
     schema = SENT
@@ -115,7 +118,9 @@ class PackedMessages:
             yield message._replace(last=last, route=route)
 
     def closed(self, rendered: pa.RecordBatch) -> tuple[Sequence[bytes], Sequence[bytes | None]]:
-        """What stands before and behind the changeSequence of open messages, with their numbers in their transactions."""
+        """What stands before and behind the changeSequence of open messages, with their numbers in
+        their transactions.
+        """
         tables, heads, tails = (rendered.column(name).to_pylist() for name in ("table", "head", "tail"))
         pieces = [
             (head, tail) if tail is None or mark is None else self._table(table).closed(head, tail, place, last)
@@ -173,12 +178,15 @@ class MessageForm(PackedMessages):
         return part + 1 - parts.first // parts.part_events
 
     def _places(self, part: int) -> dict[int, MessageFile]:
-        """Where the messages of each table stand in this part; a topic of several schemas has a container for each."""
+        """Where the messages of each table stand in this part; a topic of several schemas has a
+        container for each.
+        """
         writers, stem = self._written, f"part-{part:05d}"
         if self._settings.encoding != "avro":
             name = f"{stem}.jsonl"
             return {n: MessageFile(topic=one.shape.topic, name=name, routed=name) for n, one in writers.items()}
-        # Any table may be sent to a topic by a route, and in a topic that a route names as well as a table, a file of
+        # Any table may be sent to a topic by a route, and in a topic that a route names as well as
+        # a table, a file of
         # the one must not be that of the other.
         schemas = {place: (one.shape.topic, container_schema(one.shape)) for place, one in writers.items()}
         every = {schema: number for number, schema in enumerate(dict.fromkeys([one for _, one in schemas.values()]))}
@@ -190,7 +198,8 @@ class MessageForm(PackedMessages):
         for place, (topic, schema) in schemas.items():
             number = several[topic][schema]
             numbered = number or (self._streamed and len(several[topic]) > 1)
-            name = f"{stem}-{number}.avro" if numbered else f"{stem}.avro"  # today's messages of a log have no number
+            # Today's messages of a log have no number.
+            name = f"{stem}-{number}.avro" if numbered else f"{stem}.avro"
             found[place] = MessageFile(topic=topic, name=name, schema=schema, routed=f"{stem}-to-{every[schema]}.avro")
         return found
 
@@ -230,7 +239,9 @@ class MessageDocuments(PackedMessages):
 
 
 def _counts_in(rendered: pa.RecordBatch) -> list[tuple[int | None, int | None, bool | None]]:
-    """The transaction of each message that is counted, its number there, and whether it is the last."""
+    """The transaction of each message that is counted, its number there, and whether it is the
+    last.
+    """
     if PLACE not in rendered.schema.names:
         return [(None, None, None)] * len(rendered)
     marks, places, lasts = (rendered.column(name).to_pylist() for name in (TRANSACTION, PLACE, LAST))
@@ -239,7 +250,9 @@ def _counts_in(rendered: pa.RecordBatch) -> list[tuple[int | None, int | None, b
 
 
 def writer_of(table: Table, settings: MessageSettings) -> TableRenderer | None:
-    """What writes a table's messages; None where none can be: its changes were refused, each with the reason."""
+    """What writes a table's messages; None where none can be: its changes were refused, each with
+    the reason.
+    """
     try:
         return TableRenderer(shape_of(table, settings))
     except ExpressionError:
@@ -250,7 +263,8 @@ BLOCK_BYTES: Final = 256_000
 
 
 class MessageFile(Struct, frozen=True, kw_only=True):
-    """The file of messages of one table, in the folder of its topic, and the schema of a container's messages.
+    """The file of messages of one table, in the folder of its topic, and the schema of a
+    container's messages.
 
     `routed` is what it is called in the folder of another topic.
     """

@@ -1,4 +1,6 @@
-"""XDS: changes are elements, and a part is one document with the elements one after the other, in each folder that they go to."""
+"""XDS: changes are elements, and a part is one document with the elements one after the other, in
+each folder that they go to.
+"""
 
 from __future__ import annotations
 

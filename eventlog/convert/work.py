@@ -1,4 +1,6 @@
-"""The worker processes of a conversion: tasks go out, results come back, what is done is not done again, and all stay small."""
+"""The worker processes of a conversion: tasks go out, results come back, what is done is not done
+again, and all stay small.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,9 @@ from eventlog.core.errors import MachineError
 
 Result = TypeVar("Result")
 START: Final = "forkserver"
-"""Processes begin with nothing of the parent's: no threads, no connections, no locks; what they load, they share."""
+"""Processes begin with nothing of the parent's: no threads, no connections, no locks; what they
+load, they share.
+"""
 
 PRELOADED: Final = "eventlog.convert.preloaded"
 
@@ -45,7 +49,9 @@ class Task(FolderWork, Protocol):
 
 @cache
 def processes_share_locks() -> bool:
-    """Whether processes can have locks together: they stand in /dev/shm, which not every machine lets everybody write to."""
+    """Whether processes can have locks together: they stand in /dev/shm, which not every machine
+    lets everybody write to.
+    """
     try:
         get_context(START).Lock()
     except (OSError, ImportError):
@@ -97,7 +103,9 @@ def advance(rows: int) -> None:
 
 
 class Workers:
-    """Runs tasks in the processes of a pool, or in this one where there is no pool. Results are kept in a folder, for who resumes."""
+    """Runs tasks in the processes of a pool, or in this one where there is no pool. Results are
+    kept in a folder, for who resumes.
+    """
 
     def __init__(self, kept: Path, tally: SharedTally, pool: ProcessPoolExecutor | None) -> None:
         self._kept = kept
@@ -107,7 +115,9 @@ class Workers:
     def run(
         self, function: Callable[[Any], Result], tasks: Sequence[Task], kind: type[Result], *, keep: bool = True
     ) -> list[Result]:
-        """The results of all tasks, in their order. Without `keep`, they are done anew by a run that resumes."""
+        """The results of all tasks, in their order. Without `keep`, they are done anew by a run
+        that resumes.
+        """
         found: dict[str, Result] = self._former(tasks, kind) if keep else {}
         open_tasks = [task for task in tasks if task.name not in found]
         for name, result in self._run(function, open_tasks):
@@ -149,7 +159,9 @@ class Workers:
 
 
 def foresee_workers() -> None:
-    """Starts what workers are forked from, which gets ready while this process does other things."""
+    """Starts what workers are forked from, which gets ready while this process does other
+    things.
+    """
     get_context(START).set_forkserver_preload([PRELOADED])
     with _deaf_children():
         forkserver.ensure_running()
@@ -157,7 +169,9 @@ def foresee_workers() -> None:
 
 @contextmanager
 def _deaf_children() -> Iterator[None]:
-    """Ctrl-C is not heard by what begins here, not even while Python starts in it: it would show where it was interrupted."""
+    """Ctrl-C is not heard by what begins here, not even while Python starts in it: it would show
+    where it was interrupted.
+    """
     if current_thread() is not main_thread():
         yield
         return
@@ -169,7 +183,9 @@ def _deaf_children() -> Iterator[None]:
 
 
 def end_server() -> None:
-    """Ends what workers are forked from: it would fork one more whose start was interrupted, which finds nothing of ours any more."""
+    """Ends what workers are forked from: it would fork one more whose start was interrupted, which
+    finds nothing of ours any more.
+    """
     pid = getattr(forkserver._forkserver, "_forkserver_pid", None)  # noqa: SLF001  # it has no other name
     if pid is not None:
         with suppress(ProcessLookupError):
@@ -190,7 +206,8 @@ def workers(jobs: int, kept: Path, tally: SharedTally) -> Iterator[Workers]:
         end_server()
         for (
             worker
-        ) in active_children():  # they do not hear Ctrl-C; what they have half done is done anew by who resumes
+            # They do not hear Ctrl-C; what they have half done is done anew by who resumes.
+        ) in active_children():
             worker.terminate()
         raise
     finally:
@@ -198,7 +215,9 @@ def workers(jobs: int, kept: Path, tally: SharedTally) -> Iterator[Workers]:
 
 
 def guarded(function: Callable[[Any], Result], task: FolderWork) -> Result:
-    """The task's result; what the disk refuses is told as our error, which survives the way between processes."""
+    """The task's result; what the disk refuses is told as our error, which survives the way between
+    processes.
+    """
     try:
         with without_collecting():
             return function(task)
@@ -210,7 +229,9 @@ def guarded(function: Callable[[Any], Result], task: FolderWork) -> Result:
 
 @contextmanager
 def without_collecting() -> Iterator[None]:
-    """Looks for no garbage in cycles: rows and changes make none, and looking for some takes a tenth of the time."""
+    """Looks for no garbage in cycles: rows and changes make none, and looking for some takes a
+    tenth of the time.
+    """
     collecting = gc.isenabled()
     gc.disable()
     try:
@@ -223,7 +244,8 @@ def without_collecting() -> Iterator[None]:
 def _begin(shared: Any) -> None:
     """Begins a worker; it ends with its parent, who may be killed and cannot say so."""
     save_memory()
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # where another thread began what it is forked from
+    # Where another thread began what it is forked from.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     _Here.tally = shared
     parent = parent_process()
     if parent is not None:
@@ -242,11 +264,15 @@ M_TRIM_THRESHOLD: Final = -1
 M_MMAP_THRESHOLD: Final = -3
 M_ARENA_MAX: Final = -8
 MALLOC: Final = {M_MMAP_THRESHOLD: 32 << 20, M_TRIM_THRESHOLD: 64 << 20, M_ARENA_MAX: 1}
-"""One heap, of which the system gets back what is free at the end. Smaller steps cost more in page faults than they save."""
+"""One heap, of which the system gets back what is free at the end. Smaller steps cost more in page
+faults than they save.
+"""
 
 
 class Without(MetaPathFinder):
-    """Keeps Arrow from loading what it can do without: 60 MB and half a second that rows need nothing of."""
+    """Keeps Arrow from loading what it can do without: 60 MB and half a second that rows need
+    nothing of.
+    """
 
     def __init__(self, names: frozenset[str]) -> None:
         self._names = names
@@ -263,7 +289,9 @@ def save_memory() -> None:
 
 
 def use_one_core() -> None:
-    """Has Arrow work in one thread, and with memory that the system gets back: page faults of others cost a tenth and more."""
+    """Has Arrow work in one thread, and with memory that the system gets back: page faults of
+    others cost a tenth and more.
+    """
     import pyarrow as pa
 
     pa.set_cpu_count(1)  # the processes share the cores among them
@@ -273,7 +301,9 @@ def use_one_core() -> None:
 
 
 def give_back() -> None:
-    """Gives the system what is free between what is used; glibc by itself gives it only what is free at the end."""
+    """Gives the system what is free between what is used; glibc by itself gives it only what is
+    free at the end.
+    """
     with suppress(AttributeError, OSError):  # only glibc has it
         ctypes.CDLL(None).malloc_trim(0)
 

@@ -1,4 +1,6 @@
-"""The tasks after the decision: changes in the order of their positions become parts, and outcomes one file."""
+"""The tasks after the decision: changes in the order of their positions become parts, and outcomes
+one file.
+"""
 
 from __future__ import annotations
 
@@ -41,13 +43,16 @@ GROUP_ROWS: Final = 131_072
 
 ENCODED: Final[dict[str, Any]] = {
     "compression": "zstd",
-    "use_dictionary": ["status", "reason", "note"],  # of positions, which never repeat, it would be 70 MB
+    # Of positions, which never repeat, it would be 70 MB.
+    "use_dictionary": ["status", "reason", "note"],
     "column_encoding": {"position": "DELTA_BINARY_PACKED"},
 }
 
 
 class Write(Struct, frozen=True, kw_only=True):
-    """Some of the parts, to be written: changes number `first` to `last` of all, in the ranges `range` to `until`."""
+    """Some of the parts, to be written: changes number `first` to `last` of all, in the ranges
+    `range` to `until`.
+    """
 
     name: str
     conversion: Conversion
@@ -80,8 +85,8 @@ class WriteOutcomes(Struct, frozen=True, kw_only=True):
 
 
 class PartTasks(Struct, frozen=True, kw_only=True):
-    """What the tasks share that write parts: the changes under ranges, the tables of a stream by number, and the folders.
-    `ended` are the outcomes of all rows.
+    """What the tasks share that write parts: the changes under ranges, the tables of a stream by
+    number, and the folders. `ended` are the outcomes of all rows.
     """
 
     conversion: Conversion
@@ -92,7 +97,9 @@ class PartTasks(Struct, frozen=True, kw_only=True):
     staged: str
 
     def each(self, at_once: int = SPAN_EVENTS) -> Iterator[Write]:
-        """The tasks that write all parts, each whole ones: as many as have `at_once` changes, or one."""
+        """The tasks that write all parts, each whole ones: as many as have `at_once` changes, or
+        one.
+        """
         stamps, stamp = self._stamps(), ""
         size = self.conversion.part_events
         beyond = size if self.conversion.gathers else 0
@@ -164,8 +171,9 @@ def produce(task: Write | WriteOutcomes) -> int:
 
 
 class InTheirOrder:
-    """A task's changes in the order of their positions, or of the ends of their transactions: those of its parts. `before`
-    is how many there are before them, and `stamp` is the latest time of these.
+    """A task's changes in the order of their positions, or of the ends of their transactions: those
+    of its parts. `before` is how many there are before them, and `stamp` is the latest time of
+    these.
     """
 
     def __init__(self, task: Write) -> None:
@@ -245,7 +253,8 @@ def _not_taken(batch: pa.RecordBatch, refused: Mapping[int, str]) -> pa.RecordBa
 
 
 def write_outcomes(file: Path, batches: Iterable[pa.RecordBatch], *, streamed: bool = False) -> int:
-    """Writes outcomes that come in their order (`partitions.OUTCOME_ORDER`); says how many there are.
+    """Writes outcomes that come in their order (`partitions.OUTCOME_ORDER`); says how many there
+    are.
 
     A stream's positions are texts, which stand beside the numbers that put them in order.
     """

@@ -1,7 +1,9 @@
-"""The publisher's regular proofs: each table of each output, as often as `verify.every` says, in a thread beside publishing.
+"""The publisher's regular proofs: each table of each output, as often as `verify.every` says, in a
+thread beside publishing.
 
-Law: a table is compared between two looks at the flag that ends it, and what was found is kept only by who has the lock.
-What fails is said in one sentence, kept beside the last result, and tried again.
+Law: a table is compared between two looks at the flag that ends it, and what was found is kept only
+by who has the lock. What fails is said in one sentence, kept beside the last result, and tried
+again.
 """
 
 from __future__ import annotations
@@ -110,7 +112,7 @@ class RegularProofs:
         while 0 <= (passed := self._clock() - began) < seconds:
             self.pause(min(seconds - passed, WAKE_SECONDS))
 
-    # --- a round -------------------------------------------------------------------------------------------------
+    # --- a round ----------------------------------------------------------------------------------
 
     def _round(self, engine: Engine) -> float:
         """Compares what is due at every output; the seconds until the next round."""
@@ -138,7 +140,9 @@ class RegularProofs:
         return self._schedule.closed(dt.datetime.fromtimestamp(self._clock()))
 
     def _at_output(self, log: Log, output: OutputConfig) -> Iterator[tuple[str, str]]:
-        """Compares what is due at an output, and says all that is compared there. What fails at it leaves the others."""
+        """Compares what is due at an output, and says all that is compared there. What fails at it
+        leaves the others.
+        """
         name = name_of(output)
         known = [pair for pair in self._proofs if pair[0] == name]
         try:
@@ -186,7 +190,7 @@ class RegularProofs:
         else:
             journal.warning("verify_differs", said=said)
 
-    # --- what is compared ----------------------------------------------------------------------------------------
+    # --- what is compared -------------------------------------------------------------------------
 
     def _outputs(self) -> Sequence[OutputConfig]:
         named = self._config.verify.outputs
@@ -226,7 +230,7 @@ class RegularProofs:
         found = verifier.sources(self._config.verify.tables, schema)
         return [one for one in found if not one.table.whole_row]
 
-    # --- what was found ------------------------------------------------------------------------------------------
+    # --- what was found ---------------------------------------------------------------------------
 
     def _recall(self, log: Log) -> None:
         """Reads what was found before, perhaps by another publisher."""

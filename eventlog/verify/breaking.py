@@ -1,4 +1,6 @@
-"""Breaks off the statements that engines run at this moment, as far as their drivers can be asked to."""
+"""Breaks off the statements that engines run at this moment, as far as their drivers can be asked
+to.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,9 @@ if TYPE_CHECKING:
     from sqlalchemy import Engine
 
 WAYS: Final = ("cancel", "interrupt")
-"""How drivers call it that another thread may ask: psycopg and oracledb, and sqlite3. PyMySQL has no such thing."""
+"""How drivers call it that another thread may ask: psycopg and oracledb, and sqlite3. PyMySQL has
+no such thing.
+"""
 
 
 class Breaker:

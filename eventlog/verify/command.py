@@ -1,4 +1,6 @@
-"""`eventlog verify`: compares a source with what an output holds, names what differs, and publishes it again."""
+"""`eventlog verify`: compares a source with what an output holds, names what differs, and publishes
+it again.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""What an output is to hold of each source table: its rows as they are, or what the output's policy makes of them."""
+"""What an output is to hold of each source table: its rows as they are, or what the output's policy
+makes of them.
+"""
 
 from __future__ import annotations
 
@@ -31,13 +33,16 @@ from eventlog.qlik.values import NEVER, Teller
 from eventlog.sources.compare.queries import QuerySide
 
 TOLD_ROWS: Final = 500
-"""Rows that go through a policy together: what it looks up in other tables is read for all of them at once."""
+"""Rows that go through a policy together: what it looks up in other tables is read for all of them
+at once.
+"""
 
 _scale = re.compile(r"\(\s*\d+\s*,\s*(\d+)\s*\)").search
 
 
 class VerifiedTable(Struct, frozen=True, kw_only=True):
-    """A captured table, and how the log knows it: under which name, and the condition of its triggers.
+    """A captured table, and how the log knows it: under which name, and the condition of its
+    triggers.
 
     With a `query` its rows are what that gives.
     """
@@ -49,7 +54,8 @@ class VerifiedTable(Struct, frozen=True, kw_only=True):
 
 
 class Expected(Struct, frozen=True, kw_only=True):
-    """What an output is to hold of a table: columns under the names that it has there, and the rows.
+    """What an output is to hold of a table: columns under the names that it has there, and the
+    rows.
 
     `table` is what the table looks like to the output, and `keyed` gives the log's key for one of
     its rows, in each way in which it may be written.
@@ -72,7 +78,9 @@ def plain(engine: Engine, source: VerifiedTable, there: frozenset[str] | None = 
 
 
 class KeyWriter:
-    """Writes the key of a row as the log has it, in each way in which a database may have written it; the usual one first."""
+    """Writes the key of a row as the log has it, in each way in which a database may have written
+    it; the usual one first.
+    """
 
     def __init__(self, table: Table) -> None:
         self._columns = table.key_columns
@@ -85,7 +93,9 @@ class KeyWriter:
 
 
 def _spellings(column: Column, text: str) -> list[str]:
-    """How databases write a value into a key: a time with nine digits of a second, a number with all of its scale."""
+    """How databases write a value into a key: a time with nine digits of a second, a number with
+    all of its scale.
+    """
     if column.category in (Category.TIMESTAMP, Category.DATE):
         long = log_text("timestamp", text)
         return [long, text] if column.category is Category.TIMESTAMP else [text, long]
@@ -120,7 +130,9 @@ class PolicySide(StreamedSide):
         self._teller = Teller(self._values, ways, None)
 
     def source_key(self, key: Key) -> str | None:
-        """The key that the source has for what is told under this one, where the policy made another one of it."""
+        """The key that the source has for what is told under this one, where the policy made
+        another one of it.
+        """
         return self.filled().noted(key)
 
     def _told_rows(self, scratch: ScratchSide) -> Iterator[tuple[Any, ...]]:

@@ -1,4 +1,6 @@
-"""What folders of change tables hold: files of change rows and of full loads, in the order in which they were written."""
+"""What folders of change tables hold: files of change rows and of full loads, in the order in which
+they were written.
+"""
 
 from __future__ import annotations
 
@@ -55,7 +57,9 @@ class FileTarget:
         return frozenset()
 
     def _files(self, table: Table) -> list[Path]:
-        """The files of a table. Their names rise; those of full loads say nothing of others, so their times count there."""
+        """The files of a table. Their names rise; those of full loads say nothing of others, so
+        their times count there.
+        """
         changes = self._of(folder_of(table, f"{table.name}{self._settings.suffix}"))
         loads = self._of(folder_of(table, table.name))
         if not loads:

@@ -1,4 +1,6 @@
-"""The rows that changes add up to: change tables of a database or of files, folded in their order into a temporary file."""
+"""The rows that changes add up to: change tables of a database or of files, folded in their order
+into a temporary file.
+"""
 
 from __future__ import annotations
 
@@ -60,7 +62,9 @@ class FoldedChanges:
 
 
 def origin_of(names: Sequence[str], prefix: str, compared: Compared, where: object) -> Origin:
-    """A change table with these columns, header columns with the prefix; DataError where its rows add up to nothing."""
+    """A change table with these columns, header columns with the prefix; DataError where its rows
+    add up to nothing.
+    """
     headers = {ending: f"{prefix}{ending}" for ending in HEADER_ENDINGS if f"{prefix}{ending}" in names}
     for needed in ("change_seq", "change_oper"):
         if needed not in headers:
@@ -80,7 +84,9 @@ def origin_of(names: Sequence[str], prefix: str, compared: Compared, where: obje
 
 
 def cells_of(column: Any) -> list[Any]:
-    """The values of a column of Arrow; a number of single precision as the fewest digits that give it back."""
+    """The values of a column of Arrow; a number of single precision as the fewest digits that give
+    it back.
+    """
     if str(column.type) == "float":
         column = column.cast("string")
     return list(column.to_pylist())

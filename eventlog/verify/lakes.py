@@ -1,4 +1,6 @@
-"""What tables of a lake hold: mirrors as they are, and change tables as what their rows add up to."""
+"""What tables of a lake hold: mirrors as they are, and change tables as what their rows add up
+to.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,9 @@ Rows = Iterator[tuple[Any, ...]]
 
 
 class LakeTarget:
-    """The tables of an output to a lake. They are opened for each request, since several may be under way."""
+    """The tables of an output to a lake. They are opened for each request, since several may be
+    under way.
+    """
 
     def __init__(self, settings: LakeSettings, opened: Callable[[], LakeTables]) -> None:
         self._settings = settings
@@ -75,7 +79,9 @@ def _rows(batches: Iterable[pa.RecordBatch], names: Sequence[str]) -> Rows:
 
 @contextmanager
 def ordered(rows: Iterable[Sequence[Any]], width: int, by: Sequence[int]) -> Iterator[Rows]:
-    """Rows of so many columns in the order of some of them, by a temporary file: memory holds a few at a time."""
+    """Rows of so many columns in the order of some of them, by a temporary file: memory holds a few
+    at a time.
+    """
     with closing(sqlite3.connect("", isolation_level=None)) as file:
         file.executescript("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA cache_size = -16000")
         file.execute(f"CREATE TABLE rows ({', '.join(f'c{place}' for place in range(width))})")

@@ -1,4 +1,5 @@
-"""What the log says about objects: their newest row and what became of it, and whether rows about them wait.
+"""What the log says about objects: their newest row and what became of it, and whether rows about
+them wait.
 
 A row waits until every output has it. For one output it is over before, which the journal tells.
 """
@@ -22,7 +23,9 @@ from eventlog.sql.log import Log
 ASKED_KEYS: Final = 500
 
 MOST_WAITING_ROWS: Final = 100_000
-"""Waiting rows whose objects are remembered; with more of them a proof of a history has no sense."""
+"""Waiting rows whose objects are remembered; with more of them a proof of a history has no
+sense.
+"""
 
 
 class LastRow(Struct, frozen=True, kw_only=True):
@@ -41,7 +44,9 @@ class RowReason(Struct, frozen=True, kw_only=True):
 
 
 class Objects:
-    """The log's rows about the objects of one table, which it knows under some names, and the output that is compared."""
+    """The log's rows about the objects of one table, which it knows under some names, and the
+    output that is compared.
+    """
 
     def __init__(self, log: Log, called: Sequence[str], output: str = "") -> None:
         self._log = log

@@ -1,4 +1,6 @@
-"""What an output holds, opened so that it can be compared with: its database, its files, its topics, or its lake."""
+"""What an output holds, opened so that it can be compared with: its database, its files, its
+topics, or its lake.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,9 @@ def target_of(
     into: str | None = None,
     suffix: str | None = None,
 ) -> Target:
-    """What is compared with; `opened` opens a database. UsageError where nobody can read back what the output sends."""
+    """What is compared with; `opened` opens a database. UsageError where nobody can read back what
+    the output sends.
+    """
     if isinstance(output, DatabaseOutput):
         engine = opened(output.url)
         if mirrors:

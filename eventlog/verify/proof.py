@@ -1,7 +1,9 @@
-"""The proof of one table: which of its objects an output does not hold as it should, which are on their way, and why.
+"""The proof of one table: which of its objects an output does not hold as it should, which are on
+their way, and why.
 
-What differs is looked at again until nothing of it is on its way, or the time for that is over. An object is on its way
-while rows of the log about it wait, while a new one comes, or while a mirror has not applied all of its change table.
+What differs is looked at again until nothing of it is on its way, or the time for that is over. An
+object is on its way while rows of the log about it wait, while a new one comes, or while a mirror
+has not applied all of its change table.
 """
 
 from __future__ import annotations
@@ -37,7 +39,9 @@ class NamedValue(Struct, frozen=True, kw_only=True):
 
 
 class NamedDifference(Struct, frozen=True, kw_only=True):
-    """An object that differs, by the key that the log has for it; the newest row about it, and what became of that."""
+    """An object that differs, by the key that the log has for it; the newest row about it, and what
+    became of that.
+    """
 
     key: str
     kind: str
@@ -49,10 +53,12 @@ class NamedDifference(Struct, frozen=True, kw_only=True):
 
 
 class TableProof(Struct, frozen=True, kw_only=True):
-    """What was found out about one table: how many objects differ, by kind, and some of them by name.
+    """What was found out about one table: how many objects differ, by kind, and some of them by
+    name.
 
-    `waiting` objects differ and are on their way. `problem` says why it could not be compared, `notes` what was not.
-    `more` says that so many differ that the comparison was ended. One that is not `compared` has no rows to compare.
+    `waiting` objects differ and are on their way. `problem` says why it could not be compared,
+    `notes` what was not. `more` says that so many differ that the comparison was ended. One that is
+    not `compared` has no rows to compare.
     """
 
     table: str
@@ -101,7 +107,9 @@ def last_proof(proof: TableProof, output: str, at: float) -> LastProof:
 
 
 class Limits(Struct, frozen=True, kw_only=True):
-    """For how many seconds objects on their way are waited for, how many differences are named, and how many end it."""
+    """For how many seconds objects on their way are waited for, how many differences are named, and
+    how many end it.
+    """
 
     settle: float = 10.0
     shown: int = 1000
@@ -176,8 +184,8 @@ class Proving:
     def _begin(self) -> Comparison:
         """A comparison of what both sides have from now on.
 
-        A history, and what a policy makes of a table, are read once: whatever the log says is waiting before and after that
-        may be missing there, and so may all that comes later.
+        A history, and what a policy makes of a table, are read once: whatever the log says is
+        waiting before and after that may be missing there, and so may all that comes later.
         """
         _closed(self._side)
         objects = self._objects

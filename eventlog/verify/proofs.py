@@ -50,7 +50,9 @@ def table_of_proofs(proofs: Sequence[LastProof], schedule: Schedule, now: float)
 
 
 def findings_of(proofs: Sequence[LastProof], schedule: Schedule, now: float) -> Iterator[Finding]:
-    """What is to be looked at: tables that differ, that could not be compared, and that were not for long."""
+    """What is to be looked at: tables that differ, that could not be compared, and that were not
+    for long.
+    """
     quiet = 0
     for one in proofs:
         name = f"{one.table} at {one.output}"

@@ -1,4 +1,6 @@
-"""The repair: rows in the log which ask the publisher to tell exactly those objects anew, as a full load does."""
+"""The repair: rows in the log which ask the publisher to tell exactly those objects anew, as a full
+load does.
+"""
 
 from __future__ import annotations
 
@@ -18,9 +20,11 @@ GOING: Final = frozenset({DifferenceKind.EXTRA, DifferenceKind.DOUBLE})
 
 
 def repair(log: Log, expected: Expected, differing: Sequence[Difference], only: str) -> int:
-    """Asks for every object that differs: as it is now, or as one that is gone. Only the output gets it, if one is named.
+    """Asks for every object that differs: as it is now, or as one that is gone. Only the output
+    gets it, if one is named.
 
-    One that stands there twice goes, and is missing then: to tell it as it is now would change both alike.
+    One that stands there twice goes, and is missing then: to tell it as it is now would change both
+    alike.
     """
     load = Load(table=expected.source.table, called=expected.source.called, only=only)
     statements = Statements(log.dialect, log.names, load)

@@ -1,4 +1,6 @@
-"""Reports of proofs: text for people, JSON for programs, HTML for auditors, and metrics for a monitoring system."""
+"""Reports of proofs: text for people, JSON for programs, HTML for auditors, and metrics for a
+monitoring system.
+"""
 
 from __future__ import annotations
 
@@ -138,7 +140,9 @@ def as_html(report: VerifyReport) -> bytes:
 
 
 def as_metrics(report: VerifyReport, seconds: float) -> bytes:
-    """In the text form of Prometheus, for a collector that reads files; `seconds` is the time since 1970."""
+    """In the text form of Prometheus, for a collector that reads files; `seconds` is the time since
+    1970.
+    """
     from prometheus_client import generate_latest
     from prometheus_client.registry import CollectorRegistry
 

@@ -1,4 +1,6 @@
-"""When a table is compared again: some time after its last proof, sooner after a failure, and only in the window. Pure."""
+"""When a table is compared again: some time after its last proof, sooner after a failure, and only
+in the window. Pure.
+"""
 
 from __future__ import annotations
 
@@ -15,10 +17,14 @@ RETRY_SECONDS: Final = 300.0
 """Seconds after which a proof is tried again that did not come to its end."""
 
 ROUND_PART: Final = 20
-"""Rounds in the time from one proof to the next, at most: each looks at the tables anew, and a little late is no harm."""
+"""Rounds in the time from one proof to the next, at most: each looks at the tables anew, and a
+little late is no harm.
+"""
 
 LOOK_SECONDS: Final = 3600.0
-"""The longest time between two rounds, where that is no more than they may be apart: somebody may track tables."""
+"""The longest time between two rounds, where that is no more than they may be apart: somebody may
+track tables.
+"""
 
 DAY_SECONDS: Final = 86_400
 
@@ -37,7 +43,9 @@ class Schedule(Struct, frozen=True, kw_only=True):
         return last.tried + (min(self.every, RETRY_SECONDS) if failed else self.every)
 
     def due(self, proofs: Iterable[LastProof], now: float) -> list[LastProof]:
-        """Those that are due, the oldest first. A time that is yet to come was told by a clock that was wrong."""
+        """Those that are due, the oldest first. A time that is yet to come was told by a clock that
+        was wrong.
+        """
         found = [one for one in proofs if self.due_at(one) <= now or one.tried > now]
         return sorted(found, key=lambda one: min(one.tried, now))
 
@@ -58,7 +66,9 @@ class Schedule(Struct, frozen=True, kw_only=True):
         return at + self.closed(dt.datetime.fromtimestamp(at))
 
     def is_old(self, last: LastProof, now: float) -> bool:
-        """Whether the last proof is older than two of them are apart; while the window is closed nobody expects one."""
+        """Whether the last proof is older than two of them are apart; while the window is closed
+        nobody expects one.
+        """
         shut = 0
         if self.window is not None:
             shut = DAY_SECONDS - (self.window.end - self.window.begin) * 60 % DAY_SECONDS

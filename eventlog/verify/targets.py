@@ -1,4 +1,6 @@
-"""What an output holds of each table: tables and mirrors of a database, change tables there or in files, associations."""
+"""What an output holds of each table: tables and mirrors of a database, change tables there or in
+files, associations.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,9 @@ class Target(Protocol):
     """What one output holds."""
 
     def columns(self, table: Table) -> frozenset[str] | None:
-        """The names of the columns that it has of a table, in small letters; None where it has nothing of the table."""
+        """The names of the columns that it has of a table, in small letters; None where it has
+        nothing of the table.
+        """
 
     def side(self, table: Table, compared: Compared) -> ComparedSide:
         """The rows that it has of a table."""
@@ -162,7 +166,9 @@ class MirrorTarget(TableTarget):
 
 
 class StreamedTarget(NamedTables):
-    """Tables of a database that eventlog does not know otherwise: every row is read, as SQLAlchemy does it."""
+    """Tables of a database that eventlog does not know otherwise: every row is read, as SQLAlchemy
+    does it.
+    """
 
     def side(self, table: Table, compared: Compared) -> ComparedSide:
         return StreamedSide(compared, lambda _: self._rows(table, compared))
@@ -183,7 +189,9 @@ class StreamedTarget(NamedTables):
 
 
 class AssociationTarget:
-    """The associations that a vault has, one in a line of a file: only whether each object is there can be compared."""
+    """The associations that a vault has, one in a line of a file: only whether each object is there
+    can be compared.
+    """
 
     def __init__(self, file: Path, schema: str | None = None) -> None:
         self._file = file

@@ -1,4 +1,6 @@
-"""What a topic holds of a table: messages with keys, whole or compacted, folded in the order of their partitions."""
+"""What a topic holds of a table: messages with keys, whole or compacted, folded in the order of
+their partitions.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,9 @@ WHOLE: Final = frozenset({"INSERT", "REFRESH"})
 
 
 class TopicTarget:
-    """The topics of an output. Messages of one row must be in one partition, so their key must be the row's."""
+    """The topics of an output. Messages of one row must be in one partition, so their key must be
+    the row's.
+    """
 
     def __init__(
         self,

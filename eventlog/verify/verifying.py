@@ -1,4 +1,6 @@
-"""What is verified: the captured tables, an output's policy and what it holds, as the configuration has them."""
+"""What is verified: the captured tables, an output's policy and what it holds, as the configuration
+has them.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +47,9 @@ class Verified(Struct, frozen=True, kw_only=True):
 
 
 class Verifier:
-    """Compares the tables of a source with what one output holds of them. A source without triggers has no log."""
+    """Compares the tables of a source with what one output holds of them. A source without triggers
+    has no log.
+    """
 
     def __init__(
         self,

@@ -1,4 +1,6 @@
-"""What somebody may do through the page: read from a question or a form, and said in words. Pure."""
+"""What somebody may do through the page: read from a question or a form, and said in words.
+Pure.
+"""
 
 from __future__ import annotations
 
@@ -71,7 +73,9 @@ _digits = re.compile(r"-?[0-9]{1,19}").fullmatch
 
 
 class RowsAct(Struct, frozen=True, kw_only=True):
-    """What is to be done with which rows: those that are named, or all of a filter up to the `last` number."""
+    """What is to be done with which rows: those that are named, or all of a filter up to the `last`
+    number.
+    """
 
     action: RowAction
     numbers: tuple[int, ...] = ()
@@ -163,7 +167,9 @@ def read_row(text: str) -> int:
 
 
 def read_number(text: str | None) -> int | None:
-    """A number as rows and places have them: digits, as many as fit into 64 bits, and perhaps a minus."""
+    """A number as rows and places have them: digits, as many as fit into 64 bits, and perhaps a
+    minus.
+    """
     found = _digits(text or "")
     return int(text) if text and found and -LARGEST_NUMBER < int(text) < LARGEST_NUMBER else None
 
@@ -207,7 +213,9 @@ def can_be(action: RowAction, row: LogRow) -> bool:
 
 
 def _is_held(row: LogRow) -> bool:
-    """Whether somebody holds the row itself; others wait behind it. What is not noted was held by an older version."""
+    """Whether somebody holds the row itself; others wait behind it. What is not noted was held by
+    an older version.
+    """
     return row.reason == Reason.HELD and (row.note or HELD_SINCE).startswith(HELD_SINCE)
 
 

@@ -1,4 +1,6 @@
-"""The page's addresses: each asks the guard, reads or acts, and answers with a page that was drawn elsewhere."""
+"""The page's addresses: each asks the guard, reads or acts, and answers with a page that was drawn
+elsewhere.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +46,9 @@ STREAM_CONNECTIONS: Final = 32
 """Browsers that may have live updates at once; the others load the page again."""
 
 WORKING_CONNECTIONS: Final = 24
-"""Requests at work at once, so that there is always room for programs that ask how the publisher is."""
+"""Requests at work at once, so that there is always room for programs that ask how the publisher
+is.
+"""
 
 PATIENCE_SECONDS: Final = 10.0
 """How long a form may be on its way."""
@@ -117,7 +121,9 @@ class App:
         return self._bounded(guarded)
 
     def _bounded(self, answer: Callable[[Request], Awaitable[Response]]) -> Callable[[Request], Awaitable[Response]]:
-        """Answers so many requests at once and no more; what is wrong with a form is said to whoever sent it."""
+        """Answers so many requests at once and no more; what is wrong with a form is said to
+        whoever sent it.
+        """
 
         async def bounded(request: Request) -> Response:
             if self._at_work >= WORKING_CONNECTIONS:
@@ -210,7 +216,8 @@ class App:
         self._streams += 1
         guard, seen, said = self.guard, -1, monotonic()
         try:
-            # Where the page got another configuration a browser asks again, and is let in by it or not.
+            # Where the page got another configuration a browser asks again, and is let in by it or
+            # not.
             while not self.closing and not collector.closed and guard is self.guard and guard.lives(visitor, time()):
                 if collector.version != seen:
                     seen, said = collector.version, monotonic()

@@ -1,7 +1,8 @@
-"""What needs somebody now: an output that fails or is slow, a publisher that is gone, held rows, a missing right. Pure.
+"""What needs somebody now: an output that fails or is slow, a publisher that is gone, held rows, a
+missing right. Pure.
 
-Each says which, since when, the cause in the words of whoever met it, and what to do: the sentence of the guide in the
-docs for that state. A test compares the sentences with the guide.
+Each says which, since when, the cause in the words of whoever met it, and what to do: the sentence
+of the guide in the docs for that state. A test compares the sentences with the guide.
 """
 
 from __future__ import annotations
@@ -41,7 +42,9 @@ CAUSE_CHARACTERS: Final = 600
 
 
 class Banner(Struct, frozen=True, kw_only=True):
-    """Something that needs somebody: its `state`, `what` it is with the page about it, and a sentence of ours."""
+    """Something that needs somebody: its `state`, `what` it is with the page about it, and a
+    sentence of ours.
+    """
 
     state: str
     what: str
@@ -160,7 +163,9 @@ def _who_is_gone(reading: PageReading) -> tuple[str, str]:
 
 
 def _of_slowness(reading: PageReading) -> Iterator[Banner]:
-    """All outputs are slow alike: rows are finished, and the oldest that could be published waits for long."""
+    """All outputs are slow alike: rows are finished, and the oldest that could be published waits
+    for long.
+    """
     flow = reading.flow
     if flow is None or flow.failing or not (flow.publishing and flow.settled and flow.state == "stuck"):
         return

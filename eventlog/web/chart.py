@@ -1,4 +1,6 @@
-"""Charts: where the parts of a curve over a range of time stand; templates/charts.html draws them as SVG. Pure."""
+"""Charts: where the parts of a curve over a range of time stand; templates/charts.html draws them
+as SVG. Pure.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ SECONDS: Final = "s"
 ROUND_SECONDS: Final = tuple(
     [step * size for size, steps in ((60, (2, 4, 10, 20, 60)), (3600, (2, 6, 12, 24, 48))) for step in steps]
 )
-"""Where a scale of minutes or hours may end, so that its half is a whole number too; beyond it counts days."""
+"""Where a scale of minutes or hours may end, so that its half is a whole number too; beyond it
+counts days.
+"""
 
 DAY_SECONDS: Final = 86_400
 
@@ -56,7 +60,9 @@ class CurvePart(Struct, frozen=True, kw_only=True):
 
     line: str = ""
     values: str = ""
-    """The figures at the points of the line with their unit, for whoever points at one; a bar stands between two."""
+    """The figures at the points of the line with their unit, for whoever points at one; a bar
+    stands between two.
+    """
     area: str = ""
     dot: tuple[float, float] | None = None
 
@@ -96,7 +102,9 @@ def curve(title: str, unit: str, points: Points, now: float, span: ChartRange = 
 
 
 def ceiling(unit: str, value: float) -> float:
-    """The next round number from which a scale can be read: 1, 2 or 5 with noughts, of minutes, hours or days for a long time."""
+    """The next round number from which a scale can be read: 1, 2 or 5 with noughts, of minutes,
+    hours or days for a long time.
+    """
     if value < LEAST_VALUES:
         return 1.0
     if unit == SECONDS and value > 100:
@@ -116,7 +124,9 @@ def short(value: float) -> str:
 
 
 def beside_axis(unit: str, value: float, top: float) -> str:
-    """A figure beside an axis that ends at the top: without its unit, but where it is one of minutes, hours or days."""
+    """A figure beside an axis that ends at the top: without its unit, but where it is one of
+    minutes, hours or days.
+    """
     return duration(value) if unit == SECONDS and top >= LONG_SECONDS and value else short(value)
 
 
@@ -132,7 +142,8 @@ def _in_words(unit: str, points: Points) -> str:
 
 
 def _ticks(span: ChartRange) -> Iterator[Label]:
-    anchors = {0: "start", len(span.ticks): "end"}  # so that the first and the last stay inside of the chart
+    # So that the first and the last stay inside of the chart.
+    anchors = {0: "start", len(span.ticks): "end"}
     for place, said in enumerate((*span.ticks, "now")):
         anchor = anchors.get(place, "middle")
         x = LEFT_PIXELS + (WIDTH_PIXELS - LEFT_PIXELS) * place / len(span.ticks)

@@ -1,8 +1,9 @@
-"""Measures the log for the page from a thread of its own: the cheap figures often, what reads every row seldom. And what the
-page is shown of that: the outputs, named without opening one and without a secret, and curves that outlive a restart.
+"""Measures the log for the page from a thread of its own: the cheap figures often, what reads every
+row seldom. And what the page is shown of that: the outputs, named without opening one and without a
+secret, and curves that outlive a restart.
 
-Law: measuring takes at most a fiftieth of the time, and counting at most a twentieth and only while somebody looks, so
-that the publisher and the database do not notice the page.
+Law: measuring takes at most a fiftieth of the time, and counting at most a twentieth and only while
+somebody looks, so that the publisher and the database do not notice the page.
 """
 
 from __future__ import annotations
@@ -107,7 +108,9 @@ def _without_secrets(url: str) -> str:
 
 
 def parts_of(order: PageOrder) -> Iterator[PagePart]:
-    """The parts of the first page that packages bring, ours first; what goes wrong in one is said in its place."""
+    """The parts of the first page that packages bring, ours first; what goes wrong in one is said
+    in its place.
+    """
     for offer in sorted(offers("page"), key=lambda offer: not offer.is_ours):
         title = offer.name
         try:
@@ -135,7 +138,9 @@ class _Entry(Struct, frozen=True, kw_only=True):
 
 
 class HistoryFile:
-    """Keeps the samples of one log in a file; without a path in nothing. What cannot be read or written is no trouble."""
+    """Keeps the samples of one log in a file; without a path in nothing. What cannot be read or
+    written is no trouble.
+    """
 
     def __init__(self, path: str | None, database: str, log: str) -> None:
         self._path = None if path is None else Path(path)
@@ -241,7 +246,9 @@ class Collector:
         return [one.noted for one in self._outputs]
 
     def place(self, noted: str) -> OutputView | None:
-        """An output by the name that its notes have, as it stands; None for one that is not configured."""
+        """An output by the name that its notes have, as it stands; None for one that is not
+        configured.
+        """
         known = next((one for one in self._outputs if one.noted == noted), None)
         return self._reading.place(noted) or known
 
@@ -275,7 +282,8 @@ class Collector:
             began = monotonic()
             self._woken.clear()
             self.measure()
-            # Somebody who comes, and rows that are changed, do not wait; but never without a pause in between.
+            # Somebody who comes, and rows that are changed, do not wait; but never without a pause
+            # in between.
             self._ended.wait(min(1.0, SAMPLE_SECONDS))
             self._file.enter(self._reading.history)
             self._woken.wait(max(SAMPLE_SECONDS, 50 * (monotonic() - began - 1.0)))
@@ -325,14 +333,18 @@ class Collector:
         return UnreadTable(note=masked(note), row=number, time=None if found is None else found.event_time)
 
     def _with_rate(self, place: OutputView, now: float) -> OutputView:
-        """The output with how many documents it takes a second, by its count and the one of the sample before."""
+        """The output with how many documents it takes a second, by its count and the one of the
+        sample before.
+        """
         count = place.standing.documents
         at, before = self._documents.get(place.noted, (now, count))
         self._documents[place.noted] = now, count
         return replace(place, rate=max(0, count - before) / (now - at) if now > at else None)
 
     def _standings(self, entered: str | None) -> OutputStates:
-        """The outputs: as the publisher here sees them, else as whoever published last has left word."""
+        """The outputs: as the publisher here sees them, else as whoever published last has left
+        word.
+        """
         present = {} if self._vitals is None else self._vitals.reading().outputs
         return newest(read_output_states(entered), present)
 

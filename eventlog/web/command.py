@@ -65,7 +65,8 @@ def web(site: Site, address: str | None, port: int | None, read_only: bool) -> i
             reload()
 
     try:
-        # Never from the handler: it may have interrupted who writes a line of the log, and would wait for that one's lock.
+        # Never from the handler: it may have interrupted who writes a line of the log, and would
+        # wait for that one's lock.
         with requests_by_signal(page.stop, lambda: asked.append(True)):
             click.echo(f"The page is at {page.url}", err=True)
             page.wait(reload_if_asked)

@@ -1,5 +1,5 @@
-"""What the page asks of the log and does to it: lists, single rows, tables, and the acts; over connections of its own, which
-are made when the database lets us in.
+"""What the page asks of the log and does to it: lists, single rows, tables, and the acts; over
+connections of its own, which are made when the database lets us in.
 """
 
 from __future__ import annotations
@@ -120,11 +120,15 @@ class Desk:
         return row_page(found, explained, look, read_done(done))
 
     def document(self, number: int, look: Viewer) -> str:
-        """The document that a row is part of, and what each output is told of it; DataError when there is no such row."""
+        """The document that a row is part of, and what each output is told of it; DataError when
+        there is no such row.
+        """
         return document_page(number, explain(self._engine, self._names, self._config, number), look)
 
     def table(self, name: str, look: Viewer, done: str) -> str:
-        """A tracked table: its triggers and its last changes; DataError where no trigger of ours stands on it."""
+        """A tracked table: its triggers and its last changes; DataError where no trigger of ours
+        stands on it.
+        """
         found = tables_of(self._triggers()).get(name)
         if found is None:
             raise DataError(
@@ -235,7 +239,9 @@ class Desk:
         return place
 
     def _numbers(self, act: RowsAct) -> Sequence[int]:
-        """The rows that an act means, in order. UsageError where they are too many, or what is hidden would choose them."""
+        """The rows that an act means, in order. UsageError where they are too many, or what is
+        hidden would choose them.
+        """
         if act.filters is None:
             return act.numbers
         if (act.filters.text or act.filters.key) and self._mask() is not None:
@@ -268,7 +274,9 @@ class Desk:
 
 
 def is_found(row: LogRow, filters: Filters) -> bool:
-    """Whether what is shown of a row has the text and the key: a search must not find what is hidden."""
+    """Whether what is shown of a row has the text and the key: a search must not find what is
+    hidden.
+    """
     if filters.key and HIDDEN in (row.table_key or ""):
         return False
     shown = (row.table_key, row.column_name, row.old_value, row.new_value, row.note)
@@ -295,7 +303,9 @@ AGAIN_SECONDS: Final = 5.0
 
 
 class Reception:
-    """The way to the desk: opened once, by whoever comes first, and tried again as long as the database is away."""
+    """The way to the desk: opened once, by whoever comes first, and tried again as long as the
+    database is away.
+    """
 
     def __init__(self, config: Config, vitals: PublisherHealth | None = None) -> None:
         self.config = self._wanted = config
@@ -321,7 +331,9 @@ class Reception:
             return self._desk
 
     def adopt(self, config: Config) -> None:
-        """Shows the log of another configuration from now on; returns at once, for a publisher calls it."""
+        """Shows the log of another configuration from now on; returns at once, for a publisher
+        calls it.
+        """
         self._wanted = config
         self._again.set()
 
@@ -338,7 +350,9 @@ class Reception:
             self._engine.dispose()
 
     def _move(self, config: Config) -> None:
-        """Leaves the desk for another one; at the same log, the last hour and the connections stay."""
+        """Leaves the desk for another one; at the same log, the last hour and the connections
+        stay.
+        """
         former, self._desk = self._desk, None
         same, self.config = config.source == self.config.source, config
         if former is not None:

@@ -1,4 +1,6 @@
-"""The door of the page: opens it on an address, if it may be opened there and the extra is installed."""
+"""The door of the page: opens it on an address, if it may be opened there and the extra is
+installed.
+"""
 
 from __future__ import annotations
 

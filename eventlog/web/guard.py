@@ -1,8 +1,9 @@
-"""Who may see the page and who may act: decided from a request's own words alone. Pure but for drawing numbers.
+"""Who may see the page and who may act: decided from a request's own words alone. Pure but for
+drawing numbers.
 
-Without token and proxy, this machine is believed, as long as it asks for this machine: a name that somebody else's DNS
-points here is refused. What changes rows must come from a form of ours: same origin, and a number that only our page
-of this session has.
+Without token and proxy, this machine is believed, as long as it asks for this machine: a name that
+somebody else's DNS points here is refused. What changes rows must come from a form of ours: same
+origin, and a number that only our page of this session has.
 """
 
 from __future__ import annotations
@@ -39,7 +40,9 @@ class RequestFacts(Struct, frozen=True, kw_only=True):
 
 
 class Visitor(Struct, frozen=True, kw_only=True):
-    """Somebody who may see the page. `session` binds forms to who got them; a bearer needs no form."""
+    """Somebody who may see the page. `session` binds forms to who got them; a bearer needs no
+    form.
+    """
 
     name: str
     session: str
@@ -58,8 +61,9 @@ class AccessRefused(Struct, frozen=True, kw_only=True):
 class Guard:
     """Judges requests by the configuration, with a key that sessions are signed with.
 
-    Law: a session that somebody has ended lets nobody in here again, and with another token all sessions have ended.
-    The sessions of a token are known to every process that has it; which have ended, only to the process that was told.
+    Law: a session that somebody has ended lets nobody in here again, and with another token all
+    sessions have ended. The sessions of a token are known to every process that has it; which have
+    ended, only to the process that was told.
     """
 
     def __init__(self, settings: WebConfig, key: bytes | None = None) -> None:
@@ -67,7 +71,8 @@ class Guard:
         self._secret = settings.token.encode() if settings.token else key or secrets.token_bytes(32)
         self._ended: dict[str, int] = {}
         self._since = 0
-        # Browsers keep one jar for all ports of a host: pages of two logs must not end each other's sessions.
+        # Browsers keep one jar for all ports of a host: pages of two logs must not end each other's
+        # sessions.
         self.cookie = f"eventlog_{hmac.new(self._secret, b'eventlog cookie', 'sha256').hexdigest()[:8]}"
 
     def adopting(self, settings: WebConfig, now: float) -> Guard:
@@ -159,13 +164,16 @@ class Guard:
 
     def _signer(self, purpose: str) -> Signer:
         """Signs for one purpose only: what was signed for another is not valid here."""
-        from itsdangerous import Signer  # the extra brings it; who asks only whether a door is open does without
+        # The extra brings it; who asks only whether a door is open does without.
+        from itsdangerous import Signer
 
         return Signer(self._secret, salt=f"eventlog {purpose}", key_derivation="hmac", digest_method=hashlib.sha256)
 
 
 def _begun(session: str) -> str:
-    """What of a session is signed. Its signature can be spelled in several ways, so it says nothing of which session it is."""
+    """What of a session is signed. Its signature can be spelled in several ways, so it says nothing
+    of which session it is.
+    """
     return session.rpartition(".")[0]
 
 
@@ -175,7 +183,9 @@ def _form_of(visitor: Visitor) -> str:
 
 
 def _end_of(session: str) -> int:
-    """Until when a session lasts, as it says itself; one of ours says the truth, for it is signed."""
+    """Until when a session lasts, as it says itself; one of ours says the truth, for it is
+    signed.
+    """
     return int(session.partition(".")[0])
 
 
@@ -188,7 +198,9 @@ def foreign(asked: RequestFacts) -> bool:
 
 
 def is_local(host: str) -> bool:
-    """Whether a Host header names this machine, and no name that somebody's DNS could point here."""
+    """Whether a Host header names this machine, and no name that somebody's DNS could point
+    here.
+    """
     name = host_name(host)
     return name.lower().rstrip(".") == "localhost" or _is_loopback(name)
 

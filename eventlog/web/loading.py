@@ -1,4 +1,6 @@
-"""Full loads that somebody has begun on the page: each in a thread of its own, slow where many rows wait, with its progress."""
+"""Full loads that somebody has begun on the page: each in a thread of its own, slow where many rows
+wait, with its progress.
+"""
 
 from __future__ import annotations
 
@@ -24,20 +26,26 @@ if TYPE_CHECKING:
     from eventlog.sql.names import LogNames
 
 PACE: Final = RefreshPace(chunk=2_000, backlog=50_000)
-"""Rows of a transaction, and so many that may wait: what is published meanwhile is not held up for long."""
+"""Rows of a transaction, and so many that may wait: what is published meanwhile is not held up for
+long.
+"""
 
 LOADED_TABLES: Final = 2
 """Tables that are loaded at the same time."""
 
 
 class LoadView(Struct, frozen=True, kw_only=True):
-    """How far the load of a table is: of `total` rows, counted when it began, so many are written."""
+    """How far the load of a table is: of `total` rows, counted when it began, so many are
+    written.
+    """
 
     table: str
     rows: int = 0
     total: int = 0
     state: str = "running"
-    """`running`, `ended`, `stopped`, `failed`, or `interrupted` where a process ended before it did."""
+    """`running`, `ended`, `stopped`, `failed`, or `interrupted` where a process ended before it
+    did.
+    """
     by: str = ""
     error: str = ""
 
@@ -47,7 +55,9 @@ class LoadView(Struct, frozen=True, kw_only=True):
 
 
 class Loading:
-    """The loads that this page has begun. `tell` is called when one has gone on; `reader` is a URL that reads tables."""
+    """The loads that this page has begun. `tell` is called when one has gone on; `reader` is a URL
+    that reads tables.
+    """
 
     def __init__(self, engine: Engine, names: LogNames, reader: str, tell: Callable[[], None]) -> None:
         self._engine = engine
@@ -62,13 +72,17 @@ class Loading:
         self._closed = False
 
     def view(self, table: str) -> LoadView | None:
-        """How far the load of a table is; None where there is none. One that another process has left is `interrupted`."""
+        """How far the load of a table is; None where there is none. One that another process has
+        left is `interrupted`.
+        """
         with self._lock:
             found = self._views.get(table)
         return found or self._left(table)
 
     def begin(self, table: str, by: str) -> bool:
-        """Begins the load of a table, or goes on with one that was broken off; whether it was not running already."""
+        """Begins the load of a table, or goes on with one that was broken off; whether it was not
+        running already.
+        """
         with self._lock:
             running = [one.table for one in self._views.values() if one.running]
             if table in running:

@@ -1,4 +1,6 @@
-"""How it goes, as the page shows it: a moment of the log, the samples of the last week, what was counted. Values only."""
+"""How it goes, as the page shows it: a moment of the log, the samples of the last week, what was
+counted. Values only.
+"""
 
 from __future__ import annotations
 
@@ -63,7 +65,9 @@ def range_named(name: str) -> ChartRange:
 
 
 class History(Struct, frozen=True, kw_only=True):
-    """Samples for each of the ranges. Of a longer one each sample has the highest figures of its step."""
+    """Samples for each of the ranges. Of a longer one each sample has the highest figures of its
+    step.
+    """
 
     levels: tuple[tuple[Sample, ...], ...] = ((),) * len(RANGES)
 
@@ -105,7 +109,9 @@ def _highest(former: Sample, new: Sample) -> Sample:
 
 
 class ReasonCount(Struct, frozen=True, kw_only=True):
-    """How many processed rows the companion table has with a letter and a reason. What waits is counted by `Flow`."""
+    """How many processed rows the companion table has with a letter and a reason. What waits is
+    counted by `Flow`.
+    """
 
     status: str | None
     reason: str | None
@@ -113,9 +119,11 @@ class ReasonCount(Struct, frozen=True, kw_only=True):
 
 
 class OutputView(Struct, frozen=True, kw_only=True):
-    """An output: what it is called here and by its notes, its format, how it stands, and rows on their way to it.
+    """An output: what it is called here and by its notes, its format, how it stands, and rows on
+    their way to it.
 
-    Until it has taken something under its name, what stands under one of its `former_names` is shown.
+    Until it has taken something under its name, what stands under one of its `former_names` is
+    shown.
     """
 
     name: str
@@ -131,7 +139,9 @@ class OutputView(Struct, frozen=True, kw_only=True):
 
 
 class UnreadTable(Struct, frozen=True, kw_only=True):
-    """A table that the publisher may not read: what the database said, and the first row that waits, of which time."""
+    """A table that the publisher may not read: what the database said, and the first row that
+    waits, of which time.
+    """
 
     note: str
     row: int
@@ -147,7 +157,9 @@ class PagePart(Struct, frozen=True, kw_only=True):
 
 
 class PageReading(Struct, frozen=True, kw_only=True):
-    """Everything that the first page shows. `facts` and `reasons` are counted seldom, at `counted`; at first not at all."""
+    """Everything that the first page shows. `facts` and `reasons` are counted seldom, at `counted`;
+    at first not at all.
+    """
 
     log: str
     database: str
@@ -201,7 +213,9 @@ class PageReading(Struct, frozen=True, kw_only=True):
 
     @property
     def rows(self) -> Facts | None:
-        """The counted rows by letter, of which those that wait are as many as the rest of the page says."""
+        """The counted rows by letter, of which those that wait are as many as the rest of the page
+        says.
+        """
         if self.facts is None or self.flow is None:
             return self.facts
         return replace(self.facts, rows={**self.facts.rows, Status.NEW: self.waiting})

@@ -1,4 +1,5 @@
-"""The page on an address: one server and one port for it, and for /metrics, /health and /ready beside it.
+"""The page on an address: one server and one port for it, and for /metrics, /health and /ready
+beside it.
 
 A connection that lets us wait ends, and makes room where too many are open.
 """
@@ -75,7 +76,9 @@ class Connection(H11Protocol):
         self.transport.abort()
 
     def _judge(self) -> None:
-        """Who waits for whom has changed, or has not; how long we wait counts from when we began to."""
+        """Who waits for whom has changed, or has not; how long we wait counts from when we began
+        to.
+        """
         if not self._is_theirs():
             self.waits_since = None
         elif self.waits_since is None or self.cycle is not self._judged:
@@ -83,7 +86,9 @@ class Connection(H11Protocol):
         self._judged = self.cycle
 
     def _is_theirs(self) -> bool:
-        """Whether it is the other side that has something to do: ask, finish asking, or take the answer."""
+        """Whether it is the other side that has something to do: ask, finish asking, or take the
+        answer.
+        """
         cycle: Any = self.cycle
         if cycle is None or cycle.response_complete:
             return True
@@ -106,7 +111,9 @@ START_SECONDS: Final = 10.0
 
 
 class PageServer:
-    """Serves the page from threads of its own until it is closed; with vitals, what watches a publisher as well."""
+    """Serves the page from threads of its own until it is closed; with vitals, what watches a
+    publisher as well.
+    """
 
     def __init__(
         self, address: str, reception: Reception, journal: BoundLogger, vitals: PublisherHealth | None = None
@@ -128,7 +135,9 @@ class PageServer:
         self._await_start()
 
     def adopt(self, config: Config) -> None:
-        """Shows another configuration from now on, to those whom it lets in; who may come stays where it would be all."""
+        """Shows another configuration from now on, to those whom it lets in; who may come stays
+        where it would be all.
+        """
         former = self._app.guard.settings
         if config.source.kind != "log":
             self._journal.error("page_reload_failed", error="The page shows logs only; it stays with the former one.")
@@ -197,9 +206,11 @@ def _listening(host: str, port: int) -> socket.socket:
 
 
 def _watching(vitals: PublisherHealth | None) -> list[Route]:
-    """What programs ask, without a token as ever: figures, and whether all is well. It names no row and no value.
+    """What programs ask, without a token as ever: figures, and whether all is well. It names no row
+    and no value.
 
-    It is answered by the server's own thread and never waits for one of those that read the log for visitors.
+    It is answered by the server's own thread and never waits for one of those that read the log for
+    visitors.
     """
 
     async def watches(_request: Request) -> Response:

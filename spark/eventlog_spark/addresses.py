@@ -1,4 +1,5 @@
-"""Conversions from and to any file system that Hadoop knows: Spark reads, the step decides, Spark's writers write.
+"""Conversions from and to any file system that Hadoop knows: Spark reads, the step decides, Spark's
+writers write.
 
     events      Parquet by Spark, lines and CSV by our own readers, whole files
     decided     blobs to buckets, buckets through the step, as everywhere (`exchange`, `deciding`); kept as blobs by ranges
@@ -6,7 +7,8 @@
     stored      parts and outcomes by Spark's writers (`storing`)
     committed   files renamed to the names of the contract, `_SUCCESS` last (`hadoop`)
 
-No node needs a folder that others see. Where all nodes mount one, ranges and parts are files there (`convert`), of every kind.
+No node needs a folder that others see. Where all nodes mount one, ranges and parts are files there
+(`convert`), of every kind.
 """
 
 from __future__ import annotations
@@ -73,7 +75,9 @@ LARGEST_BYTES: Final = 2**31 - 1
 
 
 class Addresses(Struct, frozen=True, kw_only=True):
-    """Where a conversion reads and writes. Without a `snapshot` the conversion says what answers read-backs."""
+    """Where a conversion reads and writes. Without a `snapshot` the conversion says what answers
+    read-backs.
+    """
 
     destination: str
     inputs: tuple[str, ...] = ()
@@ -97,7 +101,8 @@ def convert_at(
                 with _decided(spark, conversion, places, rows) as (summary, found), described(spark, "writing"):
                     return _written(spark, conversion, summary, found, target, marking)
             except BaseException:
-                with suppress(Exception):  # what was wrong first is told; the next run removes the rest
+                # What was wrong first is told; the next run removes the rest.
+                with suppress(Exception):
                     target.discard()
                 raise
 
@@ -116,7 +121,9 @@ def _refuse(conversion: Conversion) -> None:
 
 
 class InputRows(Struct, frozen=True, kw_only=True):
-    """The rows that are converted, about how many there are, and how many are left in a log, by the reason."""
+    """The rows that are converted, about how many there are, and how many are left in a log, by the
+    reason.
+    """
 
     frame: DataFrame
     cut: Cut
@@ -150,7 +157,8 @@ def _events(spark: SparkSession, places: tuple[str, ...], source: FilesInput) ->
         places_of(footer.names, footer.file)
         alike.setdefault(footer.schema, []).append(footer.file)
         rows += footer.rows
-    # Files that Spark reads as one frame have the columns of any of them; the others' would be NULL, or an error of its own.
+    # Files that Spark reads as one frame have the columns of any of them; the others' would be
+    # NULL, or an error of its own.
     frames += [events(spark.read.parquet(*map(as_named, some)), clock=source.clock) for some in alike.values()]
     if lines:
         for file in lines:
@@ -164,7 +172,9 @@ def _events(spark: SparkSession, places: tuple[str, ...], source: FilesInput) ->
 
 
 def _refuse_length(file: str, length: int) -> None:
-    """A task reads the file as a whole; Spark passes over one that is empty, and a CSV file must have its header."""
+    """A task reads the file as a whole; Spark passes over one that is empty, and a CSV file must
+    have its header.
+    """
     if length > LARGEST_BYTES:
         hint = "Cut it into several, or write it as Parquet."
         raise DataError(f"{file} has {length:,} bytes; Spark reads such files up to 2 GB.", hint=hint)
@@ -247,7 +257,9 @@ def _decided(
 
 
 def _decided_blobs(blobs: DataFrame, tasks: int, rules: BucketRules) -> tuple[DataFrame, DecidedRows]:
-    """Has the blobs of all buckets decided; what comes of it is kept, for changes, outcomes and answers are asked of it."""
+    """Has the blobs of all buckets decided; what comes of it is kept, for changes, outcomes and
+    answers are asked of it.
+    """
     kept = by_task(blobs, tasks).mapInArrow(named(decided, rules), SCHEMA).persist()
     return kept, together(_notes(kept))
 

@@ -1,10 +1,12 @@
-"""Captured streams as DataFrames: a capture of GBase's or LINTER's is read in order by one task, captures side by side.
+"""Captured streams as DataFrames: a capture of GBase's or LINTER's is read in order by one task,
+captures side by side.
 
     files      of any file system, in chunks, each capture's to one task in their order       binaryFile, repartitionById, sort
     results    changes and outcomes as `eventlog convert` makes them of the stream            mapInArrow
 
-Images are whole and come in the order of their commits, so there is nothing to bring together and nothing to decide
-afterwards: changes go to `documents`, `change_tables` and `messages` as those of `decide` do.
+Images are whole and come in the order of their commits, so there is nothing to bring together and
+nothing to decide afterwards: changes go to `documents`, `change_tables` and `messages` as those of
+`decide` do.
 """
 
 from __future__ import annotations
@@ -59,26 +61,36 @@ class Captures(Struct, frozen=True, kw_only=True):
 
     @property
     def changes(self) -> DataFrame:
-        """One row a change, as `Decisions.changes` has them, with its `capture`; `captured` tells its transaction."""
+        """One row a change, as `Decisions.changes` has them, with its `capture`; `captured` tells
+        its transaction.
+        """
         return self.results.where(f"kind = '{CHANGE}'").select("op", *CHANGES.names, "capture")
 
     @property
     def outcomes(self) -> DataFrame:
-        """One row an image. What ended a capture before its end, or was left out of it, is one more row, without `position`."""
+        """One row an image. What ended a capture before its end, or was left out of it, is one more
+        row, without `position`.
+        """
         return self.results.where(f"kind = '{OUTCOME}'").select(*OUTCOMES)
 
     @property
     def damage(self) -> DataFrame:
-        """`capture` and `note` of what is missing: empty where every capture was read to its end."""
+        """`capture` and `note` of what is missing: empty where every capture was read to its
+        end.
+        """
         return self.outcomes.where("position IS NULL").select("capture", "note")
 
     @property
     def notes(self) -> DataFrame:
-        """`capture` and `note` of what was odd and harmless, such as transactions that were open at the end."""
+        """`capture` and `note` of what was odd and harmless, such as transactions that were open at
+        the end.
+        """
         return self.results.where(f"kind = '{NOTE}'").select("capture", "note")
 
     def catalog(self) -> Catalog:
-        """The tables that captures speak of, as they look behind the policies; the last look of each. Runs a job of Spark's."""
+        """The tables that captures speak of, as they look behind the policies; the last look of
+        each. Runs a job of Spark's.
+        """
         with arriving():
             told = self.results.where(f"kind = '{TABLE}'").select("position", "note").orderBy("position").collect()
         tables = [msgspec.json.decode(row["note"], type=Table) for row in told]
@@ -97,10 +109,11 @@ def captures(
     *,
     policies: Steps = (),
 ) -> Captures:
-    """Reads captures: a place is a file, or a folder whose files go on from each other in the order of their names.
+    """Reads captures: a place is a file, or a folder whose files go on from each other in the order
+    of their names.
 
-    `settings` say what they are captures of. LINTER's need a catalog; those of GBase describe their tables, whose keys
-    stand in the settings.
+    `settings` say what they are captures of. LINTER's need a catalog; those of GBase describe their
+    tables, whose keys stand in the settings.
     """
     from pyspark.sql import functions as F  # noqa: N812  # as everybody calls it
 
@@ -142,7 +155,9 @@ def _files(spark: SparkSession, place: str, settings: GBaseSettings | LinterSett
 
 
 def _read(order: Conversion, places: Sequence[str], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The results of whole captures, one after the other; each is copied to this node's disk, where the readers look."""
+    """The results of whole captures, one after the other; each is copied to this node's disk, where
+    the readers look.
+    """
     with travelling(), local_folder() as folder:
         for number, chunks in groupby(_chunks(batches), key=lambda chunk: chunk[0]):
             files = _copied(folder, chunks)
@@ -212,7 +227,9 @@ class _Capture:
         self._reading = PieceReading(task, _CapturedForm(), self._changes, self._ended)
 
     def results(self) -> Iterator[pa.RecordBatch]:
-        """Changes and outcomes as they are read; tables, and what is to be said of the whole, at the end."""
+        """Changes and outcomes as they are read; tables, and what is to be said of the whole, at
+        the end.
+        """
         for _ in self._reading.steps():
             for rows in self._changes.taken():
                 yield self._batch(CHANGE, {name: rows.column(name) for name in rows.schema.names})

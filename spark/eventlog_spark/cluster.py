@@ -1,4 +1,6 @@
-"""Starts Spark: quiet, quick, with the Java that is there and with the driver's own Python in its workers."""
+"""Starts Spark: quiet, quick, with the Java that is there and with the driver's own Python in its
+workers.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 EVERYWHERE: Final = {
-    "spark.sql.adaptive.enabled": "false",  # the number of partitions is ours to say, it is known what is in them
+    # The number of partitions is ours to say, it is known what is in them.
+    "spark.sql.adaptive.enabled": "false",
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.execution.arrow.maxBytesPerBatch": "33554432",
     "spark.ui.showConsoleProgress": "false",
@@ -34,7 +37,9 @@ LOCALLY: Final = {
     "spark.driver.host": "127.0.0.1",
 }
 HIDING: Final = {"spark.io.encryption.enabled": "true"}
-"""What is spilled and shuffled holds the values that a policy hides, on the disks of all who work."""
+"""What is spilled and shuffled holds the values that a policy hides, on the disks of all who
+work.
+"""
 
 _PYTHON: Final = "spark.pyspark.python"
 """Only spark-submit reads this setting; PySpark takes the variable."""
@@ -47,7 +52,9 @@ _PY4J_LOGGERS: Final = (None, "py4j.clientserver", "py4j.java_gateway")
 
 
 class Cluster(Struct, frozen=True, kw_only=True):
-    """Where Spark runs. Without a master it is the one that spark-submit said, else all cores of this machine."""
+    """Where Spark runs. Without a master it is the one that spark-submit said, else all cores of
+    this machine.
+    """
 
     master: str | None = None
     conf: Mapping[str, str] = {}
@@ -64,7 +71,8 @@ def read_conf(settings: tuple[str, ...]) -> dict[str, str]:
 
 @contextmanager
 def session(cluster: Cluster, *, hiding: bool = False) -> Iterator[SparkSession]:
-    """A session that ends with the block; one that runs already, in a notebook or by spark-submit, is used and stays.
+    """A session that ends with the block; one that runs already, in a notebook or by spark-submit,
+    is used and stays.
 
     With `hiding` values are at work that nobody else may see.
     """
@@ -188,8 +196,9 @@ def _running() -> SparkSession | None:
 def _environment(cluster: Cluster, java: Mapping[str, str]) -> Iterator[None]:
     """What Spark reads from the environment while it starts, and nobody else should see afterwards.
 
-    Workers take the driver's Python unless another one is named, because any other would lack eventlog or pickle
-    differently. The nodes of a cluster would look for a driver called localhost at themselves.
+    Workers take the driver's Python unless another one is named, because any other would lack
+    eventlog or pickle differently. The nodes of a cluster would look for a driver called localhost
+    at themselves.
     """
     workers = cluster.conf.get(_PYTHON, sys.executable)
     pythons = {"PYSPARK_PYTHON": workers, "PYSPARK_DRIVER_PYTHON": sys.executable}

@@ -1,12 +1,14 @@
-"""Bulk conversion on Spark: the local engine's tasks and its step, a shuffle of Spark's, and equal bytes in the end.
+"""Bulk conversion on Spark: the local engine's tasks and its step, a shuffle of Spark's, and equal
+bytes in the end.
 
     exchange   pieces of the input to blobs of rows, each for the bucket of its objects      mapInArrow
     shuffle    the blobs of some buckets to one task                                         repartitionById
     deciding   bucket after bucket, whole objects through the step, into files by ranges     mapInArrow
     tasks      ranges to parts and outcomes, and whatever else the pipeline has done         mapInArrow, each a row
 
-Law: only counts and names of files come to the driver, never rows. Where ranges begin follows from notes that whoever
-reads a piece sends to all tasks; Spark's own range partitioning would run the conversion twice to find out.
+Law: only counts and names of files come to the driver, never rows. Where ranges begin follows from
+notes that whoever reads a piece sends to all tasks; Spark's own range partitioning would run the
+conversion twice to find out.
 """
 
 from __future__ import annotations
@@ -64,7 +66,9 @@ def convert(
     watch: ConversionWatch | None = None,
     marking: Marking | None = None,
 ) -> Summary:
-    """Converts on Spark. The destination must be a folder that the driver and all executors see under one name."""
+    """Converts on Spark. The destination must be a folder that the driver and all executors see
+    under one name.
+    """
     conversion = _absolute(conversion)
     if isinstance(conversion.format, SentTables):
         raise UsageError("Spark sends nothing to a database.", hint="Use --engine local.")
@@ -173,7 +177,9 @@ class SparkEngine:
     def _collected(
         self, stage: str, tasks: Sequence[Task], step: Step, rows: int | None = None, parts: int = MOST_TASKS
     ) -> list[bytes]:
-        """What tasks answer, a few bytes each, in their order; every one is a task of Spark's, or some of them are one."""
+        """What tasks answer, a few bytes each, in their order; every one is a task of Spark's, or
+        some of them are one.
+        """
         if not tasks:
             return []
         with watched(self._spark, self._watch, stage, rows), arriving():

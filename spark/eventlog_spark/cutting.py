@@ -1,4 +1,6 @@
-"""How a conversion is cut for Spark: into which pieces its input, into how many buckets, at which positions its output."""
+"""How a conversion is cut for Spark: into which pieces its input, into how many buckets, at which
+positions its output.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,9 @@ MOST_RANGES: Final = 4_096
 STRETCH_ROWS: Final = 250_000
 
 TASK_PIECES: Final = 4
-"""Pieces of work that go to one task of Spark's: it costs as much to begin a task as to decide thousands of rows."""
+"""Pieces of work that go to one task of Spark's: it costs as much to begin a task as to decide
+thousands of rows.
+"""
 
 CORE_TASKS: Final = 4
 """Fewer tasks than that would leave cores idle when the others are done."""
@@ -33,8 +37,8 @@ CORE_TASKS: Final = 4
 class Cut(Struct, frozen=True, kw_only=True):
     """The pieces of the input, those of a snapshot last.
 
-    `rows` are `counted`, or judged by the size of files that do not say how many they have. `size` are the bytes of all
-    files.
+    `rows` are `counted`, or judged by the size of files that do not say how many they have. `size`
+    are the bytes of all files.
     """
 
     pieces: tuple[Piece, ...]
@@ -61,7 +65,9 @@ def task_count(pieces: int, cores: int) -> int:
 
 
 def boundaries(noted: Sequence[UnitNumbers]) -> tuple[int, ...]:
-    """Where changes are cut into ranges that are sorted in memory, by the record_ids that were noted."""
+    """Where changes are cut into ranges that are sorted in memory, by the record_ids that were
+    noted.
+    """
     return _ranges(noted, max(_rows(noted) // RANGE_ROWS, sum(one.size for one in noted) // RANGE_BYTES))
 
 
@@ -80,7 +86,8 @@ def _ranges(noted: Sequence[UnitNumbers], wanted: int) -> tuple[int, ...]:
 
 @contextmanager
 def cut(conversion: Conversion, withheld: Withheld | None = None) -> Iterator[Cut]:
-    """The cut, and what must last while pieces are read: a snapshot that all stretches of a log share.
+    """The cut, and what must last while pieces are read: a snapshot that all stretches of a log
+    share.
 
     `withheld` are the rows of a log that are left, where that is known already.
     """

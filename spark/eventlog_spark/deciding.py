@@ -1,7 +1,8 @@
 """What executors do after the shuffle: they decide buckets, and do the pipeline's tasks.
 
-The work is the local engine's own. What it leaves are files that every node can see, in the destination's work folder;
-they are called after their attempt, so that an attempt which Spark repeats meets nothing of the one that failed.
+The work is the local engine's own. What it leaves are files that every node can see, in the
+destination's work folder; they are called after their attempt, so that an attempt which Spark
+repeats meets nothing of the one that failed.
 """
 
 from __future__ import annotations
@@ -52,10 +53,11 @@ Name = tuple[int, int | None]
 
 
 class BucketRules(Struct, frozen=True, kw_only=True):
-    """How buckets are decided. `tables` are those of the snapshot, in the order of their blobs' kinds.
+    """How buckets are decided. `tables` are those of the snapshot, in the order of their blobs'
+    kinds.
 
-    `conflicts` are files of record_ids that stand at several objects. Without a `folder` that all nodes see, what was
-    decided goes on as blobs.
+    `conflicts` are files of record_ids that stand at several objects. Without a `folder` that all
+    nodes see, what was decided goes on as blobs.
     """
 
     conversion: Conversion
@@ -65,7 +67,9 @@ class BucketRules(Struct, frozen=True, kw_only=True):
 
 
 class BucketResult(Struct, frozen=True, kw_only=True):
-    """What came of one bucket, where its ranges begin, and of the first bucket the notes that came to all tasks."""
+    """What came of one bucket, where its ranges begin, and of the first bucket the notes that came
+    to all tasks.
+    """
 
     decided: DecidedBucket
     boundaries: tuple[int, ...]
@@ -89,13 +93,16 @@ def together(answers: Iterable[bytes]) -> DecidedRows:
 CHANGES: Final = 2
 ENDED: Final = 3
 ENDS: Final = 4
-"""What blobs of a decided bucket hold, besides the answer (NOTES): changes or outcomes in one range of positions. Where
-transactions are gathered, changes are those of some transactions, and their ends come too.
+"""What blobs of a decided bucket hold, besides the answer (NOTES): changes or outcomes in one range
+of positions. Where transactions are gathered, changes are those of some transactions, and their
+ends come too.
 """
 
 
 def decided(work: BucketRules, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Decides the buckets whose blobs come; an answer for each, and before it what was decided where no folder takes it."""
+    """Decides the buckets whose blobs come; an answer for each, and before it what was decided
+    where no folder takes it.
+    """
     with travelling(), _buckets(work.tables, batches) as buckets:
         for number in buckets.numbers:
             answer = buckets.answer(number, work)
@@ -120,7 +127,9 @@ def given_away(bundle: Bundle, kind: int, file: PartitionFile) -> Iterator[pa.Re
 def gathered(
     conversion: Conversion, cut: tuple[int, ...], batches: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    """The changes of the transactions whose blobs come, by the ranges of where these end; a note for each label says of them."""
+    """The changes of the transactions whose blobs come, by the ranges of where these end; a note
+    for each label says of them.
+    """
     with travelling(), local_folder() as folder:
         files: dict[int, PartitionWriter] = {}
         with ExitStack() as opened:
@@ -185,7 +194,8 @@ class _Buckets:
             for blob in (blob for batch in batches for blob in unbundled(batch)):
                 if blob.kind == NOTES:
                     self._noted.append(msgspec.json.decode(blob.content, type=UnitNumbers))
-                    if not blob.bucket:  # the first bucket tells them on, though it may have no rows
+                    # The first bucket tells them on, though it may have no rows.
+                    if not blob.bucket:
                         self._places.setdefault(blob.bucket, [])
                 elif blob.kind == CONFLICTS:
                     numbers = [rows.select(NUMBERS.names) for rows in unpacked(blob.content)]
@@ -260,7 +270,9 @@ class _Buckets:
 
 
 def packed_tasks(tasks: Sequence[Any], parts: int = 1) -> pa.Table:
-    """Tasks as rows, in so many batches: each goes to who does it, for all together know of every batch in every file."""
+    """Tasks as rows, in so many batches: each goes to who does it, for all together know of every
+    batch in every file.
+    """
     contents = pa.array([zlib.compress(pickle.dumps(task), 1) for task in tasks], pa.binary())
     starts = [len(tasks) * part // parts for part in range(parts + 1)]
     columns = [[contents.slice(start, end - start)] for start, end in pairwise(starts)]
@@ -283,7 +295,9 @@ def done(function: Callable[[Any], Any], batches: Iterator[pa.RecordBatch]) -> I
 
 
 def _attempt(function: Callable[[Any], Any], task: Any) -> Any:
-    """Writes output into a folder of the attempt's own, and moves what is complete to where it is expected."""
+    """Writes output into a folder of the attempt's own, and moves what is complete to where it is
+    expected.
+    """
     if not isinstance(task, Write | WriteOutcomes):
         return function(task)
     staged = Path(task.staged)

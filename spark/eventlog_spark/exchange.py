@@ -1,8 +1,10 @@
-"""The first step on Spark: rows are read, by us or by Spark, and go through the shuffle to the bucket of their objects.
+"""The first step on Spark: rows are read, by us or by Spark, and go through the shuffle to the
+bucket of their objects.
 
-What passes through Spark's shuffle are record batches packed whole, so that Spark moves hundreds of rows as one. Spark
-turns each row that comes from Python into one of its own and back; for rows of a log that alone costs more than the
-rules do (`bench/measured.md` has the figures). A blob has the number of its bucket, which says where it goes, and its kind.
+What passes through Spark's shuffle are record batches packed whole, so that Spark moves hundreds of
+rows as one. Spark turns each row that comes from Python into one of its own and back; for rows of a
+log that alone costs more than the rules do (`bench/measured.md` has the figures). A blob has the
+number of its bucket, which says where it goes, and its kind.
 """
 
 from __future__ import annotations
@@ -39,7 +41,9 @@ ROWS: Final = 0
 """Rows of the log, with the numbers of their objects."""
 
 NOTES: Final = 1
-"""What was noted about the rows of a unit, in JSON. It goes to every task, so that all cut what they write alike."""
+"""What was noted about the rows of a unit, in JSON. It goes to every task, so that all cut what
+they write alike.
+"""
 
 CONFLICTS: Final = 2
 """record_ids of rows here that stand at other objects too."""
@@ -91,7 +95,9 @@ class Bundle:
 
 
 def bundled(blobs: list[Blob]) -> pa.RecordBatch:
-    """Blobs as Spark takes them; the list is emptied, for they are not held twice while Spark takes them."""
+    """Blobs as Spark takes them; the list is emptied, for they are not held twice while Spark takes
+    them.
+    """
     columns = [
         pa.array([blob.bucket for blob in blobs], pa.int32()),
         pa.array([blob.kind for blob in blobs], pa.int32()),
@@ -132,24 +138,32 @@ NUMBERED: Final = pa.schema([("record_id", pa.int64()), (OBJECT, pa.int64())])
 GATHERED_ROWS: Final = 250_000
 GATHERED_BYTES: Final = 8_000_000
 SHORT_BYTES: Final = 128
-"""What is read before it is cut into blobs. So many bytes of a row do not count: a blob should have thousands of short rows."""
+"""What is read before it is cut into blobs. So many bytes of a row do not count: a blob should have
+thousands of short rows.
+"""
 
 
 TOLD_NUMBERS: Final = 8
-"""For each range that the rows of a unit make, so many of its numbers go to every task: there may be hundreds of these."""
+"""For each range that the rows of a unit make, so many of its numbers go to every task: there may
+be hundreds of these.
+"""
 
 
 class WholeLog(Struct, frozen=True, kw_only=True):
-    """A log that is read in one piece, because its database has no snapshot that several sessions can share."""
+    """A log that is read in one piece, because its database has no snapshot that several sessions
+    can share.
+    """
 
 
 Piece = Unit | NumberRange | WholeLog | SnapshotFile
 
 
 class Scattering(Struct, frozen=True, kw_only=True):
-    """The whole input, in pieces of which each task gets some by their places. `held` rows wait and stay where they are.
+    """The whole input, in pieces of which each task gets some by their places. `held` rows wait and
+    stay where they are.
 
-    The `buckets` go to so many `tasks`, some to each: the bucket n to the task n modulo their number.
+    The `buckets` go to so many `tasks`, some to each: the bucket n to the task n modulo their
+    number.
     """
 
     conversion: Conversion
@@ -167,7 +181,9 @@ class Scattering(Struct, frozen=True, kw_only=True):
 def scattered(
     work: Scattering, met: Callable[[int], None], places: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    """Reads the pieces at these places (a column of numbers) and gives out blobs; `met` is told how many rows were read."""
+    """Reads the pieces at these places (a column of numbers) and gives out blobs; `met` is told how
+    many rows were read.
+    """
     with travelling():
         for batch in places:
             for place in batch.column(0).to_pylist():
@@ -200,7 +216,9 @@ def _rows(
 def scattered_rows(
     catalog: Catalog | None, buckets: int, told: int, batches: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of a frame of Spark's (ROWS) as blobs, with notes for so many tasks, which may be none."""
+    """The rows of a frame of Spark's (ROWS) as blobs, with notes for so many tasks, which may be
+    none.
+    """
     numbers: list[UnitNumbers] = []
     bundle = Bundle(ROWS)
     with travelling():
@@ -228,7 +246,9 @@ def scattered_table(
 def scattered_numbers(
     catalog: Catalog | None, buckets: int, batches: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    """Blobs of record_ids and of the objects that rows with them (NAMING) have, for buckets of record_ids."""
+    """Blobs of record_ids and of the objects that rows with them (NAMING) have, for buckets of
+    record_ids.
+    """
     placing, bundle = Placing(catalog), Bundle(ROWS)
     told = (typed(batch, NAMING) for batch in batches)
     with travelling():
@@ -242,7 +262,9 @@ def scattered_numbers(
 
 
 def contested(buckets: int, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Of such blobs, the record_ids that stand at several objects, as blobs for the buckets of all of these."""
+    """Of such blobs, the record_ids that stand at several objects, as blobs for the buckets of all
+    of these.
+    """
     blobs = (blob for batch in batches for blob in unbundled(batch))
     pairs = pa.Table.from_batches([rows for blob in blobs for rows in unpacked(blob.content)], NUMBERED)
     spans = pairs.group_by("record_id").aggregate([(OBJECT, "min"), (OBJECT, "max")])
@@ -262,7 +284,9 @@ def _placed(read: Iterable[pa.RecordBatch], catalog: Catalog | None) -> Iterator
 
 
 def _note(numbers: list[UnitNumbers], rows: pa.RecordBatch) -> None:
-    """Notes rows; where record_ids begin anew, as with the next of several files, there a unit begins."""
+    """Notes rows; where record_ids begin anew, as with the next of several files, there a unit
+    begins.
+    """
     here = UnitNumbers()
     here.take(rows)
     last = numbers[-1] if numbers else here

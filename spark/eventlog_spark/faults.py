@@ -1,4 +1,6 @@
-"""Carries eventlog's errors from Spark's workers to the driver, where Spark leaves only a text of them."""
+"""Carries eventlog's errors from Spark's workers to the driver, where Spark leaves only a text of
+them.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +46,9 @@ def travelling() -> Iterator[None]:
 
 @contextmanager
 def arriving() -> Iterator[None]:
-    """In the driver: what was wrong in a worker is raised again as what it was; anything else as a MachineError."""
+    """In the driver: what was wrong in a worker is raised again as what it was; anything else as a
+    MachineError.
+    """
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
@@ -76,7 +80,9 @@ def read(text: str) -> EventlogError | None:
 
 
 def _is_plain(kind: type) -> bool:
-    """Whether a class of errors can be found by its name and is made of a message and a hint alone."""
+    """Whether a class of errors can be found by its name and is made of a message and a hint
+    alone.
+    """
     maker = next(one for one in kind.__mro__ if "__init__" in vars(one))
     return maker in (EventlogError, MachineError) and getattr(errors, kind.__name__, None) is kind
 

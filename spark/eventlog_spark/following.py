@@ -1,4 +1,5 @@
-"""Follows a log: Spark hands out its rows batch by batch, and each batch is converted as a folder of files would be.
+"""Follows a log: Spark hands out its rows batch by batch, and each batch is converted as a folder
+of files would be.
 
     _checkpoint              how far the stream is: Spark's
     _rows/batch-00000007     the rows of the batch in hand, so that a batch that comes again has the same ones
@@ -7,9 +8,9 @@
     _log                     says which log it is, for a second one with the checkpoint of the first would lose rows
     _lock                    keeps a second command out of a folder
 
-Law: a batch counts as done only after its `_SUCCESS`, and what comes again meets what is there, or the note where somebody
-has taken it away. So each row is converted exactly once, whatever was killed when, and messages that are sent are those
-of one conversion that is taken up again.
+Law: a batch counts as done only after its `_SUCCESS`, and what comes again meets what is there, or
+the note where somebody has taken it away. So each row is converted exactly once, whatever was
+killed when, and messages that are sent are those of one conversion that is taken up again.
 """
 
 from __future__ import annotations
@@ -49,14 +50,18 @@ DONE: Final = "_done"
 LOG: Final = "_log"
 LOCK: Final = "_lock"
 BEGUN: Final = frozenset({LOCK, ROWS, LOG, f"_{LOG}"})
-"""What a first run may have left that was killed before it had a checkpoint; the last one is a note on its way."""
+"""What a first run may have left that was killed before it had a checkpoint; the last one is a note
+on its way.
+"""
 
 LOOK_SECONDS: Final = 1
 """How often somebody looks whether the end is asked for."""
 
 SLOW: Final = "failed to connect back"
 MOST_TRIES: Final = 10
-"""Spark waits ten seconds for a Python that begins, which is short on a busy machine; nothing was read then."""
+"""Spark waits ten seconds for a Python that begins, which is short on a busy machine; nothing was
+read then.
+"""
 
 _batch = re.compile(r"batch-\d{8,}").fullmatch
 
@@ -65,7 +70,9 @@ Told = Callable[[str, Summary], None]
 
 
 class Following(Struct, frozen=True, kw_only=True):
-    """How a log is followed. `address` is the destination where it is no folder; `seconds` pass between two looks at the log."""
+    """How a log is followed. `address` is the destination where it is no folder; `seconds` pass
+    between two looks at the log.
+    """
 
     conversion: Conversion
     address: str | None = None
@@ -82,7 +89,9 @@ class Following(Struct, frozen=True, kw_only=True):
 def follow(
     following: Following, told: Told, *, cluster: Cluster | None = None, watch: ConversionWatch | None = None
 ) -> None:
-    """Converts batch after batch until a signal asks for the end, or nothing is left; the batch in hand is finished first."""
+    """Converts batch after batch until a signal asks for the end, or nothing is left; the batch in
+    hand is finished first.
+    """
     source = following.conversion.input
     if not isinstance(source, LogInput):
         raise UsageError("Only the log of a database can be followed.", hint="Name its URL as INPUT.")
@@ -114,7 +123,9 @@ def follow(
 
 @contextmanager
 def _claimed(folder: Path) -> Iterator[None]:
-    """Keeps a second command out of the folder, and others than us from rows that Spark writes there."""
+    """Keeps a second command out of the folder, and others than us from rows that Spark writes
+    there.
+    """
     make_folder(folder / ROWS)
     claim = Claim(folder / LOCK)
     if not claim.take():
@@ -126,7 +137,9 @@ def _claimed(folder: Path) -> Iterator[None]:
 
 
 def _refuse_other(target: HadoopFolder, source: LogInput) -> None:
-    """Notes whose log is followed into a folder, and refuses another one: its rows up to the other's last number would be passed over."""
+    """Notes whose log is followed into a folder, and refuses another one: its rows up to the
+    other's last number would be passed over.
+    """
     here = f"the log {source.log} of {place_of(read_url(source.url))}"
     if LOG not in target.names():
         target.note(LOG, here.encode())
@@ -138,7 +151,9 @@ def _refuse_other(target: HadoopFolder, source: LogInput) -> None:
 
 
 def _run(writer: DataStreamWriter, batches: _Batches, *, until_empty: bool) -> StreamingQuery:
-    """The stream when the end was asked for, or nothing is left. One whose Python began too slowly is begun again."""
+    """The stream when the end was asked for, or nothing is left. One whose Python began too slowly
+    is begun again.
+    """
     from pyspark.errors import PySparkException
 
     for tried in range(1, MOST_TRIES + 1):
@@ -164,7 +179,9 @@ def _options(source: LogInput, rows: int) -> dict[str, str]:
 
 
 def _wait(query: StreamingQuery, batches: _Batches, *, until_empty: bool) -> None:
-    """Returns when the end was asked for, or when nothing is left; what ended the query is raised."""
+    """Returns when the end was asked for, or when nothing is left; what ended the query is
+    raised.
+    """
     emptied = Event()
     if until_empty:
         Thread(target=_emptied, args=(query, emptied), daemon=True).start()
@@ -242,7 +259,8 @@ class _Batches:
         kept = HadoopFolder(self._spark, self._target.subfolder(rows))
         if SUCCESS not in kept.names():
             batch.write.mode("overwrite").parquet(kept.address)
-        if self._spark.read.parquet(as_named(kept.address)).isEmpty():  # a number may turn out to be nobody's
+        # A number may turn out to be nobody's.
+        if self._spark.read.parquet(as_named(kept.address)).isEmpty():
             return after
         summary = self._converted(name, rows, after)
         self._told(name, summary)

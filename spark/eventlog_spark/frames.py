@@ -3,8 +3,9 @@
     events     ten columns by name, whatever their types, as rows of a log          mapInArrow only where types differ
     decide     rows to the bucket of their objects, whole objects through the step  mapInArrow, repartition, mapInArrow
 
-What formats write of changes is in `outputs`. Nothing here touches a file or collects a row, so input and output are
-wherever Spark can read and write. Every frame is lazy, as Spark's are: changes and outcomes come from one pass of the rules when `Decisions.results` is persisted.
+What formats write of changes is in `outputs`. Nothing here touches a file or collects a row, so
+input and output are wherever Spark can read and write. Every frame is lazy, as Spark's are: changes
+and outcomes come from one pass of the rules when `Decisions.results` is persisted.
 """
 
 from __future__ import annotations
@@ -50,15 +51,17 @@ if TYPE_CHECKING:
 
 
 class Decisions(Struct, frozen=True, kw_only=True):
-    """What became of events. `catalog` are the tables as they look behind the policies, for formats."""
+    """What became of events. `catalog` are the tables as they look behind the policies, for
+    formats.
+    """
 
     results: DataFrame
     catalog: Catalog | None = None
 
     @property
     def changes(self) -> DataFrame:
-        """One row a change: where it stands, its object, `op`, and `edits` with old and new values; and where its
-        transaction ends, if that was asked for.
+        """One row a change: where it stands, its object, `op`, and `edits` with old and new values;
+        and where its transaction ends, if that was asked for.
         """
         found = self.results.where(f"kind = '{CHANGE}'")
         if TRANSACTION not in self.results.columns:
@@ -72,7 +75,9 @@ class Decisions(Struct, frozen=True, kw_only=True):
 
     @property
     def outcomes(self) -> DataFrame:
-        """One row an event: `position`, `status`, `reason` and `note`. Rows that stood twice have one."""
+        """One row an event: `position`, `status`, `reason` and `note`. Rows that stood twice have
+        one.
+        """
         others = f"kind NOT IN ('{CHANGE}', '{DUPLICATE}', '{ENDING}')"
         return self.results.where(others).select(*OUTCOMES.names)
 
@@ -82,11 +87,12 @@ class Decisions(Struct, frozen=True, kw_only=True):
 
 
 def events(frame: DataFrame, *, clock: str = UTC, columns: Sequence[str] = ()) -> DataFrame:
-    """Rows of a log from a frame that has the ten columns, in any order and of any types; other columns are left out.
+    """Rows of a log from a frame that has the ten columns, in any order and of any types; other
+    columns are left out.
 
-    `clock` is whose time `event_time` is, as in the configuration, and `columns` are what the frame calls the ten, in the
-    order of the standard names. What cannot be a number becomes the row's problem, and
-    the rules tell it as its outcome.
+    `clock` is whose time `event_time` is, as in the configuration, and `columns` are what the frame
+    calls the ten, in the order of the standard names. What cannot be a number becomes the row's
+    problem, and the rules tell it as its outcome.
     """
     from pyspark.sql import functions as F  # noqa: N812  # as everybody calls it
 
@@ -116,9 +122,10 @@ def decide(
 ) -> Decisions:
     """What events amount to, by the rules of the publisher and of `eventlog convert`.
 
-    `rows` answers read-backs: the URL of a database, or frames of tables by their names. With `unique` it is known that no record_id stands at two
-    objects, as in a log with a primary key, and nobody looks for that. For formats that are to tell `transactions` whole,
-    changes say theirs, and where it ends.
+    `rows` answers read-backs: the URL of a database, or frames of tables by their names. With
+    `unique` it is known that no record_id stands at two objects, as in a log with a primary key,
+    and nobody looks for that. For formats that are to tell `transactions` whole, changes say
+    theirs, and where it ends.
     """
     order = _order(catalog, rows if isinstance(rows, str) else None, policies, options or Options())
     order = replace(order, transactions=transactions)
@@ -129,7 +136,9 @@ def decide(
 def results_of(
     found: DataFrame, order: Conversion, tables: Mapping[str, DataFrame] | None = None, *, unique: bool = False
 ) -> DataFrame:
-    """What the step makes of events, in the form that the order asks for; frames of `tables` answer read-backs."""
+    """What the step makes of events, in the form that the order asks for; frames of `tables` answer
+    read-backs.
+    """
     catalog = order.catalog
     if tables is not None and catalog is None:
         raise UsageError("`rows` needs to know tables, columns and keys.", hint="Give `decide` a catalog.")
@@ -146,7 +155,8 @@ def results_of(
 def blobs_of(
     found: DataFrame, catalog: Catalog | None, buckets: int, tables: Mapping[Name, DataFrame], *, told: int
 ) -> DataFrame:
-    """Events, and rows of tables that answer their read-backs, on their way to the buckets of their objects.
+    """Events, and rows of tables that answer their read-backs, on their way to the buckets of their
+    objects.
 
     So many tasks are told what was noted about the record_ids.
     """
@@ -165,7 +175,8 @@ def by_task(blobs: DataFrame, tasks: int) -> DataFrame:
 
 
 def conflicts_of(found: DataFrame, catalog: Catalog | None, buckets: int, *, by_bucket: bool = False) -> DataFrame:
-    """The record_ids that stand at several objects, on their way to these; the rules cannot see it, object by object.
+    """The record_ids that stand at several objects, on their way to these; the rules cannot see it,
+    object by object.
 
     There are as many tasks as Spark has for any exchange, or one for each bucket.
     """

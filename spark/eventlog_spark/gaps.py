@@ -1,12 +1,14 @@
 """How far a stream has come in a log whose numbers are drawn before they are committed; pure.
 
-Law: a number that is missing while a greater one is there may still come, as long as a transaction runs that may have
-drawn it. Such a gap is kept with those transactions and looked at again; it is given up when it was looked at after
-all of them had ended. A row that somebody holds is such a gap until it is released. So a stream misses no row, however
-late it commits or is released, and hands out none twice.
+Law: a number that is missing while a greater one is there may still come, as long as a transaction
+runs that may have drawn it. Such a gap is kept with those transactions and looked at again; it is
+given up when it was looked at after all of them had ended. A row that somebody holds is such a gap
+until it is released. So a stream misses no row, however late it commits or is released, and hands
+out none twice.
 
-An offset has MOST_GAPS gaps at most. Where there would be more the stream waits: it takes no new numbers until some
-gaps have come or are given up, and it takes nothing out of a gap that would fall into too many pieces.
+An offset has MOST_GAPS gaps at most. Where there would be more the stream waits: it takes no new
+numbers until some gaps have come or are given up, and it takes nothing out of a gap that would fall
+into too many pieces.
 """
 
 from __future__ import annotations
@@ -26,7 +28,8 @@ NEAR_NUMBERS: Final = 100
 
 
 class Gap(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Missing numbers, both ends included; who may have drawn them, and in what second they were first missed.
+    """Missing numbers, both ends included; who may have drawn them, and in what second they were
+    first missed.
 
     Those that are `held` are there, and wait until somebody releases them.
     """
@@ -45,7 +48,8 @@ Run = tuple[int, int]
 class Offset(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Every number up to `upto` was handed out or is known to be missing, those in the gaps apart.
 
-    `late` are the numbers that came out of gaps in this batch. Offsets of versions before 0.3 do not say it.
+    `late` are the numbers that came out of gaps in this batch. Offsets of versions before 0.3 do
+    not say it.
     """
 
     upto: int = 0
@@ -59,8 +63,8 @@ class Offset(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class GapLook(Struct, frozen=True, kw_only=True):
-    """What was seen: the next numbers, and those that have come in gaps; which rows somebody holds; who was writing
-    before, and after that.
+    """What was seen: the next numbers, and those that have come in gaps; which rows somebody holds;
+    who was writing before, and after that.
 
     Databases that cannot say who writes give None; then a gap is kept as long as patience lasts.
     """
@@ -75,7 +79,9 @@ class GapLook(Struct, frozen=True, kw_only=True):
 
 
 class Step(Struct, frozen=True, kw_only=True):
-    """What lies between two offsets: numbers from first to last without those in between, which come in order."""
+    """What lies between two offsets: numbers from first to last without those in between, which
+    come in order.
+    """
 
     first: int
     last: int
@@ -105,7 +111,9 @@ def advanced(offset: Offset, look: GapLook) -> Offset:
 
 
 def steps(start: Offset, end: Offset) -> list[Step]:
-    """What is handed out between two offsets, the same whenever it is asked: what was late, then what is new."""
+    """What is handed out between two offsets, the same whenever it is asked: what was late, then
+    what is new.
+    """
     if start == end:
         return []
     gaps = [(gap.first, gap.last) for gap in sorted(end.gaps, key=_first)]
@@ -119,7 +127,9 @@ def steps(start: Offset, end: Offset) -> list[Step]:
 
 
 def together(runs: Iterable[Run]) -> list[Step]:
-    """The runs as steps, of which each is worth a question: those that are near each other are one step."""
+    """The runs as steps, of which each is worth a question: those that are near each other are one
+    step.
+    """
     found: list[Step] = []
     for first, last in sorted(runs):
         if found and first - found[-1].last <= NEAR_NUMBERS:
@@ -146,7 +156,9 @@ def _first(gap: Gap) -> int:
 
 
 def _looked_at(gap: Gap, look: GapLook, found: list[int], held: list[int]) -> tuple[list[Gap], list[Run]]:
-    """What is left of a gap, and what comes out of it; rows that came in it and are held stay in it."""
+    """What is left of a gap, and what comes out of it; rows that came in it and are held stay in
+    it.
+    """
     waiting = _between(held, gap.first, gap.last)
     if gap.held:
         runs = list(_runs(waiting))
@@ -163,7 +175,9 @@ def _looked_at(gap: Gap, look: GapLook, found: list[int], held: list[int]) -> tu
 
 
 def _gone_on(upto: int, look: GapLook, held: list[int], *, room: int) -> tuple[int, list[Gap]]:
-    """How far the next numbers lead, and the gaps among them: only so far that there is room for these."""
+    """How far the next numbers lead, and the gaps among them: only so far that there is room for
+    these.
+    """
     if not look.numbers:
         return upto, []
     last = look.numbers[-1]
@@ -182,7 +196,9 @@ def _held(run: Run) -> Gap:
 
 
 def _open(gap: Gap, look: GapLook) -> bool:
-    """Whether somebody may still fill it: who was writing before we looked may have come after we had."""
+    """Whether somebody may still fill it: who was writing before we looked may have come after we
+    had.
+    """
     if look.before is None:
         return look.now - gap.since < look.patience
     return not look.before.isdisjoint(gap.writers)

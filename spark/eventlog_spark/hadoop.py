@@ -1,8 +1,10 @@
-"""The file systems that Hadoop knows, as the driver asks them: what lies where, and output that is complete or absent.
+"""The file systems that Hadoop knows, as the driver asks them: what lies where, and output that is
+complete or absent.
 
-Spark writes each table into a folder of work inside the destination. When all is written, files are renamed to the names
-of `eventlog convert`, and `_SUCCESS` comes last. Who finds none there finds nothing complete, whatever was killed when.
-What a killed run has renamed goes when the next one begins: the folder of work names the folders, until they are complete.
+Spark writes each table into a folder of work inside the destination. When all is written, files are
+renamed to the names of `eventlog convert`, and `_SUCCESS` comes last. Who finds none there finds
+nothing complete, whatever was killed when. What a killed run has renamed goes when the next one
+begins: the folder of work names the folders, until they are complete.
 """
 
 from __future__ import annotations
@@ -47,12 +49,16 @@ LOOK_THREADS: Final = 16
 
 
 def as_named(address: str) -> str:
-    """The address for readers of Spark's, which take patterns: it means the one file or folder of this name."""
+    """The address for readers of Spark's, which take patterns: it means the one file or folder of
+    this name.
+    """
     return _special.sub(r"\\\1", address)
 
 
 class Footer(Struct, frozen=True, kw_only=True):
-    """What the end of a Parquet file says: its columns, also as a text with their types, and how many rows it has."""
+    """What the end of a Parquet file says: its columns, also as a text with their types, and how
+    many rows it has.
+    """
 
     file: str
     names: tuple[str, ...]
@@ -81,7 +87,8 @@ def _footer(spark: SparkSession, file: str) -> Footer:
     try:
         schema = reader.getFileMetaData().getSchema()
         names = tuple(str(field.getName()) for field in schema.getFields())
-        text = str(schema.toString()).partition("\n")[2]  # the first line is its name, which is its writer's
+        # The first line is its name, which is its writer's.
+        text = str(schema.toString()).partition("\n")[2]
         return Footer(file=file, names=names, schema=text, rows=int(reader.getRecordCount()))
     finally:
         reader.close()
@@ -100,7 +107,9 @@ class HadoopFolder:
         self._system = self._path(address).getFileSystem(jsc.hadoopConfiguration())
 
     def files(self, pattern: str = "") -> dict[str, int]:
-        """All files in it, or those that a pattern means, by address, and their bytes; hidden ones are left out."""
+        """All files in it, or those that a pattern means, by address, and their bytes; hidden ones
+        are left out.
+        """
         found = self._system.globStatus(self._path(pattern or self.address))
         return dict(sorted(file for one in found or () for file in self._inside(one)))
 
@@ -131,7 +140,9 @@ class HadoopFolder:
         self._system.copyToLocalFile(False, self._path(self.subfolder(name)), self._path(f"file:{file}"), True)
 
     def begin(self, *, overwrite: bool) -> None:
-        """Refuses a place that holds anything but what an unfinished run left, unless told to overwrite; removes that."""
+        """Refuses a place that holds anything but what an unfinished run left, unless told to
+        overwrite; removes that.
+        """
         names = self.names()
         if {SUCCESS, MARKING} <= names:
             raise being_marked(self.address)
@@ -146,7 +157,8 @@ class HadoopFolder:
     def commit(
         self, moves: list[tuple[str, str]], summary: Summary, order: str | None = None, identity: str = ""
     ) -> None:
-        """Takes a former conversion away, renames files of the work folder, and says that all is there.
+        """Takes a former conversion away, renames files of the work folder, and says that all is
+        there.
 
         The order of a conversion of a log stays there until the log's rows are marked.
         """
@@ -196,7 +208,9 @@ class HadoopFolder:
         return {int(match[1]): path for file, path in found.items() if (match := _part(file))}
 
     def files_by(self, column: str, place: str) -> Iterator[tuple[str, str]]:
-        """What Spark wrote by the values of a column, a file for each: its address, and the value."""
+        """What Spark wrote by the values of a column, a file for each: its address, and the
+        value.
+        """
         for folder in self._system.listStatus(self._path(place)):
             name, _, value = str(folder.getPath().getName()).partition("=")
             if name == column:
@@ -204,7 +218,9 @@ class HadoopFolder:
                 yield str(file.getPath()), unquote(value)
 
     def discard(self) -> None:
-        """Removes what is only needed meanwhile, and of a commit that failed what it had renamed."""
+        """Removes what is only needed meanwhile, and of a commit that failed what it had
+        renamed.
+        """
         names = self.names()
         if SUCCESS not in names and self._exists(f"{WORK}/{MOVING}"):
             self._remove(names)
@@ -218,7 +234,9 @@ class HadoopFolder:
             self._delete(name)
 
     def _folders(self, names: set[str]) -> set[str]:
-        """The folders that a complete conversion made here, and those that an interrupted one was about to make."""
+        """The folders that a complete conversion made here, and those that an interrupted one was
+        about to make.
+        """
         ended = self.read(SUCCESS) if SUCCESS in names else b""
         moving = self.read(f"{WORK}/{MOVING}") if self._exists(f"{WORK}/{MOVING}") else b""
         return {*folders_told(ended), *(msgspec.json.decode(moving, type=list[str]) if moving else ())}

@@ -18,10 +18,14 @@ OLDEST: Final = 17
 """What Spark 4 asks for."""
 
 VECTORS: Final = "--add-modules=jdk.incubator.vector"
-"""Spark asks for this module, for linear algebra; a Java from a wheel does not have it, and any other warns of it."""
+"""Spark asks for this module, for linear algebra; a Java from a wheel does not have it, and any
+other warns of it.
+"""
 
 GONE: Final = {"--add-opens=java.base/sun.security.action=ALL-UNNAMED": 24}
-"""What Spark opens and Java no longer has, by the version that took it away; each makes Java print a warning."""
+"""What Spark opens and Java no longer has, by the version that took it away; each makes Java print
+a warning.
+"""
 
 LAUNCHER: Final = Path(__file__).with_name("launcher")
 _release = re.compile(r'^JAVA_VERSION="(?:1\.)?(\d+)', re.MULTILINE).search
@@ -40,9 +44,11 @@ class Java(Struct, frozen=True, kw_only=True):
     origin: str
 
     def environment(self, *, alone: bool = True) -> dict[str, str]:
-        """What Spark's scripts must find in their environment to run with this Java, through the launcher.
+        """What Spark's scripts must find in their environment to run with this Java, through the
+        launcher.
 
-        A Spark that works `alone`, on this machine, leaves nothing that others could read, in whatever folder.
+        A Spark that works `alone`, on this machine, leaves nothing that others could read, in
+        whatever folder.
         """
         without = [VECTORS, *(argument for argument, since in GONE.items() if self.version >= since)]
         return {
@@ -104,7 +110,9 @@ def _from_wheel() -> Java | None:
 
 
 def _version(program: Path) -> int | None:
-    """Read from the file that stands beside every Java, because asking a Java takes as long as starting one."""
+    """Read from the file that stands beside every Java, because asking a Java takes as long as
+    starting one.
+    """
     release = program.resolve().parents[1] / "release"
     if release.is_file() and (match := _release(release.read_text(errors="replace"))):
         return int(match[1])

@@ -1,4 +1,6 @@
-"""A log that is read in bulk, stretch by stretch, into record batches: by COPY where the driver is psycopg, else by plain queries."""
+"""A log that is read in bulk, stretch by stretch, into record batches: by COPY where the driver is
+psycopg, else by plain queries.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,9 @@ if TYPE_CHECKING:
 
 
 class NumberRange(Struct, frozen=True, kw_only=True):
-    """Rows whose numbers lie between two numbers, both of them included, as one snapshot sees them."""
+    """Rows whose numbers lie between two numbers, both of them included, as one snapshot sees
+    them.
+    """
 
     first: int
     last: int
@@ -36,7 +40,8 @@ class BulkLog:
     """A log that is read in bulk, by the queries of bulk.sql."""
 
     def __init__(self, options: LogOptions) -> None:
-        from eventlog.sql.findlog import log_columns  # with SQLAlchemy, which workers without a log do without
+        # With SQLAlchemy, which workers without a log do without.
+        from eventlog.sql.findlog import log_columns
 
         self.engine: Engine = connect(options.url)
         self.dialect: Dialect = dialect_of(self.engine)
@@ -65,7 +70,9 @@ class BulkLog:
         return statement(self.dialect, name, **self._holes, chosen=self._chosen, log_text=log_text, **filling)
 
     def _conditions(self, options: LogOptions) -> Iterator[str]:
-        """What rows must be to be read. Times are compared as the texts that they come as, where none of them is changed."""
+        """What rows must be to be read. Times are compared as the texts that they come as, where
+        none of them is changed.
+        """
         chosen = options.chosen
         if options.status:
             yield self._condition("chosen_letters", letters=self._several(options.status))
@@ -88,7 +95,9 @@ class BulkLog:
 
     @contextmanager
     def connection(self, snapshot: str | None = None) -> Iterator[Connection]:
-        """A transaction that only reads, in the snapshot that somebody exported; its session ends with it."""
+        """A transaction that only reads, in the snapshot that somebody exported; its session ends
+        with it.
+        """
         with in_our_words(self.engine, f"The event log {self.names.table}"):
             try:
                 with self.engine.connect() as connection:
@@ -116,7 +125,9 @@ class BulkLog:
         return [tuple(row) for row in connection.execute(text(in_text(self.query(name, **holes))))]
 
     def _join(self, connection: Connection, snapshot: str) -> None:
-        """Sees what the one who exported the snapshot sees; the name tells its holder that somebody reads."""
+        """Sees what the one who exported the snapshot sees; the name tells its holder that somebody
+        reads.
+        """
         from sqlalchemy.exc import DBAPIError
 
         try:
@@ -129,7 +140,9 @@ class BulkLog:
 
 
 def stretches(first: int, last: int, count: int, snapshot: str | None = None) -> list[NumberRange]:
-    """Up to `count` stretches of numbers, equally wide, that cover all from the first to the last."""
+    """Up to `count` stretches of numbers, equally wide, that cover all from the first to the
+    last.
+    """
     width = max(1, -(-(last - first + 1) // count))
     return [
         NumberRange(first=start, last=min(start + width - 1, last), snapshot=snapshot)
@@ -148,7 +161,9 @@ TEXTS_AND_TRANSACTION: Final = TEXTS.append(pa.field(TRANSACTION, pa.string()))
 
 
 def told(log: BulkLog, stretch: NumberRange, *, transactions: bool) -> Iterator[pa.RecordBatch]:
-    """The rows of a stretch as the data source gives them: with their transactions, NULL where the log does not say them."""
+    """The rows of a stretch as the data source gives them: with their transactions, NULL where the
+    log does not say them.
+    """
     if not transactions:
         yield from batches(log, stretch)
     elif log.transaction:
@@ -174,7 +189,8 @@ def _batches(log: BulkLog, stretch: NumberRange, schema: pa.Schema) -> Iterator[
 
         try:
             yield from copied(connection.connection.driver_connection, query, schema)
-        except BaseException:  # a reader that wants no more rows too: the server would go on sending
+        # A reader that wants no more rows too: the server would go on sending.
+        except BaseException:
             connection.invalidate()
             raise
 
@@ -196,7 +212,9 @@ def _batch(rows: Sequence[Sequence[Any]], schema: pa.Schema) -> pa.RecordBatch:
 
 
 def _integer(value: Any) -> int | None:
-    """Databases that do not hold a column to its type may have anything there; a row without a kind is for the rules."""
+    """Databases that do not hold a column to its type may have anything there; a row without a kind
+    is for the rules.
+    """
     try:
         number = int(value)
     except (TypeError, ValueError):
@@ -222,8 +240,9 @@ BLOCK_BYTES: Final = 2 << 20
 def copied(connection: Any, query: str, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     """The rows that a query finds, in the transaction that a psycopg connection is in.
 
-    In CSV an empty string stands in quotes and NULL does not, so they stay apart. libpq hands out one row at a time;
-    asked by psycopg's own iterator, that alone would cost twice as much as reading them.
+    In CSV an empty string stands in quotes and NULL does not, so they stay apart. libpq hands out
+    one row at a time; asked by psycopg's own iterator, that alone would cost twice as much as
+    reading them.
     """
     session = connection.pgconn
     _check(session.exec_(f"COPY ({query}) TO STDOUT (FORMAT csv)".encode()), copying=True)

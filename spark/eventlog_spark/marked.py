@@ -1,7 +1,7 @@
 """Conversions of a log to an address: its rows are taken once, and marked when the output is there.
 
-The rows stand beside the output until it is complete. So a task that Spark does again finds the same ones, whoever
-has changed the log since.
+The rows stand beside the output until it is complete. So a task that Spark does again finds the
+same ones, whoever has changed the log since.
 """
 
 from __future__ import annotations
@@ -38,7 +38,9 @@ if TYPE_CHECKING:
 
 LEFT: Final = "left"
 TAKEN: Final = ROWS.append(pa.field(LEFT, pa.string()))
-"""Rows that are taken; a row of its own counts those of a piece that are left in the log, by the reason, in JSON."""
+"""Rows that are taken; a row of its own counts those of a piece that are left in the log, by the
+reason, in JSON.
+"""
 
 RUNS: Final = pa.schema([("first", pa.int64()), ("last", pa.int64())])
 
@@ -118,7 +120,9 @@ def _taken(
 
 
 def numbers_of(spark: SparkSession, outcomes: str) -> Stretches:
-    """The numbers in files of outcomes; they are in order, so only where runs of them begin and end comes here."""
+    """The numbers in files of outcomes; they are in order, so only where runs of them begin and end
+    comes here.
+    """
     found = spark.read.parquet(as_named(outcomes)).select("position").mapInArrow(named(_runs), ddl(RUNS))
     return Stretches((row["first"], row["last"]) for row in found.collect())
 

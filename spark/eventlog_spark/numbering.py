@@ -1,8 +1,10 @@
-"""Numbers for changes in the order of their positions, as expressions of Spark: each row's place, and its change_seq. Where
-transactions are whole, the order is that of their ends, and messages are counted in them.
+"""Numbers for changes in the order of their positions, as expressions of Spark: each row's place,
+and its change_seq. Where transactions are whole, the order is that of their ends, and messages are
+counted in them.
 
-A window over all rows would bring them into one task. So positions are cut into stretches of equal width: how many changes
-each has, and the latest of their times, is a short list that one task adds up; within a stretch a window counts.
+A window over all rows would bring them into one task. So positions are cut into stretches of equal
+width: how many changes each has, and the latest of their times, is a short list that one task adds
+up; within a stretch a window counts.
 """
 
 from __future__ import annotations
@@ -29,7 +31,8 @@ STRETCH_BITS: Final = 16
 
 
 def numbered(written: DataFrame, after: str = "") -> DataFrame:
-    """Rows with a `position` (and a `stamp`, in forms that number their changes) with their numbers; they go on `after`.
+    """Rows with a `position` (and a `stamp`, in forms that number their changes) with their
+    numbers; they go on `after`.
 
     Those with an `end` are in the order of it.
     """
@@ -59,13 +62,14 @@ def numbered(written: DataFrame, after: str = "") -> DataFrame:
 
 
 def counted(written: DataFrame) -> DataFrame:
-    """Messages with their places in their transactions, and whether they are the last; those of a full load, without a
-    `tail`, have none.
+    """Messages with their places in their transactions, and whether they are the last; those of a
+    full load, without a `tail`, have none.
     """
     from pyspark.sql import Window
     from pyspark.sql import functions as F  # noqa: N812  # as everybody calls it
 
-    alone = F.when(F.col(TRANSACTION).isNull(), F.col("position"))  # so that not all of these meet in one task
+    # So that not all of these meet in one task.
+    alone = F.when(F.col(TRANSACTION).isNull(), F.col("position"))
     together = Window.partitionBy(TRANSACTION, alone)
     upto = together.orderBy("position").rowsBetween(Window.unboundedPreceding, Window.currentRow)
     counts = F.col(TRANSACTION).isNotNull() & F.col("tail").isNotNull()

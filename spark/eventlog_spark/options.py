@@ -22,7 +22,9 @@ _number = re.compile(r"\d{1,18}").fullmatch
 
 
 class Chosen(Struct, frozen=True, kw_only=True):
-    """The rows that are read: numbers from `first` to `last`, times from `since` to `upto`, letters and tables; None is all."""
+    """The rows that are read: numbers from `first` to `last`, times from `since` to `upto`, letters
+    and tables; None is all.
+    """
 
     first: int | None = None
     last: int | None = None

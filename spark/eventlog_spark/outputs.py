@@ -1,11 +1,12 @@
-"""What formats write of changes, as DataFrames: XDS documents, change tables, messages; Spark's writers do the rest.
+"""What formats write of changes, as DataFrames: XDS documents, change tables, messages; Spark's
+writers do the rest.
 
     documents       each change as a whole document                       mapInArrow
     change_tables   rows with header columns, a frame for each table      mapInArrow, numbers, mapInArrow
     messages        key, value and topic, as Spark's Kafka writer takes   mapInArrow, numbers
 
-The formats are those of the publisher and of `eventlog convert`, and so are the numbers: change_seq counts all changes in
-the order of their positions, whatever their table.
+The formats are those of the publisher and of `eventlog convert`, and so are the numbers: change_seq
+counts all changes in the order of their positions, whatever their table.
 """
 
 from __future__ import annotations
@@ -56,7 +57,9 @@ Transactions = Literal["mixed", "whole"]
 
 
 class ChangeTableFrames(Struct, frozen=True, kw_only=True):
-    """Change tables as frames. `written` are the rows of all of them, packed, with their numbers."""
+    """Change tables as frames. `written` are the rows of all of them, packed, with their
+    numbers.
+    """
 
     written: DataFrame
     notes: DataFrame
@@ -65,7 +68,9 @@ class ChangeTableFrames(Struct, frozen=True, kw_only=True):
     settings: ChangeTableSettings
 
     def tables(self, route: str = "") -> dict[str, DataFrame]:
-        """A frame for each table by the name of its change table; with a `route`, of what a policy sends there."""
+        """A frame for each table by the name of its change table; with a `route`, of what a policy
+        sends there.
+        """
         found = {}
         for number, table in enumerate(self.catalog):
             try:
@@ -78,7 +83,9 @@ class ChangeTableFrames(Struct, frozen=True, kw_only=True):
         return found
 
     def last(self) -> str:
-        """The change_seq of the last change; empty where there is none. It is where the next changes go on."""
+        """The change_seq of the last change; empty where there is none. It is where the next
+        changes go on.
+        """
         return str(self.written.agg({SEQUENCE: "max"}).collect()[0][0] or "")
 
     def persisted(self) -> ChangeTableFrames:
@@ -96,7 +103,9 @@ class MessageFrames(Struct, frozen=True, kw_only=True):
     settings: MessageSettings
 
     def metadata(self, sequence: str) -> list[tuple[str, bytes | None, bytes | None]]:
-        """Topic, key and value of the messages that describe the tables, told at the time of a change_seq; they go before all others."""
+        """Topic, key and value of the messages that describe the tables, told at the time of a
+        change_seq; they go before all others.
+        """
         found = {}
         for table in self.catalog:
             writer = writer_of(table, self.settings)
@@ -108,9 +117,11 @@ class MessageFrames(Struct, frozen=True, kw_only=True):
 
 
 def documents(changes: DataFrame, catalog: Catalog | None = None, *, format: str = "xds", **settings: Any) -> DataFrame:  # noqa: A002  # Spark's word
-    """Each change as a whole document, in no order: `position`, `id`, `route`, `body`, and a `note` where a value cannot be written.
+    """Each change as a whole document, in no order: `position`, `id`, `route`, `body`, and a `note`
+    where a value cannot be written.
 
-    A change that the format cannot write has no body. `settings` are those of `eventlog.xds.XdsFormat`.
+    A change that the format cannot write has no body. `settings` are those of
+    `eventlog.xds.XdsFormat`.
     """
     if format != "xds":
         raise UsageError(
@@ -128,7 +139,8 @@ def change_tables(
     after: str = "",
     transactions: Transactions = "mixed",
 ) -> ChangeTableFrames:
-    """The rows of change tables. Numbers go on `after` a change_seq, that of the last change which was written before.
+    """The rows of change tables. Numbers go on `after` a change_seq, that of the last change which
+    was written before.
 
     `transactions` that are whole have numbers one after the other.
     """
@@ -147,7 +159,8 @@ def messages(
     after: str = "",
     transactions: Transactions = "mixed",
 ) -> MessageFrames:
-    """A message for each change, and one more for each tombstone. Numbers go on `after` a changeSequence.
+    """A message for each change, and one more for each tombstone. Numbers go on `after` a
+    changeSequence.
 
     Those of `transactions` that are whole have numbers one after the other, and are counted.
     """
@@ -190,7 +203,9 @@ def _notes(found: DataFrame) -> DataFrame:
 
 
 def _written(changes: DataFrame, form: Form, catalog: Catalog, transactions: Transactions) -> DataFrame:
-    """What a form writes of changes; with the transaction of each, and where that ends, if these are to be whole."""
+    """What a form writes of changes; with the transaction of each, and where that ends, if these
+    are to be whole.
+    """
     if transactions == "whole" and END not in changes.columns:
         raise UsageError(
             "These changes do not say where their transactions end.", hint='Ask `decide` for transactions="whole".'

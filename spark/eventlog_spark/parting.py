@@ -1,7 +1,8 @@
-"""Parts for Spark's writers: a task writes its parts on its own disk, as the local engine does, and gives their bytes away.
+"""Parts for Spark's writers: a task writes its parts on its own disk, as the local engine does, and
+gives their bytes away.
 
-Text goes in pieces that end where a line ends, because Spark's writer ends each with a line break. Rows of Parquet files go
-as packed batches, and become columns when Spark writes them.
+Text goes in pieces that end where a line ends, because Spark's writer ends each with a line break.
+Rows of Parquet files go as packed batches, and become columns when Spark writes them.
 """
 
 from __future__ import annotations
@@ -40,7 +41,9 @@ FILES: Final = pa.schema(
         ("text", pa.string()),
     ]
 )
-"""Files in pieces: where it is to stand, and its text, or for tables what columns it has and rows."""
+"""Files in pieces: where it is to stand, and its text, or for tables what columns it has and
+rows.
+"""
 
 PIECE_BYTES: Final = 1 << 18
 """Java keeps larger ones where only a long collection of garbage finds them."""
@@ -90,7 +93,9 @@ def between(batches: Iterable[pa.RecordBatch], first: int, last: int) -> Iterato
 
 
 def rows_of_blobs(path_name: str, row_name: str, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The rows of packed batches of files, each with the path of its file and a number that says in which order they came."""
+    """The rows of packed batches of files, each with the path of its file and a number that says in
+    which order they came.
+    """
     count = 0
     with travelling():
         for batch in batches:

@@ -1,4 +1,6 @@
-"""Tells how far Spark is with a step: to whoever watches a conversion, and by names in Spark's UI."""
+"""Tells how far Spark is with a step: to whoever watches a conversion, and by names in Spark's
+UI.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,8 @@ LOOK_SECONDS: Final = 0.5
 def watched(
     spark: SparkSession, watch: ConversionWatch, stage: str, rows: int | None, met: Accumulator[int] | None = None
 ) -> Iterator[None]:
-    """While the block runs, the tally counts as many of the rows as Spark's finished tasks are of its tasks.
+    """While the block runs, the tally counts as many of the rows as Spark's finished tasks are of
+    its tasks.
 
     Where nobody knows how many rows there are, it counts those that tasks have `met` up to now.
     """

@@ -1,7 +1,7 @@
 """Filters of Spark's as conditions on the log: which rows need not be read at all.
 
-Law: a condition lets through every row that its filter lets through, and may let through more; Spark looks at the rows
-once more. So texts may be compared as the database compares them.
+Law: a condition lets through every row that its filter lets through, and may let through more;
+Spark looks at the rows once more. So texts may be compared as the database compares them.
 """
 
 from __future__ import annotations

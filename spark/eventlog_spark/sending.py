@@ -1,7 +1,9 @@
-"""Messages to Kafka from Spark's executors: lanes are laid and sent there, by the code of `eventlog.convert.lanes`.
+"""Messages to Kafka from Spark's executors: lanes are laid and sent there, by the code of
+`eventlog.convert.lanes`.
 
-The driver asks the target for its last number and reserves those of this conversion, and tells metadata; no message
-passes through it. The plan is noted before the first message goes, and stays until all are sent.
+The driver asks the target for its last number and reserves those of this conversion, and tells
+metadata; no message passes through it. The plan is noted before the first message goes, and stays
+until all are sent.
 """
 
 from __future__ import annotations
@@ -41,14 +43,18 @@ from eventlog_spark.faults import travelling
 
 Step = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 Collected = Callable[[str, Sequence[Task], Step, int], list[bytes]]
-"""What tasks answer: the name of the step, the tasks, what executors do with them, how many rows they get through."""
+"""What tasks answer: the name of the step, the tasks, what executors do with them, how many rows
+they get through.
+"""
 
 UNNUMBERED: Final = "spark"
 """The work of a conversion that cannot be gone on with."""
 
 
 def order_name(conversion: Conversion) -> str:
-    """What the work of a conversion is kept under: its own name where the same command can go on with it."""
+    """What the work of a conversion is kept under: its own name where the same command can go on
+    with it.
+    """
     if not isinstance(conversion.format, SentMessages):
         return UNNUMBERED
     cut = units(conversion.input) if isinstance(conversion.input, FilesInput) else []
@@ -73,7 +79,9 @@ class Sending:
         self._collected = collected
 
     def planned(self, summary: Summary, tasks: PartTasks) -> LanePlan:
-        """Numbers all changes and takes the numbers; from then on the conversion can be gone on with."""
+        """Numbers all changes and takes the numbers; from then on the conversion can be gone on
+        with.
+        """
         known = self._conversion.told_tables if tasks.tables is None else tasks.tables
         with our_words(NOTHING_YET), closing(sink_of(self._target)) as sink:
             after = sink.last()
@@ -93,7 +101,9 @@ class Sending:
         return plan
 
     def taken_up(self) -> LanePlan:
-        """The plan of a run that was interrupted while it sent; refused where others have written since."""
+        """The plan of a run that was interrupted while it sent; refused where others have written
+        since.
+        """
         plan = kept_plan(self._folder)
         with our_words(ONCE_MORE):
             end_open(self._target.into, labels_of(plan.laid))

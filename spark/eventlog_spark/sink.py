@@ -1,4 +1,5 @@
-"""The sink `eventlog`: rows of a log that a stream brings become what `eventlog convert` makes of them, batch after batch.
+"""The sink `eventlog`: rows of a log that a stream brings become what `eventlog convert` makes of
+them, batch after batch.
 
     rows.writeStream.format("eventlog").option("out", "sent/").option("checkpointLocation", "checkpoint/").start()
 
@@ -6,8 +7,8 @@
     <out>/batch-00000007           what `convert` makes of them, with `_SUCCESS`
     <out>/_stream.json             whose stream it is, its last batch that is done, and the change_seq to go on from
 
-Law: Spark repeats a batch until its commit has returned, and that returns after the note. So each row is converted once,
-and what is sent elsewhere is sent by one conversion that is taken up again.
+Law: Spark repeats a batch until its commit has returned, and that returns after the note. So each
+row is converted once, and what is sent elsewhere is sent by one conversion that is taken up again.
 """
 
 from __future__ import annotations
@@ -51,7 +52,9 @@ NEW: Final = ".new-"
 """How the names of files begin that belong to no batch yet."""
 
 QUERY: Final = "sql.streaming.queryId"
-"""Where Spark tells its tasks which stream they work for; the same whenever it goes on from its checkpoint."""
+"""Where Spark tells its tasks which stream they work for; the same whenever it goes on from its
+checkpoint.
+"""
 
 
 class SinkOptions(Struct, frozen=True, kw_only=True):

@@ -1,9 +1,11 @@
-"""A snapshot that several readers share: exported by a session that keeps its transaction open while they read.
+"""A snapshot that several readers share: exported by a session that keeps its transaction open
+while they read.
 
-Spark plans a reading in a process that ends before the first reader begins. So a process of its own holds the snapshot
-(`python -m eventlog_spark.snapshot`), and gives it up when nobody has read for a while: nothing has to tell it that the
-reading is over, and a session that is forgotten does not keep the database from cleaning up for ever. It loads nothing
-but the driver, because Spark waits for it.
+Spark plans a reading in a process that ends before the first reader begins. So a process of its own
+holds the snapshot (`python -m eventlog_spark.snapshot`), and gives it up when nobody has read for a
+while: nothing has to tell it that the reading is over, and a session that is forgotten does not
+keep the database from cleaning up for ever. It loads nothing but the driver, because Spark waits
+for it.
 """
 
 from __future__ import annotations
@@ -64,7 +66,8 @@ def hold(engine: Engine, patience: float) -> str:
         process.stdin.write(msgspec.json.encode(SnapshotOrder(connect=connect, patience=patience)) + b"\n")
         process.stdin.flush()
         answer = process.stdout.readline().decode().strip()
-    Thread(target=process.wait, daemon=True).start()  # it outlives us, or is fetched when it has ended
+    # It outlives us, or is fetched when it has ended.
+    Thread(target=process.wait, daemon=True).start()
     if fault := read(answer):
         raise fault
     if not answer:

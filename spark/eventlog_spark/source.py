@@ -3,10 +3,12 @@
     spark.dataSource.register(EventLogSource)
     spark.read.format("eventlog").option("url", url).option("log", "event_log").load()
 
-Options: `url` (SQLAlchemy's form), `log`, `columns` (auto, new, old, or ten names), `clock` (whose time event_time is), `status` (letters; all rows without
-it), `partitions` (how many ranges of record_id are read side by side), `pushdown` (true: the database evaluates filters), `snapshot` (of PostgreSQL, exported by whoever
-reads), `transactions` (true: an eleventh column), and for streams `rows` (of one batch at most), `start` (a record_id to begin after), `patience` (seconds).
-Those of its sink are in `sink`.
+Options: `url` (SQLAlchemy's form), `log`, `columns` (auto, new, old, or ten names), `clock` (whose
+time event_time is), `status` (letters; all rows without it), `partitions` (how many ranges of
+record_id are read side by side), `pushdown` (true: the database evaluates filters), `snapshot` (of
+PostgreSQL, exported by whoever reads), `transactions` (true: an eleventh column), and for streams
+`rows` (of one batch at most), `start` (a record_id to begin after), `patience` (seconds). Those of
+its sink are in `sink`.
 """
 
 from __future__ import annotations
@@ -35,7 +37,9 @@ if TYPE_CHECKING:
 SCHEMA: Final = ", ".join(
     f"{name} {'bigint' if name in ('record_id', 'event_type') else 'string'}" for name in STANDARD
 )
-"""The ten columns by their standard names, whatever the table calls them; event_time as the database writes it, or in UTC where `clock` names another zone."""
+"""The ten columns by their standard names, whatever the table calls them; event_time as the
+database writes it, or in UTC where `clock` names another zone.
+"""
 
 OUT: Final = "out"
 """The option of the sink that no reader has."""
@@ -88,7 +92,9 @@ class LogReader(DataSourceReader):
 
 
 class FilteredLogReader(LogReader):
-    """The same, whose rows the database filters; a class of its own, because Spark refuses one with `pushFilters` unless it is told to push."""
+    """The same, whose rows the database filters; a class of its own, because Spark refuses one with
+    `pushFilters` unless it is told to push.
+    """
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802  # Spark calls it so
         """Spark evaluates all of them again: the database may compare texts in another way."""
@@ -97,7 +103,9 @@ class FilteredLogReader(LogReader):
 
 
 def planned(options: LogOptions) -> list[NumberRange]:
-    """The stretches to read; an empty log has one without rows, because Spark takes no empty list."""
+    """The stretches to read; an empty log has one without rows, because Spark takes no empty
+    list.
+    """
     log = BulkLog(options)
     snapshot = options.snapshot
     if snapshot is None and log.copies:

@@ -1,4 +1,5 @@
-"""What was decided goes to Spark's writers: parts and outcomes, which are then called as `eventlog convert` calls them.
+"""What was decided goes to Spark's writers: parts and outcomes, which are then called as `eventlog
+convert` calls them.
 
     parts      tasks write them as the local engine does, and give their bytes away (`parting`)
     outcomes   in their order, in files of equally many rows: no task has to see all of them
@@ -32,7 +33,9 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 OUTCOME_ROWS: Final = 8 * GROUP_ROWS
-"""Rows of a file of outcomes: always as many, so that the files do not depend on how the rows came."""
+"""Rows of a file of outcomes: always as many, so that the files do not depend on how the rows
+came.
+"""
 
 NO_ROWS: Final = PartSpan(first=0, last=0, range=0, skipped=0, until=0)
 """A file of outcomes stands there even if there are none."""
@@ -44,7 +47,9 @@ _part = re.compile(r"(?:.*/)?(?:part-(\d+)|LOAD(\d+))").match
 
 
 class DecidedBlobs(Struct, frozen=True, kw_only=True):
-    """Changes and outcomes as blobs by ranges of positions (`deciding`), and what is known of each range."""
+    """Changes and outcomes as blobs by ranges of positions (`deciding`), and what is known of each
+    range.
+    """
 
     changes: DataFrame
     written: tuple[WrittenChanges, ...]
@@ -80,7 +85,8 @@ def stored_outcomes(found: DecidedBlobs, target: HadoopFolder) -> list[Move]:
     spans = list(part_spans(found.ended, OUTCOME_ROWS, 1)) or [NO_ROWS]
     here = _by_task(found.outcomes.where(f"kind = {ENDED}"), spans)
     rows = here.mapInArrow(named(outcomes_in_order, spans), ddl(OUTCOMES))
-    writer = rows.write.option("parquet.enable.dictionary#position", "false")  # positions never repeat
+    # Positions never repeat.
+    writer = rows.write.option("parquet.enable.dictionary#position", "false")
     writer = writer.option("compression", "zstd").option("maxRecordsPerFile", 0)
     writer.parquet(target.subfolder(f"{WORK}/outcomes"))
     parts = target.parts("outcomes")
@@ -110,7 +116,9 @@ def _stored_tables(files: DataFrame, target: HadoopFolder) -> Iterator[Move]:
 
 
 def _unlike(name: str, columns: pa.Schema) -> str:
-    """The name, or a longer one where a table has a column of it; Spark does not tell letters apart by their case."""
+    """The name, or a longer one where a table has a column of it; Spark does not tell letters apart
+    by their case.
+    """
     taken = {column.lower() for column in columns.names}
     while name in taken:
         name += "_"

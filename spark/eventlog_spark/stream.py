@@ -1,4 +1,6 @@
-"""Follows a log as it grows: each row once, in batches that Spark can repeat, also rows that commit or are released late."""
+"""Follows a log as it grows: each row once, in batches that Spark can repeat, also rows that commit
+or are released late.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,9 @@ WORTHWHILE_NUMBERS: Final = 10_000
 
 
 class LogStream(DataSourceStreamReader):
-    """The data source as a stream: every row whatever its status, because a status changes while the row is read."""
+    """The data source as a stream: every row whatever its status, because a status changes while
+    the row is read.
+    """
 
     def __init__(self, options: LogOptions) -> None:
         if options.status:
@@ -52,7 +56,9 @@ class LogStream(DataSourceStreamReader):
             return self._latest
 
     def partitions(self, start: dict[str, object], end: dict[str, object]) -> list[InputPartition]:
-        """What is new in pieces of about equal size; what was late is many steps of few rows, some for each partition."""
+        """What is new in pieces of about equal size; what was late is many steps of few rows, some
+        for each partition.
+        """
         found = steps(read_offset(start), read_offset(end))
         large = [step for step in found if step.last - step.first >= WORTHWHILE_NUMBERS]
         small = [step for step in found if step.last - step.first < WORTHWHILE_NUMBERS]
@@ -78,7 +84,9 @@ class LogStream(DataSourceStreamReader):
             yield Step(first=stretch.first, last=stretch.last, without=without)
 
     def _look(self, before: Offset) -> GapLook:
-        """Who writes is asked before and after the numbers, each time in a transaction of its own."""
+        """Who writes is asked before and after the numbers, each time in a transaction of its
+        own.
+        """
         log = self._log = self._log or BulkLog(self._options)
         writers = self._writers(log)
         found: list[int] = []
@@ -100,7 +108,9 @@ class LogStream(DataSourceStreamReader):
         )
 
     def _writers(self, log: BulkLog) -> frozenset[str] | None:
-        """The transactions that may still commit a number that was drawn; an embedded database has one writer at a time."""
+        """The transactions that may still commit a number that was drawn; an embedded database has
+        one writer at a time.
+        """
         if log.dialect.embedded:
             return frozenset()
         if not offers(log.dialect, "writers"):
@@ -110,7 +120,8 @@ class LogStream(DataSourceStreamReader):
 
 
 def _refuse_restarted(log: BulkLog, connection: Connection, upto: int) -> None:
-    """A log whose numbers begin again, as after TRUNCATE … RESTART IDENTITY or from a backup, has rows that no look finds.
+    """A log whose numbers begin again, as after TRUNCATE … RESTART IDENTITY or from a backup, has
+    rows that no look finds.
 
     That its last rows are gone may be a purge; that its sequence stands before them is none.
     """

@@ -24,5 +24,7 @@ def named(function: Callable[..., Any], *told: object) -> Callable[..., Any]:
 
 
 def typed(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """A batch of Spark's as ours: Spark may have larger types of text, and says that columns have no NULLs."""
+    """A batch of Spark's as ours: Spark may have larger types of text, and says that columns have
+    no NULLs.
+    """
     return pa.RecordBatch.from_arrays([batch.column(field.name).cast(field.type) for field in schema], schema=schema)
