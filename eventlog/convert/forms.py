@@ -17,7 +17,14 @@ from typing import Any, Final, Protocol, runtime_checkable
 import pyarrow as pa
 from msgspec import Struct
 
-from eventlog.convert.settings import ChangeRows, Conversion, MessageFiles, SentMessages, SentTables, TableFiles
+from eventlog.convert.settings import (
+    ChangeRows,
+    Conversion,
+    MessageFiles,
+    SentMessages,
+    SentTables,
+    TableFiles,
+)
 from eventlog.core.model import Change, Document, Outcome, Position, Refusal
 from eventlog.core.policies import Policy
 from eventlog.core.rules.definitions import DefinitionSpan
@@ -152,14 +159,17 @@ class Rendering:
         `place`, else where its last event does.
         """
         if self._ends is not None:
-            note_end(self._ends, change)  # what is refused counts too, as it does for a publisher
+            # What is refused counts too, as it does for a publisher.
+            note_end(self._ends, change)
         refusal: Refusal | None = None
         if self._then is not None:
-            before = len(self.refused)
+            refused_before = len(self.refused)
             now = self._then[0].told_change(change, self._then[1], self.refused)
-            refusal = self.refused[-1] if len(self.refused) > before else None
+            if len(self.refused) > refused_before:
+                refusal = self.refused[-1]
             if now is None:
                 return refusal
+            # A value of it may be refused, and the change is written all the same.
             change = now
         if self._tell is not None:
             told = self._tell(change)
@@ -181,10 +191,13 @@ class Rendering:
     def row(self, item: Any, place: int | None) -> tuple[object, ...]:
         """What was written of a change, as a row."""
         positions = item.positions
-        row = (positions[-1][0] if place is None else place, *self._cells(item))
+        if place is not None:
+            row = (place, *self._cells(item))
+            return (*row, [place]) if self._covering else row
+        row = (positions[-1][0], *self._cells(item))
         if not self._covering:
             return row
-        return (*row, [position[0] for position in positions] if place is None else [place])
+        return (*row, [position[0] for position in positions])
 
     def keep(self, change: Change, row: tuple[object, ...]) -> None:
         """Gives out the row with those that `rendered` gives out next."""
@@ -193,28 +206,40 @@ class Rendering:
 
     def rendered(self) -> pa.RecordBatch:
         """What was written since this was last asked."""
-        columns: Sequence[Sequence[object]] = list(zip(*self._rows, strict=True)) or [()] * len(self._schema)
-        found = [pa.array(column, field.type) for column, field in zip(columns, self._schema, strict=True)]
+        # Without a row `zip` says nothing of how many columns there are.
+        nothing: list[Sequence[object]] = [()] * len(self._schema)
+        columns: list[Sequence[object]] = list(zip(*self._rows, strict=True)) or nothing
+        fields = zip(columns, self._schema, strict=True)
+        arrays = [pa.array(column, field.type) for column, field in fields]
         schema = self._schema
         if self._ends is not None:
-            marks = [None if one.transaction is None else one.transaction.mark for one in self.changes]
-            known = [(mark, one) for mark, one in zip(marks, self.changes, strict=True) if mark is not None]
-            self._together.update(mark for mark, _ in known)
-            # A row of a full load is not counted.
-            self._told.update(mark for mark, one in known if not one.refresh)
-            found.append(pa.array(marks, pa.int64()))
+            marks: list[int | None] = []
+            for change in self.changes:
+                mark = None if change.transaction is None else change.transaction.mark
+                marks.append(mark)
+                if mark is not None:
+                    self._together[mark] += 1
+                    # A row of a full load is not counted.
+                    if not change.refresh:
+                        self._told[mark] += 1
+            arrays.append(pa.array(marks, pa.int64()))
             schema = with_transaction(schema)
         self._rows, self.changes = [], []
-        return pa.RecordBatch.from_arrays(found, schema=schema)
+        return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
     def ended(self) -> pa.RecordBatch:
         """What is known of transactions since this was last asked (ENDS)."""
         ends = self._ends or {}
-        rows = [(mark, place[0], self._told[mark], self._together[mark]) for mark, place in ends.items()]
+        columns = [
+            list(ends),
+            [position[0] for position in ends.values()],
+            [self._told[mark] for mark in ends],
+            [self._together[mark] for mark in ends],
+        ]
         if self._ends is not None:
             self._ends, self._told, self._together = {}, Counter(), Counter()
-        columns = list(zip(*rows, strict=True)) or [()] * len(ENDS)
-        return pa.RecordBatch.from_arrays([pa.array(column, pa.int64()) for column in columns], schema=ENDS)
+        arrays = [pa.array(column, pa.int64()) for column in columns]
+        return pa.RecordBatch.from_arrays(arrays, schema=ENDS)
 
 
 class InTurn:
@@ -253,7 +278,7 @@ def with_transaction(schema: pa.Schema) -> pa.Schema:
 
 def outcomes_of(refused: Iterable[Refusal]) -> dict[Position, Outcome]:
     """The outcomes of the events whose changes cannot be written."""
-    return {position: ended(position, one) for one in refused for position in one.positions}
+    return {position: ended(position, refusal) for refusal in refused for position in refusal.positions}
 
 
 def table_numbers(catalog: Catalog | None, first: int = 0) -> TableNumbers:
@@ -273,19 +298,20 @@ def in_parts(rendered: Iterable[pa.RecordBatch], part_events: int) -> Iterator[t
     a part.
     """
     room, last = 0, -1
-    for several in rendered:
-        if PART in several.schema.names:
+    for batch in rendered:
+        # Where transactions are whole, each change says its part.
+        if PART in batch.schema.names:
             start = 0
-            for part, rows in groupby(several.column(PART).to_pylist()):
+            for part, rows in groupby(batch.column(PART).to_pylist()):
                 count = len(list(rows))
-                yield part != last, several.slice(start, count)
+                yield part != last, batch.slice(start, count)
                 start, last = start + count, part
             continue
         start = 0
-        while start < len(several):
+        while start < len(batch):
             begins = not room
             room = room or part_events
-            run = several.slice(start, room)
+            run = batch.slice(start, room)
             yield begins, run
             start += len(run)
             room -= len(run)
