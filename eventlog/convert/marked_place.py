@@ -7,7 +7,8 @@ at all.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
@@ -78,6 +79,17 @@ def outcome_files(place: Path) -> list[Path]:
     if place.is_dir():
         return sorted(place.glob("part-*.parquet"))
     return [place]
+
+
+@contextmanager
+def fetched_outcomes(fetch: Callable[[Path], None]) -> Iterator[list[Path]]:
+    """The outcomes of an output that is elsewhere: `fetch` brings them, a file or a folder, to a
+    place on this machine.
+    """
+    with tempfile.TemporaryDirectory(prefix="eventlog-") as folder:
+        place = Path(folder) / OUTCOMES_FILE
+        fetch(place)
+        yield outcome_files(place)
 
 
 @contextmanager

@@ -14,7 +14,7 @@ import shutil
 import stat
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, suppress
 from hashlib import blake2b
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
@@ -33,7 +33,7 @@ from eventlog.convert.commit import (
     folders_told,
     is_ours,
 )
-from eventlog.convert.marked_place import committing, outcome_files
+from eventlog.convert.marked_place import committing, fetched_outcomes
 from eventlog.convert.settings import Conversion, LogInput
 from eventlog.core.errors import ConfigError, UsageError
 from eventlog.sinks.store.objects import Bucket
@@ -205,15 +205,15 @@ class MarkedObjects:
     def tidy(self) -> None:
         """`StoredConversion.settle` has done it."""
 
-    @contextmanager
-    def outcomes(self) -> Iterator[list[Path]]:
-        with tempfile.TemporaryDirectory(prefix="eventlog-") as folder:
+    def outcomes(self) -> AbstractContextManager[list[Path]]:
+        def fetch(place: Path) -> None:
             # Objects below the name are a folder, as Spark writes it; else it is one object.
             for name in list(self._objects.names(f"{OUTCOMES_FILE}/")) or [OUTCOMES_FILE]:
-                file = Path(folder) / name
+                file = place.parent / name
                 file.parent.mkdir(exist_ok=True)
                 self._objects.fetch(name, file)
-            yield outcome_files(Path(folder) / OUTCOMES_FILE)
+
+        return fetched_outcomes(fetch)
 
 
 def _files(folder: Path) -> Iterator[Path]:

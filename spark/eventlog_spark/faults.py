@@ -56,14 +56,19 @@ def arriving() -> Iterator[None]:
         yield
     except (PySparkException, Py4JError) as error:
         text = str(error)
-        hint = "Spark's own log says more."
-        raise read(text) or MachineError(f"Spark gave up: {_gist(text)}", hint=hint, may_pass=False) from error
+        fault = read(text)
+        if fault is not None:
+            raise fault from error
+        message, hint = f"Spark gave up: {_gist(text)}", "Spark's own log says more."
+        raise MachineError(message, hint=hint, may_pass=False) from error
 
 
 def written(error: EventlogError) -> str:
     """The error as a text; hexadecimal, because nothing on the way quotes or breaks that."""
+    # Of a class that asks for more than a message it becomes the nearest one above that does not.
     kind = next(kind.__name__ for kind in type(error).__mro__ if _is_plain(kind))
-    fault = Fault(kind=kind, message=error.message, hint=error.hint, may_pass=getattr(error, "may_pass", False))
+    may_pass = getattr(error, "may_pass", False)
+    fault = Fault(kind=kind, message=error.message, hint=error.hint, may_pass=may_pass)
     return f"{_OPENING}{msgspec.json.encode(fault).hex()};"
 
 
@@ -83,8 +88,9 @@ def _is_plain(kind: type) -> bool:
     """Whether a class of errors can be found by its name and is made of a message and a hint
     alone.
     """
-    maker = next(one for one in kind.__mro__ if "__init__" in vars(one))
-    return maker in (EventlogError, MachineError) and getattr(errors, kind.__name__, None) is kind
+    maker = next(parent for parent in kind.__mro__ if "__init__" in vars(parent))
+    is_known = getattr(errors, kind.__name__, None) is kind
+    return maker in (EventlogError, MachineError) and is_known
 
 
 def _gist(text: str) -> str:

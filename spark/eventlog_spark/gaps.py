@@ -100,11 +100,13 @@ def advanced(offset: Offset, look: GapLook) -> Offset:
     late: list[Run] = []
     for gap in sorted(offset.gaps, key=_first):
         left, came = _looked_at(gap, look, found, held)
+        # There is no room for so many pieces: nothing is taken out of it for now.
         if len(left) > 1 and len(kept) + len(left) > MOST_GAPS:
             left, came = [gap], []
         kept += left
         late += came
     upto, missed = _gone_on(offset.upto, look, held, room=max(0, MOST_GAPS - len(kept)))
+    # To Spark an offset that is another one is a batch, though it may have no rows.
     if upto == offset.upto and not late and kept == sorted(offset.gaps, key=_first):
         return offset
     return Offset(upto=upto, gaps=tuple(sorted((*kept, *missed), key=_first)), late=tuple(late))
@@ -119,36 +121,42 @@ def steps(start: Offset, end: Offset) -> list[Step]:
     gaps = [(gap.first, gap.last) for gap in sorted(end.gaps, key=_first)]
     late = end.late
     if late is None:
+        # An offset of a former version: what its gaps have lost since came out of them.
         late = tuple(run for gap in start.gaps for run in _beside(gap.first, gap.last, _within(gaps, gap)))
+    wanted = together(late)
     new = Gap(first=start.upto + 1, last=end.upto)
     without = _within(gaps, new)
-    wanted = [Step(first=new.first, last=new.last, without=without)] if new.last >= new.first else []
-    return [*together(late), *(step for step in wanted if step.without != ((step.first, step.last),))]
+    # Nothing is new, or all that is new is missing.
+    if new.last >= new.first and without != ((new.first, new.last),):
+        wanted.append(Step(first=new.first, last=new.last, without=without))
+    return wanted
 
 
 def together(runs: Iterable[Run]) -> list[Step]:
     """The runs as steps, of which each is worth a question: those that are near each other are one
     step.
     """
-    found: list[Step] = []
+    steps: list[Step] = []
     for first, last in sorted(runs):
-        if found and first - found[-1].last <= NEAR_NUMBERS:
-            former = found[-1]
-            between = ((former.last + 1, first - 1),) if first > former.last + 1 else ()
-            found[-1] = Step(first=former.first, last=last, without=(*former.without, *between))
-        else:
-            found.append(Step(first=first, last=last))
-    return found
+        if not steps or first - steps[-1].last > NEAR_NUMBERS:
+            steps.append(Step(first=first, last=last))
+            continue
+        former = steps[-1]
+        without = former.without
+        if first > former.last + 1:
+            without = (*without, (former.last + 1, first - 1))
+        steps[-1] = Step(first=former.first, last=last, without=without)
+    return steps
 
 
 def chosen(step: Step, numbers: Iterable[int]) -> list[bool]:
     """Of each number whether the step hands it out."""
     firsts = [first for first, _ in step.without]
-    found = []
+    is_chosen = []
     for number in numbers:
-        place = bisect_right(firsts, number)
-        found.append(not place or number > step.without[place - 1][1])
-    return found
+        at = bisect_right(firsts, number)
+        is_chosen.append(not at or number > step.without[at - 1][1])
+    return is_chosen
 
 
 def _first(gap: Gap) -> int:
@@ -160,6 +168,7 @@ def _looked_at(gap: Gap, look: GapLook, found: list[int], held: list[int]) -> tu
     it.
     """
     waiting = _between(held, gap.first, gap.last)
+    # Its rows are there: what nobody holds any more comes out, without a look at the writers.
     if gap.held:
         runs = list(_runs(waiting))
         return [_held(run) for run in runs], list(_beside(gap.first, gap.last, runs))
@@ -168,9 +177,10 @@ def _looked_at(gap: Gap, look: GapLook, found: list[int], held: list[int]) -> tu
     stays = [_held(run) for run in _runs(number for number in waiting if number in known)]
     came = list(_runs(number for number in there if number not in look.held))
     left = []
+    # Else all who may have drawn its numbers have ended, and what is not there never comes.
     if _open(gap, look):
-        missing = _beside(gap.first, gap.last, _runs(there))
-        left = [msgspec.structs.replace(gap, first=first, last=last) for first, last in missing]
+        for first, last in _beside(gap.first, gap.last, _runs(there)):
+            left.append(msgspec.structs.replace(gap, first=first, last=last))
     return sorted((*stays, *left), key=_first), came
 
 
@@ -181,14 +191,18 @@ def _gone_on(upto: int, look: GapLook, held: list[int], *, room: int) -> tuple[i
     if not look.numbers:
         return upto, []
     last = look.numbers[-1]
-    since = look.now if look.after is None else 0
+    # Whoever writes after the numbers were read may have drawn what is missing among them.
     writers = tuple(sorted(look.after or ()))
+    since = look.now if look.after is None else 0
     missing = _beside(upto + 1, last, _runs(look.numbers))
     gaps = [Gap(first=first, last=end, writers=writers, since=since) for first, end in missing]
     known = set(look.numbers)
-    gaps += [_held(run) for run in _runs(number for number in _between(held, upto + 1, last) if number in known)]
+    held_here = [number for number in _between(held, upto + 1, last) if number in known]
+    gaps += map(_held, _runs(held_here))
     gaps.sort(key=_first)
-    return (gaps[room].first - 1, gaps[:room]) if len(gaps) > room else (last, gaps)
+    if len(gaps) > room:
+        return gaps[room].first - 1, gaps[:room]
+    return last, gaps
 
 
 def _held(run: Run) -> Gap:

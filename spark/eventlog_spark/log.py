@@ -17,7 +17,14 @@ from eventlog.core.errors import DataError, SourceError
 from eventlog.sql.access import in_our_words, in_text, session_statements
 from eventlog.sql.clocks import zone_of
 from eventlog.sql.connect import connect
-from eventlog.sql.dialect import Dialect, dialect_of, log_holes, offers, statement, transaction_behind
+from eventlog.sql.dialect import (
+    Dialect,
+    dialect_of,
+    log_holes,
+    offers,
+    statement,
+    transaction_behind,
+)
 from eventlog.sql.names import STANDARD, TRANSACTION, LogNames
 from eventlog_spark.options import LogOptions
 from eventlog_spark.snapshot import reader_name
@@ -45,13 +52,15 @@ class BulkLog:
 
         self.engine: Engine = connect(options.url)
         self.dialect: Dialect = dialect_of(self.engine)
+        # A log goes to other processes as it is, where an open connection would be of no use.
         try:
             self.names: LogNames = log_columns(self.engine, options.names, options.columns)
         finally:
             self.engine.dispose()
         self.zone = zone_of(self.names.clock)
         self._holes = log_holes(self.dialect, self.names)
-        self._chosen = " AND ".join(self._conditions(options)) or statement(self.dialect, "chosen_all")
+        conditions = " AND ".join(self._conditions(options))
+        self._chosen = conditions or statement(self.dialect, "chosen_all")
 
     @property
     def transaction(self) -> str:
@@ -65,9 +74,9 @@ class BulkLog:
 
     def query(self, name: str, **holes: object) -> str:
         """A query of bulk.sql as the driver gets it."""
-        log_text = self.dialect.literal(self._holes["log"])
         filling = {hole: str(value) for hole, value in holes.items()}
-        return statement(self.dialect, name, **self._holes, chosen=self._chosen, log_text=log_text, **filling)
+        filling["log_text"] = self.dialect.literal(self._holes["log"])
+        return statement(self.dialect, name, **self._holes, chosen=self._chosen, **filling)
 
     def _conditions(self, options: LogOptions) -> Iterator[str]:
         """What rows must be to be read. Times are compared as the texts that they come as, where
@@ -84,6 +93,7 @@ class BulkLog:
             if number is not None:
                 yield self._condition(name, number=str(number))
         for name, time in (("chosen_since", chosen.since), ("chosen_upto", chosen.upto)):
+            # Not every database has times as texts, and a time of another zone is another text.
             if time is not None and self.zone is None and offers(self.dialect, name):
                 yield self._condition(name, time=self.dialect.literal(time))
 
@@ -91,6 +101,7 @@ class BulkLog:
         return statement(self.dialect, name, **self._holes, **holes)
 
     def _several(self, texts: Iterable[str]) -> str:
+        # `IN ()` is no SQL; nothing is in (NULL).
         return f"({', '.join(map(self.dialect.literal, texts)) or 'NULL'})"
 
     @contextmanager
@@ -107,6 +118,7 @@ class BulkLog:
                 self.engine.dispose()
 
     def _begin(self, connection: Connection, snapshot: str | None) -> None:
+        # Both before any query: PostgreSQL refuses them afterwards.
         if self.copies:
             connection.exec_driver_sql("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
         if snapshot is not None:
@@ -122,7 +134,8 @@ class BulkLog:
         """What a query of bulk.sql finds."""
         from sqlalchemy import text
 
-        return [tuple(row) for row in connection.execute(text(in_text(self.query(name, **holes))))]
+        query = text(in_text(self.query(name, **holes)))
+        return [tuple(row) for row in connection.execute(query)]
 
     def _join(self, connection: Connection, snapshot: str) -> None:
         """Sees what the one who exported the snapshot sees; the name tells its holder that somebody
@@ -133,8 +146,9 @@ class BulkLog:
         try:
             connection.exec_driver_sql(f"SET TRANSACTION SNAPSHOT {self.dialect.literal(snapshot)}")
         except DBAPIError as error:
-            hint = "Read again; with a larger option `patience` it is kept longer for readers that come late."
-            raise SourceError(f"The snapshot {snapshot} of the log has ended.", hint=hint, may_pass=False) from error
+            message = f"The snapshot {snapshot} of the log has ended."
+            longer = "with a larger option `patience` it is kept longer for readers that come late"
+            raise SourceError(message, hint=f"Read again; {longer}.", may_pass=False) from error
         name = self.dialect.literal(reader_name(snapshot))
         connection.exec_driver_sql(f"SELECT set_config('application_name', {name}, false)")
 
@@ -189,8 +203,8 @@ def _batches(log: BulkLog, stretch: NumberRange, schema: pa.Schema) -> Iterator[
 
         try:
             yield from copied(connection.connection.driver_connection, query, schema)
-        # A reader that wants no more rows too: the server would go on sending.
         except BaseException:
+            # Also when a reader wants no more rows: the server would go on sending.
             connection.invalidate()
             raise
 
@@ -198,6 +212,7 @@ def _batches(log: BulkLog, stretch: NumberRange, schema: pa.Schema) -> Iterator[
 def _fetched(connection: Connection, query: str, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     from sqlalchemy import text
 
+    # Without it drivers bring the whole result into memory before the first row.
     result = connection.execution_options(stream_results=True).execute(text(in_text(query)))
     while rows := result.fetchmany(FETCHED_ROWS):
         yield _batch(rows, schema)
@@ -207,7 +222,8 @@ def _batch(rows: Sequence[Sequence[Any]], schema: pa.Schema) -> pa.RecordBatch:
     columns = []
     for field, values in zip(schema, zip(*rows, strict=True), strict=True):
         convert = _integer if field.name in NUMBERS else _text
-        columns.append(pa.array([None if value is None else convert(value) for value in values], field.type))
+        cells = [None if value is None else convert(value) for value in values]
+        columns.append(pa.array(cells, field.type))
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
@@ -219,12 +235,16 @@ def _integer(value: Any) -> int | None:
         number = int(value)
     except (TypeError, ValueError):
         return None
-    return number if number == value or str(number) == str(value).strip() else None
+    # `int` also takes 1.5 and "1_000", which are none.
+    if number == value or str(number) == str(value).strip():
+        return number
+    return None
 
 
 def _text(value: Any) -> str:
     """What SQLite holds as text may be any bytes."""
     text = value.decode("utf-8", "backslashreplace") if isinstance(value, bytes) else str(value)
+    # Half a character is a text to Python, and cannot be written as UTF-8.
     try:
         text.encode()
     except UnicodeEncodeError as error:
@@ -263,26 +283,30 @@ def copied(connection: Any, query: str, schema: pa.Schema) -> Iterator[pa.Record
 
 def _read(block: bytearray, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     convert = pyarrow.csv.ConvertOptions(
-        column_types=schema, null_values=[""], strings_can_be_null=True, quoted_strings_can_be_null=False
+        column_types=schema,
+        null_values=[""],
+        strings_can_be_null=True,
+        quoted_strings_can_be_null=False,
     )
+    # The block as a whole: Arrow would cut it where a row may go on.
+    read = pyarrow.csv.ReadOptions(use_threads=False, column_names=schema.names, block_size=len(block) + 1)
+    parse = pyarrow.csv.ParseOptions(newlines_in_values=True)
     try:
-        table = pyarrow.csv.read_csv(
-            pa.BufferReader(pa.py_buffer(block)),
-            pyarrow.csv.ReadOptions(use_threads=False, column_names=schema.names, block_size=len(block) + 1),
-            pyarrow.csv.ParseOptions(newlines_in_values=True),
-            convert,
-        )
+        table = pyarrow.csv.read_csv(pa.BufferReader(pa.py_buffer(block)), read, parse, convert)
     except pa.ArrowInvalid as error:
-        raise DataError(f"A value of the log is not what its column should hold: {error}.", hint=_ADOPTED) from error
+        message = f"A value of the log is not what its column should hold: {error}."
+        hint = "Correct the row, or say with `columns` which column is which."
+        raise DataError(message, hint=hint) from error
     yield from table.to_batches()
-
-
-_ADOPTED: Final = "Correct the row, or say with `columns` which column is which."
 
 
 def _check(result: Any, *, copying: bool) -> None:
     from psycopg.pq import ExecStatus, error_message
 
-    if result.status not in ((ExecStatus.COPY_OUT,) if copying else (ExecStatus.COMMAND_OK,)):
-        said = error_message(result).strip().splitlines()
-        raise SourceError(f"The event log cannot be read: {said[0].rstrip('.') if said else 'no answer'}.")
+    expected = ExecStatus.COPY_OUT if copying else ExecStatus.COMMAND_OK
+    if result.status != expected:
+        lines = error_message(result).strip().splitlines()
+        cause = "no answer"
+        if lines:
+            cause = lines[0].rstrip(".")
+        raise SourceError(f"The event log cannot be read: {cause}.")

@@ -57,12 +57,14 @@ def parted(tasks: Sequence[Write], batches: Iterator[pa.RecordBatch]) -> Iterato
             return
         out = folder / "out"
         out.mkdir()
-        guarded(produce, replace(tasks[number], rendered=(changes,), folder=str(folder), staged=str(out)))
+        task = replace(tasks[number], rendered=(changes,), folder=str(folder), staged=str(out))
+        guarded(produce, task)
         for path in sorted(out.rglob("*")):
             if path.suffix == ".parquet":
                 yield from _pieces(path, out, _of_rows(path))
             elif path.suffix in (".xml", ".jsonl"):
-                yield from _pieces(path, out, ((None, None, text) for text in _of_text(path)))
+                texts = ((None, None, text) for text in _of_text(path))
+                yield from _pieces(path, out, texts)
 
 
 def outcomes_in_order(spans: Sequence[PartSpan], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -84,10 +86,10 @@ def between(batches: Iterable[pa.RecordBatch], first: int, last: int) -> Iterato
     """The rows from one number to before another, counted from 0."""
     start = 0
     for batch in batches:
-        found = batch.slice(max(0, first - start), max(0, last - max(first, start)))
+        rows = batch.slice(max(0, first - start), max(0, last - max(first, start)))
         start += len(batch)
-        if len(found):
-            yield found
+        if len(rows):
+            yield rows
         if start >= last:
             return
 
@@ -104,7 +106,8 @@ def rows_of_blobs(path_name: str, row_name: str, batches: Iterator[pa.RecordBatc
                     numbers = pa.array(range(count, count + len(rows)), pa.int64())
                     count += len(rows)
                     paths = pa.array([path] * len(rows), pa.string())
-                    yield rows.append_column(path_name, paths).append_column(row_name, numbers)
+                    with_path = rows.append_column(path_name, paths)
+                    yield with_path.append_column(row_name, numbers)
 
 
 def _taken(batches: Iterator[pa.RecordBatch], path: Path) -> tuple[int, PartitionFile | None]:
@@ -113,12 +116,16 @@ def _taken(batches: Iterator[pa.RecordBatch], path: Path) -> tuple[int, Partitio
     number = 0
     with ExitStack() as files:
         for batch in batches:
-            for task, label, content in zip(*(column.to_pylist() for column in batch.columns), strict=True):
+            columns = [column.to_pylist() for column in batch.columns]
+            for task, label, content in zip(*columns, strict=True):
+                # The same of all of them.
                 number = task
                 for rows in unpacked(content):
                     writer = writer or files.enter_context(partition_file(path, rows.schema))
                     writer.write(label, rows)
-    return number, None if writer is None else writer.finished()
+    if writer is None:
+        return number, None
+    return number, writer.finished()
 
 
 def _of_text(path: Path) -> Iterator[bytes]:
@@ -142,8 +149,8 @@ def _of_rows(path: Path) -> Iterator[tuple[bytes, bytes, None]]:
 def _pieces(
     path: Path, out: Path, pieces: Iterator[tuple[bytes | None, bytes | None, bytes | None]]
 ) -> Iterator[pa.RecordBatch]:
-    there = str(path.relative_to(out))
+    name = str(path.relative_to(out))
     for chunk, piece in enumerate(pieces):
-        row = (there, chunk, *piece)
+        row = (name, chunk, *piece)
         columns = [pa.array([value], field.type) for value, field in zip(row, FILES, strict=True)]
         yield pa.RecordBatch.from_arrays(columns, schema=FILES)

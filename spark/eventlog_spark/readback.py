@@ -21,11 +21,14 @@ def names_of_tables(catalog: Catalog) -> dict[str, Name]:
     catalog folds names.
     """
     known: dict[str, Name] = {}
-    for place, table in enumerate(catalog):
-        for name, child in [(table.name, None), *((one.name, number) for number, one in enumerate(table.children))]:
-            known.setdefault(catalog.fold(name), (place, child))
+    for number, table in enumerate(catalog):
+        names: list[tuple[str, int | None]] = [(table.name, None)]
+        names += [(child.name, at) for at, child in enumerate(table.children)]
+        for name, child in names:
+            # Without its schema a name means the first table that has it.
+            known.setdefault(catalog.fold(name), (number, child))
             if table.schema is not None:
-                known[catalog.fold(f"{table.schema}.{name}")] = (place, child)
+                known[catalog.fold(f"{table.schema}.{name}")] = (number, child)
     return known
 
 

@@ -18,7 +18,7 @@ import msgspec
 import pyarrow as pa
 
 from eventlog.convert.commit import Summary
-from eventlog.convert.inputs import units
+from eventlog.convert.inputs import Unit, units
 from eventlog.convert.lanes import (
     LaidStretch,
     LanePlan,
@@ -34,7 +34,14 @@ from eventlog.convert.lanes import (
 )
 from eventlog.convert.partitions import labels_of
 from eventlog.convert.plan import fingerprint
-from eventlog.convert.sending import NOTHING_YET, ONCE_MORE, Sent, our_words, sink_of, something_else
+from eventlog.convert.sending import (
+    NOTHING_YET,
+    ONCE_MORE,
+    Sent,
+    our_words,
+    sink_of,
+    something_else,
+)
 from eventlog.convert.settings import Conversion, FilesInput, SentMessages
 from eventlog.convert.work import Task, guarded
 from eventlog.convert.writing import PartTasks, Write, last_number
@@ -57,7 +64,9 @@ def order_name(conversion: Conversion) -> str:
     """
     if not isinstance(conversion.format, SentMessages):
         return UNNUMBERED
-    cut = units(conversion.input) if isinstance(conversion.input, FilesInput) else []
+    cut: list[Unit] = []
+    if isinstance(conversion.input, FilesInput):
+        cut = units(conversion.input)
     return f"{UNNUMBERED}-{fingerprint(conversion, cut)}"
 
 
@@ -82,17 +91,20 @@ class Sending:
         """Numbers all changes and takes the numbers; from then on the conversion can be gone on
         with.
         """
-        known = self._conversion.told_tables if tasks.tables is None else tasks.tables
+        tables = tasks.tables
+        if tables is None:
+            tables = self._conversion.told_tables
         with our_words(NOTHING_YET), closing(sink_of(self._target)) as sink:
             after = sink.last()
-            found = self._laid(list(tasks.each()), after, summary.changes)
+            stretches = self._laid(list(tasks.each()), after, summary.changes)
             last = last_number(after, summary.changes, tasks.changes)
-            places = sorted({place for one in found for place in one.tables})
-            reserve(sink, self._target, last, [known[place] for place in places])
+            # Metadata is told only of tables that have messages.
+            numbers = sorted({number for stretch in stretches for number in stretch.tables})
+            reserve(sink, self._target, last, [tables[number] for number in numbers])
         plan = LanePlan(
             after=after,
             last=last,
-            laid=tuple(one.file for one in found),
+            laid=tuple(stretch.file for stretch in stretches),
             ended=tasks.ended,
             summary=summary,
             tables=tasks.tables,
@@ -106,6 +118,7 @@ class Sending:
         """
         plan = kept_plan(self._folder)
         with our_words(ONCE_MORE):
+            # First: the last number cannot be read behind what a lane has left open.
             end_open(self._target.into, labels_of(plan.laid))
             with closing(sink_of(self._target)) as sink:
                 if sink.last() != plan.last:
@@ -117,14 +130,25 @@ class Sending:
         tasks = lane_tasks(self._conversion, plan, self._folder)
         with our_words(ONCE_MORE):
             answers = self._collected("sending", tasks, lanes_sent, plan.summary.changes)
-        found = [msgspec.json.decode(answer, type=Sent) for answer in answers]
-        refused = {place: note for one in found for place, note in one.refused.items()}
-        return Sent(documents=sum(one.documents for one in found), refused=refused)
+        documents = 0
+        refused: dict[int, str] = {}
+        for answer in answers:
+            lane = msgspec.json.decode(answer, type=Sent)
+            documents += lane.documents
+            refused |= lane.refused
+        return Sent(documents=documents, refused=refused)
 
     def _laid(self, stretches: Sequence[Write], after: str, changes: int) -> list[LaidStretch]:
         lanes = lane_count(changes)
         tasks = [
-            Lay(name=f"laid-{one.name}", stretch=one, after=after, lanes=lanes, folder=one.folder) for one in stretches
+            Lay(
+                name=f"laid-{stretch.name}",
+                stretch=stretch,
+                after=after,
+                lanes=lanes,
+                folder=stretch.folder,
+            )
+            for stretch in stretches
         ]
         answers = self._collected("numbering", tasks, partial(done, lay), changes)
         return [msgspec.json.decode(answer, type=LaidStretch) for answer in answers]

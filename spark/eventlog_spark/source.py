@@ -53,13 +53,16 @@ class EventLogSource(DataSource):
         return "eventlog"
 
     def schema(self) -> StructType | str:
-        if OUT in self.options:  # Spark asks also whoever is to take rows
+        # Spark asks also whoever is to take rows, whose options are other ones.
+        if OUT in self.options or read_options(self.options).transactions:
             return f"{SCHEMA}, {TRANSACTION} string"
-        return f"{SCHEMA}, {TRANSACTION} string" if read_options(self.options).transactions else SCHEMA
+        return SCHEMA
 
     def reader(self, schema: StructType) -> DataSourceReader:
         options = read_options(self.options)
-        return FilteredLogReader(options) if options.pushdown else LogReader(options)
+        if options.pushdown:
+            return FilteredLogReader(options)
+        return LogReader(options)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802  # Spark calls it so
         from eventlog_spark.stream import LogStream
@@ -88,7 +91,8 @@ class LogReader(DataSourceReader):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         with travelling():
             stretch: NumberRange = partition.value
-            yield from told(BulkLog(self._options), stretch, transactions=self._options.transactions)
+            log, transactions = BulkLog(self._options), self._options.transactions
+            yield from told(log, stretch, transactions=transactions)
 
 
 class FilteredLogReader(LogReader):

@@ -60,54 +60,66 @@ class DecidedBlobs(Struct, frozen=True, kw_only=True):
     """The bytes of all rows in memory."""
 
 
-def stored_parts(conversion: Conversion, found: DecidedBlobs, target: HadoopFolder) -> list[Move]:
+def stored_parts(conversion: Conversion, blobs: DecidedBlobs, target: HadoopFolder) -> list[Move]:
     """Has Spark write the files of all parts."""
-    tasks = PartTasks(conversion=conversion, changes=found.written, tables=None, folder="", staged="")
+    tasks = PartTasks(conversion=conversion, changes=blobs.written, tables=None, folder="", staged="")
     if not tasks.counted():
         return []
     if isinstance(conversion.format, TableFiles):
-        return list(_stored_tables(_parted(list(tasks.each(at_once=1)), found.changes), target))
-    files = _parted(list(tasks.each()), found.changes)
+        # A part a task: rows of Parquet take more memory than text when Spark writes them.
+        files = _parted(list(tasks.each(at_once=1)), blobs.changes)
+        return list(_stored_tables(files, target))
+    files = _parted(list(tasks.each()), blobs.changes)
     place = target.subfolder(f"{WORK}/text")
+    # Spark writes a file for each value of `path`, its rows in the order in which they come.
     text = files.selectExpr("path", "chunk", "text AS value").sortWithinPartitions("path", "chunk")
+    # However large: a file that is cut by its rows would be two.
     text.drop("chunk").write.option("maxRecordsPerFile", 0).partitionBy("path").text(place)
     return list(target.files_by("path", place))
 
 
 def part_count(moves: Sequence[Move]) -> int:
     """How many parts the files are of: several tables or topics have files of one."""
-    names = [match for _, name in moves if (match := _part(name))]
-    return len({int(match[1]) if match[1] else int(match[2]) - 1 for match in names})
+    numbers = set[int]()
+    for _, name in moves:
+        match = _part(name)
+        if match is not None and match[1]:
+            numbers.add(int(match[1]))
+        elif match is not None:
+            # LOAD00000001 is of the first part, which has the number 0.
+            numbers.add(int(match[2]) - 1)
+    return len(numbers)
 
 
-def stored_outcomes(found: DecidedBlobs, target: HadoopFolder) -> list[Move]:
+def stored_outcomes(blobs: DecidedBlobs, target: HadoopFolder) -> list[Move]:
     """Has Spark write the outcomes of all rows, in their order."""
-    spans = list(part_spans(found.ended, OUTCOME_ROWS, 1)) or [NO_ROWS]
-    here = _by_task(found.outcomes.where(f"kind = {ENDED}"), spans)
-    rows = here.mapInArrow(named(outcomes_in_order, spans), ddl(OUTCOMES))
-    # Positions never repeat.
+    spans = list(part_spans(blobs.ended, OUTCOME_ROWS, 1)) or [NO_ROWS]
+    by_span = _by_task(blobs.outcomes.where(f"kind = {ENDED}"), spans)
+    rows = by_span.mapInArrow(named(outcomes_in_order, spans), ddl(OUTCOMES))
+    # Positions never repeat, so a dictionary of them would be larger than they are.
     writer = rows.write.option("parquet.enable.dictionary#position", "false")
     writer = writer.option("compression", "zstd").option("maxRecordsPerFile", 0)
     writer.parquet(target.subfolder(f"{WORK}/outcomes"))
-    parts = target.parts("outcomes")
-    return [(path, f"{OUTCOMES_FILE}/part-{number:05d}.parquet") for number, path in sorted(parts.items())]
+    parts = sorted(target.parts("outcomes").items())
+    return [(path, f"{OUTCOMES_FILE}/part-{number:05d}.parquet") for number, path in parts]
 
 
 def _stored_tables(files: DataFrame, target: HadoopFolder) -> Iterator[Move]:
     """Has Spark write the rows of tables: those with the same columns together."""
     from pyspark.sql import functions as F  # noqa: N812  # as everybody calls it
 
+    # Asked for once for each layout; without this the parts would be written as often.
     files = files.persist()
     try:
-        layouts = sorted(bytes(row.layout) for row in files.select("layout").distinct().collect())
-        for number, layout in enumerate(layouts):
+        distinct = files.select("layout").distinct().collect()
+        for number, layout in enumerate(sorted(bytes(row.layout) for row in distinct)):
             columns = pa.ipc.read_schema(pa.py_buffer(layout))
             path, row = _unlike("path", columns), _unlike("row", columns)
-            there = pa.schema([*columns, pa.field(path, pa.string()), pa.field(row, pa.int64())])
-            here = files.where(F.col("layout") == F.lit(bytearray(layout))).select("path", "content")
-            rows = (
-                here.mapInArrow(named(rows_of_blobs, path, row), ddl(there)).sortWithinPartitions(path, row).drop(row)
-            )
+            schema = pa.schema([*columns, pa.field(path, pa.string()), pa.field(row, pa.int64())])
+            of_layout = files.where(F.col("layout") == F.lit(bytearray(layout)))
+            blobs = of_layout.select("path", "content")
+            rows = blobs.mapInArrow(named(rows_of_blobs, path, row), ddl(schema))
+            rows = rows.sortWithinPartitions(path, row).drop(row)
             place = target.subfolder(f"{WORK}/table-{number}")
             rows.write.option("maxRecordsPerFile", 0).partitionBy(path).parquet(place)
             yield from target.files_by(path, place)
@@ -137,6 +149,7 @@ def _by_task(blobs: DataFrame, several: Sequence[Write | PartSpan]) -> DataFrame
     for number, task in enumerate(several):
         for label in range(task.range, task.until + 1):
             wanted[label].append(number)
-    asking = f"explode(from_json('{msgspec.json.encode(wanted).decode()}', 'array<array<int>>')[bucket])"
-    meant = blobs.selectExpr(f"{asking} AS task", "bucket AS label", "content")
-    return meant.repartitionById(len(several), "task")
+    # A blob whose range two tasks need, for parts end within it, goes to both of them.
+    tasks_of = f"from_json('{msgspec.json.encode(wanted).decode()}', 'array<array<int>>')[bucket]"
+    by_task = blobs.selectExpr(f"explode({tasks_of}) AS task", "bucket AS label", "content")
+    return by_task.repartitionById(len(several), "task")
