@@ -36,12 +36,15 @@ def show_json(value: Any) -> None:
 
 def show_json_list(values: Iterable[Any]) -> None:
     """Prints values as `show_json` prints a list of them, and keeps none."""
-    begun = False
+    before = "["
     for value in values:
         inner = _indented(value).replace("\n", "\n  ")
-        click.echo(f"{',' if begun else '['}\n  {inner}", nl=False)
-        begun = True
-    click.echo("\n]" if begun else "[]")
+        click.echo(f"{before}\n  {inner}", nl=False)
+        before = ","
+    if before == "[":
+        click.echo("[]")
+    else:
+        click.echo("\n]")
 
 
 def show_json_line(value: Any) -> None:
@@ -58,7 +61,8 @@ def utc_json(told: float | str | None) -> str | None:
         return None
     if isinstance(told, str):
         return f"{told.replace(' ', 'T', 1)}Z"
-    return dt.datetime.fromtimestamp(told, dt.UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    moment = dt.datetime.fromtimestamp(told, dt.UTC)
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def time_json(told: str | None) -> str | None:
@@ -135,6 +139,7 @@ def show_table(
     each row. Of many rows only a part is in memory.
     """
     cells = (["" if cell is None else readable(cell) for cell in row] for row in rows)
+    # Read before anything is printed: rows come from a database, which may fail.
     first = next(cells, None)
     if first is not None:
         show_lines(table(columns, chain([first], cells), page(listed=listed)), paged=paged)
@@ -148,8 +153,9 @@ def show_row(columns: Sequence[str], cells: Sequence[str]) -> None:
     texts = cells if where.terminal else single_line(columns, cells, where.width)
     letter = columns.index("status")
     begin = "  ".join([*texts[:letter], ""])
-    left = wrapped("  ".join(texts)).removeprefix(begin + texts[letter])
-    click.echo(begin + painted(texts[letter]) + left)
+    # Painted last: to whoever breaks lines the codes of a colour would be letters.
+    rest = wrapped("  ".join(texts)).removeprefix(begin + texts[letter])
+    click.echo(begin + painted(texts[letter]) + rest)
 
 
 def show_lines(lines: Iterable[str], *, paged: bool = False) -> None:
@@ -157,8 +163,8 @@ def show_lines(lines: Iterable[str], *, paged: bool = False) -> None:
     if paged and _has_pager():
         click.echo_via_pager(f"{line}\n" for line in lines)
         return
-    left = iter(lines)
-    while block := [*islice(left, BLOCK_ROWS)]:
+    remaining = iter(lines)
+    while block := [*islice(remaining, BLOCK_ROWS)]:
         click.echo("\n".join(block))
 
 
@@ -176,11 +182,13 @@ def _has_pager() -> bool:
         return False
     if wanted is not None:
         os.environ["PAGER"] = wanted
-    os.environ.setdefault("LESS", "FRX")  # one screen needs no pager, and colours are colours
+    # F: one screen needs no pager; R: colours are colours; X: the text stays when it ends.
+    os.environ.setdefault("LESS", "FRX")
     return True
 
 
 def _indented(value: Any) -> str:
     import msgspec
 
-    return visible(msgspec.json.format(msgspec.json.encode(value), indent=2).decode(), lines=True, json=True)
+    text = msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
+    return visible(text, lines=True, json=True)

@@ -32,7 +32,12 @@ class Site:
     """
 
     def __init__(
-        self, database: str | None, config: Path | None, log: str | None, *, without_file: bool = False
+        self,
+        database: str | None,
+        config: Path | None,
+        log: str | None,
+        *,
+        without_file: bool = False,
     ) -> None:
         self._database = database
         self._file = config
@@ -57,7 +62,9 @@ class Site:
         """
         if self._without_file:
             return None
-        return self._file or (DEFAULT_FILE if DEFAULT_FILE.exists() else None)
+        if self._file is None and DEFAULT_FILE.exists():
+            return DEFAULT_FILE
+        return self._file
 
     def read_again(self) -> Config:
         """The configuration as the file and the environment have it now."""
@@ -68,9 +75,8 @@ class Site:
     def url(self) -> str:
         """The database's URL; ConfigError when nobody named one."""
         if not self.config.source.url:
-            raise ConfigError(
-                "No database is named.", hint="Use --database URL or --config FILE, or set EVENTLOG_DATABASE."
-            )
+            hint = "Use --database URL or --config FILE, or set EVENTLOG_DATABASE."
+            raise ConfigError("No database is named.", hint=hint)
         return self.config.source.url
 
     def engine(self, *, may_create: bool = False) -> Engine:
@@ -91,9 +97,10 @@ class Site:
         from eventlog.sql.dialect import dialect_of
 
         source = self.config.source
-        # The file's is the publisher's.
-        other_login = self._database is not None and self.file is not None
-        if other_login or source.user or self.config.publisher.allow_loopback or dialect_of(self.url).embedded:
+        # With --database somebody else is connected: the publisher is whom the file names.
+        if self._database is not None and self.file is not None:
+            return None
+        if source.user or self.config.publisher.allow_loopback or dialect_of(self.url).embedded:
             return None
         return make_url(self.url).username
 
@@ -109,7 +116,9 @@ class Site:
         """
         from eventlog.sql.dialect import dialect_of
 
-        return self.config.source.schema if dialect_of(self.url).schemas else None
+        if not dialect_of(self.url).schemas:
+            return None
+        return self.config.source.schema
 
     def names(self, engine: Engine) -> LogNames:
         """The log as it stands in the database; InstallError when it is missing or lacks a
@@ -124,9 +133,9 @@ class Site:
         from eventlog.sql.log import Log
 
         engine = self.engine()
-        found = Log(engine, self.names(engine))
-        found.check()
-        return found
+        log = Log(engine, self.names(engine))
+        log.check()
+        return log
 
     def log_of_triggers(self) -> Log:
         """The log under the schema that its triggers name, for what compares or writes rows as they
@@ -170,9 +179,15 @@ def site_options(command: Command) -> Command:
     @click.option("--log", metavar="NAME", help="The event log table, with its schema if it has one.")
     @wraps(command)
     def with_site(
-        *args: Any, database: str | None, config: Path | None, without_file: bool, log: str | None, **options: Any
+        *args: Any,
+        database: str | None,
+        config: Path | None,
+        without_file: bool,
+        log: str | None,
+        **options: Any,
     ) -> Any:
-        return command(*args, site=Site(database, config, log, without_file=without_file), **options)
+        site = Site(database, config, log, without_file=without_file)
+        return command(*args, site=site, **options)
 
     return with_site  # type: ignore[return-value]  # click's decorators keep the function they are given
 
@@ -216,8 +231,15 @@ class ReadFile(click.Path):
     def __init__(self) -> None:
         super().__init__(path_type=Path, allow_dash=True)
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        return STDIN if value == "-" else super().convert(value, param, ctx)
+    def convert(
+        self,
+        value: Any,
+        param: click.Parameter | None,
+        ctx: click.Context | None,
+    ) -> Any:
+        if value == "-":
+            return STDIN
+        return super().convert(value, param, ctx)
 
 
 def content_of(file: Path) -> bytes:
@@ -225,17 +247,24 @@ def content_of(file: Path) -> bytes:
     try:
         return file.read_bytes()
     except OSError as error:
-        raise DataError(
-            f"{file} cannot be read: {error.strerror}.", hint="Name a file that this user may read."
-        ) from None
+        message = f"{file} cannot be read: {error.strerror}."
+        raise DataError(message, hint="Name a file that this user may read.") from None
 
 
-def complete_files(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+def complete_files(
+    _context: click.Context,
+    _parameter: click.Parameter,
+    incomplete: str,
+) -> list[CompletionItem]:
     """Files, where an argument may also be something else."""
     return [CompletionItem(incomplete, type="file")]
 
 
-def complete_tables(context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+def complete_tables(
+    context: click.Context,
+    _parameter: click.Parameter,
+    incomplete: str,
+) -> list[CompletionItem]:
     """The tables of the database that the line names, or the configuration; none where it does not
     answer.
     """
@@ -248,13 +277,14 @@ def complete_tables(context: click.Context, _parameter: click.Parameter, incompl
         if "." in incomplete:
             schema, _, bare = incomplete.partition(".")
         engine = site.engine()
-        found = inspect(engine).get_table_names(schema=schema)
-        own = site.wanted_names.own
+        # The log and its companions are tables too, which nobody captures.
+        names = set(inspect(engine).get_table_names(schema=schema)) - site.wanted_names.own
         engine.dispose()
     except Exception:  # noqa: BLE001  # whoever presses a key is shown names, or nothing
         return []
+    # A shell puts a completion in the place of the whole word.
     before = incomplete[: len(incomplete) - len(bare)]
-    return [CompletionItem(before + name) for name in sorted(found) if name.startswith(bare) and name not in own]
+    return [CompletionItem(before + name) for name in sorted(names) if name.startswith(bare)]
 
 
 table_option = click.option(
@@ -265,7 +295,11 @@ table_option = click.option(
 )
 
 
-def complete_outputs(context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+def complete_outputs(
+    context: click.Context,
+    _parameter: click.Parameter,
+    incomplete: str,
+) -> list[CompletionItem]:
     """The names of the outputs in the configuration that counts; none where it cannot be read."""
     from eventlog.config.build import name_of
 
