@@ -278,7 +278,7 @@ def complete_tables(
             schema, _, bare = incomplete.partition(".")
         engine = site.engine()
         # The log and its companions are tables too, which nobody captures.
-        names = set(inspect(engine).get_table_names(schema=schema)) - site.wanted_names.own
+        names = {*inspect(engine).get_table_names(schema=schema)} - {*site.wanted_names.own}
         engine.dispose()
     except Exception:  # noqa: BLE001  # whoever presses a key is shown names, or nothing
         return []
