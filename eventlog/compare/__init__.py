@@ -4,7 +4,8 @@
     ranges    ranges of keys, their buckets, and which of them differ; pure
     sides     what is compared: the rows of one side
     tables    a side that a database hashes
-    scratch   a side in a temporary file, for what no database hashes: files, histories, rows behind a policy
+    scratch   a side in a temporary file, for what no database hashes: files, histories, rows behind
+              a policy
     pace      how fast, and when, it may read
     known     ranges that are recognised by two numbers
     engine    the comparison

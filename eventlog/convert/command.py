@@ -17,11 +17,10 @@ from eventlog.cli.show import say, show_json, show_json_line
 from eventlog.cli.site import complete_files, complete_outputs, config_option, json_option
 from eventlog.core.errors import EX_DATA, OK, ConfigError, DataError
 from eventlog.core.packages import is_there, require
-from eventlog.core.plural import counted
 
 if TYPE_CHECKING:
     from eventlog.convert.commit import Summary
-    from eventlog.convert.mark import Marked, Marking
+    from eventlog.convert.mark import Marking
     from eventlog.convert.marked_place import MarkedPlace
     from eventlog.convert.pipeline import ConversionWatch
     from eventlog.convert.settings import Conversion
@@ -208,7 +207,7 @@ def convert(**given: Any) -> int:
     else:
         for group in groups:
             say(f"eventlog: {group.sentence()}", err=True)
-        say(last_line(summary))
+        say(summary.line)
     for note in summary.notes:
         say(f"eventlog: {note}", err=True)
     if summary.damage is not None:
@@ -217,22 +216,6 @@ def convert(**given: Any) -> int:
     if order.strict and summary.bad:
         return EX_DATA
     return OK
-
-
-def last_line(summary: Summary) -> str:
-    """What a conversion did, in a line."""
-    rows = counted(summary.rows - summary.duplicates, "row")
-    changes, parts = counted(summary.changes, "change"), counted(summary.parts, "part")
-    statuses = ", ".join(f"{status} {count}" for status, count in summary.statuses.items())
-    line = f"{rows}, {changes}, {parts} ({statuses or 'nothing'})"
-    if summary.duplicates:
-        line += f"; {counted(summary.duplicates, 'duplicate')} left out"
-    if summary.left:
-        reasons = ", ".join(f"{why} {count}" for why, count in summary.left.items())
-        line += f"; {counted(sum(summary.left.values()), 'row')} left waiting ({reasons})"
-    if summary.bad:
-        line += f"; {summary.bad} bad: see outcomes.parquet"
-    return f"{line}."
 
 
 def _place(order: ConversionOrder) -> StoredConversion | None:
@@ -394,18 +377,9 @@ def _made(
             place.publish(marks)
         # Last of all: a row with its letter whose output is not there would be lost.
         if marks is not None:
-            _say_marked(marks.finish())
+            for sentence in marks.finish().sentences():
+                say(f"eventlog: {sentence}", err=True)
     return summary
-
-
-def _say_marked(marked: Marked) -> None:
-    """Says what is not as one expects of rows that were marked."""
-    if marked.left:
-        why = "somebody holds them, or an output waits for them"
-        say(f"eventlog: {counted(marked.left, 'row')} of DEST stay N: {why}.", err=True)
-    for name in marked.kept_for:
-        why = f"{name} is paused, or was, and gets the rows too"
-        say(f"eventlog: {why}; they stay N until then.", err=True)
 
 
 def _followed(order: ConversionOrder) -> int:
@@ -426,7 +400,7 @@ def _followed(order: ConversionOrder) -> int:
         if order.as_json:
             show_json_line({"batch": name, **asdict(summary)})
         else:
-            say(f"{name}: {last_line(summary)}")
+            say(f"{name}: {summary.line}")
 
     following = Following(
         # Executors begin in other folders.
@@ -453,7 +427,8 @@ def _finished(conversion: Conversion, order: ConversionOrder, marked: MarkedPlac
     with marking(conversion, marked) as place:
         finished = place.finish()
     click.echo(f"{_shown(order)} was complete and is as it was; its rows are marked now.", err=True)
-    _say_marked(finished)
+    for sentence in finished.sentences():
+        say(f"eventlog: {sentence}", err=True)
     return summary_told(success)
 
 

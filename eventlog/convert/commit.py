@@ -22,6 +22,7 @@ from msgspec.structs import replace
 
 from eventlog.core.durable_files import PART, flush, make_folder, protect, write_file
 from eventlog.core.errors import SinkError, UsageError
+from eventlog.core.plural import counted
 from eventlog.sinks.plan_folder import PERMANENT
 
 SUCCESS = "_SUCCESS"
@@ -85,6 +86,22 @@ class Summary(Struct, frozen=True, kw_only=True):
     def bad(self) -> int:
         """Rows that ended as errors."""
         return self.statuses.get("E", 0)
+
+    @property
+    def line(self) -> str:
+        """What the conversion did, in a line."""
+        rows = counted(self.rows - self.duplicates, "row")
+        changes, parts = counted(self.changes, "change"), counted(self.parts, "part")
+        statuses = ", ".join(f"{status} {count}" for status, count in self.statuses.items())
+        line = f"{rows}, {changes}, {parts} ({statuses or 'nothing'})"
+        if self.duplicates:
+            line += f"; {counted(self.duplicates, 'duplicate')} left out"
+        if self.left:
+            reasons = ", ".join(f"{why} {count}" for why, count in self.left.items())
+            line += f"; {counted(sum(self.left.values()), 'row')} left waiting ({reasons})"
+        if self.bad:
+            line += f"; {self.bad} bad: see outcomes.parquet"
+        return f"{line}."
 
 
 def folders_told(success: bytes) -> tuple[str, ...]:

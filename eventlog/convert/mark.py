@@ -33,6 +33,7 @@ from eventlog.convert.settings import Conversion, LogInput
 from eventlog.convert.withheld import NOTHING, Withheld, has_holds, withheld_by
 from eventlog.core.errors import InstallError, OccupiedError, SourceError, UsageError
 from eventlog.core.model import Status
+from eventlog.core.plural import counted
 from eventlog.sources.marks import Stretches
 
 if TYPE_CHECKING:
@@ -60,6 +61,14 @@ class Marked(Struct, frozen=True, kw_only=True):
     rows: int
     left: int = 0
     kept_for: tuple[str, ...] = ()
+
+    def sentences(self) -> Iterator[str]:
+        """What is not as one expects of rows that were marked."""
+        if self.left:
+            why = "somebody holds them, or an output waits for them"
+            yield f"{counted(self.left, 'row')} of DEST stay N: {why}."
+        for name in self.kept_for:
+            yield f"{name} is paused, or was, and gets the rows too; they stay N until then."
 
 
 class Marking:

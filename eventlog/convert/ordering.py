@@ -219,8 +219,8 @@ def _refuse_addresses(order: ConversionOrder) -> None:
         # Without a schema tables are described from the rows, and those lie where Spark is.
         known = order.schema is not None or order.database is not None or order.from_database
         if order.target != "xds" and not known:
-            needed = f"--to {order.target} needs --schema FILE there"
-            raise UsageError(f"{what} is an address, and {needed}.")
+            message = f"{what} is an address, and --to {order.target} needs --schema FILE there."
+            raise UsageError(message)
 
 
 def _refuse_following(order: ConversionOrder) -> None:

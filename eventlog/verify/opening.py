@@ -44,9 +44,8 @@ def target_of(
         return ChangeTableTarget(engine, output.schema)
     if isinstance(output, FilesOutput) and output.format == "change-tables":
         if is_address(output.path):
-            raise UsageError(
-                f"Change tables at {output.path} cannot be read back.", hint="Compare with a copy in a folder."
-            )
+            message = f"Change tables at {output.path} cannot be read back."
+            raise UsageError(message, hint="Compare with a copy in a folder.")
         from eventlog.verify.files import FileTarget
 
         require_packages(output)
@@ -73,5 +72,6 @@ def _topics(output: KafkaOutput) -> Target:
     from eventlog.verify.topics import TopicTarget
 
     require_packages(output)
+    # What asks the registry for a schema by the number that a message begins with.
     numbered = registry_of(output).schema_of if output.registry else None
     return TopicTarget(output.messages, lambda topic: topic_values(output, topic), numbered)

@@ -64,8 +64,7 @@ def read_options(options: Mapping[str, str]) -> LogOptions:
     if unknown:
         raise ConfigError(f"There is no option {unknown[0]}. {did_you_mean(unknown[0], KNOWN)}")
     if "url" not in given:
-        example = "postgresql+psycopg://user@host/name"
-        raise ConfigError(f"The option url is missing; it names the database, as {example}.")
+        raise ConfigError("The option url is missing; it names the database, as postgresql+psycopg://user@host/name.")
     columns: str | tuple[str, ...] = given.get("columns", "auto")
     if isinstance(columns, str) and "," in columns:
         columns = tuple(name.strip() for name in columns.split(","))
