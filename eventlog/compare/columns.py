@@ -19,6 +19,7 @@ def columns_of(table: Table, there: frozenset[str] | None = None) -> tuple[Table
     """
     values = TableValues(table)
     others = [place for place in range(len(values.names)) if place not in values.key]
+    # All of the key is compared: without a part of it nobody could tell rows apart.
     kept = [place for place in others if there is None or values.names[place].casefold() in there]
     columns = [values.columns[place] for place in (*values.key, *kept)]
     width = len(values.key)

@@ -24,8 +24,14 @@ class Window(Struct, frozen=True):
 
     def wait(self, minute: int) -> int:
         """Minutes until reading is allowed; 0 where it is."""
-        inside = self.begin <= minute < self.end if self.begin < self.end else not self.end <= minute < self.begin
-        return 0 if inside else (self.begin - minute) % _DAY_MINUTES
+        if self.begin < self.end:
+            is_inside = self.begin <= minute < self.end
+        else:
+            # Over midnight it is all but what lies between.
+            is_inside = not self.end <= minute < self.begin
+        if is_inside:
+            return 0
+        return (self.begin - minute) % _DAY_MINUTES
 
 
 def read_window(text: str) -> Window:
@@ -34,10 +40,10 @@ def read_window(text: str) -> Window:
         begin, end = [dt.time.fromisoformat(part) for part in text.split("-")]
     except ValueError:
         raise UsageError(f"{text!r} is no time window; write it as 22:00-05:00.") from None
-    found = Window(begin.hour * 60 + begin.minute, end.hour * 60 + end.minute)
-    if found.begin == found.end:
+    window = Window(begin.hour * 60 + begin.minute, end.hour * 60 + end.minute)
+    if window.begin == window.end:
         raise UsageError(f"The time window {text} is empty; write it as 22:00-05:00.")
-    return found
+    return window
 
 
 class Pace:

@@ -64,7 +64,13 @@ def slices(rows: int, *, native: bool = False) -> Iterator[Range]:
         yield Range(buckets=buckets, first=first, last=None if whole else last, native=native)
 
 
-def stretch(after: int | None, upto: int | None, *, counted: bool = False, native: bool = False) -> Range:
+def stretch(
+    after: int | None,
+    upto: int | None,
+    *,
+    counted: bool = False,
+    native: bool = False,
+) -> Range:
     """A range of about RANGE_ROWS rows between two keys."""
     buckets = RANGE_ROWS // BUCKET_ROWS
     return Range(after=after, upto=upto, buckets=buckets, counted=counted, native=native)
@@ -74,12 +80,14 @@ def digests(rows: Sequence[tuple[int, int, int, int]]) -> dict[int, Digest]:
     """What a database says of buckets: the number of each, its rows, and the sum of their hashes in
     two halves.
     """
+    # In two halves, because the sum of many hashes of 60 bits has no room in 64.
     return {int(bucket): (int(count), (int(high) << HALF_BITS) + int(low)) for bucket, count, high, low in rows}
 
 
 def differing(left: Digests, right: Digests) -> list[int]:
     """The buckets that are not the same on both sides."""
-    return sorted(bucket for bucket in left.keys() | right.keys() if left.get(bucket) != right.get(bucket))
+    buckets = left.keys() | right.keys()
+    return sorted(bucket for bucket in buckets if left.get(bucket) != right.get(bucket))
 
 
 def asked(buckets: Sequence[int], of: int, there: int) -> Iterator[Sequence[int] | None]:

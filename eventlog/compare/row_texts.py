@@ -7,7 +7,14 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from eventlog.compare.sides import Compared, Key
-from eventlog.compare.texts import canonical_text, hash_of, is_string, plain_text, read_cell, row_text
+from eventlog.compare.texts import (
+    canonical_text,
+    hash_of,
+    is_string,
+    plain_text,
+    read_cell,
+    row_text,
+)
 from eventlog.qlik.readings import reading_of
 
 
@@ -35,12 +42,17 @@ class RowTexts:
 
     def key(self, values: Sequence[Any]) -> Key:
         """The texts of a key by which its row is found on both sides."""
-        return tuple([plain_text(read_cell(read, value)) for read, value in zip(self._reads, values, strict=False)])
+        # Not strict: the readers of the key's columns are the first ones.
+        cells = zip(self._reads, values, strict=False)
+        return tuple([plain_text(read_cell(read, value)) for read, value in cells])
 
     def first(self, values: Sequence[Any]) -> int | None:
         """The first number of a key, where there is room for it."""
         first = read_cell(self._reads[0], values[0])
-        return first if type(first) is int and abs(first) < 2**63 else None
+        # SQLite has room for 64 bits.
+        if type(first) is int and abs(first) < 2**63:
+            return first
+        return None
 
     def kept(self, row: Sequence[Any]) -> KeptRow:
         """A row as it is kept."""
@@ -66,9 +78,8 @@ class RowTexts:
 
     def values(self, kept: str) -> tuple[Any, ...]:
         """The values of a kept row."""
-        return tuple(
-            [read_cell(read, cell) for read, cell in zip(self._reads[self.width :], json.loads(kept), strict=True)]
-        )
+        cells = zip(self._reads[self.width :], json.loads(kept), strict=True)
+        return tuple([read_cell(read, cell) for read, cell in cells])
 
     @property
     def empty(self) -> list[Any]:

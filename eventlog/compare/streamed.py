@@ -19,7 +19,11 @@ class StreamedSide:
 
     native = ""
 
-    def __init__(self, compared: Compared, read: Callable[[ScratchSide], Iterator[Sequence[Any]]]) -> None:
+    def __init__(
+        self,
+        compared: Compared,
+        read: Callable[[ScratchSide], Iterator[Sequence[Any]]],
+    ) -> None:
         self._compared = compared
         self._read = read
         self._scratch: ScratchSide | None = None

@@ -28,10 +28,12 @@ def repair(log: Log, expected: Expected, differing: Sequence[Difference], only: 
     """
     load = Load(table=expected.source.table, called=expected.source.called, only=only)
     statements = Statements(log.dialect, log.names, load)
-    gone = [one for one in differing if one.kind in GOING]
-    there = [one for one in differing if one.kind not in GOING]
-    for kind, some in ((Kind.DELETE_ROW, gone), (Kind.INSERT_ROW_BACK, there)):
-        keys = list(dict.fromkeys(expected.keyed(one.key)[0] for one in some))
+    gone = [difference for difference in differing if difference.kind in GOING]
+    changed = [difference for difference in differing if difference.kind not in GOING]
+    for kind, differences in ((Kind.DELETE_ROW, gone), (Kind.INSERT_ROW_BACK, changed)):
+        texts = [expected.keyed(difference.key)[0] for difference in differences]
+        keys = list(dict.fromkeys(texts))
+        # A transaction for some rows at a time: a long one holds up who reads behind it.
         for start in range(0, len(keys), PIECE_ROWS):
             with log.transaction() as connection:
                 statements.settle(connection)
