@@ -90,7 +90,8 @@ class Guard:
         if settings.token and self.knows(_bearer(asked)):
             return Visitor(name="bearer", session="", bearer=True)
         if not settings.answers(host_name(asked.host)):
-            return AccessRefused(status=421, why="This page is not there under this name; web.hosts lists its names.")
+            why = "This page is not there under this name; web.hosts lists its names."
+            return AccessRefused(status=421, why=why)
         if settings.user_header and settings.believes(asked.peer):
             name = asked.headers.get(settings.user_header.lower(), "").strip()
             if name:
@@ -99,43 +100,57 @@ class Guard:
             session = self._session(asked, "token")
             if session is not None:
                 return Visitor(name="token", session=session)
-            return AccessRefused(status=401, why="This page needs the token of the configuration.", login=True)
+            why = "This page needs the token of the configuration."
+            return AccessRefused(status=401, why=why, login=True)
         if settings.user_header:
-            return AccessRefused(status=403, why="This page is seen through its proxy, which says who you are.")
+            why = "This page is seen through its proxy, which says who you are."
+            return AccessRefused(status=403, why=why)
+        # The name too: by a name that somebody's DNS points here a site could ask through a browser.
         if not (is_local(asked.host) and _is_loopback(asked.peer)):
-            return AccessRefused(
-                status=421, why="Without a token, this page answers its own machine by that machine's name."
-            )
+            why = "Without a token, this page answers its own machine by that machine's name."
+            return AccessRefused(status=421, why=why)
         return self._with_session(asked, "this machine")
 
-    def may_act(self, visitor: Visitor, asked: RequestFacts, form: Mapping[str, str]) -> AccessRefused | None:
+    def may_act(
+        self,
+        visitor: Visitor,
+        asked: RequestFacts,
+        form: Mapping[str, str],
+    ) -> AccessRefused | None:
         """Whether what was sent comes from a form of ours, and acting is allowed at all."""
         if self.settings.read_only:
             return AccessRefused(status=403, why="This page is read-only.")
         return self.may_leave(visitor, asked, form)
 
-    def may_leave(self, visitor: Visitor, asked: RequestFacts, form: Mapping[str, str]) -> AccessRefused | None:
+    def may_leave(
+        self,
+        visitor: Visitor,
+        asked: RequestFacts,
+        form: Mapping[str, str],
+    ) -> AccessRefused | None:
         """Whether what was sent comes from a form of ours."""
+        # No browser sends that header by itself, so no site can have it sent.
         if visitor.bearer:
             return None
         if foreign(asked):
             return AccessRefused(status=403, why="This came from another site and was not done.")
         if not self._signer("form").verify_signature(_form_of(visitor), form.get("proof", "")):
-            return AccessRefused(
-                status=403, why="This form is too old or not ours. Go back, load the page again, repeat it."
-            )
+            why = "This form is too old or not ours. Go back, load the page again, repeat it."
+            return AccessRefused(status=403, why=why)
         return None
 
     def proof(self, visitor: Visitor) -> str:
         return self._signer("form").get_signature(_form_of(visitor)).decode()
 
     def knows(self, token: str) -> bool:
-        return bool(self.settings.token) and hmac.compare_digest(token.encode(), str(self.settings.token).encode())
+        # It takes as long for every token: by the time nobody learns how much of one was right.
+        own = str(self.settings.token).encode()
+        return bool(self.settings.token) and hmac.compare_digest(token.encode(), own)
 
     def new_session(self, name: str, now: float) -> str:
         """What a cookie holds: until when, a number drawn for it, and a signature."""
-        signed = self._signer(f"session of {name}").sign(f"{int(now) + SESSION_SECONDS}.{secrets.token_urlsafe(12)}")
-        return signed.decode()
+        content = f"{int(now) + SESSION_SECONDS}.{secrets.token_urlsafe(12)}"
+        return self._signer(f"session of {name}").sign(content).decode()
 
     def end(self, visitor: Visitor, now: float) -> None:
         """Ends a session; it is remembered until it would have ended by itself."""
@@ -149,11 +164,15 @@ class Guard:
 
     def _lasts(self, session: str, now: float) -> bool:
         until = _end_of(session)
-        return until > now and until - SESSION_SECONDS >= self._since and _begun(session) not in self._ended
+        # With another token all sessions that were begun before have ended.
+        is_of_token = until - SESSION_SECONDS >= self._since
+        return until > now and is_of_token and _begun(session) not in self._ended
 
     def _with_session(self, asked: RequestFacts, name: str) -> Visitor:
         session = self._session(asked, name)
-        return Visitor(name=name, session=session or self.new_session(name, asked.now), fresh=session is None)
+        if session is None:
+            return Visitor(name=name, session=self.new_session(name, asked.now), fresh=True)
+        return Visitor(name=name, session=session)
 
     def _session(self, asked: RequestFacts, name: str) -> str | None:
         """The session of the cookie, if it is one of ours and has not ended."""
@@ -167,7 +186,12 @@ class Guard:
         # The extra brings it; who asks only whether a door is open does without.
         from itsdangerous import Signer
 
-        return Signer(self._secret, salt=f"eventlog {purpose}", key_derivation="hmac", digest_method=hashlib.sha256)
+        return Signer(
+            self._secret,
+            salt=f"eventlog {purpose}",
+            key_derivation="hmac",
+            digest_method=hashlib.sha256,
+        )
 
 
 def _begun(session: str) -> str:
@@ -218,10 +242,11 @@ def host_name(host: str) -> str:
 
 def _is_loopback(address: str) -> bool:
     try:
-        found = ip_address(address)
+        ip = ip_address(address)
     except ValueError:
         return False
-    return (getattr(found, "ipv4_mapped", None) or found).is_loopback
+    # A socket of IPv6 sees an IPv4 address as ::ffff:127.0.0.1.
+    return (getattr(ip, "ipv4_mapped", None) or ip).is_loopback
 
 
 def _bearer(asked: RequestFacts) -> str:

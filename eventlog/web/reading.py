@@ -52,16 +52,34 @@ class ChartRange(Struct, frozen=True, kw_only=True):
 
 
 RANGES: Final = (
-    ChartRange(name="1h", said="the last hour", seconds=3600.0, step=0.0, ticks=("60 min", "30 min")),
-    ChartRange(name="24h", said="the last 24 hours", seconds=86_400.0, step=60.0, ticks=("24 h", "12 h")),
-    ChartRange(name="7d", said="the last 7 days", seconds=604_800.0, step=600.0, ticks=("7 d", "3½ d")),
+    ChartRange(
+        name="1h",
+        said="the last hour",
+        seconds=3600.0,
+        step=0.0,
+        ticks=("60 min", "30 min"),
+    ),
+    ChartRange(
+        name="24h",
+        said="the last 24 hours",
+        seconds=86_400.0,
+        step=60.0,
+        ticks=("24 h", "12 h"),
+    ),
+    ChartRange(
+        name="7d",
+        said="the last 7 days",
+        seconds=604_800.0,
+        step=600.0,
+        ticks=("7 d", "3½ d"),
+    ),
 )
 """What can be chosen; the first one is shown where nothing is."""
 
 
 def range_named(name: str) -> ChartRange:
     """The range of this name, else the first one."""
-    return next((one for one in RANGES if one.name == name), RANGES[0])
+    return next((span for span in RANGES if span.name == name), RANGES[0])
 
 
 class History(Struct, frozen=True, kw_only=True):
@@ -80,11 +98,13 @@ class History(Struct, frozen=True, kw_only=True):
 
     def with_sample(self, new: Sample) -> History:
         """The same with a new sample; a clock that was set back begins anew."""
-        return History(levels=tuple(_kept(span, level, new) for span, level in zip(RANGES, self.levels, strict=True)))
+        levels = zip(RANGES, self.levels, strict=True)
+        return History(levels=tuple(_kept(span, samples, new) for span, samples in levels))
 
 
 def _kept(span: ChartRange, samples: Sequence[Sample], new: Sample) -> tuple[Sample, ...]:
-    former = [one for one in samples if new.at - span.seconds <= one.at < new.at]
+    former = [sample for sample in samples if new.at - span.seconds <= sample.at < new.at]
+    # Of a longer range all samples of a step are one.
     if former and span.step and former[-1].at // span.step == new.at // span.step:
         new = _highest(former.pop(), new)
     return (*former, new)
@@ -222,12 +242,12 @@ class PageReading(Struct, frozen=True, kw_only=True):
 
     def place(self, noted: str) -> OutputView | None:
         """The output whose notes have this name."""
-        return next((one for one in self.places if one.noted == noted), None)
+        return next((output for output in self.places if output.noted == noted), None)
 
 
 def tables_of(triggers: Sequence[TriggerState]) -> Mapping[str, Sequence[TriggerState]]:
     """The triggers by the tables on which they stand, in order."""
-    found: dict[str, list[TriggerState]] = {}
-    for trigger in sorted(triggers, key=lambda one: (one.table, one.name)):
-        found.setdefault(trigger.table, []).append(trigger)
-    return found
+    by_table: dict[str, list[TriggerState]] = {}
+    for trigger in sorted(triggers, key=lambda trigger: (trigger.table, trigger.name)):
+        by_table.setdefault(trigger.table, []).append(trigger)
+    return by_table

@@ -47,8 +47,9 @@ class Connection(H11Protocol):
         self.peer = self.client[0] if self.client else ""
         self.waits_since = self.loop.time()
         self._timer = self.loop.call_later(PATIENCE_SECONDS, self._look)
-        for one in leaving([one for one in self.connections if isinstance(one, Connection)], self):
-            one.end()
+        others = [other for other in self.connections if isinstance(other, Connection)]
+        for connection in leaving(others, self):
+            connection.end()
 
     def connection_lost(self, exc: Exception | None) -> None:
         if self._timer is not None:
@@ -116,7 +117,11 @@ class PageServer:
     """
 
     def __init__(
-        self, address: str, reception: Reception, journal: BoundLogger, vitals: PublisherHealth | None = None
+        self,
+        address: str,
+        reception: Reception,
+        journal: BoundLogger,
+        vitals: PublisherHealth | None = None,
     ) -> None:
         host, port = read_address(address)
         refuse_open_door(host, reception.config)
@@ -128,8 +133,12 @@ class PageServer:
         self.port: int = self._socket.getsockname()[1]
         self.url = f"http://{f'[{host}]' if ':' in host else host}:{self.port}/"
         self._server = uvicorn.Server(_settings(self._app.starlette(*_watching(vitals))))
-        serve = {"sockets": [self._socket]}
-        self._thread = Thread(target=self._server.run, kwargs=serve, name="eventlog-web", daemon=True)
+        self._thread = Thread(
+            target=self._server.run,
+            kwargs={"sockets": [self._socket]},
+            name="eventlog-web",
+            daemon=True,
+        )
         reception.start()
         self._thread.start()
         self._await_start()
@@ -140,7 +149,8 @@ class PageServer:
         """
         former = self._app.guard.settings
         if config.source.kind != "log":
-            self._journal.error("page_reload_failed", error="The page shows logs only; it stays with the former one.")
+            reason = "The page shows logs only; it stays with the former one."
+            self._journal.error("page_reload_failed", error=reason)
             return
         try:
             refuse_open_door(self._host, config)
@@ -148,6 +158,7 @@ class PageServer:
             self._journal.error("page_reload_failed", error=str(error))
             config = replace(config, web=former)
         self._reception.adopt(config)
+        # Sessions that somebody has ended stay ended.
         if config.web != former:
             self._app.guard = self._app.guard.adopting(config.web, time())
 
@@ -186,11 +197,12 @@ def refuse_open_door(host: str, config: Config) -> None:
 
 def _settings(app: object) -> uvicorn.Config:
     return uvicorn.Config(
-        app,  # type: ignore[arg-type]  # Starlette is an ASGI application, which its own type does not say
+        app,  # type: ignore[arg-type]  # Starlette is an ASGI application, its type does not say so
         log_config=None,
         access_log=False,
         lifespan="off",
-        proxy_headers=False,  # who asks is the guard's business
+        # Who asks is the guard's business.
+        proxy_headers=False,
         server_header=False,
         ws="none",
         timeout_graceful_shutdown=2,
@@ -199,8 +211,10 @@ def _settings(app: object) -> uvicorn.Config:
 
 
 def _listening(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    # Here and not in the server's thread, so that a port that is taken is an error of the command.
     try:
-        return socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
+        return socket.create_server((host, port), family=family)
     except OSError as error:
         raise cannot_listen(host, port, error) from error
 
