@@ -234,7 +234,7 @@ def _absolute(conversion: Conversion) -> Conversion:
     source = conversion.input
     if isinstance(source, FilesInput):
         places = tuple(str(Path(place).absolute()) for place in source.places)
-        source = FilesInput(places=places, statuses=source.statuses)
+        source = replace(source, places=places)
     read_back = conversion.read_back
     if isinstance(read_back, SnapshotRows):
         read_back = SnapshotRows(folder=read_back.folder.absolute())
