@@ -150,10 +150,11 @@ def narrowed(action: RowAction, filters: Filters) -> Filters:
     """Those rows of a filter with which that can be done; UsageError where there can be none."""
     letters = letters_for(action, filters)
     if not letters:
-        what = "processed rows are requeued" if action == "requeue" else "waiting rows are held and released"
-        raise UsageError(
-            f"Only {what}, and rows with the status {filters.letters} are none.", hint="Choose another status."
-        )
+        what = "waiting rows are held and released"
+        if action == "requeue":
+            what = "processed rows are requeued"
+        message = f"Only {what}, and rows with the status {filters.letters} are none."
+        raise UsageError(message, hint="Choose another status.")
     return replace(filters, letters=letters)
 
 
@@ -170,8 +171,10 @@ def read_number(text: str | None) -> int | None:
     """A number as rows and places have them: digits, as many as fit into 64 bits, and perhaps a
     minus.
     """
-    found = _digits(text or "")
-    return int(text) if text and found and -LARGEST_NUMBER < int(text) < LARGEST_NUMBER else None
+    # Not `int` alone, which reads the digits of other scripts, blanks and underscores too.
+    if text and _digits(text) and -LARGEST_NUMBER < int(text) < LARGEST_NUMBER:
+        return int(text)
+    return None
 
 
 def said_of(action: str, count: int) -> str:
@@ -195,7 +198,10 @@ def read_done(text: str) -> str:
     """What was done, by an address that an act leads to; nothing where it says nothing."""
     action, _, count = text.partition(" ")
     rows = read_number(count)
-    return said_of(action, rows) if rows is not None and action in (*ACTIONS, *OUTPUT_ACTIONS, *TABLE_ACTIONS) else ""
+    # Anybody can write an address: what is said comes from a list, and none of its words.
+    if rows is None or action not in (*ACTIONS, *OUTPUT_ACTIONS, *TABLE_ACTIONS):
+        return ""
+    return said_of(action, rows)
 
 
 def possible(row: LogRow) -> list[str]:

@@ -85,6 +85,7 @@ def curve(title: str, unit: str, points: Points, now: float, span: ChartRange = 
     points = [(at, value) for at, value in points if now - span.seconds <= at <= now]
     top = ceiling(unit, max((value for _, value in points), default=0.0))
     heights = [(part * top, _y(part * top, top)) for part in (0.0, 0.5, 1.0)]
+    parts = [_stretch(stretch, unit, now, top, span.seconds) for stretch in _stretches(points, span)]
     return Chart(
         title=title,
         said=_in_words(unit, points),
@@ -97,7 +98,7 @@ def curve(title: str, unit: str, points: Points, now: float, span: ChartRange = 
             ),
             *_ticks(span),
         ),
-        stretches=tuple([_stretch(stretch, unit, now, top, span.seconds) for stretch in _stretches(points, span)]),
+        stretches=tuple(parts),
     )
 
 
@@ -111,6 +112,7 @@ def ceiling(unit: str, value: float) -> float:
         if value > ROUND_SECONDS[-1]:
             return 2 * DAY_SECONDS * ceiling("d", value / DAY_SECONDS / 2)
         return float(next(step for step in ROUND_SECONDS if value <= step))
+    # A float may lie a little above the number that it stands for.
     power = 10.0 ** math.floor(math.log10(value))
     return next(step * power for step in (1, 2, 5, 10) if value <= step * power * (1 + 1e-9))
 
@@ -168,12 +170,23 @@ def thinned(points: Points) -> list[tuple[float, float]]:
     some = -(-len(points) // MOST_VALUES)
     if some <= 1:
         return list(points)
+    # The highest, not their mean: a peak of a minute is what somebody looks for.
     highest = [max(points[at : at + some], key=lambda point: point[1]) for at in range(0, len(points) - 1, some)]
-    return [*highest[:-1], points[-1]] if highest[-1][0] >= points[-1][0] else [*highest, points[-1]]
+    # The last point is what it is now, and may be the highest of its few.
+    if highest[-1][0] >= points[-1][0]:
+        return [*highest[:-1], points[-1]]
+    return [*highest, points[-1]]
 
 
-def _stretch(points: list[tuple[float, float]], unit: str, now: float, top: float, seconds: float) -> CurvePart:
+def _stretch(
+    points: list[tuple[float, float]],
+    unit: str,
+    now: float,
+    top: float,
+    seconds: float,
+) -> CurvePart:
     places = [(_x(at, now, seconds), _y(value, top)) for at, value in points]
+    # A line of one point cannot be seen.
     if len(places) == 1:
         return CurvePart(dot=places[0])
     line = " ".join(f"{x},{y}" for x, y in places)

@@ -20,7 +20,10 @@ from eventlog.core.errors import UsageError
     help="The address of the page (default: 127.0.0.1:8080).",
 )
 @click.option(
-    "--port", metavar="PORT", type=click.IntRange(0, 65535), help="The port alone, on 127.0.0.1, as `receive` takes it."
+    "--port",
+    metavar="PORT",
+    type=click.IntRange(0, 65535),
+    help="The port alone, on 127.0.0.1, as `receive` takes it.",
 )
 @click.option("--read-only", is_flag=True, help="Nobody can hold, release or requeue rows.")
 @site_options

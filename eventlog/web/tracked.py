@@ -25,7 +25,8 @@ def tracked_tables(triggers: Sequence[TriggerState]) -> PageTable:
     rows = []
     for name, its_triggers in tables_of(triggers).items():
         styles = sorted({str(trigger.style) for trigger in its_triggers if trigger.style})
-        words = sorted({word_of(trigger_state(trigger)) for trigger in its_triggers}, key=lambda one: one.text)
+        states = {word_of(trigger_state(trigger)) for trigger in its_triggers}
+        words = sorted(states, key=lambda word: word.text)
         # One colour for all of a table's triggers, that of the worst; its words say which there
         # are.
         look = next(kind for kind in WORST_FIRST if any(word.kind == kind for word in words))

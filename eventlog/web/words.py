@@ -85,7 +85,9 @@ def publisher_state(reading: PageReading) -> str:
     """What the publisher of the log is about: that of this process, or of another one."""
     if reading.loop is not None:
         return reading.loop.state
-    return "works elsewhere" if reading.flow is not None and reading.flow.publishing else "no publisher"
+    if reading.flow is not None and reading.flow.publishing:
+        return "works elsewhere"
+    return "no publisher"
 
 
 def trigger_state(trigger: TriggerState) -> str:
