@@ -42,6 +42,7 @@ def _folder(keep: Path | None) -> Iterator[Path]:
         with tempfile.TemporaryDirectory(prefix="eventlog-demo-") as name:
             yield Path(name)
         return
+    # Tables and rows of another database would mix with the demo's.
     if keep.exists() and any(keep.iterdir()):
         raise UsageError(f"{keep} is not empty; the demo needs an empty folder.")
     keep.mkdir(parents=True, exist_ok=True)

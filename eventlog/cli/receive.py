@@ -64,6 +64,7 @@ def receive(
 
     Example: eventlog receive --port 8780 --answer warning
     """
+    # Not above: `eventlog --help` loads every command, and these take their time.
     from eventlog.daemon.endpoint import read_address
     from eventlog.sinks.http.receiver import Receiver
     from eventlog.xds.read import Level
@@ -94,4 +95,5 @@ def show(delivery: ReceivedDocument) -> None:
     again = ", which was taken before" if delivery.repeated else ""
     say(f"Document {name} with {counted(len(delivery.events), 'event')}{again}.", err=True)
     if not delivery.repeated:
+        # For the eye: a document that is kept has its bytes as they came.
         show_text(delivery.body.decode("utf-8", "replace").rstrip("\n"))

@@ -177,6 +177,7 @@ class Rendering:
                 self.refused.append(told)
                 return told
             change = told
+        # One by one: what is written must stay beside the change it is of.
         for item in self._write((change,)):
             if isinstance(item, Refusal):
                 self.refused.append(item)
@@ -320,6 +321,7 @@ def in_parts(rendered: Iterable[pa.RecordBatch], part_events: int) -> Iterator[t
 def form_of(conversion: Conversion, tables: Mapping[int, Table] | None = None) -> Form:
     """The form that was ordered. `tables` are by number, where a stream named them."""
     target = conversion.format
+    # A stream names tables as it goes; everybody else knows them before.
     streamed = tables is not None
     if tables is None:
         tables = conversion.told_tables

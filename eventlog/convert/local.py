@@ -90,6 +90,7 @@ def convert(
 
 def cores() -> int:
     """How many cores this process may use."""
+    # Not `cpu_count`: a container or `taskset` may leave this process fewer than there are.
     return len(os.sched_getaffinity(0))
 
 
@@ -191,6 +192,7 @@ class LocalEngine:
         files = [unit.file for unit in self._scattered]
         files += [table.file for table in self._placed if table.file is not None]
         for file in files:
+            # Missing where a run before this one came as far as here.
             Path(file.path).unlink(missing_ok=True)
 
     def sent(self, tasks: PartTasks, summary: Summary) -> Sent:
@@ -221,6 +223,7 @@ class LocalEngine:
                 folder=self._folder,
                 withheld=withheld or NOTHING,
             )
+            # Without files there is nothing to cut: a log is read by one task.
             for number, unit in enumerate(self._cut if is_files else [None])
         ]
         # How many rows there are is known only where each of the files says it.

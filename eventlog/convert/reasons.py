@@ -97,6 +97,7 @@ def _count(
     met = Counter((reason or "error", note or "") for reason, note in pairs)
     for (reason, note), rows in met.items():
         group = (reason, _differs.sub("…", note))
+        # Texts without quotes may make a group of each row: the rest is counted without notes.
         if group not in counts and len(counts) >= MOST_NOTES:
             group = (reason, "")
         counts[group] += rows

@@ -166,6 +166,7 @@ class PieceReading:
                 assert isinstance(source, StreamInput)
                 place, offset = ", ".join(source.places), error.offset
             else:
+                # A split is read with a stretch before it, so its offsets are not the file's.
                 place, offset = split.path, split.in_file(error.offset)
             self.damage = f"{place}, byte {offset}: {error.problem}."
         except (DataError, SourceError) as error:
@@ -190,6 +191,7 @@ class PieceReading:
         self._images += len(images)
         self._store(label, rendering)
         refused, rendering.refused = outcomes_of(rendering.refused), []
+        # The form comes after the rules, so what it refuses has the last word.
         self._end(label, images, places, {**decision.outcomes.others, **refused})
         advance(len(images))
 

@@ -93,6 +93,7 @@ def _read(engine: Engine, config: Config) -> tuple[LastProof, ...]:
 
 
 def _part(order: PageOrder) -> PageTable | None:
+    # Nobody asked for proofs: then the page has no part for them.
     if not order.config.verify.every:
         return None
     return table_of_proofs(_read(order.engine, order.config), _schedule(order.config), time.time())
@@ -101,6 +102,7 @@ def _part(order: PageOrder) -> PageTable | None:
 def _findings(config: Any) -> Iterator[Finding]:
     from eventlog.sql.connect import connect
 
+    # Without a database there is no log that could hold proofs.
     if not (config.verify.every and config.source.url):
         return
     engine = connect(config.source.url)

@@ -105,6 +105,7 @@ Act = RowsAct | OutputAct | TableAct
 def read_act(fields: Fields) -> Act:
     """What a question or a form asks for; UsageError when it is nothing that can be done."""
     action = _one(fields, "action", 40)
+    # In one line: it becomes a part of a row's note.
     why = " ".join(_one(fields, "why", WHY_CHARACTERS).split()) if action in GIVES_REASON else ""
     if action in OUTPUT_ACTIONS:
         output = _one(fields, "output", NAME_CHARACTERS)
@@ -227,5 +228,6 @@ def _is_held(row: LogRow) -> bool:
 
 def _one(fields: Fields, name: str, longest: int) -> str:
     """A text as databases take it, which know no zero bytes and no halves of characters."""
+    # Of a field that comes several times the last counts.
     text = (fields.get(name) or ("",))[-1]
     return text.replace("\0", "")[:longest].encode("utf-8", "ignore").decode()

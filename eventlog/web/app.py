@@ -85,6 +85,7 @@ class App:
             Route("/login", self._bounded(self._login), methods=["GET", "POST"]),
             Route("/logout", self._guarded(self._logout), methods=["POST"]),
             Route("/static/{mark}/{name}", self._static),
+            # Guarded too: who may not come learns nothing of which pages there are.
             Route("/{anything:path}", self._guarded(_nothing)),
         ]
 
@@ -129,6 +130,7 @@ class App:
             if self._at_work >= WORKING_CONNECTIONS:
                 busy = "Too many look at this page just now. Load it again.\n"
                 return _secured(Response(busy, 503, {"Retry-After": "1"}, media_type="text/plain"))
+            # No lock: all of this runs in the one thread of the event loop.
             self._at_work += 1
             try:
                 return await answer(request)
@@ -228,6 +230,7 @@ class App:
     ) -> AsyncIterator[bytes]:
         """The live part of a page whenever there is a new one, until the browser or we go."""
         self._streams += 1
+        # No version is negative, so the first part goes at once.
         guard, seen, sent_at = self.guard, -1, monotonic()
         try:
             while not self.closing and not collector.closed:
@@ -307,6 +310,7 @@ class App:
         return _html(pages.message_page(title, sentence, self._look(visitor)), status)
 
     def _give_session(self, request: Request, response: Response, session: str) -> None:
+        # Anybody can send this header, so only a proxy that is believed may say so.
         forwarded = request.headers.get("x-forwarded-proto", "") == "https"
         secure = request.url.scheme == "https" or (forwarded and self.guard.settings.believes(asked(request).peer))
         response.set_cookie(self.guard.cookie, session, httponly=True, samesite="strict", secure=secure)
@@ -358,6 +362,7 @@ def _fields(request: Request) -> Fields:
 
 
 def _single(form: Mapping[str, list[str]]) -> dict[str, str]:
+    # Of a field that comes several times the last counts, as it does in addresses.
     return {name: entries[-1] for name, entries in form.items()}
 
 

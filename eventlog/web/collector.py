@@ -237,6 +237,7 @@ class Collector:
     def reading(self) -> PageReading:
         """How it goes, for somebody who looks."""
         self._looked = monotonic()
+        # The first visitor should not wait for the next sample to see counts.
         if self._reading.counted is None:
             self._woken.set()
         with self._lock:
@@ -288,6 +289,7 @@ class Collector:
     def _run(self) -> None:
         while not self._ended.is_set():
             began = monotonic()
+            # Before measuring: what wakes us meanwhile wants another look.
             self._woken.clear()
             self.measure()
             # Somebody who comes, and rows that are changed, do not wait; but never without a pause
@@ -350,6 +352,7 @@ class Collector:
         count = place.standing.documents
         at, before = self._documents.get(place.noted, (now, count))
         self._documents[place.noted] = now, count
+        # Less than before where the publisher has begun to count anew.
         return replace(place, rate=max(0, count - before) / (now - at) if now > at else None)
 
     def _standings(self, entered: str | None) -> OutputStates:

@@ -81,12 +81,14 @@ class Guard:
         if settings.token == self.settings.token:
             new._ended, new._since = self._ended, self._since
         else:
+            # To whole seconds, as sessions say their times.
             new._since = int(now)
         return new
 
     def visitor(self, asked: RequestFacts) -> Visitor | AccessRefused:
         """Who asks, or why they may not."""
         settings = self.settings
+        # Before the name: programs ask by whatever address they have.
         if settings.token and self.knows(_bearer(asked)):
             return Visitor(name="bearer", session="", bearer=True)
         if not settings.answers(host_name(asked.host)):
@@ -160,6 +162,7 @@ class Guard:
 
     def lives(self, visitor: Visitor, now: float) -> bool:
         """Whether who was let in may still be in."""
+        # A bearer has no session that could end.
         return visitor.bearer or self._lasts(visitor.session, now)
 
     def _lasts(self, session: str, now: float) -> bool:
@@ -215,6 +218,7 @@ def _end_of(session: str) -> int:
 
 def foreign(asked: RequestFacts) -> bool:
     """Whether a browser says that another site made it send this."""
+    # Old browsers and programs do not send it; then the origin decides.
     if asked.headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
         return True
     origin = asked.headers.get("origin")
@@ -237,6 +241,7 @@ def is_open_door(host: str, settings: WebConfig) -> bool:
 def host_name(host: str) -> str:
     """The name in a Host header, without its port."""
     name, _, port = host.rpartition(":")
+    # Without a port, the last colon may be one of an IPv6 address.
     return (name if name and port.isdigit() else host).strip("[]")
 
 

@@ -73,6 +73,7 @@ class Connection(H11Protocol):
         self._judge()
 
     def end(self) -> None:
+        # At once: until the loop tells of the loss it would count as one that is open.
         self.connections.discard(self)
         self.transport.abort()
 
@@ -102,6 +103,7 @@ class Connection(H11Protocol):
         rest = PATIENCE_SECONDS
         if self.waits_since is not None:
             rest -= self.loop.time() - self.waits_since
+        # Never nothing: a look that came a moment too early would be followed by the next at once.
         self._timer = self.loop.call_later(max(rest, 0.1), self._look)
 
 
@@ -139,6 +141,7 @@ class PageServer:
             name="eventlog-web",
             daemon=True,
         )
+        # Both after the port is ours: an address that is taken leaves no thread behind.
         reception.start()
         self._thread.start()
         self._await_start()
@@ -156,6 +159,7 @@ class PageServer:
             refuse_open_door(self._host, config)
         except ConfigError as error:
             self._journal.error("page_reload_failed", error=str(error))
+            # The log changes all the same; only who may come does not.
             config = replace(config, web=former)
         self._reception.adopt(config)
         # Sessions that somebody has ended stay ended.
@@ -205,6 +209,7 @@ def _settings(app: object) -> uvicorn.Config:
         proxy_headers=False,
         server_header=False,
         ws="none",
+        # Streams end by themselves a quarter of a second after `closing`.
         timeout_graceful_shutdown=2,
         http=Connection,
     )

@@ -174,6 +174,7 @@ def _looked_at(gap: Gap, look: GapLook, found: list[int], held: list[int]) -> tu
         return [_held(run) for run in runs], list(_beside(gap.first, gap.last, runs))
     there = _between(found, gap.first, gap.last)
     known = set(there)
+    # What came after the numbers were read is of the next look.
     stays = [_held(run) for run in _runs(number for number in waiting if number in known)]
     came = list(_runs(number for number in there if number not in look.held))
     left = []
@@ -193,6 +194,7 @@ def _gone_on(upto: int, look: GapLook, held: list[int], *, room: int) -> tuple[i
     last = look.numbers[-1]
     # Whoever writes after the numbers were read may have drawn what is missing among them.
     writers = tuple(sorted(look.after or ()))
+    # The time matters only where nobody can say who writes.
     since = look.now if look.after is None else 0
     missing = _beside(upto + 1, last, _runs(look.numbers))
     gaps = [Gap(first=first, last=end, writers=writers, since=since) for first, end in missing]
@@ -201,6 +203,7 @@ def _gone_on(upto: int, look: GapLook, held: list[int], *, room: int) -> tuple[i
     gaps += map(_held, _runs(held_here))
     gaps.sort(key=_first)
     if len(gaps) > room:
+        # Before the first gap that has no room: what follows is new at the next look.
         return gaps[room].first - 1, gaps[:room]
     return last, gaps
 

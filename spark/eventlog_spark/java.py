@@ -94,6 +94,7 @@ def _named(home: Path) -> Java:
 
 def _on_path(path: str) -> Java | None:
     program = shutil.which("java", path=path)
+    # Our launcher is no Java: it starts the one that is found here.
     if program is None or Path(program).parent == LAUNCHER / "bin":
         return None
     version = _version(Path(program))

@@ -137,6 +137,7 @@ def documents(
     if format != "xds":
         message = f"There is no format {format} for documents; there is xds."
         raise UsageError(message, hint="Or take change_tables or messages.")
+    # A document for each change, whatever the settings say.
     writer = XdsFormat(**{**settings, "batch_size": 1})
     return changes.mapInArrow(named(_documents, writer, catalog), ddl(DOCUMENTS))
 
@@ -262,6 +263,7 @@ def _rendered(
         for position, change in zip(positions.to_pylist(), changes_of(batch), strict=True):
             rendering.take(change, position)
             notes += [{"position": position, "note": one.note} for one in rendering.refused]
+            # At once, for a note stands at the position of its change.
             rendering.refused.clear()
         rows = rendering.rendered()
         if whole:

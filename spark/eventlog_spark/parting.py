@@ -59,6 +59,7 @@ def parted(tasks: Sequence[Write], batches: Iterator[pa.RecordBatch]) -> Iterato
         out.mkdir()
         task = replace(tasks[number], rendered=(changes,), folder=str(folder), staged=str(out))
         guarded(produce, task)
+        # In an order, so that a task which Spark tries once more gives the same.
         for path in sorted(out.rglob("*")):
             if path.suffix == ".parquet":
                 yield from _pieces(path, out, _of_rows(path))
@@ -121,6 +122,7 @@ def _taken(batches: Iterator[pa.RecordBatch], path: Path) -> tuple[int, Partitio
                 # The same of all of them.
                 number = task
                 for rows in unpacked(content):
+                    # Not before: the schema is known from the first rows.
                     writer = writer or files.enter_context(partition_file(path, rows.schema))
                     writer.write(label, rows)
     if writer is None:

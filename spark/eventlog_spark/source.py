@@ -113,6 +113,7 @@ def planned(options: LogOptions) -> list[NumberRange]:
     log = BulkLog(options)
     snapshot = options.snapshot
     if snapshot is None and log.copies:
+        # Partitions are read over connections of their own, and must see one state.
         snapshot = hold(log.engine, options.patience)
     with log.connection(snapshot) as connection:
         ((first, last),) = log.rows(connection, "extent")

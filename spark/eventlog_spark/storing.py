@@ -152,4 +152,5 @@ def _by_task(blobs: DataFrame, several: Sequence[Write | PartSpan]) -> DataFrame
     # A blob whose range two tasks need, for parts end within it, goes to both of them.
     tasks_of = f"from_json('{msgspec.json.encode(wanted).decode()}', 'array<array<int>>')[bucket]"
     by_task = blobs.selectExpr(f"explode({tasks_of}) AS task", "bucket AS label", "content")
+    # By the number itself: a hash would bring several tasks to one of Spark's.
     return by_task.repartitionById(len(several), "task")
