@@ -103,6 +103,7 @@ def upgrade(site: Site, to: str | None, dry: bool, yes: bool, sql: bool, as_json
         elif dry:
             say(f"The log would move from migration {plan.standing} to {plan.goal}.")
         if dry:
+            # The way out of `upgrade`, which asks before it changes anything.
             raise DryRun([plan.goal])
         if plan.goes_back:
             what = f"The log goes back from migration {plan.standing} to {plan.goal}"
@@ -179,6 +180,7 @@ def _agreed(leaving: Leaving, *, dry: bool, yes: bool, as_json: bool) -> None:
     """Shows what goes, and lets it go only when somebody says so. With --dry-run that is the report
     itself.
     """
+    # With --dry-run the list is what was asked for, and a pipe gets it; else it is talk.
     on_stderr = not dry or as_json
     say("This would be removed:" if dry else "This is removed:", err=on_stderr)
     for line in leaving.told():
@@ -241,6 +243,7 @@ def rights(
     if every and tables:
         raise UsageError("--all means every table of the schema; leave out the names, or --all.")
     engine, roles = site.engine(), Roles(**named)
+    # A pattern, so that tables without a key are left out instead of refused.
     wanted = ("*",) if every else tables
     ask = planned_rights if sql else give_rights
     # Who has a reader for the tables needs no rights on them for the publisher.

@@ -70,6 +70,7 @@ def in_words(error: Exception, arguments: Sequence[str] = ()) -> tuple[str, int]
     if isinstance(error, EventlogError):
         known = error
     else:
+        # The operating system last: errors of drivers may be some of its own as well.
         known = _from_package(error) or _from_database(error) or _from_text(error, arguments) or _from_machine(error)
     if known is None:
         sentence = shown(f"{type(error).__name__}: {error}")

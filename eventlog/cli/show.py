@@ -151,6 +151,7 @@ def show_row(columns: Sequence[str], cells: Sequence[str]) -> None:
     """Prints a row without a heading: in a pipe it is one line, a terminal has it whole."""
     where = page()
     texts = cells if where.terminal else single_line(columns, cells, where.width)
+    # Only the status is painted: it is where the eye looks in a log that goes by.
     letter = columns.index("status")
     begin = "  ".join([*texts[:letter], ""])
     # Painted last: to whoever breaks lines the codes of a colour would be letters.
@@ -161,6 +162,7 @@ def show_row(columns: Sequence[str], cells: Sequence[str]) -> None:
 def show_lines(lines: Iterable[str], *, paged: bool = False) -> None:
     """Prints lines, by a pager where there is one and somebody to turn its pages."""
     if paged and _has_pager():
+        # A generator: the pager shows the first screen while rows are still read.
         click.echo_via_pager(f"{line}\n" for line in lines)
         return
     remaining = iter(lines)
@@ -181,6 +183,7 @@ def _has_pager() -> bool:
     if wanted is not None and wanted.strip() in NO_PAGER:
         return False
     if wanted is not None:
+        # To click no other variable says which pager.
         os.environ["PAGER"] = wanted
     # F: one screen needs no pager; R: colours are colours; X: the text stays when it ends.
     os.environ.setdefault("LESS", "FRX")

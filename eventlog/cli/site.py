@@ -47,6 +47,7 @@ class Site:
     @cached_property
     def config(self) -> Config:
         """The configuration, with what the command line says put over it."""
+        # A URL in the file may need a secret that whoever says --database does not have.
         config = load(self.file, without_url=self._database is not None)
         source = config.source
         if self._database is not None:
@@ -68,6 +69,7 @@ class Site:
 
     def read_again(self) -> Config:
         """The configuration as the file and the environment have it now."""
+        # Where `cached_property` keeps it.
         self.__dict__.pop("config", None)
         return self.config
 
@@ -86,6 +88,7 @@ class Site:
         engine = connect(self.url, may_create=may_create)
         command = click.get_current_context(silent=True)
         if command is not None:
+            # Outside of a command, as in tests, whoever asked has to close it.
             command.call_on_close(engine.dispose)
         return engine
 
@@ -177,6 +180,7 @@ def site_options(command: Command) -> Command:
     @config_option("A configuration file (default: eventlog.toml here, if there is one).")
     @click.option("--no-config", "without_file", is_flag=True, help="Ignore configuration files.")
     @click.option("--log", metavar="NAME", help="The event log table, with its schema if it has one.")
+    # It takes along what click has noted on the command: the options of decorators below.
     @wraps(command)
     def with_site(
         *args: Any,

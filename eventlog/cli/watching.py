@@ -71,6 +71,7 @@ class Bar:
     def show(self, rows: int) -> None:
         """Draws how many rows the stage has got through."""
         if self._task is not None:
+            # At the first look no time may have passed.
             seconds = max(time.monotonic() - self._began, 0.001)
             self._drawn.update(self._task, completed=rows, rate=f"{rows / seconds:,.0f} rows/s")
 
@@ -114,6 +115,7 @@ def watching() -> Iterator[Watching]:
     """Somebody who watches until the block is left."""
     with _shown() as shown:
         watch, done = Watching(shown), Event()
+        # By a thread: who works only counts, and is never kept by a slow terminal.
         looker = Thread(target=_look, args=(watch, done), daemon=True)
         looker.start()
         try:
@@ -162,5 +164,6 @@ def _shown() -> Iterator[ProgressLines | Bar]:
         TextColumn("{task.fields[rate]}"),
         TimeRemainingColumn(),
     )
+    # On standard error: the report goes to standard output, perhaps into a pipe.
     with Progress(*columns, console=Console(stderr=True), transient=True) as drawn:
         yield Bar(drawn)

@@ -91,6 +91,7 @@ def convert(
     identity = identity_of(conversion)
     if not conversion.overwrite:
         refuse_other(order, destination.work)
+    # Only what was being sent is gone on with; all else begins anew.
     resumed = (destination.work / order / SENDING).exists()
     if not resumed:
         reach(conversion.format)
@@ -109,6 +110,7 @@ def convert(
                 run = ConversionRun(conversion, engine, folder, staged, reserve)
                 summary = engine.taken_up(run) if resumed else run.converted()
             if marking is not None:
+                # Last, before anything appears: somebody may have given its rows to publishers.
                 marking.confirm()
         except BaseException:
             # Nothing else of it can be gone on with.

@@ -66,6 +66,7 @@ class LogStream(DataSourceStreamReader):
             # There are new rows, and no room for the gaps among them.
             if look.numbers and latest.upto == before.upto:
                 _refuse_scattered(latest)
+            # Kept for versions of Spark that do not say where a batch starts.
             self._latest = latest.written()
             return self._latest
 
@@ -79,6 +80,7 @@ class LogStream(DataSourceStreamReader):
             if step.last - step.first >= WORTHWHILE_NUMBERS:
                 partitions += [InputPartition((piece,)) for piece in self._pieces(step)]
             else:
+                # A question costs more than its few rows, so several share a partition.
                 small.append(step)
         count = self._options.partitions
         for number in range(min(count, len(small))):
@@ -110,6 +112,7 @@ class LogStream(DataSourceStreamReader):
         with log.connection() as connection:
             limit = self._options.rows
             numbers = log.numbers(connection, "numbers_after", first=before.upto, limit=limit)
+            # Rows of held gaps are known to be there; whether they still wait is asked below.
             gaps = [(gap.first, gap.last) for gap in before.gaps if not gap.held]
             for step in together(gaps):
                 present = log.numbers(connection, "numbers_within", first=step.first, last=step.last)
