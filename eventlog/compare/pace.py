@@ -78,6 +78,7 @@ class Pace:
             # A minute at a time, for the clock may be set meanwhile.
             self._sleep(min(minutes * 60, 60))
         with self._lock:
+            # The sleep is outside of the lock: other tables may count what they read meanwhile.
             wait = self._free - self._clock()
         if wait > 0:
             self._sleep(wait)
@@ -86,4 +87,5 @@ class Pace:
         """Counts rows that were read; the next range waits for as long as they may take."""
         if self._rate > 0:
             with self._lock:
+                # Time in which nobody read is not saved up for a burst.
                 self._free = max(self._free, self._clock()) + rows / self._rate

@@ -60,6 +60,7 @@ def slices(rows: int, *, native: bool = False) -> Iterator[Range]:
     buckets = max(rows // BUCKET_ROWS, 1)
     for first in range(0, buckets, SLICE_BUCKETS):
         last = min(first + SLICE_BUCKETS, buckets) - 1
+        # No bound where it is all: then the database need not compare the buckets of rows.
         whole = first == 0 and last == buckets - 1
         yield Range(buckets=buckets, first=first, last=None if whole else last, native=native)
 

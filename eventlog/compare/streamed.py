@@ -54,6 +54,7 @@ class StreamedSide:
             try:
                 scratch.write(self._read(scratch), counted=True)
             except BaseException:
+                # Nobody else knows of its file yet.
                 scratch.close()
                 raise
             self._scratch = scratch

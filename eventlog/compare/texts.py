@@ -76,6 +76,7 @@ def plain_text(value: Any) -> str | None:
     if isinstance(value, bytes):
         return binascii.b2a_base64(value, newline=False).decode()
     if isinstance(value, bool):
+        # `str` would say True.
         return "1" if value else "0"
     if isinstance(value, Decimal):
         return _decimal(value)
