@@ -121,13 +121,16 @@ def _read(
     status, table, key = rows[0]
     # Waiting rows are decided together, and so were processed ones; a decision never mixes the two.
     waiting = int(status == Status.NEW)
-    stretch = {"first": record_id - AROUND_ROWS, "last": record_id + AROUND_ROWS, "waiting": waiting}
+    first, last = record_id - AROUND_ROWS, record_id + AROUND_ROWS
+    stretch = {"first": first, "last": last, "waiting": waiting}
     events = events_in_utc(log.rows(connection, log.query("rows_between"), stretch), log)
     identities = Identities(asked.catalog)
     object_ = identities.row_id(table, key)
-    if object_ is None:  # its table or key cannot be read, so nobody knows what belongs to it
+    if object_ is None:
+        # Its table or key cannot be read, so nobody knows what belongs to it.
         return status, [event for event in events if event.position == (record_id,)]
-    return status, [event for event in events if identities.row_id(event.table, event.key) == object_]
+    same_object = [event for event in events if identities.row_id(event.table, event.key) == object_]
+    return status, same_object
 
 
 def _waits(log: Log, connection: Connection, config: Config, record_id: int) -> str:
@@ -136,10 +139,12 @@ def _waits(log: Log, connection: Connection, config: Config, record_id: int) -> 
     With `on_retry = "stop"` others wait for what is offered again.
     """
     sentences = list(said_of_places(connection, log, record_id))
-    if config.publisher.on_retry == "stop" and all(sentence.endswith("It waits.") for sentence in sentences):
+    only_waits = all(sentence.endswith("It waits.") for sentence in sentences)
+    if config.publisher.on_retry == "stop" and only_waits:
         retried = log.rows(connection, log.query("parked_offered_again"))
         for output, first in retried:
-            sentences.append(f"{output} gets nothing before row {first} is taken, for on_retry is stop.")
+            cause = "for on_retry is stop"
+            sentences.append(f"{output} gets nothing before row {first} is taken, {cause}.")
     return " ".join(sentences) or "It waits."
 
 
@@ -149,9 +154,8 @@ def _recorded(rows: list[tuple[Any, ...]], waits: str) -> str:
     letter, reason, note, settled_at = rows[0]
     at = f" at {settled_at}" if settled_at else ""
     sentence = f"Recorded{at}: {letter or '-'} {reason or ''}".strip()
-    if (
-        note and reason and note.startswith(f"{reason} ")
-    ):  # a note may begin with the reason, which stands there already
+    # A note may begin with the reason, which stands there already.
+    if note and reason and note.startswith(f"{reason} "):
         sentence += note.removeprefix(reason)
     elif note:
         sentence += f": {note}"
@@ -222,7 +226,8 @@ def _change(
     names: FormerNames,
 ) -> tuple[list[Change], Catalog, list[Refusal]]:
     """The change that the row is part of, by these names, with the tables of its time."""
-    winners = {outcome.position: outcome.winner for part in parts for outcome in part.decision.outcomes}
+    outcomes = [outcome for part in parts for outcome in part.decision.outcomes]
+    winners = {outcome.position: outcome.winner for outcome in outcomes}
     # A superseded row has no change of its own: its winner's says what became of it.
     position = winners.get((record_id,)) or (record_id,)
     for part in parts:

@@ -26,8 +26,8 @@ from eventlog.sql.log import Log
 class OutputStanding(Struct, frozen=True, kw_only=True):
     """One output.
 
-    `state` is `in step`, `lagging`, `failing`, `paused`, or `unknown` where the configuration does not
-    have it; one that is a `conversion` keeps rows until they are marked.
+    `state` is `in step`, `lagging`, `failing`, `paused`, or `unknown` where the configuration does
+    not have it; one that is a `conversion` keeps rows until they are marked.
     """
 
     name: str

@@ -69,6 +69,7 @@ class SampleChange(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
                 hint="The schema file, or the database, describes tables.",
             )
         edits = []
+        # Not a set: attributes stay in the order in which somebody wrote them.
         for name in dict.fromkeys((*self.old, *self.new)):
             old, new = self.old.get(name, ABSENT), self.new.get(name, ABSENT)
             edits.append(Edit(column=name, old=_cell(old), new=_cell(new)))
@@ -109,6 +110,7 @@ def result(output: str, policy: Policy, change: Change, mask: Mask | None = None
     hidden, keys = frozenset[str](), {}
     if mask is not None:
         hidden = mask.names(change)
+        # By the key that the log has: a step may give the row another one, which hides nothing.
         keys[change.row.key] = mask.key(change.row.table, change.row.key) or ""
 
     def shown(stage: Change, names: Mapping[str, str]) -> dict[str, str]:

@@ -144,7 +144,8 @@ class ArchiveFile:
         if self._numbers is None:
             return None
         first, last = self._numbers
-        target = self._folder / f"{self._name}-{first:019d}-{last:019d}-{self._digest.hexdigest()[:16]}.parquet"
+        digest = self._digest.hexdigest()[:16]
+        target = self._folder / f"{self._name}-{first:019d}-{last:019d}-{digest}.parquet"
         try:
             self._flush()
             self._writer.close()
@@ -284,7 +285,8 @@ def purge(log: Log, wanted: Purge, archive: Archive | None = None) -> Iterator[P
     parameters = _parameters(log, wanted)
     done = Purged()
     for group in _groups(log, parameters, archive):
-        done = replace(done, archived=done.archived + group.archived, files=(*done.files, *group.files))
+        files = (*done.files, *group.files)
+        done = replace(done, archived=done.archived + group.archived, files=files)
         for stretch in group.stretches:
             rows = _take_away(log, stretch, parameters, may_wait=Status.NEW in wanted.letters)
             done = replace(done, rows=done.rows + rows)
@@ -296,7 +298,8 @@ def purge(log: Log, wanted: Purge, archive: Archive | None = None) -> Iterator[P
 
 
 def count_old(log: Log, wanted: Purge) -> int:
-    return sum(len(stretch.numbers) for stretch, _ in _stretches(log, _parameters(log, wanted), "old_numbers"))
+    stretches = _stretches(log, _parameters(log, wanted), "old_numbers")
+    return sum(len(stretch.numbers) for stretch, _ in stretches)
 
 
 def _parameters(log: Log, wanted: Purge) -> dict[str, Any]:
@@ -353,7 +356,8 @@ def _stretches(
                 return
             rows = log.rows(connection, old, parameters | {"after": after, "until": until})
         if rows:
-            yield PurgeStretch(after=after, until=until, numbers=[int(row[0]) for row in rows]), rows
+            numbers = [int(row[0]) for row in rows]
+            yield PurgeStretch(after=after, until=until, numbers=numbers), rows
         after = until
 
 

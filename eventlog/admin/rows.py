@@ -135,7 +135,8 @@ def read_runs_of_ids(texts: Iterable[str]) -> list[Run]:
     for text in texts:
         match = _run(text)
         if match is None or int(match[1]) > int(match[2] or match[1]):
-            raise UsageError(f"{shortened(text)!r} is no record_id; write numbers and ranges, such as 5 7-9.")
+            example = "write numbers and ranges, such as 5 7-9"
+            raise UsageError(f"{shortened(text)!r} is no record_id; {example}.")
         runs.append((int(match[1]), int(match[2] or match[1])))
     return joined_runs(sorted(runs))
 
@@ -144,9 +145,11 @@ def read_age(text: str) -> int:
     """Reads `30d`, `12h`, `90m`, `45s` or `2w` as seconds; UsageError for anything else."""
     age = seconds_of(text)
     if age is None:
-        raise UsageError(f"{shortened(text)!r} is no age; write a number with s, m, h, d or w, such as 30d.")
+        example = "write a number with s, m, h, d or w, such as 30d"
+        raise UsageError(f"{shortened(text)!r} is no age; {example}.")
     if age > OLDEST_SECONDS:
-        raise UsageError(f"{shortened(text)!r} is further back than databases count; write an age up to 1000 years.")
+        what = f"{shortened(text)!r} is further back than databases count"
+        raise UsageError(f"{what}; write an age up to 1000 years.")
     return age
 
 

@@ -100,10 +100,12 @@ class Facts(Struct, frozen=True, kw_only=True):
 
     def sentences(self) -> Iterator[str]:
         """What deserves words."""
-        if self.publisher is not None:  # else the next sentence says that none works
+        # Without one, the next sentence says that none works.
+        if self.publisher is not None:
             yield _of_publisher(self.publisher)
         yield from self.why
-        if self.oldest_waiting is not None and self.state != "stuck":  # which says it already
+        # A log that is stuck has said it already.
+        if self.oldest_waiting is not None and self.state != "stuck":
             lag = "" if self.lag_seconds is None else f", for {self.lag_seconds:.1f} s"
             yield f"Row {self.oldest_waiting} waits longest{lag}."
         yield f"{self.rate.per_second:,.1f} rows a second were finished in the last {self.rate.seconds} s."

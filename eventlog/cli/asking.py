@@ -1,7 +1,8 @@
-"""Asks before what cannot be taken back: --dry-run says what would be done, --yes does it without a question.
+"""Asks before what cannot be taken back: --dry-run says what would be done, --yes does it without a
+question.
 
-Law: a question is only asked at a terminal. Where nobody can be asked, a command that destroys wants --yes: an answer
-that comes out of a pipe is none.
+Law: a question is only asked at a terminal. Where nobody can be asked, a command that destroys
+wants --yes: an answer that comes out of a pipe is none.
 """
 
 from __future__ import annotations
@@ -37,7 +38,9 @@ def can_ask() -> bool:
 
 
 def agree(lines: Sequence[str], *, yes: bool) -> None:
-    """Shows what is to be done and asks; refuses where nobody can be asked, also when there would be nothing to do today."""
+    """Shows what is to be done and asks; refuses where nobody can be asked, also when there would
+    be nothing to do today.
+    """
     if yes or (can_ask() and not lines):
         return
     for line in lines:

@@ -39,8 +39,10 @@ def hold(site: Site, ids: tuple[str, ...], why: str, as_json: bool) -> None:
 
     runs = read_runs_of_ids(ids)
     held = keep(site.log(), runs, by=somebody(), why=why)
-    said = f"{counted(held.rows, 'waiting row')} held." if held.rows else "No row was held, for none of these waits."
-    show_done("held", held.rows, f"{said} {held.sentence}".rstrip(), as_json=as_json)
+    sentence = "No row was held, for none of these waits."
+    if held.rows:
+        sentence = f"{counted(held.rows, 'waiting row')} held."
+    show_done("held", held.rows, f"{sentence} {held.sentence}".rstrip(), as_json=as_json)
 
 
 @click.command()
@@ -56,22 +58,37 @@ def release(site: Site, ids: tuple[str, ...], every: bool, as_json: bool) -> Non
     from eventlog.admin.rows import EVERYTHING, read_runs_of_ids
     from eventlog.admin.rows import release as let_go
 
+    # Neither of them, or both.
     if bool(ids) is every:
         raise UsageError("Say which rows are released: their numbers, or --all.")
     count = let_go(site.log(), [EVERYTHING] if every else read_runs_of_ids(ids))
-    said = f"{counted(count, 'row')} released." if count else "No row was released, for none is held."
-    show_done("released", count, said, as_json=as_json)
+    sentence = "No row was released, for none is held."
+    if count:
+        sentence = f"{counted(count, 'row')} released."
+    show_done("released", count, sentence, as_json=as_json)
 
 
 @click.command()
 @click.argument("ids", nargs=-1)
-@click.option("--status", "letters", metavar="LETTERS", default="", help="Rows with one of these statuses, e.g. EW.")
+@click.option(
+    "--status",
+    "letters",
+    metavar="LETTERS",
+    default="",
+    help="Rows with one of these statuses, e.g. EW.",
+)
 @table_option
 @asking_options
 @json_option
 @site_options
 def requeue(
-    site: Site, ids: tuple[str, ...], letters: str, table: str | None, dry: bool, yes: bool, as_json: bool
+    site: Site,
+    ids: tuple[str, ...],
+    letters: str,
+    table: str | None,
+    dry: bool,
+    yes: bool,
+    as_json: bool,
 ) -> None:
     """Publishes processed rows again: their status becomes N; reasons and attempts are deleted.
 
@@ -87,17 +104,20 @@ def requeue(
     letters, log = _known(letters, PROCESSED) or PROCESSED, site.log()
     choice = Choice(letters=letters, table=_meant(log, table))
     runs = read_runs_of_ids(ids) if ids else [EVERYTHING]
+    # To count reads the rows once more, so it is done only for somebody who looks at the number.
     if dry or (can_ask() and not yes):
-        meant = count_requeued(log, runs, choice)
-        would = f"{counted(meant, 'row')} would wait again."
+        count = count_requeued(log, runs, choice)
+        would = f"{counted(count, 'row')} would wait again."
         if dry:
-            show_done("would_requeue", meant, would, as_json=as_json)
+            show_done("would_requeue", count, would, as_json=as_json)
             return
         agree([would], yes=yes)
     count = let_wait(log, runs, choice)
-    waits = "waits" if count == 1 else "wait"
-    said = f"{counted(count, 'row')} {waits} again." if count else "No such row was processed."
-    show_done("requeued", count, said, as_json=as_json)
+    sentence = "No such row was processed."
+    if count:
+        waits = "waits" if count == 1 else "wait"
+        sentence = f"{counted(count, 'row')} {waits} again."
+    show_done("requeued", count, sentence, as_json=as_json)
 
 
 @click.command()
@@ -108,9 +128,17 @@ def requeue(
     metavar="DIR",
     help="Write the rows into this folder first, or to an address: s3://….",
 )
-@click.option("--hide", is_flag=True, help="With --archive: leave out values that policies hide from every output.")
 @click.option(
-    "--status", "letters", metavar="LETTERS", default="", help="Rows with one of these statuses (default: SWE)."
+    "--hide",
+    is_flag=True,
+    help="With --archive: leave out values that policies hide from every output.",
+)
+@click.option(
+    "--status",
+    "letters",
+    metavar="LETTERS",
+    default="",
+    help="Rows with one of these statuses (default: SWE).",
 )
 @table_option
 @asking_options
@@ -127,9 +155,11 @@ def purge(
     yes: bool,
     as_json: bool,
 ) -> None:
-    """Deletes old processed rows, a few thousand at a time. With --archive they are written to Parquet files first.
+    """Deletes old processed rows, a few thousand at a time. With --archive they are written to
+    Parquet files first.
 
-    Rows with N or F stay, unless --status names them. It says how many rows would be deleted, and asks.
+    Rows with N or F stay, unless --status names them. It says how many rows would be deleted, and
+    asks.
 
     Example: eventlog purge --older-than 30d --archive history --yes
     """
@@ -139,38 +169,40 @@ def purge(
     from eventlog.cli.watching import watched
 
     if hide and archive is None:
-        raise UsageError("--hide is about an archive, and none is asked for.", hint="Add --archive FOLDER.")
-    place = _kept_at(archive) if archive is not None else None
+        message = "--hide is about an archive, and none is asked for."
+        raise UsageError(message, hint="Add --archive FOLDER.")
+    # All that may be wrong with the words, before the database is asked anything.
+    place: Path | Bucket | None = None
+    if archive is not None and is_address(archive):
+        from eventlog.sinks.store.objects import objects_at
+
+        place = objects_at(archive, what="--archive")
+    elif archive is not None:
+        place = Path(archive)
     wanted = Purge(age=read_age(age), letters=_known(letters, f"N{PROCESSED}") or ENDED)
     log = site.log()
     wanted = replace(wanted, table=_meant(log, table))
     total = None
-    if dry or not yes or watched():  # else nobody would see the figure, and it reads all of the log
+    # Else nobody would see the figure, and it reads all of the log.
+    if dry or not yes or watched():
         total = count_old(log, wanted)
+    would = f"{counted(total or 0, 'row')} would be deleted."
     if dry:
-        show_done("would_delete", total or 0, f"{counted(total or 0, 'row')} would be deleted.", as_json=as_json)
+        show_done("would_delete", total or 0, would, as_json=as_json)
         return
-    agree([f"{counted(total, 'row')} would be deleted."] if total else [], yes=yes)
+    agree([would] if total else [], yes=yes)
     files = None
     if place is not None:
         files = Archive(place, log.name, _hiding(site, log) if hide else lambda row: row)
-    done = _watched(take_away(log, wanted, files), total)
+    purged = _watched(take_away(log, wanted, files), total)
     if as_json:
-        show_json(done)
+        show_json(purged)
         return
-    said = f"{counted(done.rows, 'row')} deleted"
+    sentence = f"{counted(purged.rows, 'row')} deleted"
     if archive is not None:
-        said += f", {done.archived:,} archived in {counted(len(done.files), 'file')} in {archive}"
-    show_sentence(f"{said}.")
-
-
-def _kept_at(archive: str) -> Path | Bucket:
-    """The folder of archives, or the objects below an address."""
-    if not is_address(archive):
-        return Path(archive)
-    from eventlog.sinks.store.objects import objects_at
-
-    return objects_at(archive, what="--archive")
+        count = counted(len(purged.files), "file")
+        sentence += f", {purged.archived:,} archived in {count} in {archive}"
+    show_sentence(f"{sentence}.")
 
 
 def _hiding(site: Site, log: Log) -> Callable[[tuple[Any, ...]], tuple[Any, ...]]:
@@ -188,12 +220,15 @@ def _hiding(site: Site, log: Log) -> Callable[[tuple[Any, ...]], tuple[Any, ...]
 
 
 def _meant(log: Log, table: str | None) -> str:
-    """The table as the log names it; that nothing is about it is said and no failure, for its rows may have gone already."""
+    """The table as the log names it; that nothing is about it is said and no failure, for its rows
+    may have gone already.
+    """
     from eventlog.admin.rows import table_meant
 
     if table is None:
         return ""
-    if not table.strip():  # of a variable that a script has not set, perhaps: every table is not meant by that
+    # Of a variable that a script has not set, perhaps: every table is not meant by that.
+    if not table.strip():
         raise UsageError("--table needs the name of a table.")
     name, problem = table_meant(log, table)
     if problem is not None:
@@ -211,11 +246,12 @@ def somebody() -> str:
 
 def _known(letters: str, known: str) -> str:
     """Letters that the publisher writes; others belong to whoever parked rows under them."""
-    found = check_letters(letters)
-    strange = [letter for letter in found if letter not in known]
+    checked = check_letters(letters)
+    strange = [letter for letter in checked if letter not in known]
     if strange:
-        raise UsageError(f"--status {strange[0]} cannot be meant here; it takes {', '.join(known)}.")
-    return found
+        takes = f"it takes {', '.join(known)}"
+        raise UsageError(f"--status {strange[0]} cannot be meant here; {takes}.")
+    return checked
 
 
 def _watched(steps: Iterable[Purged], total: int | None) -> Purged:
@@ -223,14 +259,16 @@ def _watched(steps: Iterable[Purged], total: int | None) -> Purged:
     from eventlog.admin.purge import Purged
     from eventlog.cli.watching import RowTally, watching
 
-    done, tally = Purged(), RowTally()
+    purged, tally = Purged(), RowTally()
     with watching() as watch:
         watch.begin("purge", total, tally)
         try:
-            for done in steps:
-                tally.rows = done.rows
+            for purged in steps:
+                tally.rows = purged.rows
                 watch.look()
         except KeyboardInterrupt:
-            gone = counted(done.rows, "row")
-            raise KeyboardInterrupt(f"{gone} deleted, and the same command continues from there") from None
-    return done
+            # Each step is a transaction, so what was deleted by then stays deleted.
+            rows = counted(purged.rows, "row")
+            reason = f"{rows} deleted, and the same command continues from there"
+            raise KeyboardInterrupt(reason) from None
+    return purged

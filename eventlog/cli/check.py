@@ -24,7 +24,8 @@ WIDE_COLUMNS: Final = 80
 @json_option
 @site_options
 def check(site: Site, as_json: bool) -> int:
-    """Checks configuration, connection, log, rights, triggers, clock and outputs. Nothing is changed.
+    """Checks configuration, connection, log, rights, triggers, clock and outputs. Nothing is
+    changed.
 
     It prints ok, warning or failure for each point, with what to do. The exit code is that of
     the first failure:
@@ -35,22 +36,29 @@ def check(site: Site, as_json: bool) -> int:
     """
     from eventlog.admin.check import check as examine
 
-    found = []
+    points = []
+    # Each as it comes: a database that does not answer takes its time.
     for point in examine(lambda: site.config):
-        found.append(point)
+        points.append(point)
         if not as_json:
             click.echo(_line(point))
-    code = next((point.exit_code for point in found if point.exit_code), 0)
+    code = next((point.exit_code for point in points if point.exit_code), 0)
     if as_json:
-        show_json({"exit_code": code, "points": found})
+        show_json({"exit_code": code, "points": points})
     return code
 
 
 def _line(point: Point) -> str:
     """A point in a line; what does not fit goes on below."""
-    name = f"{point.name:<{NAME_COLUMNS}} " if len(point.name) <= NAME_COLUMNS else f"{point.name}: "
-    said = shown(f"{name}{point.said}" + (f" {point.mend}" if point.mend else ""))
-    wide = page().width >= WIDE_COLUMNS
-    indent = LEVEL_COLUMNS + (NAME_COLUMNS + 1 if wide else 0)
-    text = wrapped(said, begin=LEVEL_COLUMNS, indent=indent)
+    # A name that is longer than its column, as that of an output, is no column any more.
+    line = f"{point.name}: {point.said}"
+    if len(point.name) <= NAME_COLUMNS:
+        line = f"{point.name:<{NAME_COLUMNS}} {point.said}"
+    if point.mend:
+        line += f" {point.mend}"
+    indent = LEVEL_COLUMNS
+    if page().width >= WIDE_COLUMNS:
+        indent += NAME_COLUMNS + 1
+    text = wrapped(shown(line), begin=LEVEL_COLUMNS, indent=indent)
+    # Filled up by hand: the codes of a colour would be counted as letters.
     return painted(point.level, "level") + " " * (LEVEL_COLUMNS - len(point.level)) + text

@@ -1,4 +1,6 @@
-"""`eventlog decode`: annotated dumps, record by record; a capability brings `decode.NAME` among its commands."""
+"""`eventlog decode`: annotated dumps, record by record; a capability brings `decode.NAME` among its
+commands.
+"""
 
 from __future__ import annotations
 
@@ -22,22 +24,32 @@ def decode() -> None:
 
 
 def show_dump(
-    dump: Iterable[Any], text: Callable[[Any], str], restart: Any, words: tuple[str, ...], *, as_json: bool
+    dump: Iterable[Any],
+    text: Callable[[Any], str],
+    restart: Any,
+    words: tuple[str, ...],
+    *,
+    as_json: bool,
 ) -> int:
-    """Prints what a dump has, where reading would begin that continues, and how much is damaged; the exit code."""
-    found = damaged = 0
-    for one in dump:
-        found += 1
-        damaged += one.damaged
+    """Prints what a dump has, where reading would begin that continues, and how much is damaged;
+    the exit code.
+    """
+    count = damaged = 0
+    for record in dump:
+        count += 1
+        damaged += record.damaged
         if as_json:
-            show_json_line(one)
+            show_json_line(record)
         else:
-            show_text(text(one))
+            show_text(text(record))
+    # Only now: the point moves while the dump is read.
     point = restart.point
     if as_json and point is not None:
         show_json_line({"restart": point})
     elif point is not None:
         click.echo(point.text)
     if not as_json:
-        click.echo(f"{counted(found, *words)}, {damaged:,} of them damaged.")
-    return EX_DATA if damaged else OK
+        click.echo(f"{counted(count, *words)}, {damaged:,} of them damaged.")
+    if damaged:
+        return EX_DATA
+    return OK

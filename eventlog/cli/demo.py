@@ -19,9 +19,15 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.option("--keep", metavar="DIR", type=click.Path(path_type=Path, file_okay=False), help="Keep everything there.")
+@click.option(
+    "--keep",
+    metavar="DIR",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Keep everything there.",
+)
 def demo(keep: Path | None) -> None:
-    """Shows the whole program on an embedded database: installs log and triggers, changes data, publishes the changes.
+    """Shows the whole program on an embedded database: installs log and triggers, changes data,
+    publishes the changes.
 
     Example: eventlog demo --keep try-it
     """
@@ -36,6 +42,7 @@ def _folder(keep: Path | None) -> Iterator[Path]:
         with tempfile.TemporaryDirectory(prefix="eventlog-demo-") as name:
             yield Path(name)
         return
+    # Tables and rows of another database would mix with the demo's.
     if keep.exists() and any(keep.iterdir()):
         raise UsageError(f"{keep} is not empty; the demo needs an empty folder.")
     keep.mkdir(parents=True, exist_ok=True)
@@ -53,6 +60,7 @@ def _show(folder: Path) -> None:
 
     url = f"sqlite:///{folder / 'demo.db'}"
     engine = connect(url, may_create=True)
+    # The folder may go when this is over, and with it a file that is still open.
     click.get_current_context().call_on_close(engine.dispose)
     _step(1, "a database with people, their phones, and badges")
     _run_script(engine, "tables")
@@ -66,6 +74,7 @@ def _show(folder: Path) -> None:
     _step(5, "what the triggers wrote into the log")
     _show_log(engine)
     _step(6, "and what is published:  eventlog run --until-empty")
+    # The output writes past Python's buffer, and would come before what stands in it.
     sys.stdout.flush()
     config = Config(
         source=SourceConfig(url=url, schema="demo"),
@@ -84,7 +93,8 @@ def _step(number: int, what: str) -> None:
 
 def _run_script(engine: Engine, name: str) -> str:
     """Runs one of the demo's SQL files and gives back its text, indented for reading."""
-    lines = files("eventlog.cli").joinpath(f"demo_{name}.sql").read_text(encoding="utf-8").splitlines(keepends=True)
+    text = files("eventlog.cli").joinpath(f"demo_{name}.sql").read_text(encoding="utf-8")
+    lines = text.splitlines(keepends=True)
     script = "".join(line for line in lines if not line.startswith("--"))
     with engine.begin() as connection:
         for statement in script.split(";\n"):
@@ -96,10 +106,20 @@ def _run_script(engine: Engine, name: str) -> str:
 def _show_log(engine: Engine) -> None:
     from eventlog.cli.show import show_table
 
-    columns = ("record_id", "status", "event_type", "table_name", "table_key", "column_name", "old_value", "new_value")
+    columns = {
+        "id": "record_id",
+        "status": "status",
+        "type": "event_type",
+        "table": "table_name",
+        "key": "table_key",
+        "column": "column_name",
+        "old": "old_value",
+        "new": "new_value",
+    }
+    query = f"SELECT {', '.join(columns.values())} FROM event_log ORDER BY record_id"
     with engine.connect() as connection:
-        rows = connection.exec_driver_sql(f"SELECT {', '.join(columns)} FROM event_log ORDER BY record_id").fetchall()
-    show_table(("id", "status", "type", "table", "key", "column", "old", "new"), [tuple(row) for row in rows], empty="")
+        rows = connection.exec_driver_sql(query).fetchall()
+    show_table([*columns], [tuple(row) for row in rows], empty="")
 
 
 def _say_what_next(kept: Path | None) -> None:
@@ -116,10 +136,12 @@ def _say_what_next(kept: Path | None) -> None:
             (f"triggers {database}", "which triggers there are"),
             (f"status {database}", "the state of the log"),
         ]
-    steps += [("rules", "what the event types mean and which rule comes first"), ("--help", "every command")]
+    steps.append(("rules", "what the event types mean and which rule comes first"))
+    steps.append(("--help", "every command"))
     width = max(len(command) for command, _ in steps)
     lines = [f"   {name} {command:{width}}   {purpose}" for command, purpose in steps]
-    if max(map(len, lines)) > page().width:  # a command stays in one line, for somebody copies it
+    # A command stays in one line, for somebody copies it.
+    if max(map(len, lines)) > page().width:
         lines = [f"   {name} {command}\n      {purpose}" for command, purpose in steps]
     click.echo("\n".join(lines))
 
@@ -127,4 +149,6 @@ def _say_what_next(kept: Path | None) -> None:
 def _called() -> str:
     """How the reader calls eventlog: who stands in a checkout does it by ./dev."""
     checkout = Path(__file__).resolve().parents[2]
-    return "./dev run eventlog" if (checkout / "dev").is_file() and Path.cwd() == checkout else "eventlog"
+    if (checkout / "dev").is_file() and Path.cwd() == checkout:
+        return "./dev run eventlog"
+    return "eventlog"

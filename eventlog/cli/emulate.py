@@ -1,4 +1,6 @@
-"""`eventlog emulate`: streams as other databases deliver them; a capability brings `emulate.NAME` among its commands."""
+"""`eventlog emulate`: streams as other databases deliver them; a capability brings `emulate.NAME`
+among its commands.
+"""
 
 from __future__ import annotations
 

@@ -14,7 +14,11 @@ from eventlog.core.plural import counted
 
 @click.command()
 @click.argument("record_id", type=click.IntRange(-LARGEST_NUMBER, LARGEST_NUMBER))
-@click.option("--values", is_flag=True, help="Show also the values that policies hide from every output.")
+@click.option(
+    "--values",
+    is_flag=True,
+    help="Show also the values that policies hide from every output.",
+)
 @json_option
 @site_options
 def explain(site: Site, record_id: int, values: bool, as_json: bool) -> None:
@@ -25,27 +29,30 @@ def explain(site: Site, record_id: int, values: bool, as_json: bool) -> None:
     from eventlog.admin.explain import explain as explained
 
     engine = site.engine()
-    found = explained(engine, site.names(engine), site.config, record_id, values=values)
+    names = site.names(engine)
+    explanation = explained(engine, names, site.config, record_id, values=values)
     if as_json:
-        show_json(found)
+        show_json(explanation)
     else:
-        _show(found)
+        _show(explanation)
 
 
-def _show(found: Explanation) -> None:
-    show_sentence(f"Row {found.record_id}: status {found.status}. {found.recorded}")
-    show_sentence(f"Read with {counted(len(found.rows), 'row')} of the same object; today the rules say:")
-    show_table(
-        ("row", "type", "column", "old", "new", "status", "reason", "note"),
-        [
-            (row.record_id, row.event_type, row.column, row.old, row.new, row.status, row.reason, row.note)
-            for row in found.rows
-        ],
-        empty="",
-    )
-    if found.document:
-        show_text(found.document)
-    for sentence in found.refused or (() if found.document else ("It makes no document.",)):
+def _show(explanation: Explanation) -> None:
+    row = f"Row {explanation.record_id}: status {explanation.status}."
+    show_sentence(f"{row} {explanation.recorded}")
+    rows = counted(len(explanation.rows), "row")
+    show_sentence(f"Read with {rows} of the same object; today the rules say:")
+    table = []
+    for read in explanation.rows:
+        what = (read.record_id, read.event_type, read.column, read.old, read.new)
+        table.append((*what, read.status, read.reason, read.note))
+    columns = ("row", "type", "column", "old", "new", "status", "reason", "note")
+    show_table(columns, table, empty="")
+    if explanation.document:
+        show_text(explanation.document)
+    elif not explanation.refused:
+        show_sentence("It makes no document.")
+    for sentence in explanation.refused:
         show_sentence(sentence)
-    for one in found.policies:
-        show_result(one)
+    for result in explanation.policies:
+        show_result(result)

@@ -1,4 +1,6 @@
-"""`eventlog init` and `config`: a first configuration file; what is in force and where it came from; the JSON schema."""
+"""`eventlog init` and `config`: a first configuration file; what is in force and where it came
+from; the JSON schema.
+"""
 
 from __future__ import annotations
 
@@ -28,23 +30,52 @@ from eventlog.core.errors import UsageError
 
 @click.command()
 @click.argument("file", type=click.Path(path_type=Path, dir_okay=False), default=DEFAULT_FILE)
-@click.option("--database", "-d", metavar="URL", envvar="EVENTLOG_DATABASE", help="The database, as SQLAlchemy URL.")
-@click.option("--log", metavar="NAME", help="The event log table, with its schema if it has one (default: event_log).")
-@click.option("--schema", metavar="NAME", help="The schema of the tables to capture (default: the connection's own).")
 @click.option(
-    "--table", "tables", metavar="NAME", multiple=True, help="A table to capture; can be given several times."
+    "--database",
+    "-d",
+    metavar="URL",
+    envvar="EVENTLOG_DATABASE",
+    help="The database, as SQLAlchemy URL.",
 )
-@click.option("--output", "sink", type=click.Choice(SINKS), help="Where documents go (default: files).")
-@click.option("--place", metavar="PLACE", help="The folder, URL or brokers of that output (default for files: out).")
+@click.option(
+    "--log",
+    metavar="NAME",
+    help="The event log table, with its schema if it has one (default: event_log).",
+)
+@click.option(
+    "--schema",
+    metavar="NAME",
+    help="The schema of the tables to capture (default: the connection's own).",
+)
+@click.option(
+    "--table",
+    "tables",
+    metavar="NAME",
+    multiple=True,
+    help="A table to capture; can be given several times.",
+)
+@click.option(
+    "--output",
+    "sink",
+    type=click.Choice(SINKS),
+    help="Where documents go (default: files).",
+)
+@click.option(
+    "--place",
+    metavar="PLACE",
+    help="The folder, URL or brokers of that output (default for files: out).",
+)
 @click.option("--force", is_flag=True, help="Replace the file if it exists.")
 def init(file: Path, force: bool, **said: Any) -> None:
-    """Writes a first configuration file with comments; FILE is eventlog.toml unless you name another.
+    """Writes a first configuration file with comments; FILE is eventlog.toml unless you name
+    another.
 
     At a terminal it asks for the rest. Passwords are not written into the file, only
     ${DB_PASSWORD} from the environment. eventlog.schema.json beside the file lets editors
     complete and check keys.
 
-    Example: eventlog init --database postgresql+psycopg://publisher@db.example.net/app --output files --place out
+    Example: eventlog init --database postgresql+psycopg://publisher@db.example.net/app --output
+    files --place out
     """
     if file.exists() and not force:
         raise UsageError(f"{file} exists already.", hint="Name another file, or use --force to replace it.")
@@ -52,6 +83,7 @@ def init(file: Path, force: bool, **said: Any) -> None:
     first = first_configuration(answers)
     file.write_text(first.text, encoding="utf-8")
     for_editors = file.with_name(SCHEMA_FILE)
+    # Somebody may have one for all of the files in this folder.
     if force or not for_editors.exists():
         from eventlog.config.editors import schema_text
 
@@ -72,15 +104,23 @@ def _answers(
 
     asks = can_ask()
     if database is None and not asks:
-        raise UsageError("No database is named, and nobody can be asked here.", hint="Use --database URL.")
-    url = database or _asked("The database, as SQLAlchemy URL; `eventlog init --help` has an example")
-    with_schemas = dialect_of(url).schemas  # says which databases there are before more is asked
+        message = "No database is named, and nobody can be asked here."
+        raise UsageError(message, hint="Use --database URL.")
+    question = "The database, as SQLAlchemy URL; `eventlog init --help` has an example"
+    url = database or _asked(question)
+    # Of an unknown database this says which there are, before more is asked.
+    with_schemas = dialect_of(url).schemas
     if asks:
         log = log or _asked("The event log table, with its schema if it has one", "event_log")
         if with_schemas and schema is None:
-            schema = _asked("The schema of the tables to capture; empty is the connection's own", "")
-        tables = tables or tuple(_asked("The tables to capture, with blanks between them; empty is later", "").split())
-        sink = sink or click.prompt("Where documents go", type=click.Choice(SINKS), default="files", err=True)
+            question = "The schema of the tables to capture; empty is the connection's own"
+            schema = _asked(question, "")
+        if not tables:
+            question = "The tables to capture, with blanks between them; empty is later"
+            tables = tuple(_asked(question, "").split())
+        if not sink:
+            kinds = click.Choice(SINKS)
+            sink = click.prompt("Where documents go", type=kinds, default="files", err=True)
     chosen: Sink = sink or "files"
     return FirstAnswers(
         url=url,
@@ -113,8 +153,11 @@ def _asked(question: str, usual: str | None = None) -> str:
 def _say_what_next(file: Path, answers: FirstAnswers, first: First) -> None:
     say(f"{file} is written. It loads as it is; its comments say what else you may want.", err=True)
     for name in first.names:
-        say(f"It reads {name} from the environment. Set it there; a password as it is, not quoted for a URL.", err=True)
-    config = "" if file == DEFAULT_FILE else f" --config {quote(str(file))}"
+        how = "Set it there; a password as it is, not quoted for a URL."
+        say(f"It reads {name} from the environment. {how}", err=True)
+    config = ""
+    if file != DEFAULT_FILE:
+        config = f" --config {quote(str(file))}"
     say("Next:", err=True)
     for command in next_commands(answers):
         say(f"  {command}{config}", err=True)
@@ -122,15 +165,20 @@ def _say_what_next(file: Path, answers: FirstAnswers, first: First) -> None:
 
 @click.group(cls=LazyGroup, places={"schema": "init:schema"}, invoke_without_command=True)
 @click.option(
-    "--all", "everything", is_flag=True, help="Show also tables in which nothing is set, such as [output.messages]."
+    "--all",
+    "everything",
+    is_flag=True,
+    help="Show also tables in which nothing is set, such as [output.messages].",
 )
 @json_option
 @site_options
 @click.pass_context
 def config(context: click.Context, site: Site, everything: bool, as_json: bool) -> None:
-    """Shows the configuration in force: every key, its value, and where that came from. Secrets are not shown.
+    """Shows the configuration in force: every key, its value, and where that came from. Secrets are
+    not shown.
 
-    A value comes from the command line, an environment variable, a line of the file, or is the default.
+    A value comes from the command line, an environment variable, a line of the file, or is the
+    default.
 
     Example: eventlog config --config eventlog.toml
     """
@@ -138,13 +186,14 @@ def config(context: click.Context, site: Site, everything: bool, as_json: bool) 
         return
     from eventlog.config.origins import settings_in_force, what_was_written
 
-    in_force = site.config  # what cannot be used is told before anything is shown
+    # What cannot be used is told before anything is shown.
+    in_force = site.config
     written = what_was_written(site.file, os.environ, _options(context))
-    found = settings_in_force(in_force, written, everything=everything)
+    settings = settings_in_force(in_force, written, everything=everything)
     if as_json:
-        show_json([*found])
+        show_json([*settings])
         return
-    rows = ((one.key, _in_toml(one.value), one.where or one.origin) for one in found)
+    rows = ((setting.key, _in_toml(setting.value), setting.where or setting.origin) for setting in settings)
     show_table(("key", "value", "from"), rows, empty="", paged=True)
 
 
@@ -163,17 +212,23 @@ def schema() -> None:
 
 def _options(context: click.Context) -> dict[tuple[str | int, ...], tuple[str, str]]:
     """What the command line says, or a variable in place of an option, with its name."""
-    found: dict[tuple[str | int, ...], tuple[str, str]] = {}
+    options: dict[tuple[str | int, ...], tuple[str, str]] = {}
     for option, key in (("database", "url"), ("log", "log")):
         value = context.params[option]
-        if value is not None:
-            of_environment = context.get_parameter_source(option) is click.core.ParameterSource.ENVIRONMENT
-            found["source", key] = (f"EVENTLOG_{option.upper()}" if of_environment else f"--{option}", value)
-    return found
+        if value is None:
+            continue
+        origin = f"--{option}"
+        if context.get_parameter_source(option) is click.core.ParameterSource.ENVIRONMENT:
+            origin = f"EVENTLOG_{option.upper()}"
+        options["source", key] = (origin, value)
+    return options
 
 
 def _in_toml(value: object) -> str:
     """A value as the file would have it, and nothing for none."""
     import msgspec
 
-    return "" if value is None else msgspec.json.encode(value).decode()
+    if value is None:
+        return ""
+    # Texts, numbers and lists are written in TOML as they are in JSON.
+    return msgspec.json.encode(value).decode()

@@ -1,4 +1,6 @@
-"""`eventlog install`, `upgrade`, `uninstall`, `rights`: the log and its companions, by migration, and who may do what."""
+"""`eventlog install`, `upgrade`, `uninstall`, `rights`: the log and its companions, by migration,
+and who may do what.
+"""
 
 from __future__ import annotations
 
@@ -23,15 +25,26 @@ sql_option = click.option("--sql", is_flag=True, help="Only print the statements
 
 @click.command()
 @click.option(
-    "--columns", type=click.Choice(["new", "old"]), help="Column order; default: the one of source.columns, else new."
+    "--columns",
+    type=click.Choice(["new", "old"]),
+    help="Column order; default: the one of source.columns, else new.",
 )
-@click.option("--tablespace", metavar="NAME", help="Where to put the tables of a new log (Oracle).")
+@click.option(
+    "--tablespace",
+    metavar="NAME",
+    help="Where to put the tables of a new log (Oracle).",
+)
 @number_option("--partition-rows", "Rows of each partition of a new log (Oracle).", least=1000)
 @sql_option
 @json_option
 @site_options
 def install(
-    site: Site, columns: str | None, tablespace: str | None, partition_rows: int | None, sql: bool, as_json: bool
+    site: Site,
+    columns: str | None,
+    tablespace: str | None,
+    partition_rows: int | None,
+    sql: bool,
+    as_json: bool,
 ) -> None:
     """Creates the event log table and its state tables.
 
@@ -54,12 +67,17 @@ def install(
         return
     is_new = put_there(site.engine(may_create=True), site.wanted_names, order, asked, storage)
     if storage != UNSAID and not is_new:
-        say("The log was there before and is not moved: --tablespace counts only for its missing tables.", err=True)
+        what = "The log was there before and is not moved"
+        say(f"{what}: --tablespace counts only for its missing tables.", err=True)
     _say_done("installed", site, "is installed", as_json=as_json)
 
 
 @click.command()
-@click.option("--to", metavar="MIGRATION", help="Another migration, such as the one that an older eventlog needs.")
+@click.option(
+    "--to",
+    metavar="MIGRATION",
+    help="Another migration, such as the one that an older eventlog needs.",
+)
 @asking_options
 @sql_option
 @json_option
@@ -85,17 +103,18 @@ def upgrade(site: Site, to: str | None, dry: bool, yes: bool, sql: bool, as_json
         elif dry:
             say(f"The log would move from migration {plan.standing} to {plan.goal}.")
         if dry:
+            # The way out of `upgrade`, which asks before it changes anything.
             raise DryRun([plan.goal])
         if plan.goes_back:
-            lost = f"The log goes back from migration {plan.standing} to {plan.goal}: what only the later ones have is lost."
-            agree([lost], yes=yes)
+            what = f"The log goes back from migration {plan.standing} to {plan.goal}"
+            agree([f"{what}: what only the later ones have is lost."], yes=yes)
 
     try:
         bring_up(engine, site.wanted_names, to, agree=agreed)
     except DryRun:
         return
-    said = "is current" if to is None else f"is at migration {to}"
-    _say_done("upgraded", site, said, as_json=as_json)
+    state = "is current" if to is None else f"is at migration {to}"
+    _say_done("upgraded", site, state, as_json=as_json)
 
 
 @click.command()
@@ -117,12 +136,14 @@ def uninstall(site: Site, purge: bool, dry: bool, yes: bool, sql: bool, as_json:
     from eventlog.capture.install import uninstall_sql
     from eventlog.sql.connect import names_a_place
 
-    if sql:
-        where = site.engine() if names_a_place(site.url) else site.url
-        names = site.wanted_names if isinstance(where, str) else _standing(site, where)
-        click.echo(uninstall_sql(where, names, purge=purge), nl=False)
+    if sql and not names_a_place(site.url):
+        # Only the kind of the database is known, so nobody can ask what columns the log has.
+        click.echo(uninstall_sql(site.url, site.wanted_names, purge=purge), nl=False)
         return
     engine = site.engine()
+    if sql:
+        click.echo(uninstall_sql(engine, _standing(site, engine), purge=purge), nl=False)
+        return
     try:
         stayed = take_off(
             engine,
@@ -139,14 +160,16 @@ def uninstall(site: Site, purge: bool, dry: bool, yes: bool, sql: bool, as_json:
     _say_done("uninstalled", site, "is removed", as_json=as_json)
 
 
-def _say_done(what: str, site: Site, said: str, *, as_json: bool) -> None:
+def _say_done(what: str, site: Site, state: str, *, as_json: bool) -> None:
     """Reports what was done with the log: a sentence, or the log's name in JSON."""
     log = site.config.source.log
-    show_done(what, log, shown(f"The event log {log} {said}."), as_json=as_json)
+    show_done(what, log, shown(f"The event log {log} {state}."), as_json=as_json)
 
 
 def _standing(site: Site, engine: Engine) -> LogNames:
-    """The log with the columns that it has; where it is gone already, its companions can go all the same."""
+    """The log with the columns that it has; where it is gone already, its companions can go all the
+    same.
+    """
     try:
         return site.names(engine)
     except InstallError:
@@ -154,11 +177,14 @@ def _standing(site: Site, engine: Engine) -> LogNames:
 
 
 def _agreed(leaving: Leaving, *, dry: bool, yes: bool, as_json: bool) -> None:
-    """Shows what goes, and lets it go only when somebody says so. With --dry-run that is the report itself."""
-    asks = not dry or as_json
-    say("This would be removed:" if dry else "This is removed:", err=asks)
+    """Shows what goes, and lets it go only when somebody says so. With --dry-run that is the report
+    itself.
+    """
+    # With --dry-run the list is what was asked for, and a pipe gets it; else it is talk.
+    on_stderr = not dry or as_json
+    say("This would be removed:" if dry else "This is removed:", err=on_stderr)
     for line in leaving.told():
-        say(f"  {line}", err=asks)
+        say(f"  {line}", err=on_stderr)
     if dry:
         raise DryRun(leaving.triggers)
     agree(["It cannot be restored."], yes=yes)
@@ -166,38 +192,69 @@ def _agreed(leaving: Leaving, *, dry: bool, yes: bool, as_json: bool) -> None:
 
 @click.command()
 @click.argument("tables", nargs=-1, shell_complete=complete_tables)
-@click.option("--all", "every", is_flag=True, help="Every table of the schema that has a key, tracked or not.")
-@click.option("--installer", metavar="ROLE", help="Makes the log and the triggers; before there is a log, name TABLES.")
-@click.option("--writer", metavar="ROLE", help="The application: loses every right on the log, which it never needs.")
 @click.option(
-    "--publisher", metavar="ROLE", help="Reads captured tables, unless a reader does; reads and marks rows of the log."
+    "--all",
+    "every",
+    is_flag=True,
+    help="Every table of the schema that has a key, tracked or not.",
 )
 @click.option(
-    "--reader", metavar="ROLE", help="Reads captured tables for the publisher (source.reader), and nothing else."
+    "--installer",
+    metavar="ROLE",
+    help="Makes the log and the triggers; before there is a log, name TABLES.",
+)
+@click.option(
+    "--writer",
+    metavar="ROLE",
+    help="The application: loses every right on the log, which it never needs.",
+)
+@click.option(
+    "--publisher",
+    metavar="ROLE",
+    help="Reads captured tables, unless a reader does; reads and marks rows of the log.",
+)
+@click.option(
+    "--reader",
+    metavar="ROLE",
+    help="Reads captured tables for the publisher (source.reader), and nothing else.",
 )
 @sql_option
 @json_option
 @site_options
-def rights(site: Site, tables: tuple[str, ...], every: bool, sql: bool, as_json: bool, **named: str | None) -> None:
+def rights(
+    site: Site,
+    tables: tuple[str, ...],
+    every: bool,
+    sql: bool,
+    as_json: bool,
+    **named: str | None,
+) -> None:
     """Grants each role the least rights. TABLES are by default the tracked ones.
 
-    TABLES may be patterns, such as 'app.*'. With --sql all roles can be named before there is a log.
+    TABLES may be patterns, such as 'app.*'. With --sql all roles can be named before there is a
+    log.
 
-    Example for a DBA: eventlog rights --writer app --publisher idm --sql --database postgresql+psycopg://db/app
+    Example for a DBA: eventlog rights --writer app --publisher idm --sql --database
+    postgresql+psycopg://db/app
     """
     from eventlog.capture.rights import Roles, give_rights, planned_rights, rights_script
     from eventlog.sql.dialect import dialect_of
 
     if every and tables:
         raise UsageError("--all means every table of the schema; leave out the names, or --all.")
-    engine, wanted = site.engine(), ("*",) if every else tables
+    engine, roles = site.engine(), Roles(**named)
+    # A pattern, so that tables without a key are left out instead of refused.
+    wanted = ("*",) if every else tables
     ask = planned_rights if sql else give_rights
+    # Who has a reader for the tables needs no rights on them for the publisher.
     read_apart = bool(site.config.source.reader)
-    statements = ask(engine, Roles(**named), _standing(site, engine), wanted, site.schema, read_apart=read_apart)
+    names = _standing(site, engine)
+    statements = ask(engine, roles, names, wanted, site.schema, read_apart=read_apart)
     if as_json:
         show_json({"would_run" if sql else "ran": statements})
     elif sql:
         click.echo(dialect_of(engine).script_head + rights_script(statements), nl=False)
     else:
-        for one in statements:
-            click.echo(shown(f"ran {one.sql}"))  # statements are never broken
+        for statement in statements:
+            # Not `say`: a statement is never broken into lines.
+            click.echo(shown(f"ran {statement.sql}"))

@@ -1,6 +1,8 @@
-"""Groups whose commands are imported only when somebody asks for them, so that none pays for what another needs.
+"""Groups whose commands are imported only when somebody asks for them, so that none pays for what
+another needs.
 
-The core's commands stand in a table; what a capability has comes in by the entry points `eventlog.commands`.
+The core's commands stand in a table; what a capability has comes in by the entry points
+`eventlog.commands`.
 """
 
 from __future__ import annotations
@@ -19,19 +21,28 @@ if TYPE_CHECKING:
     from eventlog.core.registry import Offer
 
 DEBUG: Final = click.Option(["--debug"], is_flag=True, expose_value=False, hidden=True)
-"""Whoever saw an error adds this at the end of the line; what it does is found among the program's own options."""
+"""Whoever saw an error adds this at the end of the line; what it does is found among the program's
+own options.
+"""
 
 _pause = re.compile(r"[.:;](?:\s|$)").search
 
 
 class LazyGroup(click.Group):
-    """Knows of each command of the core where it stands: in a module of eventlog.cli and under which name, `module:name`.
+    """Knows of each command of the core where it stands: in a module of eventlog.cli and under
+    which name, `module:name`.
 
     Others are those that packages offer under a name that begins with `prefix`. They are looked for
     where a word is not in the table, for that costs 25 ms.
     """
 
-    def __init__(self, *, places: Mapping[str, str] | None = None, prefix: str | None = None, **given: Any) -> None:
+    def __init__(
+        self,
+        *,
+        places: Mapping[str, str] | None = None,
+        prefix: str | None = None,
+        **given: Any,
+    ) -> None:
         super().__init__(**given)
         self.places = places or {}
         self._prefix = prefix
@@ -40,7 +51,8 @@ class LazyGroup(click.Group):
         """All commands but those that cannot be loaded; to call one of these says why."""
         from eventlog.core.registry import problem
 
-        return [*self.places, *(word for word, offer in self.brought().items() if problem(offer) is None)]
+        offers = self.brought()
+        return [*self.places, *[word for word, offer in offers.items() if problem(offer) is None]]
 
     def brought(self) -> dict[str, Offer]:
         """The commands that packages offer to this group, by their words."""
@@ -48,12 +60,15 @@ class LazyGroup(click.Group):
             return {}
         from eventlog.core.registry import offers
 
-        found = {
-            offer.name.removeprefix(self._prefix): offer
-            for offer in offers("commands")
-            if offer.name.startswith(self._prefix)
-        }
-        return {word: offer for word, offer in found.items() if "." not in word and word not in self.places}
+        commands = {}
+        for offer in offers("commands"):
+            word = offer.name.removeprefix(self._prefix)
+            # `decode.gbase` is a word of the group `decode`, and none of the program's own.
+            is_own = offer.name.startswith(self._prefix) and "." not in word
+            # Nobody else's package takes the place of a command of ours.
+            if is_own and word not in self.places:
+                commands[word] = offer
+        return commands
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -69,17 +84,28 @@ class LazyGroup(click.Group):
         with formatter.section("Commands"):
             self.write_summaries(ctx, formatter, self.list_commands(ctx))
 
-    def write_summaries(self, ctx: click.Context, formatter: click.HelpFormatter, names: Iterable[str]) -> None:
+    def write_summaries(
+        self,
+        ctx: click.Context,
+        formatter: click.HelpFormatter,
+        names: Iterable[str],
+    ) -> None:
         """A line for each command, which is never cut in a sentence."""
-        commands = [(name, self.get_command(ctx, name)) for name in names]
-        formatter.write_dl([(name, summary(command)) for name, command in commands if command is not None])
+        lines = []
+        for name in names:
+            command = self.get_command(ctx, name)
+            if command is not None:
+                lines.append((name, summary(command)))
+        formatter.write_dl(lines)
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         """Commands with the summaries that the help has."""
         items = super().shell_complete(ctx, incomplete)
         for item in items:
             command = self.get_command(ctx, item.value)
-            item.help = item.help if command is None else summary(command)
+            # An option is completed here too.
+            if command is not None:
+                item.help = summary(command)
         return items
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
@@ -104,7 +130,11 @@ def with_debug(command: click.Command) -> click.Command:
 
 
 def summary(command: click.Command) -> str:
-    """The first clause of what a command's help says: enough for a list, and never cut in a sentence."""
-    said = " ".join((command.help or "").split())
-    pause = _pause(said)
-    return said[: pause.start()] if pause else said
+    """The first clause of what a command's help says: enough for a list, and never cut in a
+    sentence.
+    """
+    text = " ".join((command.help or "").split())
+    pause = _pause(text)
+    if pause is None:
+        return text
+    return text[: pause.start()]

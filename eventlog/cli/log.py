@@ -1,9 +1,11 @@
-"""`eventlog log` and `status`: the rows, readable; does it flow, and if not, what do rows wait for."""
+"""`eventlog log` and `status`: the rows, readable; does it flow, and if not, what do rows wait
+for.
+"""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any
@@ -43,15 +45,35 @@ ALL_CHARACTERS = 2**30
 
 @click.command()
 @click.option(
-    "--status", "letters", metavar="LETTERS", default="", help="Only rows with one of these statuses, e.g. EF."
+    "--status",
+    "letters",
+    metavar="LETTERS",
+    default="",
+    help="Only rows with one of these statuses, e.g. EF.",
 )
-@click.option("--reason", type=click.Choice([reason.value for reason in Reason]), help="Only rows with this reason.")
+@click.option(
+    "--reason",
+    type=click.Choice([reason.value for reason in Reason]),
+    help="Only rows with this reason.",
+)
 @table_option
 @click.option(
-    "--key", metavar="KEY", default="", help="Only rows of the object with this key, e.g. idu=7: its timeline."
+    "--key",
+    metavar="KEY",
+    default="",
+    help="Only rows of the object with this key, e.g. idu=7: its timeline.",
 )
-@click.option("--since", metavar="WHEN", help="Only later rows: an age, e.g. 2h, or a time in UTC.")
-@click.option("--text", metavar="WORDS", default="", help="Only rows with these words in key, column, values or note.")
+@click.option(
+    "--since",
+    metavar="WHEN",
+    help="Only later rows: an age, e.g. 2h, or a time in UTC.",
+)
+@click.option(
+    "--text",
+    metavar="WORDS",
+    default="",
+    help="Only rows with these words in key, column, values or note.",
+)
 @click.option(
     "--limit",
     metavar="ROWS",
@@ -61,9 +83,18 @@ ALL_CHARACTERS = 2**30
     help="At most this many rows, the newest ones.",
 )
 @click.option(
-    "--follow", "-f", "following", is_flag=True, help="Continue with rows that come or change; Ctrl-C ends it."
+    "--follow",
+    "-f",
+    "following",
+    is_flag=True,
+    help="Continue with rows that come or change; Ctrl-C ends it.",
 )
-@click.option("--no-pager", "unpaged", is_flag=True, help="Print at once, also on a terminal.")
+@click.option(
+    "--no-pager",
+    "unpaged",
+    is_flag=True,
+    help="Print at once, also on a terminal.",
+)
 @json_option
 @site_options
 def log(
@@ -79,7 +110,8 @@ def log(
     unpaged: bool,
     as_json: bool,
 ) -> None:
-    """Shows rows of the log and what became of them; the newest come last. With --follow, --json prints one line for each row.
+    """Shows rows of the log and what became of them; the newest come last. With --follow, --json
+    prints one line for each row.
 
     On a terminal a pager (EVENTLOG_PAGER or PAGER) shows long output.
 
@@ -98,29 +130,49 @@ def log(
         text=text,
         since=_since(the_log, since) if since is not None else "",
     )
+    # One more than are shown, by which it is seen that a value goes on.
     width = ALL_CHARACTERS if as_json else _shown_characters() + 1
     if following:
-        _show_following(follow(the_log, filters, limit=limit, width=width, pause=time.sleep), as_json=as_json)
+        for row in follow(the_log, filters, limit=limit, width=width, pause=time.sleep):
+            if as_json:
+                show_json_line(_for_programs(row))
+            else:
+                cells = _cells(row, today=None)
+                show_row(COLUMNS, ["-" if cell is None else readable(cell) for cell in cells])
         return
-    rows, empty = _found(the_log, filters, limit, width)
+    rows, empty = _rows_or_reason(the_log, filters, limit, width)
     if as_json:
-        show_json_list(map(_told, rows))
-    else:
-        cells = partial(_cells, today=_today(the_log) if on_terminal() else None)
-        show_table(COLUMNS, map(cells, rows), empty=empty, paged=not unpaged, listed=True)
+        show_json_list(map(_for_programs, rows))
+        return
+    today = None
+    if on_terminal():
+        today = _today(the_log)
+    cells_of = partial(_cells, today=today)
+    show_table(COLUMNS, map(cells_of, rows), empty=empty, paged=not unpaged, listed=True)
 
 
-def _found(log: Log, filters: Filters, limit: int, width: int) -> tuple[Iterator[LogRow], str]:
-    """The rows, and what is to be said if there are none. A table may be named without its schema."""
+def _rows_or_reason(
+    log: Log,
+    filters: Filters,
+    limit: int,
+    width: int,
+) -> tuple[Iterator[LogRow], str]:
+    """The rows, and what is to be said if there are none. A table may be named without its
+    schema.
+    """
     from eventlog.admin.listing import newest
     from eventlog.admin.rows import table_meant
 
     rows, empty = newest(log, filters, limit=limit, width=width), "No rows."
     first = next(rows, None)
-    if first is not None or not filters.table:
-        return chain([] if first is None else [first], rows), empty
+    if first is not None:
+        return chain([first], rows), empty
+    if not filters.table:
+        return rows, empty
+    # Only now: nearly always the table is named as the log has it, and this costs a query.
     name, problem = table_meant(log, filters.table)
-    return newest(log, replace(filters, table=name), limit=limit, width=width), problem or empty
+    rows = newest(log, replace(filters, table=name), limit=limit, width=width)
+    return rows, problem or empty
 
 
 def _since(log: Log, text: str) -> str:
@@ -131,11 +183,15 @@ def _since(log: Log, text: str) -> str:
     from eventlog.core.errors import UsageError, shortened
     from eventlog.core.rules.times import in_zone, moment
 
-    neither = f"{shortened(text)!r} is no time and no age; write 2026-11-22 10:30, in UTC, or an age such as 2h or 30d."
-    time = moment(text) if "-" in text else None
-    if time is None and "-" in text:
-        raise UsageError(neither)
-    if time is None:
+    example = "write 2026-11-22 10:30, in UTC, or an age such as 2h or 30d"
+    neither = f"{shortened(text)!r} is no time and no age; {example}."
+    # Every date has a hyphen, and no age has one.
+    if "-" in text:
+        time = moment(text)
+        if time is None:
+            raise UsageError(neither)
+    else:
+        # By the clock of the database, which wrote the times of the rows.
         with log.transaction() as connection:
             now = log.now(connection)
         try:
@@ -160,38 +216,36 @@ def check_letters(letters: str) -> str:
     from eventlog.admin.rows import MOST_LETTERS
     from eventlog.core.errors import UsageError
 
-    found = "".join(dict.fromkeys(letters.replace(",", "")))
-    if len(found) > MOST_LETTERS or not found.isprintable():
+    unique = "".join(dict.fromkeys(letters.replace(",", "")))
+    if len(unique) > MOST_LETTERS or not unique.isprintable():
         raise UsageError(f"--status takes up to {MOST_LETTERS} letters, such as E or EW.")
-    return found
+    return unique
 
 
-def _show_following(rows: Iterable[LogRow], *, as_json: bool) -> None:
-    for row in rows:
-        if as_json:
-            show_json_line(_told(row))
-        else:
-            cells = ["-" if cell is None else readable(cell) for cell in _cells(row, today=None)]
-            show_row(COLUMNS, cells)
-
-
-def _told(row: LogRow) -> dict[str, Any]:
+def _for_programs(row: LogRow) -> dict[str, Any]:
     """The row for programs: an event_type that is a number is one, and times are ISO 8601."""
     import msgspec
 
-    told: dict[str, Any] = msgspec.to_builtins(row)
-    kind = told["event_type"]
-    told["event_time"] = time_json(row.event_time)
-    told["next_attempt"] = utc_json(told["next_attempt"])
-    return told | {"event_type": int(kind) if kind and kind.isdecimal() and len(kind) <= 18 else kind}
+    facts: dict[str, Any] = msgspec.to_builtins(row)
+    kind = facts["event_type"]
+    # A log that was adopted may have anything there; numbers above that many programs round.
+    if kind and kind.isdecimal() and len(kind) <= 18:
+        facts["event_type"] = int(kind)
+    facts["event_time"] = time_json(row.event_time)
+    facts["next_attempt"] = utc_json(facts["next_attempt"])
+    return facts
 
 
 def _cells(row: LogRow, *, today: str | None) -> tuple[object, ...]:
+    time = row.event_time
+    # On a terminal without fractions, and of today without the day.
+    if today is not None and time is not None and len(time) >= 19 and time[10] in " T":
+        time = time[11:19] if time.startswith(today) else f"{time[:10]} {time[11:19]}"
     return (
         row.record_id,
         row.status,
         row.event_type,
-        row.event_time if today is None else _short(row.event_time, today),
+        time,
         row.table_name,
         row.table_key,
         row.column_name,
@@ -202,16 +256,11 @@ def _cells(row: LogRow, *, today: str | None) -> tuple[object, ...]:
     )
 
 
-def _short(time: str | None, today: str) -> str | None:
-    """A time as a terminal shows it: without fractions, and of today without the day."""
-    if time is None or len(time) < 19 or time[10] not in " T":
-        return time
-    return time[11:19] if time.startswith(today) else f"{time[:10]} {time[11:19]}"
-
-
 def _cut(value: str | None) -> str | None:
     most = _shown_characters()
-    return value if value is None or len(value) <= most else f"{value[:most]}…"
+    if value is None or len(value) <= most:
+        return value
+    return f"{value[:most]}…"
 
 
 def _shown_characters() -> int:
@@ -222,34 +271,38 @@ def _shown_characters() -> int:
 @json_option
 @site_options
 def status(site: Site, as_json: bool) -> None:
-    """Shows rows by status and by what they wait for, the oldest row, the rate, the last error, and outdated triggers.
+    """Shows rows by status and by what they wait for, the oldest row, the rate, the last error, and
+    outdated triggers.
 
     Example: eventlog status --json
     """
     from eventlog.admin.status import facts
 
     engine = site.engine()
-    found = facts(engine, site.names(engine), site.config.publisher)
+    state = facts(engine, site.names(engine), site.config.publisher)
     if as_json:
-        show_json(_status_told(found))
+        show_json(_state_for_programs(state))
         return
-    show_table(("status", "rows", "meaning"), found.lines(), empty="")
-    for sentence in found.sentences():
+    show_table(("status", "rows", "meaning"), state.lines(), empty="")
+    for sentence in state.sentences():
         show_sentence(sentence)
 
 
-def _status_told(found: Facts) -> dict[str, Any]:
+def _state_for_programs(state: Facts) -> dict[str, Any]:
     """How the log stands, for programs, with its times in ISO 8601."""
     import msgspec
 
-    told: dict[str, Any] = msgspec.to_builtins(found)
-    for name, output in found.outputs.items():
-        told["outputs"][name]["failing_since"] = output.began_to_fail
-    if found.last_error is not None:
-        told["last_error"]["at"] = time_json(found.last_error.at)
-    for proof, one in zip(told["proofs"], found.proofs, strict=True):
-        proof["equal"] = one.equal
-    for times in filter(None, (*told["outputs"].values(), *told["proofs"], told["publisher"])):
-        for name in {"at", "failed_at", "failing_since", "since", "lease_until"} & times.keys():
-            times[name] = utc_json(times[name])
-    return told
+    report: dict[str, Any] = msgspec.to_builtins(state)
+    # What is computed from the others has no field of its own.
+    for name, output in state.outputs.items():
+        report["outputs"][name]["failing_since"] = output.began_to_fail
+    for entry, proof in zip(report["proofs"], state.proofs, strict=True):
+        entry["equal"] = proof.equal
+    if state.last_error is not None:
+        report["last_error"]["at"] = time_json(state.last_error.at)
+    # There is no publisher before the first one.
+    entries = (*report["outputs"].values(), *report["proofs"], report["publisher"])
+    for entry in filter(None, entries):
+        for name in {"at", "failed_at", "failing_since", "since", "lease_until"} & entry.keys():
+            entry[name] = utc_json(entry[name])
+    return report

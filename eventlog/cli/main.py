@@ -1,4 +1,6 @@
-"""The command `eventlog`: finds a command's module when it is called, and turns errors into sentences and exit codes."""
+"""The command `eventlog`: finds a command's module when it is called, and turns errors into
+sentences and exit codes.
+"""
 
 from __future__ import annotations
 
@@ -56,8 +58,8 @@ SECTIONS: Final[Mapping[str, Mapping[str, str]]] = {
     },
     "Your shell": {"help": "shell:helped", "completion": "shell", "man": "shell"},
 }
-"""The sections of the help, in its order: each command with its module in eventlog.cli; without one where it belongs to
-a capability, which offers it among its entry points as other packages do.
+"""The sections of the help, in its order: each command with its module in eventlog.cli; without one
+where it belongs to a capability, which offers it among its entry points as other packages do.
 """
 
 COMMANDS: Final = {name: module for section in SECTIONS.values() for name, module in section.items()}
@@ -68,11 +70,13 @@ class Commands(LazyGroup):
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         known = super().list_commands(ctx)
-        return [*(name for name in COMMANDS if name in known), *(name for name in known if name not in COMMANDS)]
+        ours = [name for name in COMMANDS if name in known]
+        return [*ours, *[name for name in known if name not in COMMANDS]]
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
+        # The word is one of our capabilities', and the package as it is installed does not offer it.
         if args and COMMANDS.get(args[0]) == "" and args[0] not in self.brought():
             from eventlog.core.registry import outdated
 
@@ -102,6 +106,7 @@ def main(ctx: click.Context, debug: bool) -> None:
 
     Try it: eventlog demo
     """
+    # What `run` was given stands there: --debug may come at the end of the line too.
     ctx.obj = {"debug": debug or "--debug" in (ctx.obj or ())}
     if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
         ctx.color = False
@@ -113,51 +118,60 @@ def run(arguments: list[str] | None = None) -> NoReturn:
     """Runs the command and ends the process with its exit code."""
     arguments = sys.argv[1:] if arguments is None else arguments
     if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="backslashreplace")  # a terminal that has no such letter is no reason to end
+        # A terminal that has no such letter is no reason to end.
+        sys.stdout.reconfigure(errors="backslashreplace")
     sys.exit(_emptied(exit_code(arguments), arguments))
 
 
 def _emptied(code: int, arguments: list[str]) -> int:
-    """Writes out what standard output still holds back; Python would try it last of all, and end with a code of its own."""
+    """Writes out what standard output still holds back; Python would try it last of all, and end
+    with a code of its own.
+    """
     stream = sys.stdout
-    if not isinstance(stream, io.TextIOBase):  # none at all, or the one that click takes when nobody reads any more
+    # None at all, or the one that click takes when nobody reads any more.
+    if not isinstance(stream, io.TextIOBase):
         return code
     try:
         stream.flush()
     except OSError as error:
-        _let_go(stream)
+        # What it could not write goes nowhere, or Python would try once more when it ends.
+        with suppress(OSError, ValueError), Path(os.devnull).open("wb") as nowhere:
+            os.dup2(nowhere.fileno(), stream.fileno())
         if isinstance(error, BrokenPipeError):
             return code or CLOSED_PIPE
         return code or told(error, arguments)
     return code
 
 
-def _let_go(stream: io.TextIOBase) -> None:
-    """Has what the stream could not write go nowhere, so that nobody tries again when the process ends."""
-    with suppress(OSError, ValueError), Path(os.devnull).open("wb") as nowhere:
-        os.dup2(nowhere.fileno(), stream.fileno())
-
-
 def exit_code(arguments: list[str]) -> int:
-    """Runs the command; errors become one or two sentences on stderr, a traceback only with --debug."""
+    """Runs the command; errors become one or two sentences on stderr, a traceback only with
+    --debug.
+    """
     try:
         outcome = main.main(args=arguments, prog_name="eventlog", standalone_mode=False, obj=arguments)
     except click.exceptions.Exit as ended:
         return ended.exit_code
-    except SystemExit:  # click's answer to a pipe that nobody reads any more
+    except SystemExit:
+        # Click's answer to a pipe that nobody reads any more.
         return CLOSED_PIPE
     except click.ClickException as error:
         return misused(error)
     except (click.Abort, KeyboardInterrupt) as end:
-        cause = end.__cause__ if isinstance(end, click.Abort) else end  # click makes an Abort of Ctrl-C
-        how = f"; {cause}" if isinstance(cause, KeyboardInterrupt) and str(cause) else ""
-        click.echo(f"eventlog: interrupted{how}.", err=True)
+        # Click makes an Abort of Ctrl-C.
+        cause = end.__cause__ if isinstance(end, click.Abort) else end
+        sentence = "interrupted"
+        # A command may have said in it how to go on.
+        if isinstance(cause, KeyboardInterrupt) and str(cause):
+            sentence += f"; {cause}"
+        click.echo(f"eventlog: {sentence}.", err=True)
         return INTERRUPTED
     except Exception as error:  # noqa: BLE001  # whatever it was, a command ends with a sentence
         if "--debug" in arguments:
             click.echo(traced(error), err=True, nl=False)
         return told(error, arguments)
-    return outcome if isinstance(outcome, int) else 0
+    if isinstance(outcome, int):
+        return outcome
+    return 0
 
 
 if __name__ == "__main__":

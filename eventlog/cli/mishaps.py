@@ -1,4 +1,6 @@
-"""What went wrong, in a sentence or two on standard error, and the exit code that says whose fault it was."""
+"""What went wrong, in a sentence or two on standard error, and the exit code that says whose fault
+it was.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,12 @@ TERMINATED: Final = 143
 CLOSED_PIPE: Final = 141
 """What a shell shows of a program that SIGPIPE ended, as `git log | head` is."""
 
-PASSING: Final = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EAGAIN, errno.EMFILE, errno.ENFILE, errno.ENOMEM))
+PASSING: Final = frozenset(
+    (
+        *(errno.ENOSPC, errno.EDQUOT, errno.ENOMEM),
+        *(errno.EAGAIN, errno.EMFILE, errno.ENFILE),
+    )
+)
 """What may be over when the command is given once more: somebody makes room."""
 
 
@@ -33,19 +40,19 @@ def misused(error: click.ClickException) -> int:
     if isinstance(error, click.exceptions.NoArgsIsHelpError) or context is None:
         error.show()
         return EX_USAGE
-    said = _in_plain_words(error)
-    end = "" if said.endswith((".", "?")) else "."
-    click.echo(f"eventlog: {shown(said)}{end} See `{context.command_path} --help`.", err=True)
-    return EX_USAGE
-
-
-def _in_plain_words(error: click.ClickException) -> str:
-    """What click says, without its names of types; for one of several words, the one that was probably meant."""
-    said = error.format_message().strip().replace("a valid integer range", "a whole number").rstrip(".")
+    # Click calls things by the names of its types.
+    message = error.format_message().strip()
+    message = message.replace("a valid integer range", "a whole number").rstrip(".")
+    # Of several words the one that was probably meant: click only lists all of them.
     choices = getattr(getattr(getattr(error, "param", None), "type", None), "choices", ())
-    written = re.search(r"'([^']+)' is not one of", said)
+    written = re.search(r"'([^']+)' is not one of", message)
     near = nearest(written[1], map(str, choices)) if written else None
-    return said if near is None else f"{said}. Did you mean {near!r}?"
+    if near is not None:
+        message += f". Did you mean {near!r}?"
+    if not message.endswith((".", "?")):
+        message += "."
+    click.echo(f"eventlog: {shown(message)} See `{context.command_path} --help`.", err=True)
+    return EX_USAGE
 
 
 def told(error: Exception, arguments: Sequence[str]) -> int:
@@ -56,23 +63,30 @@ def told(error: Exception, arguments: Sequence[str]) -> int:
 
 
 def in_words(error: Exception, arguments: Sequence[str] = ()) -> tuple[str, int]:
-    """What an error was, and its exit code; one that nobody foresaw is called a fault of eventlog."""
-    known = error if isinstance(error, EventlogError) else _foreseen(error, arguments)
+    """What an error was, and its exit code; one that nobody foresaw is called a fault of
+    eventlog.
+    """
+    known: EventlogError | None
+    if isinstance(error, EventlogError):
+        known = error
+    else:
+        # The operating system last: errors of drivers may be some of its own as well.
+        known = _from_package(error) or _from_database(error) or _from_text(error, arguments) or _from_machine(error)
     if known is None:
-        said = shown(f"{type(error).__name__}: {error}")
-        return f"{said}\nThis is a fault of eventlog; --debug shows where it happened.", EventlogError.exit_code
-    said = without_promise(str(known))  # a command that ends tries nothing again
-    return said if said == str(known) else f"{said} Run it again once that is repaired.", known.exit_code
+        sentence = shown(f"{type(error).__name__}: {error}")
+        blame = "This is a fault of eventlog; --debug shows where it happened."
+        return f"{sentence}\n{blame}", EventlogError.exit_code
+    # Errors are written for a publisher, which tries again; a command that ends does not.
+    sentence = without_promise(str(known))
+    if sentence != str(known):
+        sentence += " Run it again once that is repaired."
+    return sentence, known.exit_code
 
 
 def traced(error: BaseException) -> str:
     """Where it happened, and what drivers and receivers have said there."""
     lines = "".join(traceback.format_exception(error)).split("\n")
     return "\n".join(visible(masked(line), lines=True) for line in lines)
-
-
-def _foreseen(error: Exception, arguments: Sequence[str]) -> EventlogError | None:
-    return _from_package(error) or _from_database(error) or _from_text(error, arguments) or _from_machine(error)
 
 
 def _from_package(error: Exception) -> EventlogError | None:
@@ -82,11 +96,16 @@ def _from_package(error: Exception) -> EventlogError | None:
     from eventlog.sql.dialect import drivers
 
     known = {**EXTRAS, **drivers()}
-    return missing("This command", error.name, known) if (error.name or "").partition(".")[0] in known else None
+    package = (error.name or "").partition(".")[0]
+    if package not in known:
+        return None
+    return missing("This command", error.name, known)
 
 
 def _from_database(error: Exception) -> EventlogError | None:
-    """A database's error that nobody caught nearer to its cause; SQLAlchemy is loaded if it was raised at all."""
+    """A database's error that nobody caught nearer to its cause; SQLAlchemy is loaded if it was
+    raised at all.
+    """
     loaded: Any = sys.modules.get("sqlalchemy.exc")
     if loaded is None or not isinstance(error, loaded.SQLAlchemyError):
         return None
@@ -96,21 +115,28 @@ def _from_database(error: Exception) -> EventlogError | None:
 
 
 def _from_text(error: Exception, arguments: Sequence[str]) -> EventlogError | None:
-    """A name on the command line whose bytes are no text can be opened, and neither stored nor compared."""
-    odd = next((argument for argument in arguments if not _is_text(argument)), None)
-    if odd is None or not isinstance(error, UnicodeEncodeError):
+    """A name on the command line whose bytes are no text can be opened, and neither stored nor
+    compared.
+    """
+    if not isinstance(error, UnicodeEncodeError):
         return None
-    return UsageError(f"{odd!a} holds bytes that are no text in UTF-8.", hint="Give it another name.")
-
-
-def _is_text(argument: str) -> bool:
-    return argument.isascii() or not any("\ud800" <= letter <= "\udfff" for letter in argument)
+    # Python keeps such bytes as halves of characters, which no text of its own has.
+    halves = re.compile("[\ud800-\udfff]")
+    odd = next(filter(halves.search, arguments), None)
+    if odd is None:
+        return None
+    message = f"{odd!a} holds bytes that are no text in UTF-8."
+    return UsageError(message, hint="Give it another name.")
 
 
 def _from_machine(error: Exception) -> EventlogError | None:
     """What the operating system refused, where nobody nearer to it had a sentence for it."""
     if not isinstance(error, OSError) or error.strerror is None:
         return None
-    where = f"{error.filename} cannot be used" if error.filename else "Something could not be read or written"
-    hint = "Free some space and run it again." if error.errno in (errno.ENOSPC, errno.EDQUOT) else None
-    return MachineError(f"{where}: {error.strerror}.", hint=hint, may_pass=error.errno in PASSING)
+    what, hint = "Something could not be read or written", None
+    if error.filename:
+        what = f"{error.filename} cannot be used"
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        hint = "Free some space and run it again."
+    may_pass = error.errno in PASSING
+    return MachineError(f"{what}: {error.strerror}.", hint=hint, may_pass=may_pass)

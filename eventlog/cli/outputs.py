@@ -49,10 +49,16 @@ def list_outputs(site: Site, as_json: bool) -> None:
     listed = standings(site.log(), site.config.publisher, configured(site))
     if as_json:
         show_json_list(
-            {**asdict(output), "at": utc_json(output.at), "failed_at": utc_json(output.failed_at)} for output in listed
+            {
+                **asdict(output),
+                "at": utc_json(output.at),
+                "failed_at": utc_json(output.failed_at),
+            }
+            for output in listed
         )
         return
-    columns = ("output", "state", "rows behind", "seconds behind", "last row", "last document", "taken at")
+    behind = ("rows behind", "seconds behind")
+    columns = ("output", "state", *behind, "last row", "last document", "taken at")
     show_table(columns, map(_row, listed), empty="The configuration has no output.")
     for sentence in _errors(listed):
         show_sentence(sentence)
@@ -70,9 +76,11 @@ def pause(site: Site, name: str, why: str, as_json: bool) -> None:
     """
     from eventlog.admin.outputs import pause as stop
 
-    new = stop(site.log(), name, configured(site), by=somebody(), why=why)
-    said = f"{name} is paused." if new else f"{name} was paused already."
-    show_done("paused", name if new else None, said, as_json=as_json)
+    is_new = stop(site.log(), name, configured(site), by=somebody(), why=why)
+    if is_new:
+        show_done("paused", name, f"{name} is paused.", as_json=as_json)
+    else:
+        show_done("paused", None, f"{name} was paused already.", as_json=as_json)
 
 
 @click.command()
@@ -86,9 +94,11 @@ def resume(site: Site, name: str, as_json: bool) -> None:
     """
     from eventlog.admin.outputs import resume as go_on
 
-    new = go_on(site.log(), site.config.publisher, name, configured(site))
-    said = f"{name} is resumed." if new else f"{name} was not paused."
-    show_done("resumed", name if new else None, said, as_json=as_json)
+    is_new = go_on(site.log(), site.config.publisher, name, configured(site))
+    if is_new:
+        show_done("resumed", name, f"{name} is resumed.", as_json=as_json)
+    else:
+        show_done("resumed", None, f"{name} was not paused.", as_json=as_json)
 
 
 @click.command()
@@ -100,7 +110,14 @@ def resume(site: Site, name: str, as_json: bool) -> None:
 @json_option
 @site_options
 def skip(
-    site: Site, name: str, ids: tuple[str, ...], every: bool, why: str, dry: bool, yes: bool, as_json: bool
+    site: Site,
+    name: str,
+    ids: tuple[str, ...],
+    every: bool,
+    why: str,
+    dry: bool,
+    yes: bool,
+    as_json: bool,
 ) -> None:
     """Gives up rows that wait for a lagging output: it never gets them. They end as W with a note.
 
@@ -111,17 +128,19 @@ def skip(
     from eventlog.admin.rows import read_runs_of_ids
     from eventlog.sources.marks import Stretches
 
+    # Neither of them, or both.
     if bool(ids) is every:
         raise UsageError("Say which rows are given up: their numbers, or --all.")
     numbers = None if every else Stretches(read_runs_of_ids(ids))
     log = site.log()
     kept = kept_for(log, name)
-    meant = len(kept if numbers is None else kept & numbers)
-    would = f"{counted(meant, 'row')} would never go to {name}."
+    if numbers is not None:
+        kept &= numbers
+    would = f"{counted(len(kept), 'row')} would never go to {name}."
     if dry:
-        show_done("would_skip", meant, would, as_json=as_json)
+        show_done("would_skip", len(kept), would, as_json=as_json)
         return
-    agree([would] if meant else [], yes=yes)
+    agree([would] if kept else [], yes=yes)
     delete = site.config.publisher.delete_from_log
     count = give_up(log, name, numbers, by=somebody(), why=why, delete_from_log=delete)
     show_done("skipped", count, f"{counted(count, 'row')} given up for {name}.", as_json=as_json)
@@ -141,20 +160,23 @@ def forget(site: Site, name: str, dry: bool, yes: bool, as_json: bool) -> None:
     from eventlog.admin.outputs import is_conversion, kept_for
 
     log = site.log()
-    meant, converts = len(kept_for(log, name)), is_conversion(log, name)
-    would = f"{counted(meant, 'row')} would never go to {name}, and nothing would be kept for it any more."
+    kept, converts = len(kept_for(log, name)), is_conversion(log, name)
     if converts:
-        would = f"{counted(meant, 'row')} would wait again, though {name} may have converted them."
+        # Its rows go back to the publisher: nobody can say whether its output was complete.
+        would = f"would wait again, though {name} may have converted them"
+    else:
+        would = f"would never go to {name}, and nothing would be kept for it any more"
+    sentence = f"{counted(kept, 'row')} {would}."
     if dry:
-        show_done("would_skip", meant, would, as_json=as_json)
+        show_done("would_skip", kept, sentence, as_json=as_json)
         return
-    agree([would], yes=yes)
+    agree([sentence], yes=yes)
     delete = site.config.publisher.delete_from_log
     count = give_up(log, name, configured(site), by=somebody(), delete_from_log=delete)
-    said = f"{counted(count, 'row')} given up. Nothing is kept for {name} any more."
+    sentence = f"{counted(count, 'row')} given up. Nothing is kept for {name} any more."
     if converts:
-        said = f"{counted(count, 'row')} of {name} given back to the publisher."
-    show_done("skipped", count, said, as_json=as_json)
+        sentence = f"{counted(count, 'row')} of {name} given back to the publisher."
+    show_done("skipped", count, sentence, as_json=as_json)
 
 
 def configured(site: Site) -> list[str]:

@@ -25,35 +25,48 @@ def policy() -> None:
 
 @click.command()
 @click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
-@click.option("--schema", metavar="FILE", type=click.Path(path_type=Path), help="Tables as JSON, without a database.")
+@click.option(
+    "--schema",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="Tables as JSON, without a database.",
+)
 @json_option
 @site_options
 def test(site: Site, file: Path, schema: Path | None, as_json: bool) -> None:
     """Runs the policies of all outputs on sample changes and shows each step with before and after.
 
-    FILE holds a JSON object in each line: {"table": "usr", "key": "idu=1", "op": "modify", "old": {…}, "new": {…},
-    "beside": {…}}. `beside` is what the row has in other attributes.
+    FILE holds a JSON object in each line: {"table": "usr", "key": "idu=1", "op": "modify", "old":
+    {…}, "new": {…}, "beside": {…}}. `beside` is what the row has in other attributes.
 
     Example: eventlog policy test samples.jsonl --config eventlog.toml --schema schema.json
     """
     from eventlog.admin.policies import policies_of, read_samples, results
 
     if not policies_of(site.config):
-        hint = "Write steps under [[output.steps]], or under [[policy.steps]] with `policies` in the output."
-        raise UsageError(f"{file} cannot be tried: no output of the configuration has a policy.", hint=hint)
+        message = f"{file} cannot be tried: no output of the configuration has a policy."
+        shared = "under [[policy.steps]] with `policies` in the output"
+        raise UsageError(message, hint=f"Write steps under [[output.steps]], or {shared}.")
     catalog = _catalog(site, schema)
     for change in read_samples(file, catalog):
+        # A sample stands where its line does.
         line = change.positions[0][0]
-        for found in results(site.config, catalog, [change]):
+        for result in results(site.config, catalog, [change]):
             if as_json:
-                show_json_line({"line": line, **asdict(found)})
+                show_json_line({"line": line, **asdict(result)})
             else:
-                show_result(found, f"Line {line}, ")
+                show_result(result, f"Line {line}, ")
 
 
 @click.command("import")
 @click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
-@click.option("--name", metavar="NAME", default="schema-mapping", show_default=True, help="The policy's name.")
+@click.option(
+    "--name",
+    metavar="NAME",
+    default="schema-mapping",
+    show_default=True,
+    help="The policy's name.",
+)
 def import_mapping(file: Path, name: str) -> None:
     """Prints a schema mapping of the identity engine as a policy for the configuration.
 
@@ -66,15 +79,17 @@ def import_mapping(file: Path, name: str) -> None:
     show_text(policy_text(name, read_mapping(content_of(file), str(file))).rstrip("\n"))
 
 
-def show_result(found: PolicyResult, before: str = "") -> None:
-    show_sentence(f"{before}output {found.output}: {found.outcome}.")
-    for step in found.steps:
+def show_result(result: PolicyResult, before: str = "") -> None:
+    show_sentence(f"{before}output {result.output}: {result.outcome}.")
+    for step in result.steps:
         show_sentence(f"  step {step.step}", indent=4)
         if step.note is not None:
             show_sentence(f"    {step.note}", indent=6)
             continue
         for name in dict.fromkeys((*step.before, *step.after)):
-            was, now = step.before.get(name, "(not published)"), step.after.get(name, "(not published)")
+            was = step.before.get(name, "(not published)")
+            now = step.after.get(name, "(not published)")
+            # Without a name it is the object itself: its table and key.
             show_sentence(f"    {name or 'object'}: {was}  =>  {now}", indent=6)
 
 

@@ -19,10 +19,22 @@ DEFAULT_HOST, DEFAULT_PORT = "127.0.0.1", 8780
 
 @click.command()
 @click.option(
-    "--port", metavar="PORT", type=click.IntRange(0, 65535), help=f"0: any free port (default: {DEFAULT_PORT})."
+    "--port",
+    metavar="PORT",
+    type=click.IntRange(0, 65535),
+    help=f"0: any free port (default: {DEFAULT_PORT}).",
 )
-@click.option("--host", metavar="HOST", help=f"The address to listen on (default: {DEFAULT_HOST}).")
-@click.option("--http", "address", metavar="HOST:PORT", help="Both in one, as `run` and `web` take them.")
+@click.option(
+    "--host",
+    metavar="HOST",
+    help=f"The address to listen on (default: {DEFAULT_HOST}).",
+)
+@click.option(
+    "--http",
+    "address",
+    metavar="HOST:PORT",
+    help="Both in one, as `run` and `web` take them.",
+)
 @click.option(
     "--answer",
     type=click.Choice(["success", "warning", "error", "retry", "fatal"]),
@@ -32,27 +44,44 @@ DEFAULT_HOST, DEFAULT_PORT = "127.0.0.1", 8780
 )
 @click.option("--once", is_flag=True, help="End after one document.")
 @click.option(
-    "--out", metavar="DIR", type=click.Path(path_type=Path, file_okay=False), help="Keep the documents in this folder."
+    "--out",
+    metavar="DIR",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Keep the documents in this folder.",
 )
-def receive(port: int | None, host: str | None, address: str | None, answer: str, once: bool, out: Path | None) -> None:
-    """Receives what an output with sink = "http" sends: prints the documents, and answers with a status for each event.
+def receive(
+    port: int | None,
+    host: str | None,
+    address: str | None,
+    answer: str,
+    once: bool,
+    out: Path | None,
+) -> None:
+    """Receives what an output with sink = "http" sends: prints the documents, and answers with a
+    status for each event.
 
     A repeated document is reported, but not printed again.
 
     Example: eventlog receive --port 8780 --answer warning
     """
+    # Not above: `eventlog --help` loads every command, and these take their time.
     from eventlog.daemon.endpoint import read_address
     from eventlog.sinks.http.receiver import Receiver
     from eventlog.xds.read import Level
 
     if address is not None and (host, port) != (None, None):
         raise UsageError("--http has host and port already.", hint="Leave out --host and --port.")
-    listens_on, its_port = read_address(address) if address is not None else (DEFAULT_HOST, DEFAULT_PORT)
-    if host is not None:
-        listens_on = host
-    if port is not None:  # 0 means any free one
-        its_port = port
-    receiver = Receiver(show, answer=Level(answer), host=listens_on, port=its_port, folder=out, once=once)
+    if address is not None:
+        host, port = read_address(address)
+    receiver = Receiver(
+        show,
+        answer=Level(answer),
+        host=DEFAULT_HOST if host is None else host,
+        # Not `or`: 0 means any free one.
+        port=DEFAULT_PORT if port is None else port,
+        folder=out,
+        once=once,
+    )
     click.echo(f"Listening on {receiver.url}; answering {answer!r}. Ctrl-C ends it.", err=True)
     try:
         receiver.serve()
@@ -66,4 +95,5 @@ def show(delivery: ReceivedDocument) -> None:
     again = ", which was taken before" if delivery.repeated else ""
     say(f"Document {name} with {counted(len(delivery.events), 'event')}{again}.", err=True)
     if not delivery.repeated:
+        # For the eye: a document that is kept has its bytes as they came.
         show_text(delivery.body.decode("utf-8", "replace").rstrip("\n"))

@@ -81,63 +81,78 @@ def refresh(
 
     if only is not None:
         refuse_unknown(only, configured(site))
-    log, found = _planned(site, tables, where, only or "")
+    log, planned = _planned(site, tables, where, only or "")
     if only is not None:
         refuse_unserved(log, only)
-    jobs = _possible(jobs, log)
+    if jobs > 1 and log.dialect.lone_writer:
+        what = f"{log.dialect.name} lets one session write at a time"
+        click.echo(f"{what}: --jobs {jobs} is taken as 1.", err=True)
+        jobs = 1
     done = []
     reading = reading_engine(log.engine, site.config.source.reader)
+    pace = RefreshPace(chunk=chunk, backlog=backlog)
     with watching() as watch:
-        for load in found:
+        for load in planned:
+            # A table that cannot be loaded is no reason to leave the others alone.
             try:
-                work = Refresh(log, load, RefreshPace(chunk=chunk, backlog=backlog), reading=reading)
+                work = Refresh(log, load, pace, reading=reading)
             except InstallError as error:
                 say(f"{load.called} is left out: {error}", err=True)
                 continue
-            one = _refreshed(work, load, watch, again=again, jobs=jobs)
-            done.append(one)
+            refreshed = _refreshed(work, load, watch, again=again, jobs=jobs)
+            done.append(refreshed)
             if not as_json:
-                on = f", {one.before} of them before it was interrupted" if one.before else ""
-                to = f" to {only} alone" if only else ""
-                say(
-                    f"{one.table}: {counted(one.rows, 'row')} {'waits' if one.rows == 1 else 'wait'} to be published{to}{on}."
-                )
+                say(_sentence(refreshed, only))
     if as_json:
         show_json(done)
-    return OK if len(done) == len(found) else EX_CONFIG
+    if len(done) < len(planned):
+        return EX_CONFIG
+    return OK
 
 
-def _planned(site: Site, tables: tuple[str, ...], where: str | None, only: str) -> tuple[Log, list[Load]]:
+def _sentence(refreshed: Refreshed, only: str | None) -> str:
+    waits = "waits" if refreshed.rows == 1 else "wait"
+    rows = counted(refreshed.rows, "row")
+    sentence = f"{refreshed.table}: {rows} {waits} to be published"
+    if only:
+        sentence += f" to {only} alone"
+    if refreshed.before:
+        sentence += f", {refreshed.before} of them before it was interrupted"
+    return f"{sentence}."
+
+
+def _planned(
+    site: Site,
+    tables: tuple[str, ...],
+    where: str | None,
+    only: str,
+) -> tuple[Log, list[Load]]:
     from eventlog.admin.refresh import loads
 
     kind = site.config.source.kind
     if kind != "log":
+        message = f"The source is {kind}, which has no event log to write into."
         hint = "Load the tables by other means; `refresh` needs the log of triggers."
-        raise ConfigError(f"The source is {kind}, which has no event log to write into.", hint=hint)
+        raise ConfigError(message, hint=hint)
     log = site.log_of_triggers()
-    found = loads(log.engine, log.names, tables, site.schema, where, only)
-    for load in found:
+    planned = loads(log.engine, log.names, tables, site.schema, where, only)
+    for load in planned:
         if not load.tracked:
             say(
-                f"This log has no trigger on {load.called}: what changes during the load is published only if"
-                " something else logs it.",
+                f"This log has no trigger on {load.called}: what changes during the load is"
+                " published only if something else logs it.",
                 err=True,
             )
-    return log, found
-
-
-def _possible(jobs: int, log: Log) -> int:
-    if jobs == 1 or not log.dialect.lone_writer:
-        return jobs
-    click.echo(f"{log.dialect.name} lets one session write at a time: --jobs {jobs} is taken as 1.", err=True)
-    return 1
+    return log, planned
 
 
 def _refreshed(work: Refresh, load: Load, watch: Watching, *, again: bool, jobs: int) -> Refreshed:
     stands = work.begin(again=again, jobs=jobs)
     before = sum(stand.rows for stand in stands)
     tally = RowTally()
-    watch.begin(f"refresh {load.called}", max(sum(stand.total for stand in stands) - before, 0), tally)
+    # The total is judged by the database, and may be less than there are.
+    left = max(sum(stand.total for stand in stands) - before, 0)
+    watch.begin(f"refresh {load.called}", left, tally)
 
     def tell(rows: int) -> None:
         tally.rows = rows - before
@@ -146,7 +161,6 @@ def _refreshed(work: Refresh, load: Load, watch: Watching, *, again: bool, jobs:
         work_on(work, stands, jobs, tell)
     except KeyboardInterrupt:
         written = counted(before + tally.rows, "row")
-        raise KeyboardInterrupt(
-            f"{load.called}: {written} written, and the same command continues from there"
-        ) from None
+        reason = f"{load.called}: {written} written, and the same command continues from there"
+        raise KeyboardInterrupt(reason) from None
     return Refreshed(table=load.called, rows=before + tally.rows, before=before)

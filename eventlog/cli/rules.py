@@ -38,7 +38,8 @@ def rules(as_json: bool) -> None:
     click.echo("Within one life of an object, in this order")
     show_table(("rule", "says"), PRECEDENCE, empty="")
     click.echo("What becomes of a row")
-    show_table(("reason", "status", "because"), [(r, STATUS[r], EXPLANATION[r]) for r in STATUS], empty="")
+    rows = [(reason, STATUS[reason], EXPLANATION[reason]) for reason in STATUS]
+    show_table(("reason", "status", "because"), rows, empty="")
 
 
 def _meaning(meaning: Meaning) -> dict[str, object]:
@@ -57,4 +58,5 @@ def _attributes(meaning: Meaning) -> str:
     if meaning.op is Op.ADD:
         return f"{values} of the logged column"
     which = "every column" if meaning.row else "the logged column"
-    return f"{which}: {'remove all values' if meaning.reset else 'remove old value'}, add {values}"
+    removed = "remove all values" if meaning.reset else "remove old value"
+    return f"{which}: {removed}, add {values}"

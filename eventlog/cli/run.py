@@ -39,9 +39,21 @@ Adopt = Callable[[Config], None]
     metavar="DIR",
     help="Write the documents into this folder, or to an address.",
 )
-@click.option("--no-policies", is_flag=True, help="With --out: without the policies of the outputs.")
-@click.option("--http", metavar="HOST:PORT", help="Serve the status page, /metrics, /health and /ready.")
-@click.option("--log-format", type=click.Choice(["console", "json"]), help="Default: console on a terminal, else json.")
+@click.option(
+    "--no-policies",
+    is_flag=True,
+    help="With --out: without the policies of the outputs.",
+)
+@click.option(
+    "--http",
+    metavar="HOST:PORT",
+    help="Serve the status page, /metrics, /health and /ready.",
+)
+@click.option(
+    "--log-format",
+    type=click.Choice(["console", "json"]),
+    help="Default: console on a terminal, else json.",
+)
 @click.option(
     "--log-level",
     type=click.Choice(["debug", "info", "warning", "error"]),
@@ -75,9 +87,11 @@ def run(
     learn = learning(secrets, journal)
 
     def read(again: bool = True) -> Config:
-        new = _with_folder(site.read_again() if again else site.config, out, no_policies=no_policies)
-        learn(new)
-        return new
+        written = site.read_again() if again else site.config
+        config = _with_folder(written, out, no_policies=no_policies)
+        # Before anything of it can come into the journal.
+        learn(config)
+        return config
 
     def publish() -> Ending:
         config = read(again=False)
@@ -87,7 +101,9 @@ def run(
         vitals = PublisherHealth(watched=http is not None, on_move=systemd.alive)
         with _traced(config), _watched(http, config, vitals, journal) as adopt:
             if once or until_empty:
-                total = _backlog(site, config) if until_empty and not once else None
+                total = None
+                if not once:
+                    total = _backlog(site, config)
                 return _some_cycles(config, journal, vitals, once=once, total=total)
             from eventlog.daemon.service import Service
             from eventlog.daemon.signals import requests_by_signal
@@ -104,7 +120,9 @@ def run(
 
 
 def _ended(publish: Callable[[], Ending]) -> Ending:
-    """How it ended, whatever that was: errors become the sentence and the exit code that a command ends with."""
+    """How it ended, whatever that was: errors become the sentence and the exit code that a command
+    ends with.
+    """
     from eventlog.daemon.service import STOPPED, Ending
     from eventlog.daemon.signals import StoppedIdle, Terminated
 
@@ -113,33 +131,42 @@ def _ended(publish: Callable[[], Ending]) -> Ending:
     except StoppedIdle:
         return STOPPED
     except Terminated:
-        return Ending(exit_code=TERMINATED, error="Ended at once by a second SIGTERM. The current batch comes again.")
+        sentence = "Ended at once by a second SIGTERM. The current batch comes again."
+        return Ending(exit_code=TERMINATED, error=sentence)
     except KeyboardInterrupt:
-        return Ending(exit_code=INTERRUPTED, error="Interrupted. If a batch was in hand, it comes again.")
+        sentence = "Interrupted. If a batch was in hand, it comes again."
+        return Ending(exit_code=INTERRUPTED, error=sentence)
     except Exception as error:  # noqa: BLE001  # whatever it was, the journal ends with a record
         if click.get_current_context().obj["debug"]:
             click.echo(traced(error), err=True, nl=False)
-        said, code = in_words(error)
-        return Ending(exit_code=code, error=said.replace("\n", ". "))
+        sentence, code = in_words(error)
+        # A record of the journal is one line.
+        return Ending(exit_code=code, error=sentence.replace("\n", ". "))
 
 
 HINT_SECONDS: Final = 1.0
-"""After which somebody at a terminal is told why the end does not come. Mostly it comes sooner, and says enough."""
+"""After which somebody at a terminal is told why the end does not come. Mostly it comes sooner, and
+says enough.
+"""
 
 HINT: Final = b"The current batch is finished first; Ctrl-C again interrupts it, and the batch comes again.\n"
 
 
 @contextmanager
 def _answered(stop: Callable[[], None]) -> Iterator[Callable[[], None]]:
-    """What asks for the end; where that takes long, whoever sits at a terminal is told what comes before it."""
+    """What asks for the end; where that takes long, whoever sits at a terminal is told what comes
+    before it.
+    """
     # A signal may come in the middle of another write, so these go past Python's buffers.
     hint = Timer(HINT_SECONDS, lambda: os.write(sys.stderr.fileno(), HINT))
     hint.daemon = True
 
     def asked() -> None:
         stop()
+        # A thread can be started once; a second signal ends the publisher at once.
         if watched() and hint.ident is None:
-            os.write(sys.stderr.fileno(), b"\n")  # the terminal has written ^C
+            # The terminal has written ^C there.
+            os.write(sys.stderr.fileno(), b"\n")
             hint.start()
 
     try:
@@ -149,9 +176,14 @@ def _answered(stop: Callable[[], None]) -> Iterator[Callable[[], None]]:
 
 
 def _backlog(site: Site, config: Config) -> int | None:
-    """How many rows wait, for the bar; None where nobody sees one, or documents go to the same terminal."""
-    shown_here = any(output.sink == "stdout" for output in config.output) or not config.output
-    if not watched() or config.source.kind != "log" or (shown_here and sys.stdout.isatty()):
+    """How many rows wait, for the bar; None where nobody sees one, or documents go to the same
+    terminal.
+    """
+    if not watched() or config.source.kind != "log":
+        return None
+    # Without an output documents go to standard output.
+    to_stdout = not config.output or any(output.sink == "stdout" for output in config.output)
+    if to_stdout and sys.stdout.isatty():
         return None
     from eventlog.sql.log import Log
 
@@ -162,7 +194,12 @@ def _backlog(site: Site, config: Config) -> int | None:
 
 
 def _some_cycles(
-    config: Config, journal: BoundLogger, vitals: PublisherHealth, *, once: bool, total: int | None
+    config: Config,
+    journal: BoundLogger,
+    vitals: PublisherHealth,
+    *,
+    once: bool,
+    total: int | None,
 ) -> Ending:
     """One cycle, or as many as there is work for; with a bar where a total is known."""
     from eventlog.daemon.publisher import Publisher
@@ -185,15 +222,25 @@ def _some_cycles(
     return STOPPED
 
 
-def _journal(secrets: Collection[str], style: Style | None, level: str, *, lasting: bool) -> BoundLogger:
+def _journal(
+    secrets: Collection[str],
+    style: Style | None,
+    level: str,
+    *,
+    lasting: bool,
+) -> BoundLogger:
     from eventlog.daemon.logging import journal
 
-    chosen: Style = style or ("json" if lasting and not sys.stderr.isatty() else "console")
-    return journal(chosen, level=level, secrets=secrets, stream=cast("TextIO", StandardError()))
+    if style is None:
+        # A command that ends is read by whoever gave it, also in a file.
+        style = "json" if lasting and not sys.stderr.isatty() else "console"
+    return journal(style, level=level, secrets=secrets, stream=cast("TextIO", StandardError()))
 
 
 def learning(secrets: list[str], journal: BoundLogger) -> Callable[[Config], None]:
-    """What adds the secrets of a configuration to those that are hidden, and warns once of those that are too weak for it."""
+    """What adds the secrets of a configuration to those that are hidden, and warns once of those
+    that are too weak for it.
+    """
     from eventlog.config.weak_secrets import MEND, WEAK, known_secrets
 
     warned: set[str] = set()
@@ -217,7 +264,8 @@ def _traced(config: Config) -> Iterator[None]:
         return
     from eventlog.core.packages import require
 
-    require("publisher.traces", "opentelemetry", "opentelemetry.sdk", "opentelemetry.exporter.otlp.proto.http")
+    exporter = "opentelemetry.exporter.otlp.proto.http"
+    require("publisher.traces", "opentelemetry", "opentelemetry.sdk", exporter)
     from eventlog.daemon.traces import traced as spans
 
     with spans(config.source.log if config.source.kind == "log" else config.source.kind):
@@ -225,8 +273,15 @@ def _traced(config: Config) -> Iterator[None]:
 
 
 @contextmanager
-def _watched(address: str | None, config: Config, vitals: PublisherHealth, journal: BoundLogger) -> Iterator[Adopt]:
-    """An address to watch the publisher at, while it runs; what is yielded is told of other configurations."""
+def _watched(
+    address: str | None,
+    config: Config,
+    vitals: PublisherHealth,
+    journal: BoundLogger,
+) -> Iterator[Adopt]:
+    """An address to watch the publisher at, while it runs; what is yielded is told of other
+    configurations.
+    """
     if address is None:
         yield lambda _config: None
         return
@@ -238,21 +293,32 @@ def _watched(address: str | None, config: Config, vitals: PublisherHealth, journ
         endpoint.close()
 
 
-def _endpoint(address: str, config: Config, vitals: PublisherHealth, journal: BoundLogger) -> ServedEndpoint:
-    """What a package serves there, such as the status page; else what programs ask, and nothing more."""
+def _endpoint(
+    address: str,
+    config: Config,
+    vitals: PublisherHealth,
+    journal: BoundLogger,
+) -> ServedEndpoint:
+    """What a package serves there, such as the status page; else what programs ask, and nothing
+    more.
+    """
     from eventlog.core.plugins import EndpointOrder
     from eventlog.core.registry import loaded, offers
     from eventlog.daemon.endpoint import Endpoint
 
     order = EndpointOrder(address=address, config=config, vitals=vitals, journal=journal)
+    # One after the other: the first that serves takes the port.
     served = (loaded(offer).open(order) for offer in offers("endpoints"))
     return next(filter(None, served), None) or Endpoint(address, vitals)
 
 
 def _with_folder(config: Config, out: str | None, *, no_policies: bool) -> Config:
-    """The configuration with a folder in the place of its outputs; UsageError where that would tell what they hide."""
+    """The configuration with a folder in the place of its outputs; UsageError where that would tell
+    what they hide.
+    """
     if no_policies and out is None:
-        raise UsageError("--no-policies needs --out, which takes the place of the outputs and their policies.")
+        why = "which takes the place of the outputs and their policies"
+        raise UsageError(f"--no-policies needs --out, {why}.")
     if out is None:
         return config
     if not no_policies and any(output.steps or output.policies for output in config.output):

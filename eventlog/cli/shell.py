@@ -1,4 +1,6 @@
-"""`eventlog completion` and `eventlog man`: what a shell and a manual need to know of the commands, made when it is asked."""
+"""`eventlog completion` and `eventlog man`: what a shell and a manual need to know of the commands,
+made when it is asked.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ QUOTED: Final = {
     "COMPREPLY+=($value)": 'COMPREPLY+=("$(printf %q "$value")")',
     'string split "," $completion': 'string split --max 1 "," $completion',
 }
-"""What bash and fish do otherwise than click has it: a name with a blank stays one word, a text with a comma is not cut."""
+"""What bash and fish do otherwise than click has it: a name with a blank stays one word, a text
+with a comma is not cut.
+"""
 
 
 @click.command()
@@ -47,14 +51,15 @@ def helped(context: click.Context, words: tuple[str, ...]) -> None:
 
     Example: eventlog help decode gbase
     """
-    found = context.find_root()
+    context = context.find_root()
     for word in words:
-        if not isinstance(found.command, click.Group):
-            raise click.UsageError(f"{found.command_path} has no commands of its own; leave out {word}.", found)
-        _, command, _ = found.command.resolve_command(found, [word])
+        if not isinstance(context.command, click.Group):
+            message = f"{context.command_path} has no commands of its own; leave out {word}."
+            raise click.UsageError(message, context)
+        _, command, _ = context.command.resolve_command(context, [word])
         assert command is not None
-        found = click.Context(command, info_name=word, parent=found)
-    click.echo(found.get_help())
+        context = click.Context(command, info_name=word, parent=context)
+    click.echo(context.get_help())
 
 
 @click.command()
@@ -79,20 +84,19 @@ def manual(group: click.Group) -> Iterator[str]:
     for name in group.list_commands(context):
         command = group.get_command(context, name)
         assert command is not None
-        yield from _command(command, _context(command, name, context))
+        own_context = _context(command, name, context)
+        usage = " ".join(command.collect_usage_pieces(own_context))
+        yield f".SS {_text(own_context.command_path)} {_text(usage)}"
+        yield from map(_text, _paragraphs(command))
+        yield from _options(command, own_context)
     yield from (".SH EXIT STATUS", *_codes())
     yield from (".SH ENVIRONMENT", ".TP", ".B NO_COLOR", "When it is set, nothing is coloured.")
     wide = "How long lines of reports are; default: the terminal's width, 100 in a file or a pipe."
     yield from (".TP", ".B COLUMNS", wide)
-    pager = "What shows more than a screen of `eventlog log` on a terminal, before PAGER; empty or cat: nothing does."
-    yield from (".TP", ".B EVENTLOG_PAGER", pager)
-    yield from (".TP", ".B EVENTLOG_SECTION__KEY", "Any key of the configuration, such as EVENTLOG_SOURCE__URL.")
-
-
-def _command(command: click.Command, context: click.Context) -> Iterator[str]:
-    usage = " ".join(command.collect_usage_pieces(context))
-    yield from (f".SS {_text(context.command_path)} {_text(usage)}", *map(_text, _paragraphs(command)))
-    yield from _options(command, context)
+    pager = "What shows more than a screen of `eventlog log` on a terminal, before PAGER"
+    yield from (".TP", ".B EVENTLOG_PAGER", f"{pager}; empty or cat: nothing does.")
+    key = "Any key of the configuration, such as EVENTLOG_SOURCE__URL."
+    yield from (".TP", ".B EVENTLOG_SECTION__KEY", key)
 
 
 def _options(command: click.Command, context: click.Context) -> Iterator[str]:
@@ -111,7 +115,9 @@ def _codes() -> Iterator[str]:
 
 def _paragraphs(command: click.Command) -> Iterator[str]:
     for number, paragraph in enumerate((command.help or "").split("\n\n")):
-        yield from ([".PP"] if number else [])
+        if number:
+            yield ".PP"
+        # To click the letter means that lines stay as they are.
         yield " ".join(paragraph.replace("\b", "").split())
 
 
@@ -127,5 +133,8 @@ def _text(text: str) -> str:
     """A text in which man finds no command of its own."""
     if text == ".PP":
         return text
+    # A hyphen of man's is no minus that somebody could copy.
     escaped = text.replace("\\", "\\e").replace("-", "\\-")
-    return f"\\&{escaped}" if escaped[:1] in (".", "'") else escaped
+    if escaped[:1] in (".", "'"):
+        return f"\\&{escaped}"
+    return escaped

@@ -1,4 +1,6 @@
-"""How commands report: tables and records for people, a pager where somebody sits, JSON for programs."""
+"""How commands report: tables and records for people, a pager where somebody sits, JSON for
+programs.
+"""
 
 from __future__ import annotations
 
@@ -34,12 +36,15 @@ def show_json(value: Any) -> None:
 
 def show_json_list(values: Iterable[Any]) -> None:
     """Prints values as `show_json` prints a list of them, and keeps none."""
-    begun = False
+    before = "["
     for value in values:
         inner = _indented(value).replace("\n", "\n  ")
-        click.echo(f"{',' if begun else '['}\n  {inner}", nl=False)
-        begun = True
-    click.echo("\n]" if begun else "[]")
+        click.echo(f"{before}\n  {inner}", nl=False)
+        before = ","
+    if before == "[":
+        click.echo("[]")
+    else:
+        click.echo("\n]")
 
 
 def show_json_line(value: Any) -> None:
@@ -49,16 +54,21 @@ def show_json_line(value: Any) -> None:
 
 
 def utc_json(told: float | str | None) -> str | None:
-    """A time in UTC as JSON has it, in ISO 8601; given as seconds since 1970, or as people read it."""
+    """A time in UTC as JSON has it, in ISO 8601; given as seconds since 1970, or as people read
+    it.
+    """
     if told is None:
         return None
     if isinstance(told, str):
         return f"{told.replace(' ', 'T', 1)}Z"
-    return dt.datetime.fromtimestamp(told, dt.UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    moment = dt.datetime.fromtimestamp(told, dt.UTC)
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def time_json(told: str | None) -> str | None:
-    """A time of a log as JSON has it, in ISO 8601; what a log has written otherwise stays as it is."""
+    """A time of a log as JSON has it, in ISO 8601; what a log has written otherwise stays as it
+    is.
+    """
     return told and re.sub(r"^(\d{4}-\d\d-\d\d) (?=\d\d:)", r"\1T", told)
 
 
@@ -98,7 +108,9 @@ def show_text(text: str) -> None:
 
 
 def readable(cell: object) -> str:
-    """A value in one line, without what a terminal would obey: log rows come from people whom nobody knows."""
+    """A value in one line, without what a terminal would obey: log rows come from people whom
+    nobody knows.
+    """
     return visible(str(cell))
 
 
@@ -127,6 +139,7 @@ def show_table(
     each row. Of many rows only a part is in memory.
     """
     cells = (["" if cell is None else readable(cell) for cell in row] for row in rows)
+    # Read before anything is printed: rows come from a database, which may fail.
     first = next(cells, None)
     if first is not None:
         show_lines(table(columns, chain([first], cells), page(listed=listed)), paged=paged)
@@ -138,19 +151,22 @@ def show_row(columns: Sequence[str], cells: Sequence[str]) -> None:
     """Prints a row without a heading: in a pipe it is one line, a terminal has it whole."""
     where = page()
     texts = cells if where.terminal else single_line(columns, cells, where.width)
+    # Only the status is painted: it is where the eye looks in a log that goes by.
     letter = columns.index("status")
     begin = "  ".join([*texts[:letter], ""])
-    left = wrapped("  ".join(texts)).removeprefix(begin + texts[letter])
-    click.echo(begin + painted(texts[letter]) + left)
+    # Painted last: to whoever breaks lines the codes of a colour would be letters.
+    rest = wrapped("  ".join(texts)).removeprefix(begin + texts[letter])
+    click.echo(begin + painted(texts[letter]) + rest)
 
 
 def show_lines(lines: Iterable[str], *, paged: bool = False) -> None:
     """Prints lines, by a pager where there is one and somebody to turn its pages."""
     if paged and _has_pager():
+        # A generator: the pager shows the first screen while rows are still read.
         click.echo_via_pager(f"{line}\n" for line in lines)
         return
-    left = iter(lines)
-    while block := [*islice(left, BLOCK_ROWS)]:
+    remaining = iter(lines)
+    while block := [*islice(remaining, BLOCK_ROWS)]:
         click.echo("\n".join(block))
 
 
@@ -167,12 +183,15 @@ def _has_pager() -> bool:
     if wanted is not None and wanted.strip() in NO_PAGER:
         return False
     if wanted is not None:
+        # To click no other variable says which pager.
         os.environ["PAGER"] = wanted
-    os.environ.setdefault("LESS", "FRX")  # one screen needs no pager, and colours are colours
+    # F: one screen needs no pager; R: colours are colours; X: the text stays when it ends.
+    os.environ.setdefault("LESS", "FRX")
     return True
 
 
 def _indented(value: Any) -> str:
     import msgspec
 
-    return visible(msgspec.json.format(msgspec.json.encode(value), indent=2).decode(), lines=True, json=True)
+    text = msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
+    return visible(text, lines=True, json=True)

@@ -1,5 +1,5 @@
-"""What a command works on: a database and a log, by options, environment and configuration file, in this order; files that
-it reads, standard input as `-`; and what a shell completes of all that.
+"""What a command works on: a database and a log, by options, environment and configuration file, in
+this order; files that it reads, standard input as `-`; and what a shell completes of all that.
 """
 
 from __future__ import annotations
@@ -27,10 +27,17 @@ DEFAULT_FILE = Path("eventlog.toml")
 
 
 class Site:
-    """The database and the log that a command was pointed at; nothing is read or opened before it is needed."""
+    """The database and the log that a command was pointed at; nothing is read or opened before it
+    is needed.
+    """
 
     def __init__(
-        self, database: str | None, config: Path | None, log: str | None, *, without_file: bool = False
+        self,
+        database: str | None,
+        config: Path | None,
+        log: str | None,
+        *,
+        without_file: bool = False,
     ) -> None:
         self._database = database
         self._file = config
@@ -40,6 +47,7 @@ class Site:
     @cached_property
     def config(self) -> Config:
         """The configuration, with what the command line says put over it."""
+        # A URL in the file may need a secret that whoever says --database does not have.
         config = load(self.file, without_url=self._database is not None)
         source = config.source
         if self._database is not None:
@@ -50,13 +58,18 @@ class Site:
 
     @property
     def file(self) -> Path | None:
-        """The configuration file that counts, also beside --database: the one that is named, else the one that lies here."""
+        """The configuration file that counts, also beside --database: the one that is named, else
+        the one that lies here.
+        """
         if self._without_file:
             return None
-        return self._file or (DEFAULT_FILE if DEFAULT_FILE.exists() else None)
+        if self._file is None and DEFAULT_FILE.exists():
+            return DEFAULT_FILE
+        return self._file
 
     def read_again(self) -> Config:
         """The configuration as the file and the environment have it now."""
+        # Where `cached_property` keeps it.
         self.__dict__.pop("config", None)
         return self.config
 
@@ -64,9 +77,8 @@ class Site:
     def url(self) -> str:
         """The database's URL; ConfigError when nobody named one."""
         if not self.config.source.url:
-            raise ConfigError(
-                "No database is named.", hint="Use --database URL or --config FILE, or set EVENTLOG_DATABASE."
-            )
+            hint = "Use --database URL or --config FILE, or set EVENTLOG_DATABASE."
+            raise ConfigError("No database is named.", hint=hint)
         return self.config.source.url
 
     def engine(self, *, may_create: bool = False) -> Engine:
@@ -76,6 +88,7 @@ class Site:
         engine = connect(self.url, may_create=may_create)
         command = click.get_current_context(silent=True)
         if command is not None:
+            # Outside of a command, as in tests, whoever asked has to close it.
             command.call_on_close(engine.dispose)
         return engine
 
@@ -87,8 +100,10 @@ class Site:
         from eventlog.sql.dialect import dialect_of
 
         source = self.config.source
-        other_login = self._database is not None and self.file is not None  # the file's is the publisher's
-        if other_login or source.user or self.config.publisher.allow_loopback or dialect_of(self.url).embedded:
+        # With --database somebody else is connected: the publisher is whom the file names.
+        if self._database is not None and self.file is not None:
+            return None
+        if source.user or self.config.publisher.allow_loopback or dialect_of(self.url).embedded:
             return None
         return make_url(self.url).username
 
@@ -99,13 +114,19 @@ class Site:
 
     @property
     def schema(self) -> str | None:
-        """Where tables stand that are named without a schema; a database without schemas has none."""
+        """Where tables stand that are named without a schema; a database without schemas has
+        none.
+        """
         from eventlog.sql.dialect import dialect_of
 
-        return self.config.source.schema if dialect_of(self.url).schemas else None
+        if not dialect_of(self.url).schemas:
+            return None
+        return self.config.source.schema
 
     def names(self, engine: Engine) -> LogNames:
-        """The log as it stands in the database; InstallError when it is missing or lacks a column."""
+        """The log as it stands in the database; InstallError when it is missing or lacks a
+        column.
+        """
         from eventlog.sql.findlog import log_columns
 
         return log_columns(engine, self.wanted_names, self.config.source.columns)
@@ -115,12 +136,14 @@ class Site:
         from eventlog.sql.log import Log
 
         engine = self.engine()
-        found = Log(engine, self.names(engine))
-        found.check()
-        return found
+        log = Log(engine, self.names(engine))
+        log.check()
+        return log
 
     def log_of_triggers(self) -> Log:
-        """The log under the schema that its triggers name, for what compares or writes rows as they do."""
+        """The log under the schema that its triggers name, for what compares or writes rows as they
+        do.
+        """
         from eventlog.capture import located
         from eventlog.sql.log import Log
 
@@ -157,11 +180,18 @@ def site_options(command: Command) -> Command:
     @config_option("A configuration file (default: eventlog.toml here, if there is one).")
     @click.option("--no-config", "without_file", is_flag=True, help="Ignore configuration files.")
     @click.option("--log", metavar="NAME", help="The event log table, with its schema if it has one.")
+    # It takes along what click has noted on the command: the options of decorators below.
     @wraps(command)
     def with_site(
-        *args: Any, database: str | None, config: Path | None, without_file: bool, log: str | None, **options: Any
+        *args: Any,
+        database: str | None,
+        config: Path | None,
+        without_file: bool,
+        log: str | None,
+        **options: Any,
     ) -> Any:
-        return command(*args, site=Site(database, config, log, without_file=without_file), **options)
+        site = Site(database, config, log, without_file=without_file)
+        return command(*args, site=site, **options)
 
     return with_site  # type: ignore[return-value]  # click's decorators keep the function they are given
 
@@ -205,8 +235,15 @@ class ReadFile(click.Path):
     def __init__(self) -> None:
         super().__init__(path_type=Path, allow_dash=True)
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        return STDIN if value == "-" else super().convert(value, param, ctx)
+    def convert(
+        self,
+        value: Any,
+        param: click.Parameter | None,
+        ctx: click.Context | None,
+    ) -> Any:
+        if value == "-":
+            return STDIN
+        return super().convert(value, param, ctx)
 
 
 def content_of(file: Path) -> bytes:
@@ -214,18 +251,27 @@ def content_of(file: Path) -> bytes:
     try:
         return file.read_bytes()
     except OSError as error:
-        raise DataError(
-            f"{file} cannot be read: {error.strerror}.", hint="Name a file that this user may read."
-        ) from None
+        message = f"{file} cannot be read: {error.strerror}."
+        raise DataError(message, hint="Name a file that this user may read.") from None
 
 
-def complete_files(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+def complete_files(
+    _context: click.Context,
+    _parameter: click.Parameter,
+    incomplete: str,
+) -> list[CompletionItem]:
     """Files, where an argument may also be something else."""
     return [CompletionItem(incomplete, type="file")]
 
 
-def complete_tables(context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """The tables of the database that the line names, or the configuration; none where it does not answer."""
+def complete_tables(
+    context: click.Context,
+    _parameter: click.Parameter,
+    incomplete: str,
+) -> list[CompletionItem]:
+    """The tables of the database that the line names, or the configuration; none where it does not
+    answer.
+    """
     from sqlalchemy import inspect
 
     given = {name: context.params.get(name) for name in ("database", "config", "log")}
@@ -235,13 +281,14 @@ def complete_tables(context: click.Context, _parameter: click.Parameter, incompl
         if "." in incomplete:
             schema, _, bare = incomplete.partition(".")
         engine = site.engine()
-        found = inspect(engine).get_table_names(schema=schema)
-        own = site.wanted_names.own
+        # The log and its companions are tables too, which nobody captures.
+        names = {*inspect(engine).get_table_names(schema=schema)} - {*site.wanted_names.own}
         engine.dispose()
     except Exception:  # noqa: BLE001  # whoever presses a key is shown names, or nothing
         return []
+    # A shell puts a completion in the place of the whole word.
     before = incomplete[: len(incomplete) - len(bare)]
-    return [CompletionItem(before + name) for name in sorted(found) if name.startswith(bare) and name not in own]
+    return [CompletionItem(before + name) for name in sorted(names) if name.startswith(bare)]
 
 
 table_option = click.option(
@@ -252,7 +299,11 @@ table_option = click.option(
 )
 
 
-def complete_outputs(context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+def complete_outputs(
+    context: click.Context,
+    _parameter: click.Parameter,
+    incomplete: str,
+) -> list[CompletionItem]:
     """The names of the outputs in the configuration that counts; none where it cannot be read."""
     from eventlog.config.build import name_of
 

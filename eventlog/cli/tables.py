@@ -75,14 +75,19 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[str]], page: Page) -> 
     if _width(widths) <= page.width:
         yield from _rows(columns, begin, left, widths, page)
         return
+    # There may be more, in which a column that is empty up to here is filled.
     many = len(begin) == MEASURED_ROWS
-    filled = [place for place in range(len(columns)) if many or any(row[place] for row in begin)]
-    names = [columns[place] for place in filled]
+    filled = [at for at in range(len(columns)) if many or any(row[at] for row in begin)]
+    names = [columns[at] for at in filled]
     cells: Iterator[list[str]] = ([row[at] for at in filled] for row in chain(begin, left))
     measured = [*islice(cells, len(begin))]
     if not page.terminal and _width(_widths(names, measured)) > page.width:
-        measured, cells = [*map(_without_fractions, measured)], map(_without_fractions, cells)
-    fitted = None if many and page.terminal else _fitted(names, measured, page)
+        measured = [*map(_without_fractions, measured)]
+        cells = map(_without_fractions, cells)
+    fitted = None
+    # On a terminal later rows may be wider, and blocks fit whatever comes.
+    if not (many and page.terminal):
+        fitted = _fitted(names, measured, page)
     if fitted is None:
         yield from _blocks(columns, chain(begin, left), page.width)
     else:
@@ -107,17 +112,26 @@ def folded(text: str, width: int, *, begin: int = 0, indent: int = 0) -> list[st
     if begin + size(text) <= width:
         return [text]
     lines, room, used = [""], width - begin, 0
-    for found in re.findall(" *[^ ]+", text):
-        breaks = used > 0 and used + size(found) > room
-        word = found.lstrip() if breaks else found
-        if breaks:
+    # Each word with the blanks before it, which stand for nothing at the begin of a line.
+    for word in re.findall(" *[^ ]+", text):
+        if used > 0 and used + size(word) > room:
+            word = word.lstrip()  # noqa: PLW2901 it is the same word on the next line
             lines.append("")
             room, used = width - indent, 0
-        fits = used + size(word) <= room
-        first, *more = [word] if fits else _chopped(word, min(room, width - indent))
+        if used + size(word) <= room:
+            lines[-1] += word
+            used += size(word)
+            continue
+        # It is longer than a line.
+        from rich.cells import chop_cells
+
+        first, *more = chop_cells(word, max(min(room, width - indent), 2))
         lines[-1] += first
         lines += more
-        room, used = (width - indent, size(more[-1])) if more else (room, used + size(first))
+        if more:
+            room, used = width - indent, size(more[-1])
+        else:
+            used += size(first)
     return lines
 
 
@@ -134,21 +148,18 @@ def cut(cell: str, width: int) -> str:
     """A text that takes at most so many columns, with an ellipsis for what is left out."""
     if size(cell) <= width:
         return cell
+    if width <= 0:
+        return ""
     from rich.cells import set_cell_size
 
-    return f"{set_cell_size(cell, width - 1).rstrip()}…" if width > 0 else ""
+    return f"{set_cell_size(cell, width - 1).rstrip()}…"
 
 
 def painted(word: str, column: str = "status") -> str:
     """A word in its colour, if its column has any; click removes it where nobody wants colours."""
-    colour = COLOURS.get(word) if column in COLOURED else None
-    return word if colour is None else click.style(word, fg=colour)
-
-
-def _chopped(word: str, room: int) -> list[str]:
-    from rich.cells import chop_cells
-
-    return chop_cells(word, max(room, 2))
+    if column not in COLOURED or word not in COLOURS:
+        return word
+    return click.style(word, fg=COLOURS[word])
 
 
 def _without_fractions(row: Sequence[str]) -> list[str]:
@@ -212,14 +223,21 @@ def _rows(
     """The lines of a table whose columns have these widths."""
     kept, gap = _kept(columns, measured), " " * GAP_COLUMNS
     names = [_filled(cut(name, width), width) for name, width in zip(columns, widths, strict=True)]
-    yield " " + gap.join(click.style(name, bold=True) for name in (*names[:-1], names[-1].rstrip()))
+    # No blanks at the end of a line, where an editor would show them.
+    names[-1] = names[-1].rstrip()
+    yield " " + gap.join(click.style(name, bold=True) for name in names)
     yield " " + "─" * (_width(widths) - 1)
     paint = [place for place, name in enumerate(columns) if page.terminal and name in COLOURED]
     for row in chain(measured, later):
         cells = _cells(row, widths, kept, page.width)
         begin = _width([*map(size, cells[:-1]), 0])
         room = page.width - begin
-        cells[-1], *more = folded(cells[-1], max(room, 2)) if page.folds else [cut(cells[-1], room)]
+        more: list[str] = []
+        if page.folds:
+            cells[-1], *more = folded(cells[-1], max(room, 2))
+        else:
+            cells[-1] = cut(cells[-1], room)
+        # Painted last: to whoever measures cells the codes of a colour would be letters.
         for place in paint:
             cells[place] = cells[place].replace(row[place], painted(row[place]), 1)
         yield f" {gap.join(cells)}".rstrip()
@@ -237,14 +255,16 @@ def _cells(
     cells = [*map(_filled, first, widths[:-1]), last]
     if _width([*map(size, cells)]) <= width:
         return cells
-    limits = [size(cell) if place in kept else widths[place] for place, cell in enumerate(first)]
+    # A later row may be wider than those that were measured.
+    limits = [size(cell) if at in kept else widths[at] for at, cell in enumerate(first)]
     shorter = map(cut, first, limits)
     cells = [*map(_filled, shorter, widths[:-1]), last]
     if _width([*map(size, cells[:-1]), min(size(last), widths[-1])]) <= width:
         return cells
     sizes = [*map(size, row)]
     room = width - _width([0] * len(row))
-    # Empty cells pass for numbers: if all that was measured was empty, only what names the row stays whole.
+    # Empty cells pass for numbers: if all that was measured was empty, only what names the row
+    # stays whole.
     shares = _shares(sizes, kept, room) or _shares(sizes, {0}, room) or sizes
     return [cut(cell, share) for cell, share in zip(row, shares, strict=True)]
 
@@ -257,8 +277,12 @@ def _blocks(columns: Sequence[str], rows: Iterable[Sequence[str]], width: int) -
         titles.append(f"{last} " + "─" * (width - size(last) - 1))
         yield from (click.style(title, bold=True) for title in titles)
         for name, cell in zip(columns[1:], row[1:], strict=True):
-            for place, part in enumerate(folded(cell, max(width - label, 10)) if cell else []):
-                yield f"{(name if place == 0 else '').ljust(label)}{painted(part, name)}".rstrip()
+            if not cell:
+                continue
+            first, *more = folded(cell, max(width - label, 10))
+            yield f"{name.ljust(label)}{painted(first, name)}".rstrip()
+            for part in more:
+                yield f"{' ' * label}{painted(part, name)}".rstrip()
 
 
 def _widths(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> list[int]:
@@ -271,4 +295,6 @@ def _width(widths: Sequence[int]) -> int:
 
 
 def _filled(cell: str, width: int) -> str:
-    return cell.ljust(width) if cell.isascii() else cell + " " * (width - size(cell))
+    if cell.isascii():
+        return cell.ljust(width)
+    return cell + " " * (width - size(cell))

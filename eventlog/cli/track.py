@@ -17,9 +17,19 @@ if TYPE_CHECKING:
     from eventlog.capture import TriggerState
 
 
-def _names(_context: click.Context, _parameter: click.Parameter, values: tuple[str, ...]) -> tuple[str, ...] | None:
-    """Names may be given one by one or with commas between them; None where the option is not given."""
-    return tuple(name.strip() for value in values for name in value.split(",") if name.strip()) if values else None
+def _names(
+    _context: click.Context,
+    _parameter: click.Parameter,
+    values: tuple[str, ...],
+) -> tuple[str, ...] | None:
+    """Names may be given one by one or with commas between them; None where the option is not
+    given.
+    """
+    # An empty text is no name: it takes the former names of a table away.
+    if not values:
+        return None
+    names = [name.strip() for value in values for name in value.split(",")]
+    return tuple(filter(None, names))
 
 
 @click.command()
@@ -31,20 +41,64 @@ def _names(_context: click.Context, _parameter: click.Parameter, values: tuple[s
     type=click.Choice(["row-back", "field", "field-replace", "field-back", "image"]),
     help="How a change is logged: as a row to read back (default), as fields, or as the whole row.",
 )
-@click.option("--columns", multiple=True, callback=_names, metavar="A,B", help="Only these columns.")
-@click.option("--exclude", multiple=True, callback=_names, metavar="C", help="All columns but these.")
-@click.option("--child", "children", multiple=True, callback=_names, metavar="TABLE", help="A child table with a key.")
 @click.option(
-    "--key", multiple=True, callback=_names, metavar="A,B", help="The columns that identify a row; default: its key."
+    "--columns",
+    multiple=True,
+    callback=_names,
+    metavar="A,B",
+    help="Only these columns.",
 )
-@click.option("--whole-row", is_flag=True, help="For tables without a key: the whole row is the key.")
-@click.option("--when", metavar="CONDITION", help="Only rows for which this SQL condition holds, before or after.")
 @click.option(
-    "--row-triggers", "rows", is_flag=True, default=None, help="Row triggers where statement triggers are the default."
+    "--exclude",
+    multiple=True,
+    callback=_names,
+    metavar="C",
+    help="All columns but these.",
 )
-@click.option("--always", is_flag=True, default=None, help="Fire for replicated changes too (PostgreSQL).")
 @click.option(
-    "--follow-ddl", is_flag=True, default=None, help="Let the database follow ALTER TABLE itself (PostgreSQL)."
+    "--child",
+    "children",
+    multiple=True,
+    callback=_names,
+    metavar="TABLE",
+    help="A child table with a key.",
+)
+@click.option(
+    "--key",
+    multiple=True,
+    callback=_names,
+    metavar="A,B",
+    help="The columns that identify a row; default: its key.",
+)
+@click.option(
+    "--whole-row",
+    is_flag=True,
+    help="For tables without a key: the whole row is the key.",
+)
+@click.option(
+    "--when",
+    metavar="CONDITION",
+    help="Only rows for which this SQL condition holds, before or after.",
+)
+# The three are None where nobody says them: then a table keeps what it has.
+@click.option(
+    "--row-triggers",
+    "rows",
+    is_flag=True,
+    default=None,
+    help="Row triggers where statement triggers are the default.",
+)
+@click.option(
+    "--always",
+    is_flag=True,
+    default=None,
+    help="Fire for replicated changes too (PostgreSQL).",
+)
+@click.option(
+    "--follow-ddl",
+    is_flag=True,
+    default=None,
+    help="Let the database follow ALTER TABLE itself (PostgreSQL).",
 )
 @click.option("--reset", is_flag=True, help="Forget the former options.")
 @sql_option
@@ -82,17 +136,21 @@ def track(
             raise UsageError("--whole-row is for tables that have no key; leave it out, or --key.")
         asked["key"] = (WHOLE_ROW,)
     request = TrackRequest(style=None if style is None else Style(style), **asked)
-    engine, wanted = site.engine(), ("*",) if every else tables
+    engine = site.engine()
+    # A pattern: what of it cannot be tracked is left out and told, and not refused.
+    wanted = ("*",) if every else tables
     left_out: list[str] = []
 
     def leave_out(text: str) -> None:
         left_out.append(text)
         _note(text)
 
+    names = site.names(engine)
     if sql:
-        click.echo(track_sql(engine, wanted, request, site.names(engine), site.schema, _note, leave_out), nl=False)
+        script = track_sql(engine, wanted, request, names, site.schema, _note, leave_out)
+        click.echo(script, nl=False)
         return EX_CONFIG if left_out else OK
-    made = make(engine, wanted, request, site.names(engine), site.schema, _note, leave_out)
+    made = make(engine, wanted, request, names, site.schema, _note, leave_out)
     if as_json:
         show_json(made)
     else:
@@ -101,18 +159,19 @@ def track(
     _recommend(site, made)
     user = site.publishing_user
     if user and not as_json:
-        _note(f"The publisher connects as {user}, so changes by {user} are not published: `eventlog check` says more.")
+        effect = f"so changes by {user} are not published"
+        _note(f"The publisher connects as {user}, {effect}: `eventlog check` says more.")
     return EX_CONFIG if left_out else OK
 
 
 def _recommend(site: Site, made: Sequence[TriggerState]) -> None:
     """Says what style an output asks for, where another one was chosen."""
+    # XDS reads back what it needs.
     if all(output.format == "xds" for output in site.config.output):
         return
-    for owner in dict.fromkeys(one.owner for one in made if one.style != "image"):
-        _note(
-            f"{owner}: change tables and messages need --events image; without it, the rows before a change are missing."
-        )
+    for owner in dict.fromkeys(trigger.owner for trigger in made if trigger.style != "image"):
+        need = f"{owner}: change tables and messages need --events image"
+        _note(f"{need}; without it, the rows before a change are missing.")
 
 
 def _note(text: str) -> None:
@@ -125,7 +184,8 @@ def _note(text: str) -> None:
 @json_option
 @site_options
 def untrack(site: Site, tables: tuple[str, ...], dry: bool, yes: bool, as_json: bool) -> None:
-    """Removes the triggers of tables and views. TABLES may be patterns, such as 'app.*'. It asks before.
+    """Removes the triggers of tables and views. TABLES may be patterns, such as 'app.*'. It asks
+    before.
 
     Example: eventlog untrack usr --yes
     """
@@ -134,7 +194,8 @@ def untrack(site: Site, tables: tuple[str, ...], dry: bool, yes: bool, as_json: 
     def agreed(names: list[str]) -> None:
         if dry:
             raise DryRun(names)
-        agree([f"{counted(len(names), 'trigger')} would be removed:", *(f"  {name}" for name in names)], yes=yes)
+        heading = f"{counted(len(names), 'trigger')} would be removed:"
+        agree([heading, *[f"  {name}" for name in names]], yes=yes)
 
     engine = site.engine()
     try:
@@ -164,22 +225,36 @@ def triggers(site: Site, as_json: bool) -> None:
     if as_json:
         show_json(states)
         return
+    rows = []
+    for trigger in states:
+        where = (trigger.name, trigger.state, trigger.table, trigger.owner)
+        rows.append((*where, trigger.asked, trigger.note))
     show_table(
         ("trigger", "state", "table", "of", "tracked with", "note"),
-        [(one.name, one.state, one.table, one.owner, one.asked, one.note) for one in states],
+        rows,
         empty="No table is tracked; `eventlog track TABLE` begins.",
     )
 
 
 @click.command()
 @click.argument("tables", nargs=-1, shell_complete=complete_tables)
-@click.option("--history", is_flag=True, help="Every version that the publisher has seen, and what changed.")
-@click.option("--json", is_flag=True, expose_value=False, help="Report as JSON, which it always is.")
+@click.option(
+    "--history",
+    is_flag=True,
+    help="Every version that the publisher has seen, and what changed.",
+)
+@click.option(
+    "--json",
+    is_flag=True,
+    expose_value=False,
+    help="Report as JSON, which it always is.",
+)
 @site_options
 def catalog(site: Site, tables: tuple[str, ...], history: bool) -> None:
     """Prints the schema of tables as JSON: the schema.json that `convert` takes.
 
-    Without names, the tracked tables, with the columns and names that they had when older rows were written.
+    Without names, the tracked tables, with the columns and names that they had when older rows were
+    written.
 
     Example: eventlog catalog > schema.json
     """
@@ -198,10 +273,11 @@ def catalog(site: Site, tables: tuple[str, ...], history: bool) -> None:
         show_json(versions(engine, site.names(engine), tables))
         return
     if tables:
-        found = reflect(engine, tables, site.schema)
+        described = reflect(engine, tables, site.schema)
     else:
         names = site.names(engine)
         with engine.connect() as connection:
             classes = tracked(connection, with_schema(connection, names))
-        found = with_definitions(engine, names, Catalog(classes, case_sensitive=dialect_of(engine).case_sensitive))
-    click.echo(catalog_to_json(found).decode())
+        today = Catalog(classes, case_sensitive=dialect_of(engine).case_sensitive)
+        described = with_definitions(engine, names, today)
+    click.echo(catalog_to_json(described).decode())

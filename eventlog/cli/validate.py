@@ -20,23 +20,30 @@ def validate(files: tuple[Path, ...], as_json: bool) -> int:
 
     Example: eventlog validate out/*.xml
     """
-    found = [problem for file in files for problem in _problems(file)]
+    problems = [problem for file in files for problem in _problems(file)]
     if as_json:
-        show_json({"files": len(files), "problems": found})
+        show_json({"files": len(files), "problems": problems})
     else:
-        for problem in found:
-            place = "" if problem["line"] is None else f":{problem['line']}"
-            say(f"{problem['file']}{place}: {problem['message']}")
-        click.echo(f"{counted(len(files), 'document')}, {counted(len(found), 'problem')}.")
-    return EX_DATA if found else OK
+        for problem in problems:
+            place = str(problem["file"])
+            if problem["line"] is not None:
+                place += f":{problem['line']}"
+            say(f"{place}: {problem['message']}")
+        click.echo(f"{counted(len(files), 'document')}, {counted(len(problems), 'problem')}.")
+    if problems:
+        return EX_DATA
+    return OK
 
 
 def _problems(file: Path) -> list[dict[str, str | int | None]]:
-    """What is wrong with a file; one that cannot be read is told among the others and does not hide them."""
+    """What is wrong with a file; one that cannot be read is told among the others and does not hide
+    them.
+    """
     from eventlog.xds.validate import validate as problems_of
 
     try:
         problems = problems_of(file.read_bytes())
     except OSError as error:
-        return [{"file": str(file), "line": None, "message": f"the file cannot be read: {error.strerror}."}]
+        message = f"the file cannot be read: {error.strerror}."
+        return [{"file": str(file), "line": None, "message": message}]
     return [{"file": str(file), "line": problem.line, "message": problem.message} for problem in problems]

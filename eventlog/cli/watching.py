@@ -1,4 +1,6 @@
-"""Shows how far long work is: a bar on a terminal, else a line every ten seconds, both on standard error."""
+"""Shows how far long work is: a bar on a terminal, else a line every ten seconds, both on standard
+error.
+"""
 
 from __future__ import annotations
 
@@ -45,6 +47,7 @@ class ProgressLines:
     def show(self, rows: int) -> None:
         """Says how many rows the stage has got through, if it is time for that."""
         now = time.monotonic()
+        # Since the last line of any stage: short stages one after the other write none.
         if self._stage and rows != self._rows and now - self._told >= LINE_SECONDS:
             self._told, self._rows = now, rows
             click.echo(told(self._stage, rows, self._total, now - self._began), err=True)
@@ -68,6 +71,7 @@ class Bar:
     def show(self, rows: int) -> None:
         """Draws how many rows the stage has got through."""
         if self._task is not None:
+            # At the first look no time may have passed.
             seconds = max(time.monotonic() - self._began, 0.001)
             self._drawn.update(self._task, completed=rows, rate=f"{rows / seconds:,.0f} rows/s")
 
@@ -92,7 +96,9 @@ class Watching:
 
 
 class StandardError:
-    """Standard error as it is when something is written: while a bar is drawn, lines go above it."""
+    """Standard error as it is when something is written: while a bar is drawn, lines go above
+    it.
+    """
 
     def write(self, text: str) -> int:
         return sys.stderr.write(text)
@@ -109,6 +115,7 @@ def watching() -> Iterator[Watching]:
     """Somebody who watches until the block is left."""
     with _shown() as shown:
         watch, done = Watching(shown), Event()
+        # By a thread: who works only counts, and is never kept by a slow terminal.
         looker = Thread(target=_look, args=(watch, done), daemon=True)
         looker.start()
         try:
@@ -121,9 +128,15 @@ def watching() -> Iterator[Watching]:
 def told(stage: str, rows: int, total: int | None, seconds: float) -> str:
     """How far a stage is, in a line."""
     rate = rows / seconds if seconds > 0 else 0.0
-    known = f" of {total:,}" if total else ""
-    left = f", {max(0.0, (total - rows) / rate):,.0f} s left" if total and rate else ""
-    return f"{stage}: {rows:,}{known} {'row' if (total or rows) == 1 else 'rows'}, {rate:,.0f} rows/s{left}"
+    done = f"{rows:,}"
+    if total:
+        done += f" of {total:,}"
+    unit = "row" if (total or rows) == 1 else "rows"
+    line = f"{stage}: {done} {unit}, {rate:,.0f} rows/s"
+    if total and rate:
+        # The total may be an estimate, and less than there are.
+        line += f", {max(0.0, (total - rows) / rate):,.0f} s left"
+    return line
 
 
 def _look(watch: Watching, done: Event) -> None:
@@ -144,6 +157,13 @@ def _shown() -> Iterator[ProgressLines | Bar]:
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[rate]}"))
-    with Progress(*columns, TimeRemainingColumn(), console=Console(stderr=True), transient=True) as drawn:
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[rate]}"),
+        TimeRemainingColumn(),
+    )
+    # On standard error: the report goes to standard output, perhaps into a pipe.
+    with Progress(*columns, console=Console(stderr=True), transient=True) as drawn:
         yield Bar(drawn)

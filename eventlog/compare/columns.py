@@ -1,4 +1,6 @@
-"""Which columns of a table are compared: those that have one value, the key's first, under their names as attributes."""
+"""Which columns of a table are compared: those that have one value, the key's first, under their
+names as attributes.
+"""
 
 from __future__ import annotations
 
@@ -12,9 +14,12 @@ from eventlog.qlik.values import TableValues
 
 
 def columns_of(table: Table, there: frozenset[str] | None = None) -> tuple[TableValues, list[Column], Compared]:
-    """The columns, of which the target has those that are `there`, in small letters; None means all."""
+    """The columns, of which the target has those that are `there`, in small letters; None means
+    all.
+    """
     values = TableValues(table)
     others = [place for place in range(len(values.names)) if place not in values.key]
+    # All of the key is compared: without a part of it nobody could tell rows apart.
     kept = [place for place in others if there is None or values.names[place].casefold() in there]
     columns = [values.columns[place] for place in (*values.key, *kept)]
     width = len(values.key)
@@ -32,7 +37,9 @@ def place_of(
     when: Sequence[str] = (),
     query: str | None = None,
 ) -> tuple[Place, Compared]:
-    """Where those columns stand in the table itself; DataError where nothing tells its rows apart."""
+    """Where those columns stand in the table itself; DataError where nothing tells its rows
+    apart.
+    """
     if not table.key:
         problem = f"{table.whole} has no key, so nobody can say which of its rows differ."
         raise DataError(problem, hint="Give it a primary key or a unique index.")

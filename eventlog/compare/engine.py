@@ -1,12 +1,14 @@
-"""The comparison: ranges of keys, the buckets of each that differ, the rows of those, and at last their values.
+"""The comparison: ranges of keys, the buckets of each that differ, the rows of those, and at last
+their values.
 
-Both sides of a range are read at the same time, each in a transaction of its own that ends with the range: nothing is
-held for longer. Rows that change meanwhile may be named; who asks again is told what they are then.
+Both sides of a range are read at the same time, each in a transaction of its own that ends with the
+range: nothing is held for longer. Rows that change meanwhile may be named; who asks again is told
+what they are then.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from enum import StrEnum
 from typing import Any, Final
@@ -50,7 +52,9 @@ class ValueDifference(Struct, frozen=True):
 
 
 class Difference(Struct, frozen=True, kw_only=True):
-    """A row that differs: it is missing on the target's side, extra there, stands there twice, or has other values."""
+    """A row that differs: it is missing on the target's side, extra there, stands there twice, or
+    has other values.
+    """
 
     key: Key
     kind: DifferenceKind
@@ -58,7 +62,9 @@ class Difference(Struct, frozen=True, kw_only=True):
 
 
 class ComparisonProgress(Struct, kw_only=True):
-    """How far a comparison is. `hashed` are rows of the source, `looked` those of which the hashes were compared one by one."""
+    """How far a comparison is. `hashed` are rows of the source, `looked` those of which the hashes
+    were compared one by one.
+    """
 
     hashed: int = 0
     looked: int = 0
@@ -90,19 +96,25 @@ class Comparison:
                 yield from self.settled(keys)
 
     def suspects(self) -> Iterator[Sequence[Key]]:
-        """The keys of rows whose hashes differ, range by range, some at a time; none for a range that is equal."""
+        """The keys of rows whose hashes differ, range by range, some at a time; none for a range
+        that is equal.
+        """
         with ThreadPoolExecutor(2, thread_name_prefix="compare") as pool:
             for part in self._ranges():
                 self._pace.enter()
                 suspects = self._suspects(pool, part)
-                yield from batches(suspects, READ_ROWS) if suspects else [()]
+                if suspects:
+                    yield from batches(suspects, READ_ROWS)
+                else:
+                    # So that whoever asks can do something else between two ranges.
+                    yield ()
 
     def settled(self, keys: Sequence[Key]) -> list[Difference]:
         """Which of these rows differ now, by their values."""
         before = self._source.rows(keys)
         there = self._target.rows(keys)
-        found = [self._difference(key, before, there) for key in keys]
-        return [one for one in found if one is not None]
+        differences = [self._difference(key, before, there) for key in keys]
+        return [difference for difference in differences if difference is not None]
 
     def _ranges(self) -> Iterator[Range]:
         native = self._source.native != "" and self._source.native == self._target.native
@@ -128,15 +140,19 @@ class Comparison:
             return cut
         with self._source.snapshot() as source:
             upto = source.bound(after, RANGE_ROWS)
-        return cut if upto is None or (cut is not None and upto > cut) else upto
+        if upto is None or (cut is not None and upto > cut):
+            return cut
+        return upto
 
     def _suspects(self, pool: ThreadPoolExecutor, part: Range) -> list[Key]:
         """The rows of a range whose hashes differ."""
         with self._source.snapshot() as source, self._target.snapshot() as target:
             totals = self._totals(source, part)
-            if totals is not None and self._known is not None and self._known.recognised(part, totals):
+            known = self._known
+            if totals is not None and known is not None and known.recognised(part, totals):
                 self._count(totals.rows)
                 return []
+            # Both databases work at the same time.
             reading = pool.submit(source.digests, part)
             there: Digests = target.digests(part)
             here: Digests = reading.result()
@@ -144,18 +160,25 @@ class Comparison:
             suspects: list[Key] = []
             alone = False
             buckets = differing(here, there)
-            for some in asked(buckets, part.buckets, len(here.keys() | there.keys())) if buckets else ():
-                listing = pool.submit(source.hashes, part, some)
-                others: Hashes = target.hashes(part, some)
+            pieces: Iterable[Sequence[int] | None] = ()
+            if buckets:
+                pieces = asked(buckets, part.buckets, len(here.keys() | there.keys()))
+            for piece in pieces:
+                listing = pool.submit(source.hashes, part, piece)
+                others: Hashes = target.hashes(part, piece)
                 mine: Hashes = listing.result()
                 self.progress.looked += len(mine)
-                suspects += [key for key in mine.keys() | others.keys() if mine.get(key) != others.get(key)]
+                keys = mine.keys() | others.keys()
+                suspects += [key for key in keys if mine.get(key) != others.get(key)]
                 alone = alone or mine.keys() != others.keys()
                 self._doubles |= {key for key, (count, _) in others.items() if count > 1}
-            if totals is not None and self._known is not None and not alone:
+            if totals is not None and known is not None and not alone:
+                # Hashes may differ where two databases write the same value differently. Such a
+                # range is equal too, and is known by its totals from now on.
                 suspects = self._differing(source, target, suspects)
                 if not suspects:
-                    self._known.keep(part, totals)
+                    known.keep(part, totals)
+        # Keys have NULLs, which Python does not compare with texts.
         return sorted(suspects, key=str)
 
     def _count(self, rows: int) -> None:
@@ -164,27 +187,35 @@ class Comparison:
 
     def _differing(self, source: Snapshot, target: Snapshot, keys: Sequence[Key]) -> list[Key]:
         """Those of the rows that differ at this moment, and not in their texts alone."""
-        found: list[Key] = []
+        differing_keys: list[Key] = []
         for some in batches(keys, READ_ROWS):
             here, there = source.rows(some), target.rows(some)
-            found += [
-                key for key in some if key not in here or key not in there or not all(map(same, here[key], there[key]))
-            ]
-        return found
+            for key in some:
+                is_on_both = key in here and key in there
+                if not is_on_both or not all(map(same, here[key], there[key])):
+                    differing_keys.append(key)
+        return differing_keys
 
     def _totals(self, source: Snapshot, part: Range) -> Totals | None:
-        """The range as two numbers, where somebody wants to know it by them; they must be of the same moment as its hashes."""
+        """The range as two numbers, where somebody wants to know it by them; they must be of the
+        same moment as its hashes.
+        """
         if self._known is None or part.last is not None:
             return None
         return source.totals(part)
 
     def _difference(self, key: Key, here: Rows, there: Rows) -> Difference | None:
+        # It may be gone on both sides by now.
+        if key not in here and key not in there:
+            return None
         if key not in there:
-            return Difference(key=key, kind=DifferenceKind.MISSING) if key in here else None
+            return Difference(key=key, kind=DifferenceKind.MISSING)
         if key not in here:
             return Difference(key=key, kind=DifferenceKind.EXTRA)
         both = zip(self._compared.names, here[key], there[key], strict=True)
-        values = tuple([ValueDifference(name, mine, other) for name, mine, other in both if not same(mine, other)])
+        values = [ValueDifference(name, mine, other) for name, mine, other in both if not same(mine, other)]
         if values:
-            return Difference(key=key, kind=DifferenceKind.VALUE, values=values)
-        return Difference(key=key, kind=DifferenceKind.DOUBLE) if key in self._doubles else None
+            return Difference(key=key, kind=DifferenceKind.VALUE, values=tuple(values))
+        if key in self._doubles:
+            return Difference(key=key, kind=DifferenceKind.DOUBLE)
+        return None

@@ -1,7 +1,9 @@
-"""Ranges whose rows are known already by two numbers: where these are still the same, nobody looks further.
+"""Ranges whose rows are known already by two numbers: where these are still the same, nobody looks
+further.
 
-Law: what is known of a range is what one side's rows were when the other side had the same. It is valid for as long as
-that other side's rows stay as they are; whoever changes them takes it away in the same transaction.
+Law: what is known of a range is what one side's rows were when the other side had the same. It is
+valid for as long as that other side's rows stay as they are; whoever changes them takes it away in
+the same transaction.
 """
 
 from __future__ import annotations

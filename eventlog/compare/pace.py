@@ -15,15 +15,23 @@ _DAY_MINUTES = 24 * 60
 
 
 class Window(Struct, frozen=True):
-    """Minutes of the day, local time, between which reading is allowed; the end may be before the begin, over midnight."""
+    """Minutes of the day, local time, between which reading is allowed; the end may be before the
+    begin, over midnight.
+    """
 
     begin: int
     end: int
 
     def wait(self, minute: int) -> int:
         """Minutes until reading is allowed; 0 where it is."""
-        inside = self.begin <= minute < self.end if self.begin < self.end else not self.end <= minute < self.begin
-        return 0 if inside else (self.begin - minute) % _DAY_MINUTES
+        if self.begin < self.end:
+            is_inside = self.begin <= minute < self.end
+        else:
+            # Over midnight it is all but what lies between.
+            is_inside = not self.end <= minute < self.begin
+        if is_inside:
+            return 0
+        return (self.begin - minute) % _DAY_MINUTES
 
 
 def read_window(text: str) -> Window:
@@ -32,14 +40,16 @@ def read_window(text: str) -> Window:
         begin, end = [dt.time.fromisoformat(part) for part in text.split("-")]
     except ValueError:
         raise UsageError(f"{text!r} is no time window; write it as 22:00-05:00.") from None
-    found = Window(begin.hour * 60 + begin.minute, end.hour * 60 + end.minute)
-    if found.begin == found.end:
+    window = Window(begin.hour * 60 + begin.minute, end.hour * 60 + end.minute)
+    if window.begin == window.end:
         raise UsageError(f"The time window {text} is empty; write it as 22:00-05:00.")
-    return found
+    return window
 
 
 class Pace:
-    """Keeps readers back: no more than so many rows a second, all tables together, and only within the window."""
+    """Keeps readers back: no more than so many rows a second, all tables together, and only within
+    the window.
+    """
 
     def __init__(
         self,
@@ -68,6 +78,7 @@ class Pace:
             # A minute at a time, for the clock may be set meanwhile.
             self._sleep(min(minutes * 60, 60))
         with self._lock:
+            # The sleep is outside of the lock: other tables may count what they read meanwhile.
             wait = self._free - self._clock()
         if wait > 0:
             self._sleep(wait)
@@ -76,4 +87,5 @@ class Pace:
         """Counts rows that were read; the next range waits for as long as they may take."""
         if self._rate > 0:
             with self._lock:
+                # Time in which nobody read is not saved up for a burst.
                 self._free = max(self._free, self._clock()) + rows / self._rate

@@ -7,12 +7,21 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from eventlog.compare.sides import Compared, Key
-from eventlog.compare.texts import canonical_text, hash_of, is_string, plain_text, read_cell, row_text
+from eventlog.compare.texts import (
+    canonical_text,
+    hash_of,
+    is_string,
+    plain_text,
+    read_cell,
+    row_text,
+)
 from eventlog.qlik.readings import reading_of
 
 
 class KeptRow(NamedTuple):
-    """A row: its key in JSON, the first number of the key where there is room for it, two hashes, the values in JSON."""
+    """A row: its key in JSON, the first number of the key where there is room for it, two hashes,
+    the values in JSON.
+    """
 
     key: str
     first: int | None
@@ -22,7 +31,9 @@ class KeptRow(NamedTuple):
 
 
 class RowTexts:
-    """Writes and reads rows of some columns, the key's values first; what a column cannot read stays as it is."""
+    """Writes and reads rows of some columns, the key's values first; what a column cannot read
+    stays as it is.
+    """
 
     def __init__(self, compared: Compared) -> None:
         self.width = len(compared.key)
@@ -31,12 +42,17 @@ class RowTexts:
 
     def key(self, values: Sequence[Any]) -> Key:
         """The texts of a key by which its row is found on both sides."""
-        return tuple([plain_text(read_cell(read, value)) for read, value in zip(self._reads, values, strict=False)])
+        # Not strict: the readers of the key's columns are the first ones.
+        cells = zip(self._reads, values, strict=False)
+        return tuple([plain_text(read_cell(read, value)) for read, value in cells])
 
     def first(self, values: Sequence[Any]) -> int | None:
         """The first number of a key, where there is room for it."""
         first = read_cell(self._reads[0], values[0])
-        return first if type(first) is int and abs(first) < 2**63 else None
+        # SQLite has room for 64 bits.
+        if type(first) is int and abs(first) < 2**63:
+            return first
+        return None
 
     def kept(self, row: Sequence[Any]) -> KeptRow:
         """A row as it is kept."""
@@ -62,9 +78,8 @@ class RowTexts:
 
     def values(self, kept: str) -> tuple[Any, ...]:
         """The values of a kept row."""
-        return tuple(
-            [read_cell(read, cell) for read, cell in zip(self._reads[self.width :], json.loads(kept), strict=True)]
-        )
+        cells = zip(self._reads[self.width :], json.loads(kept), strict=True)
+        return tuple([read_cell(read, cell) for read, cell in cells])
 
     @property
     def empty(self) -> list[Any]:

@@ -1,6 +1,8 @@
-"""A side in a temporary file: rows that no database hashes, such as those of files, of a history, or behind a policy.
+"""A side in a temporary file: rows that no database hashes, such as those of files, of a history,
+or behind a policy.
 
-The file is an SQLite database that nobody else knows. Memory holds a few rows at a time, whatever their number.
+The file is an SQLite database that nobody else knows. Memory holds a few rows at a time, whatever
+their number.
 """
 
 from __future__ import annotations
@@ -37,11 +39,14 @@ class ScratchSide:
     """Rows in a temporary file. The last that is said of a key counts."""
 
     def __init__(self, compared: Compared) -> None:
-        # Without a name SQLite makes a file of its own in TMPDIR, which goes with the connection or the process.
+        # Without a name SQLite makes a file of its own in TMPDIR, which goes with the connection or
+        # the process.
         self._database = sqlite3.connect("", check_same_thread=False, isolation_level=None)
+        # Nothing of it has to outlive a crash.
         self._database.executescript("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA cache_size = -16000")
         self._database.execute(_TABLE)
-        if compared.counted:  # else each range would read all rows
+        if compared.counted:
+            # Else each range would read all rows.
             self._database.execute("CREATE INDEX in_order ON held (first)")
         self._database.execute("CREATE TABLE noted (key TEXT NOT NULL PRIMARY KEY, text TEXT) WITHOUT ROWID")
         self._compared = compared
@@ -69,29 +74,39 @@ class ScratchSide:
 
     def add(self, rows: Iterable[Sequence[Any]], *, counted: bool = False) -> None:
         """The same in a transaction that has begun."""
-        left = iter(rows)
-        while batch := [self._row.kept(row) for row in islice(left, WRITTEN_ROWS)]:
-            self._database.executemany(_COUNT if counted else _WRITE, batch)
+        statement = _COUNT if counted else _WRITE
+        remaining = iter(rows)
+        while batch := [self._row.kept(row) for row in islice(remaining, WRITTEN_ROWS)]:
+            self._database.executemany(statement, batch)
 
     def change(self, key: Sequence[Any], values: Mapping[int, Any] | None, *, whole: bool) -> None:
-        """Sets values of one row by their places, of a `whole` row all of them; None takes the row away."""
-        place = json.dumps(self.key(key))
+        """Sets values of one row by their places, of a `whole` row all of them; None takes the row
+        away.
+        """
+        key_text = json.dumps(self.key(key))
         if values is None:
-            self._database.execute("DELETE FROM held WHERE key = ?", (place,))
+            self._database.execute("DELETE FROM held WHERE key = ?", (key_text,))
             return
-        former = None if whole else self._database.execute("SELECT cells FROM held WHERE key = ?", (place,)).fetchone()
-        cells: list[Any] = json.loads(former[0]) if former else self._row.empty
-        for at, value in values.items():
-            cells[at] = value
+        cells: list[Any] = self._row.empty
+        if not whole:
+            cells = self._former_cells(key_text)
+        for place, value in values.items():
+            cells[place] = value
         self._database.execute(_WRITE, self._row.kept([*key, *cells]))
 
     def move(self, former: Sequence[Any], key: Sequence[Any]) -> None:
         """Gives a row another key; whatever stands under that goes."""
-        query = "SELECT cells FROM held WHERE key = ?"
-        found = self._database.execute(query, (json.dumps(self.key(former)),)).fetchone()
+        cells = self._former_cells(json.dumps(self.key(former)))
         self.change(former, None, whole=True)
-        cells = json.loads(found[0]) if found else self._row.empty
         self.change(key, dict(enumerate(cells)), whole=True)
+
+    def _former_cells(self, key_text: str) -> list[Any]:
+        """The values of a row; NULLs where there is none."""
+        query = "SELECT cells FROM held WHERE key = ?"
+        row = self._database.execute(query, (key_text,)).fetchone()
+        if row is None:
+            return self._row.empty
+        return self._row.cells(row[0])
 
     def note(self, key: Sequence[Any], text: str) -> None:
         """Keeps a text with a key, until it is asked for."""
@@ -101,14 +116,18 @@ class ScratchSide:
     def noted(self, key: Key) -> str | None:
         """The text that was kept with a key."""
         query = "SELECT text FROM noted WHERE key = ?"
-        found = self._database.execute(query, (json.dumps(key),)).fetchone()
-        return None if found is None else str(found[0])
+        row = self._database.execute(query, (json.dumps(key),)).fetchone()
+        if row is None:
+            return None
+        return str(row[0])
 
     def doubled(self) -> Key | None:
         """A key that was written several times, if one was."""
         query = "SELECT key FROM held WHERE times > 1 ORDER BY key LIMIT 1"
-        found = self._database.execute(query).fetchone()
-        return None if found is None else tuple(json.loads(found[0]))
+        row = self._database.execute(query).fetchone()
+        if row is None:
+            return None
+        return tuple(json.loads(row[0]))
 
     def empty(self) -> None:
         """Takes every row away."""
@@ -135,13 +154,13 @@ class ScratchSide:
         yield ScratchSnapshot(self._database, self.rows)
 
     def rows(self, keys: Sequence[Key]) -> Rows:
-        found: Rows = {}
+        rows: Rows = {}
         for batch in batches(keys, ASKED_KEYS):
             asked = [json.dumps(key) for key in batch]
             query = f"SELECT key, cells FROM held WHERE key IN ({', '.join('?' * len(asked))})"
             for key, cells in self._database.execute(query, asked):
-                found[tuple(json.loads(key))] = self._row.values(cells)
-        return found
+                rows[tuple(json.loads(key))] = self._row.values(cells)
+        return rows
 
 
 class ScratchSnapshot:
@@ -157,12 +176,16 @@ class ScratchSnapshot:
     def bound(self, after: int | None, rows: int) -> int | None:
         condition = "" if after is None else f"WHERE first > {after}"
         query = f"SELECT first FROM held {condition} ORDER BY first LIMIT 1 OFFSET {rows - 1}"
-        found = self._database.execute(query).fetchone()
-        return None if found is None else found[0]
+        row = self._database.execute(query).fetchone()
+        if row is None:
+            return None
+        return int(row[0]) if row[0] is not None else None
 
     def digests(self, part: Range) -> Digests:
+        # In two halves: SQLite's sum of whole hashes would be too large for it.
         sums = f"{_bucket(part)}, sum(times), sum(hash >> 30), sum(hash & 1073741823)"
-        return digests(self._database.execute(f"SELECT {sums} FROM held WHERE {_within(part)} GROUP BY 1").fetchall())
+        query = f"SELECT {sums} FROM held WHERE {_within(part)} GROUP BY 1"
+        return digests(self._database.execute(query).fetchall())
 
     def totals(self, part: Range) -> Totals:
         sums = "sum(times), sum(hash >> 30), sum(hash & 1073741823)"
@@ -171,8 +194,10 @@ class ScratchSnapshot:
         return Totals(rows=rows or 0, total=((high or 0) << HALF_BITS) + (low or 0))
 
     def hashes(self, part: Range, buckets: Sequence[int] | None) -> Hashes:
-        chosen = "" if buckets is None else f" AND {_bucket(part)} IN ({', '.join(map(str, buckets))})"
-        rows = self._database.execute(f"SELECT key, times, hash FROM held WHERE {_within(part)}{chosen}")
+        condition = _within(part)
+        if buckets is not None:
+            condition += f" AND {_bucket(part)} IN ({', '.join(map(str, buckets))})"
+        rows = self._database.execute(f"SELECT key, times, hash FROM held WHERE {condition}")
         return {tuple(json.loads(key)): (times, hashed) for key, times, hashed in rows}
 
 
@@ -180,10 +205,11 @@ def _within(part: Range) -> str:
     conditions = []
     if part.after is not None:
         conditions.append(f"first > {part.after}")
-    if part.upto is not None:
-        conditions.append(
-            f"first <= {part.upto}" if part.after is not None else f"(first <= {part.upto} OR first IS NULL)"
-        )
+    if part.upto is not None and part.after is not None:
+        conditions.append(f"first <= {part.upto}")
+    elif part.upto is not None:
+        # Rows without a number belong to the range without a bound below.
+        conditions.append(f"(first <= {part.upto} OR first IS NULL)")
     if part.last is not None:
         conditions.append(f"{_bucket(part)} BETWEEN {part.first} AND {part.last}")
     return " AND ".join(conditions) or "1 = 1"
@@ -191,4 +217,7 @@ def _within(part: Range) -> str:
 
 def _bucket(part: Range) -> str:
     many = part.buckets
-    return f"coalesce((first % {many} + {many}) % {many}, 0)" if part.counted else f"spot % {many}"
+    if not part.counted:
+        return f"spot % {many}"
+    # Twice, because the remainder of a negative number is negative.
+    return f"coalesce((first % {many} + {many}) % {many}, 0)"

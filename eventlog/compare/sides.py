@@ -44,7 +44,9 @@ class Compared(Struct, frozen=True, kw_only=True):
 
 
 class Totals(Struct, frozen=True, kw_only=True):
-    """How many rows a range has, and the sum of their hashes, by whichever hash is the database's quickest."""
+    """How many rows a range has, and the sum of their hashes, by whichever hash is the database's
+    quickest.
+    """
 
     rows: int
     total: int
@@ -57,7 +59,9 @@ class Snapshot(Protocol):
         """How many rows there are."""
 
     def bound(self, after: int | None, rows: int) -> int | None:
-        """The first key column of the row so many rows behind the ones up to `after`; None where there are not so many."""
+        """The first key column of the row so many rows behind the ones up to `after`; None where
+        there are not so many.
+        """
 
     def digests(self, part: Range) -> Digests:
         """The buckets of a range."""
@@ -87,7 +91,9 @@ class ComparedSide(Protocol):
 
     @property
     def native(self) -> str:
-        """The kind of database, where it has a hash of its own that is quicker than the one that all have."""
+        """The kind of database, where it has a hash of its own that is quicker than the one that
+        all have.
+        """
 
 
 def batches(keys: Sequence[Key], size: int) -> Iterator[Sequence[Key]]:

@@ -1,4 +1,6 @@
-"""A side that is read once, row by row: of a database that cannot hash, or of one that nobody knows."""
+"""A side that is read once, row by row: of a database that cannot hash, or of one that nobody
+knows.
+"""
 
 from __future__ import annotations
 
@@ -11,11 +13,17 @@ from eventlog.compare.sides import Compared, Key, Rows, Snapshot
 
 
 class StreamedSide:
-    """Rows that are read into a temporary file when they are first asked for, and again after `refresh`."""
+    """Rows that are read into a temporary file when they are first asked for, and again after
+    `refresh`.
+    """
 
     native = ""
 
-    def __init__(self, compared: Compared, read: Callable[[ScratchSide], Iterator[Sequence[Any]]]) -> None:
+    def __init__(
+        self,
+        compared: Compared,
+        read: Callable[[ScratchSide], Iterator[Sequence[Any]]],
+    ) -> None:
         self._compared = compared
         self._read = read
         self._scratch: ScratchSide | None = None
@@ -46,6 +54,7 @@ class StreamedSide:
             try:
                 scratch.write(self._read(scratch), counted=True)
             except BaseException:
+                # Nobody else knows of its file yet.
                 scratch.close()
                 raise
             self._scratch = scratch

@@ -38,7 +38,9 @@ from eventlog.sql.lookup import Question, value_text
 
 _length = re.compile(r"(?:char|varchar|character|character varying)\((\d+)\)").fullmatch
 SECOND_DIGITS: Final = 9
-QUICK_KINDS: Final = frozenset({"int", "number", "float", "state", "date", "timestamp", "zoned", "short", "string"})
+QUICK_KINDS: Final = frozenset(
+    {"int", "number", "float", "state", "date", "timestamp", "zoned", "short", "string"},
+)
 """Kinds of values that some database puts into a row's quick hash as they are."""
 
 ASKED_KEYS: Final = 500
@@ -46,9 +48,11 @@ ASKED_KEYS: Final = 500
 
 
 class Place(Struct, frozen=True, kw_only=True):
-    """Where one side's rows stand: a table, and its columns in the order of those that are compared, the key's first.
+    """Where one side's rows stand: a table, and its columns in the order of those that are
+    compared, the key's first.
 
-    `when` is a condition in SQL that the rows meet, in the table's own names. With a `query` they are what that gives.
+    `when` is a condition in SQL that the rows meet, in the table's own names. With a `query` they
+    are what that gives.
     """
 
     table: Table
@@ -87,7 +91,9 @@ class TableSide:
 
     @property
     def native(self) -> str:
-        return self._dialect.name if self._sql.native else ""
+        if not self._sql.native:
+            return ""
+        return self._dialect.name
 
     @contextmanager
     def snapshot(self) -> Iterator[TableSnapshot]:
@@ -105,10 +111,11 @@ class TableSide:
             return self._found(connection, keys)
 
     def _found(self, connection: Connection, keys: Sequence[Key]) -> Rows:
-        found: Rows = {}
+        rows: Rows = {}
+        # To SQL a NULL equals nothing, so no row has such a key.
         for batch in batches([key for key in keys if None not in key], ASKED_KEYS):
-            found |= self._looked_up(connection, batch)
-        return found
+            rows |= self._looked_up(connection, batch)
+        return rows
 
     def _looked_up(self, connection: Connection, keys: Sequence[Key]) -> Rows:
         columns, width = self._place.columns, self._width
@@ -120,17 +127,21 @@ class TableSide:
         )
         types = self._compared.key_types
         texts = [tuple(map(log_text, types, [part or "" for part in key])) for key in keys]
-        found: Rows = {}
+        rows: Rows = {}
         for number, *cells in self._dialect.lookup.ask(connection, self._dialect, question, texts):
+            key = keys[number]
             values = [read_cell(read, cell) for read, cell in zip(self._reads, cells, strict=True)]
-            asked = [read_cell(read, part) for read, part in zip(self._reads, keys[number], strict=False)]
-            # A collation may take 'A' for 'a', which are two objects to those who compare byte by byte.
+            asked = [read_cell(read, part) for read, part in zip(self._reads, key, strict=False)]
+            # A collation may take 'A' for 'a', which are two objects to those who compare byte by
+            # byte.
             if all(map(same, values[:width], asked)):
-                found[keys[number]] = tuple(values[width:])
-        return found
+                rows[key] = tuple(values[width:])
+        return rows
 
     def every(self) -> Iterator[tuple[Any, ...]]:
-        """All rows as the driver hands them over, the key's values first; in pieces, whatever their number."""
+        """All rows as the driver hands them over, the key's values first; in pieces, whatever their
+        number.
+        """
         what = f"The table {self._place.table.whole}"
         with moment(self._engine, what) as connection:
             _add_functions(connection, self._dialect)
@@ -169,11 +180,15 @@ class TableSnapshot:
 
     def bound(self, after: int | None, rows: int) -> int | None:
         query = self._sql.made("compare_bound", Range(after=after, buckets=1))
-        found = self._fetched(query, {"skip": rows - 1} | _bounds(after, None))
-        return int(found[0][0]) if found and found[0][0] is not None else None
+        answer = self._fetched(query, {"skip": rows - 1} | _bounds(after, None))
+        # There are not so many rows, or that one has a NULL there.
+        if not answer or answer[0][0] is None:
+            return None
+        return int(answer[0][0])
 
     def digests(self, part: Range) -> Digests:
-        return digests(self._fetched(self._sql.made("compare_buckets", part), _bounds(part.after, part.upto)))
+        query = self._sql.made("compare_buckets", part)
+        return digests(self._fetched(query, _bounds(part.after, part.upto)))
 
     def totals(self, part: Range) -> Totals:
         """The whole range as two numbers."""
@@ -182,13 +197,15 @@ class TableSnapshot:
         return Totals(rows=int(rows), total=(int(high or 0) << HALF_BITS) + int(low or 0))
 
     def hashes(self, part: Range, buckets: Sequence[int] | None) -> Hashes:
-        found: Hashes = {}
+        hashes: Hashes = {}
         width = self._width
-        for row in self._fetched(self._sql.made("compare_rows", part, buckets), _bounds(part.after, part.upto)):
+        query = self._sql.made("compare_rows", part, buckets)
+        for row in self._fetched(query, _bounds(part.after, part.upto)):
             key = tuple([None if cell is None else str(cell) for cell in row[:width]])
-            count, total = found.get(key, (0, 0))
-            found[key] = (count + 1, total + int(row[width]))
-        return found
+            # A view, or a table whose key nobody enforces, may have it several times.
+            count, total = hashes.get(key, (0, 0))
+            hashes[key] = (count + 1, total + int(row[width]))
+        return hashes
 
     def top(self, column: str) -> Any:
         return self._fetched(self._sql.of_column("compare_top", column), {})[0][0]
@@ -217,11 +234,10 @@ class _Statements:
         self._key = _joined(dialect, texts[:width])
         self._when = place.when
         self._row = _joined(dialect, texts)
-        own = [
-            _quick_sql(dialect, name, column, told, place)
-            for place, ((name, column, _), told) in enumerate(zip(both, texts, strict=True), 1)
-        ]
-        self._quick = statement(dialect, "compare_quick", parts=dialect.quick_glue.join(own))
+        quick = []
+        for number, (name, column, told) in enumerate(zip(names, place.columns, texts, strict=True), 1):
+            quick.append(_quick_sql(dialect, name, column, told, number))
+        self._quick = statement(dialect, "compare_quick", parts=dialect.quick_glue.join(quick))
         self._holes = {
             "table": in_text(place.stands(dialect)),
             "row": in_text(row),
@@ -247,14 +263,22 @@ class _Statements:
         return text(statement(self._dialect, query, **holes))
 
     def made(
-        self, query: str, part: Range | None, buckets: Sequence[int] | None = None, *, quick: bool = False
+        self,
+        query: str,
+        part: Range | None,
+        buckets: Sequence[int] | None = None,
+        *,
+        quick: bool = False,
     ) -> TextClause:
         """A query about a range, or about some of its buckets."""
         holes = self._holes | {"within": self._within(part, buckets)}
         if part is not None:
             hashing = "compare_native" if part.native else "compare_hash"
-            told = statement(self._dialect, hashing, text=self._row)
-            holes["hash"] = in_text(self._quick or told if quick else told)
+            row_hash = statement(self._dialect, hashing, text=self._row)
+            # Not every database has a quicker one.
+            if quick and self._quick:
+                row_hash = self._quick
+            holes["hash"] = in_text(row_hash)
             holes["bucket"] = in_text(self._bucket(part))
         return text(statement(self._dialect, query, **holes))
 
@@ -271,6 +295,7 @@ class _Statements:
             bounds.append(f"{in_text(self._first)} > :after")
         if part is not None and part.upto is not None:
             bounds.append(f"{in_text(self._first)} <= :upto")
+        # Rows without a number belong to the range without a bound below.
         if part is not None and part.after is None and part.upto is not None:
             bounds = [f"({bounds[0]} OR {in_text(self._first)} IS NULL)"]
         if part is not None and buckets is not None:
@@ -286,22 +311,28 @@ def canonical_sql(dialect: Dialect, name: str, column: Column, wanted: str) -> s
     value = name
     if kind == "string":
         value = string_sql(dialect, name, column)
-        kind = "short" if _is_short(dialect, column) else kind
+        # Without the hash of a long text, which costs time for each row.
+        if _is_short(dialect, column):
+            kind = "short"
     elif column.category is Category.STRING and not dialect.embedded:
-        return string_sql(dialect, name, column)  # such as a number in a column of texts
+        # Such as a number in a column of texts, which a cast might refuse.
+        return string_sql(dialect, name, column)
     return statement(dialect, f"canonical_{kind}", value=value)
 
 
 def _quick_sql(dialect: Dialect, name: str, column: Column, told: str, place: int) -> str:
-    """SQL for a value in a row that its database compares with nothing but the same row at another time.
+    """SQL for a value in a row that its database compares with nothing but the same row at another
+    time.
 
-    Its canonical text, `told`, unless the database has something quicker of which different values are different.
-    `place` is the column's number, by which the same value in another column is another one.
+    Its canonical text, `told`, unless the database has something quicker of which different values
+    are different. `place` is the column's number, by which the same value in another column is
+    another one.
     """
     kind = "told" if column.made else kind_of(column.type)
     value = name
     if kind == "int" and type_name(column.type) in EXACT_TYPES:
-        kind = "number"  # too long for a whole number of the database
+        # Too long for a whole number of the database.
+        kind = "number"
     elif kind == "string" and _is_short(dialect, column) and offers(dialect, "quick_short"):
         kind = "short"
     elif kind == "string":
@@ -312,28 +343,40 @@ def _quick_sql(dialect: Dialect, name: str, column: Column, told: str, place: in
 
 
 def log_text(sql_type: str, text: str) -> str:
-    """A canonical text as keys of a log have it, by which rows are looked up: a time with nine digits of a second."""
+    """A canonical text as keys of a log have it, by which rows are looked up: a time with nine
+    digits of a second.
+    """
     if category(sql_type) is not Category.TIMESTAMP:
         return text
     whole, _, fraction = text.partition(".")
-    return f"{whole if ' ' in whole else f'{whole} 00:00:00'}.{fraction.ljust(SECOND_DIGITS, '0')}"
+    # A date without a time of day.
+    if " " not in whole:
+        whole += " 00:00:00"
+    return f"{whole}.{fraction.ljust(SECOND_DIGITS, '0')}"
 
 
 def _is_short(dialect: Dialect, column: Column) -> bool:
     """Whether no value of the column can be so long that it stands there by its hash."""
-    stated = _length(column.type.lower()) if dialect.lookup.keeps_lengths else None
+    # SQLite takes any text into a VARCHAR(10).
+    if not dialect.lookup.keeps_lengths:
+        return False
+    stated = _length(column.type.lower())
     return stated is not None and int(stated[1]) <= LONG_CHARACTERS
 
 
 def string_sql(dialect: Dialect, name: str, column: Column) -> str:
-    """SQL for a value as text; a cast of a type that somebody made could be a function of theirs."""
-    return (
-        statement(dialect, "made_type", value=name) if column.made is Made.TYPE else value_text(dialect, column, name)
-    )
+    """SQL for a value as text; a cast of a type that somebody made could be a function of
+    theirs.
+    """
+    if column.made is Made.TYPE:
+        return statement(dialect, "made_type", value=name)
+    return value_text(dialect, column, name)
 
 
 def _key_sql(dialect: Dialect, name: str, column: Column, wanted: str) -> str:
-    """The text of a part of the key by which its row is found again, and which is the same on both sides."""
+    """The text of a part of the key by which its row is found again, and which is the same on both
+    sides.
+    """
     kind = kind_of(wanted)
     if kind in ("string", "octet"):
         return string_sql(dialect, name, column)
@@ -348,7 +391,8 @@ def _joined(dialect: Dialect, texts: Sequence[str]) -> str:
 
 
 def _bounds(after: int | None, upto: int | None) -> dict[str, int]:
-    return {name: value for name, value in (("after", after), ("upto", upto)) if value is not None}
+    bounds = {"after": after, "upto": upto}
+    return {name: value for name, value in bounds.items() if value is not None}
 
 
 def _add_functions(connection: Connection, dialect: Dialect) -> None:
@@ -363,7 +407,10 @@ def _add_functions(connection: Connection, dialect: Dialect) -> None:
 def _text_function(value: Any) -> str | None:
     if value is None:
         return None
-    return string_text(value if isinstance(value, str) else plain_text(value) or "")
+    # SQLite may have anything in a column of texts.
+    if not isinstance(value, str):
+        value = plain_text(value) or ""
+    return string_text(value)
 
 
 class _CanonicalFunction:
@@ -373,8 +420,8 @@ class _CanonicalFunction:
         self._known: dict[str, Any] = {}
 
     def __call__(self, sql_type: str, value: Any) -> str | None:
-        found = self._known.get(sql_type)
-        if found is None:
-            found = self._known[sql_type] = canonical(sql_type)
-        told = found(value)
-        return None if told is None else str(told)
+        writer = self._known.get(sql_type)
+        if writer is None:
+            writer = self._known[sql_type] = canonical(sql_type)
+        text = writer(value)
+        return None if text is None else str(text)

@@ -1,7 +1,8 @@
 """The canonical text of a value, its hash, and when two values are the same. Pure.
 
-A database writes the same text by the statements of its compare.sql. Where two databases write a value differently,
-the hashes differ, and the values themselves decide. That two different values have one text must not be.
+A database writes the same text by the statements of its compare.sql. Where two databases write a
+value differently, the hashes differ, and the values themselves decide. That two different values
+have one text must not be.
 """
 
 from __future__ import annotations
@@ -46,19 +47,26 @@ def row_text(texts: Cells) -> str:
 
 
 def kind_of(sql_type: str) -> str:
-    """Which of the canonical forms values of a type have: the ending of the name of a query in compare.sql."""
-    found = category(sql_type)
-    if found is Category.NUMBER and is_float(sql_type):
+    """Which of the canonical forms values of a type have: the ending of the name of a query in
+    compare.sql.
+    """
+    kind = category(sql_type)
+    if kind is Category.NUMBER and is_float(sql_type):
         return "float"
-    if found is Category.TIMESTAMP and is_zoned(sql_type):
+    if kind is Category.TIMESTAMP and is_zoned(sql_type):
         return "zoned"
-    return str(found)
+    return str(kind)
 
 
 def string_text(value: str) -> str:
-    """A text with its length before it, so that two texts side by side are never taken for others."""
+    """A text with its length before it, so that two texts side by side are never taken for
+    others.
+    """
     length = len(value)
-    return f"{length}:{_digest(value.encode()) if length > LONG_CHARACTERS else value}"
+    if length > LONG_CHARACTERS:
+        # A database has to put the texts of a row together, and has no room for long ones.
+        return f"{length}:{_digest(value.encode())}"
+    return f"{length}:{value}"
 
 
 def plain_text(value: Any) -> str | None:
@@ -68,13 +76,16 @@ def plain_text(value: Any) -> str | None:
     if isinstance(value, bytes):
         return binascii.b2a_base64(value, newline=False).decode()
     if isinstance(value, bool):
+        # `str` would say True.
         return "1" if value else "0"
     if isinstance(value, Decimal):
         return _decimal(value)
     if isinstance(value, float):
         return _float(value)
     if isinstance(value, dt.datetime):
-        return _trimmed((value.astimezone(dt.UTC) if value.tzinfo else value).replace(tzinfo=None).isoformat(" "))
+        if value.tzinfo:
+            value = value.astimezone(dt.UTC)
+        return _trimmed(value.replace(tzinfo=None).isoformat(" "))
     if isinstance(value, dt.time):
         return _trimmed(value.isoformat())
     return str(value)
@@ -100,7 +111,9 @@ def canonical_text(value: Any, told: str | None, *, string: bool) -> str | None:
     """The canonical text of a value whose plain text is known."""
     if isinstance(value, bytes):
         return _digest(value)
-    return string_text(told) if told is not None and string else told
+    if told is not None and string:
+        return string_text(told)
+    return told
 
 
 def read_cell(read: Callable[[Any], Any], cell: Any) -> Any:
@@ -125,7 +138,9 @@ def same(left: Any, right: Any) -> bool:
 
 
 def _is_nan(value: Any) -> bool:
-    return value.is_nan() if isinstance(value, Decimal) else isinstance(value, float) and math.isnan(value)
+    if isinstance(value, Decimal):
+        return value.is_nan()
+    return isinstance(value, float) and math.isnan(value)
 
 
 def _digest(content: bytes) -> str:
@@ -137,22 +152,34 @@ def _decimal(value: Decimal) -> str:
         if value.is_nan():
             return "NaN"
         return "-Infinity" if value.is_signed() else "Infinity"
-    text = format(value, "f")
-    text = text.rstrip("0").rstrip(".") if "." in text else text
-    return "0" if text == "-0" else text
+    # Databases differ in how many noughts they write behind a point.
+    text = _trimmed(format(value, "f"))
+    if text == "-0":
+        return "0"
+    return text
 
 
 def _float(value: float) -> str:
-    """As PostgreSQL writes it: the fewest digits that give it back, without a point where there is no fraction."""
+    """As PostgreSQL writes it: the fewest digits that give it back, without a point where there is
+    no fraction.
+    """
     if not math.isfinite(value):
         if math.isnan(value):
             return "NaN"
         return "Infinity" if value > 0 else "-Infinity"
     if value == int(value) and abs(value) < 1e15:
-        return "-0" if value == 0 and math.copysign(1, value) < 0 else str(int(value))
+        # The sign of a nought only shows in this way.
+        if value == 0 and math.copysign(1, value) < 0:
+            return "-0"
+        return str(int(value))
     digits, _, exponent = repr(value).partition("e")
-    return f"{digits.removesuffix('.0')}e{exponent.removeprefix('+')}" if exponent else digits.removesuffix(".0")
+    digits = digits.removesuffix(".0")
+    if not exponent:
+        return digits
+    return f"{digits}e{exponent.removeprefix('+')}"
 
 
 def _trimmed(text: str) -> str:
-    return text.rstrip("0").rstrip(".") if "." in text else text
+    if "." not in text:
+        return text
+    return text.rstrip("0").rstrip(".")

@@ -23,7 +23,9 @@ STATEMENTS: Final = "post_poll_statements"
 
 
 def with_environment(
-    settings: dict[str, Any], environment: Mapping[str, str], sections: Mapping[str, Sequence[type[Struct]]]
+    settings: dict[str, Any],
+    environment: Mapping[str, str],
+    sections: Mapping[str, Sequence[type[Struct]]],
 ) -> None:
     """Puts over the settings what `EVENTLOG_SECTION__KEY` says, and `EVENTLOG_SECTION__GROUP__KEY`
     of a key's keys.
@@ -58,8 +60,11 @@ def fitted(value: Any, kinds: Sequence[Any], key: str = "") -> Any:
     if isinstance(value, str):
         return _meant(value, kinds, key)
     if isinstance(value, list):
-        inner = [one for kind in kinds if get_origin(kind) is tuple for one in get_args(kind) if one is not Ellipsis]
-        return [fitted(one, members(inner)) for one in value]
+        lists = [get_args(kind) for kind in kinds if get_origin(kind) is tuple]
+        inner = [kind for members_of_list in lists for kind in members_of_list]
+        # `tuple[str, ...]`: the dots are a member too.
+        known = members([kind for kind in inner if kind is not Ellipsis])
+        return [fitted(item, known) for item in value]
     if isinstance(value, Mapping):
         return {name: fitted(inner, _types(kinds, name), name) for name, inner in value.items()}
     return value
@@ -77,10 +82,11 @@ def _place(settings: dict[str, Any], section: str) -> dict[str, Any]:
 
 
 def _opened(settings: dict[str, Any], group: str) -> dict[str, Any]:
+    # What stands there otherwise is refused later, with what the key takes.
     if not isinstance(settings.get(group), dict):
         settings[group] = {}
-    found: dict[str, Any] = settings[group]
-    return found
+    table: dict[str, Any] = settings[group]
+    return table
 
 
 def _read(text: str, kinds: Sequence[Any]) -> Any:
@@ -90,13 +96,18 @@ def _read(text: str, kinds: Sequence[Any]) -> Any:
     """
     try:
         value = tomllib.loads(f"value = {text}")["value"]
-    except ValueError:  # no TOML, or more digits than a number may have
+    except ValueError:
+        # No TOML, or more digits than a number may have.
         return text
-    if isinstance(value, list | dict):
-        return text if str in kinds and not any(get_origin(kind) is tuple for kind in kinds) else value
     if isinstance(value, str):
         return value
-    return value if isinstance(value, bool | int | float) and str not in kinds else text
+    if isinstance(value, list | dict):
+        takes_list = any(get_origin(kind) is tuple for kind in kinds)
+        return value if takes_list or str not in kinds else text
+    # A password of digits is a text, and so is a time of TOML.
+    if str in kinds or not isinstance(value, bool | int | float):
+        return text
+    return value
 
 
 def _meant(text: str, kinds: Sequence[Any], key: str) -> Any:
@@ -107,14 +118,16 @@ def _meant(text: str, kinds: Sequence[Any], key: str) -> Any:
     choices = [choice for kind in kinds if get_origin(kind) is Literal for choice in get_args(kind)]
     if not listed or (choices and "," not in text):
         return text
-    separator = ";" if key == STATEMENTS else ","  # a statement may have commas
+    # A statement may have commas.
+    separator = ";" if key == STATEMENTS else ","
     return [part.strip() for part in text.split(separator) if part.strip()]
 
 
 def _types(kinds: Sequence[Any], key: str) -> list[Any]:
     """What a key takes in any of these kinds of tables."""
     structs = [kind for kind in kinds if isinstance(kind, type) and issubclass(kind, Struct)]
-    return members([field.type for kind in structs for field in fields_of(kind) if field.encode_name == key])
+    fields = [field for kind in structs for field in fields_of(kind)]
+    return members([field.type for field in fields if field.encode_name == key])
 
 
 @cache
@@ -127,10 +140,11 @@ def fields_of(kind: type[Struct]) -> tuple[FieldInfo, ...]:
 
 def members(kinds: Sequence[Any]) -> list[Any]:
     """The types, those of unions one by one."""
-    found = []
+    flat = []
     for kind in kinds:
+        # `Union[A, B]` and `A | B` are not the same to Python.
         if get_origin(kind) in (Union, UnionType):
-            found += members(get_args(kind))
+            flat += members(get_args(kind))
         else:
-            found.append(kind)
-    return found
+            flat.append(kind)
+    return flat

@@ -55,11 +55,13 @@ def settings_in_force(
     """
     secrets = known_secrets(config).words
     leaves = list(_leaves(config, ()))
-    if everything:  # also the tables of sources that nobody chose
+    if everything:
+        # Also the tables of sources that nobody chose.
         written_of = {place[1] for place, _ in leaves if place[0] == "source"}
         for name in names("sources"):
             if table_of(name) not in written_of:
-                with suppress(ConfigError):  # one that cannot be used, or has nothing by default
+                # One may be of no use here, or have nothing by default.
+                with suppress(ConfigError):
                     leaves += _leaves(config.source.table(name), ("source", table_of(name)))
     for place, value in leaves:
         by_somebody = written.get(place)
@@ -91,7 +93,9 @@ def what_was_written(
             written[place] = WrittenValue(value=value, origin="file", where=f"{file}:{line}")
     # In the order in which they take each other's place: the environment before the file, options
     # before both.
-    for name, section, path, value in said_in(environment, sections_of(tomllib.loads(text), environment)):
+    sections = sections_of(tomllib.loads(text), environment)
+    for name, section, path, value in said_in(environment, sections):
+        # Of several outputs a variable speaks of the first.
         outer: Place = (section, 0) if section in SEVERAL else (section,)
         for inner, inner_value in _flat(value, (*outer, *path)):
             written[inner] = WrittenValue(value=inner_value, origin="environment", where=name)
@@ -115,11 +119,13 @@ def lines_of(text: str) -> dict[Place, tuple[Any, int]]:
         piece += f"{line}\n"
         try:
             content = tomllib.loads(piece)
-        except tomllib.TOMLDecodeError:  # a list or a text that goes on in the next line
+        except tomllib.TOMLDecodeError:
+            # A list or a text that goes on in the next line.
             continue
         if piece.lstrip().startswith("["):
             table = _opened(content, several)
-        elif content:  # else it is a comment
+        # A comment, or an empty line, has none.
+        elif content:
             values |= {place: (value, begin) for place, value in _flat(content, table)}
         piece, begin = "", number + 1
     return values
@@ -173,7 +179,8 @@ def _leaves(value: Any, place: Place) -> Iterator[tuple[Place, Any]]:
 
 def _is_apart(place: Place, written: Mapping[Place, WrittenValue]) -> bool:
     """Whether a key is in a table of a table, in which nobody wrote anything."""
-    if len([part for part in place if isinstance(part, str)]) <= 2:  # a key of a section itself
+    # A key of a section itself; numbers count outputs.
+    if len([part for part in place if isinstance(part, str)]) <= 2:
         return False
     table = place[:-1]
     return not any(other[: len(table)] == table for other in written)

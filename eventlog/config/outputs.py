@@ -1,4 +1,6 @@
-"""What `[[output]]` can hold: the keys of the sinks that it names, and the tables of their formats."""
+"""What `[[output]]` can hold: the keys of the sinks that it names, and the tables of their
+formats.
+"""
 
 from __future__ import annotations
 
@@ -30,11 +32,14 @@ def kinds_of(tables: Iterable[Any]) -> tuple[type[OutputKeys], ...]:
     """
     formats: dict[str, set[str]] = {}
     for table in tables:
-        sink, format_name = (table.get("sink"), table.get("format")) if isinstance(table, Mapping) else (None, None)
-        if sink not in names("sinks"):
+        # What is no table at all is refused later, with what was expected.
+        if not isinstance(table, Mapping) or table.get("sink") not in names("sinks"):
             return all_kinds()
-        formats.setdefault(str(sink), set()).add(format_name if isinstance(format_name, str) else "")
-    return tuple(kind_of(sink, tuple(sorted(found))) for sink, found in sorted(formats.items()))
+        format_name = table.get("format")
+        if not isinstance(format_name, str):
+            format_name = ""
+        formats.setdefault(str(table["sink"]), set()).add(format_name)
+    return tuple(kind_of(sink, tuple(sorted(format_names))) for sink, format_names in sorted(formats.items()))
 
 
 def all_kinds() -> tuple[type[OutputKeys], ...]:
@@ -74,7 +79,8 @@ def kind_of(sink: str, formats: tuple[str, ...]) -> type[OutputKeys]:
             tables[table_of(format_name)] = settings
     if not tables and plugin.settings.__struct_config__.tag == sink:
         return plugin.settings
-    return _derived(plugin.settings, sink, [own_key(table, settings) for table, settings in tables.items()])
+    keys_of_formats = [own_key(table, settings) for table, settings in tables.items()]
+    return _derived(plugin.settings, sink, keys_of_formats)
 
 
 def own_key(table: str, settings: type[Struct]) -> tuple[str, Any, Any]:
@@ -93,7 +99,8 @@ def filled(table: Any, settings: type[Struct], key: str) -> Any:
         return table
     needed = [field.encode_name for field in fields_of(settings) if field.required]
     if needed:
-        raise ConfigError(f"The table [{key}] is missing; it must have the keys {', '.join(needed)}.")
+        keys = ", ".join(needed)
+        raise ConfigError(f"The table [{key}] is missing; it must have the keys {keys}.")
     return settings()
 
 
@@ -153,7 +160,8 @@ def plugin_of(output: OutputKeys) -> SinkPlugin:
     if output.format not in plugin.formats and (
         output.format not in names("formats") or not takes(plugin, output.format)
     ):
-        raise ConfigError(f"output.format takes {', '.join(formats_of(plugin))}, and not {output.format}.")
+        known = ", ".join(formats_of(plugin))
+        raise ConfigError(f"output.format takes {known}, and not {output.format}.")
     return plugin
 
 

@@ -34,7 +34,8 @@ def steps_of(output: OutputKeys, policies: Sequence[PolicyConfig]) -> Steps:
     its own.
     """
     known = {policy.name: policy.steps for policy in policies}
-    steps = (*[step for name in output.policies for step in known[name]], *output.steps)
+    shared = [step for name in output.policies for step in known[name]]
+    steps = (*shared, *output.steps)
     if any(isinstance(step, Route) for step in steps):
         return placed(steps, *output.places)
     return steps
@@ -52,11 +53,11 @@ def refuse_policies(outputs: Sequence[OutputKeys], policies: Sequence[PolicyConf
     for output in outputs:
         for name in output.policies:
             if name not in names:
-                hint = did_you_mean(name, names) if names else "Write it as [[policy]] with this `name`."
-                raise ConfigError(
-                    f"An output names the policy {name}, and there is none.",
-                    hint=hint,
-                )
+                hint = "Write it as [[policy]] with this `name`."
+                if names:
+                    hint = did_you_mean(name, names)
+                message = f"An output names the policy {name}, and there is none."
+                raise ConfigError(message, hint=hint)
 
 
 class Asked(NamedTuple):
@@ -89,7 +90,8 @@ def checked_needs(all_steps: Sequence[tuple[str, Steps]], catalog: Catalog) -> A
 
     if not policies:
         return Asked(None, None)
-    if len(policies) == 1:  # without a call more for every change
+    # As nearly always: without a call more for every change.
+    if len(policies) == 1:
         return Asked(policies[0].needs, policies[0].looks if looking else None)
     return Asked(needs, looks if looking else None)
 
@@ -118,7 +120,8 @@ def refuse_unknown_steps(
     """
     for number, table in enumerate(tables):
         steps = table.get("steps")
-        if not isinstance(steps, list):  # which is told elsewhere, with what it takes
+        # Which is told elsewhere, with what it takes.
+        if not isinstance(steps, list):
             continue
         for place, step in enumerate(steps):
             if isinstance(step, dict):
@@ -129,13 +132,15 @@ def _refuse_step(origin: str, line: str, step: Mapping[str, Any]) -> None:
     known = {str(kind.__struct_config__.tag): kind for kind in STEPS}
     done = step.get("do")
     if done not in known:
-        said = "a step has no `do`" if done is None else f"{done!r} is nothing that a step can do"
-        raise ConfigError(f"{origin}{line}: {said}.", hint=did_you_mean(str(done or ""), known))
+        problem = f"{done!r} is nothing that a step can do"
+        if done is None:
+            problem = "a step has no `do`"
+        raise ConfigError(f"{origin}{line}: {problem}.", hint=did_you_mean(str(done or ""), known))
     keys = {field.encode_name for field in msgspec.structs.fields(known[done])}
     for key in step:
         if key != "do" and key not in keys:
-            said = f"{key} is no key of a step with do = {done!r}"
-            raise ConfigError(f"{origin}{line}: {said}.", hint=did_you_mean(key, keys))
+            problem = f"{key} is no key of a step with do = {done!r}"
+            raise ConfigError(f"{origin}{line}: {problem}.", hint=did_you_mean(key, keys))
 
 
 _header: Final = re.compile(r"\s*\[\[\s*([\w.]+)\s*\]\]")
@@ -146,6 +151,7 @@ def line_of(text: str, section: str, number: int, place: int) -> str:
 
     Nothing where it is not written under a heading of its own.
     """
+    # Headings are counted, for TOML says nothing of lines.
     tables = steps = -1
     for row, line in enumerate(text.splitlines(), 1):
         header = _header.match(line)

@@ -2,8 +2,12 @@
 become the vault's.
 
     <attr-name-map>
-      <class-name> <nds-name>User</nds-name> <app-name>indirect.usr</app-name> </class-name>
-      <attr-name class-name="User"> <nds-name>Surname</nds-name> <app-name>lname</app-name> </attr-name>
+      <class-name>
+        <nds-name>User</nds-name> <app-name>indirect.usr</app-name>
+      </class-name>
+      <attr-name class-name="User">
+        <nds-name>Surname</nds-name> <app-name>lname</app-name>
+      </attr-name>
     </attr-name-map>
 
 It may stand anywhere in a file, as it does in an exported driver. `class-name` names the vault's
@@ -40,22 +44,26 @@ def read_mapping(body: bytes, origin: str) -> tuple[Rename, ...]:
     named: dict[str, dict[str, str]] = {}
     for vault, name, element in _pairs(maps[0], "attr-name"):
         owner = element.get("class-name", "")
-        tables = [table for table, mapped in classes.items() if mapped == owner] if owner else [""]
-        for table in tables or [owner]:  # a class that is not mapped has one name
+        tables = [table for table, mapped in classes.items() if mapped == owner]
+        if not tables:
+            # A class that is not mapped has one name; without a class it is for all tables.
+            tables = [owner]
+        for table in tables:
             attributes = named.setdefault(table, {})
             attribute = _bare(name, table)
             if attribute in attributes or vault in attributes.values():
-                said = f"{origin}, line {line_of(element)}: {name} or {vault} is mapped twice."
-                raise DataError(said, hint="Keep one of them: an attribute has one name.")
+                message = f"{origin}, line {line_of(element)}: {name} or {vault} is mapped twice."
+                raise DataError(message, hint="Keep one of them: an attribute has one name.")
             attributes[attribute] = vault
-    places = dict.fromkeys((*classes, *[place for place in named if place], *[place for place in named if not place]))
+    # What is for all tables comes last: the steps of a table have renamed what is its own by then.
+    ordered = dict.fromkeys((*classes, *sorted(named, key=lambda table: not table)))
     steps = []
-    for place in places:
-        class_name = classes.get(place, "")
-        attributes = {name: vault for name, vault in named.get(place, {}).items() if name != vault}
+    for table in ordered:
+        class_name = classes.get(table, "")
+        attributes = {name: vault for name, vault in named.get(table, {}).items() if name != vault}
         # A step that renames nothing is refused, and what the mapping calls alike needs none.
         if class_name or attributes:
-            only = (place,) if place else ()
+            only = (table,) if table else ()
             steps.append(Rename(classes=only, class_name=class_name, attributes=attributes))
     return tuple(steps)
 

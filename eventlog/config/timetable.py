@@ -23,8 +23,10 @@ class Timetable(Struct, frozen=True, kw_only=True):
     def next_after(self, now: dt.datetime) -> dt.datetime:
         """The next time on the table; there must be one."""
         today = [dt.datetime.combine(now.date(), time) for time in sorted(self.times)]
-        later = [moment for moment in today if moment > now]
-        return later[0] if later else today[0] + dt.timedelta(days=1)
+        for moment in today:
+            if moment > now:
+                return moment
+        return today[0] + dt.timedelta(days=1)
 
     def was_due(self, since: dt.datetime, now: dt.datetime) -> bool:
         """Whether a time on the table has come since then.
@@ -41,7 +43,8 @@ def read_times(texts: Iterable[str]) -> Timetable:
 
 def _read(text: str) -> dt.time:
     match = _time.fullmatch(text.strip())
-    hours, minutes, seconds = map(int, match.groups(default="0")) if match else (24, 0, 0)
-    if hours > 23 or minutes > 59 or seconds > 59:
-        raise ConfigError(f"{text!r} is not a time of day; it is written as 02:00 or 14:30:15.")
-    return dt.time(hours, minutes, seconds)
+    if match is not None:
+        hours, minutes, seconds = map(int, match.groups(default="0"))
+        if hours <= 23 and minutes <= 59 and seconds <= 59:
+            return dt.time(hours, minutes, seconds)
+    raise ConfigError(f"{text!r} is not a time of day; it is written as 02:00 or 14:30:15.")

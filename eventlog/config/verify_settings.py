@@ -37,15 +37,13 @@ class VerifyConfig(SecretSettings, frozen=True, kw_only=True, forbid_unknown_fie
     def __post_init__(self) -> None:
         seconds = seconds_of(self.every) if self.every else LEAST_SECONDS
         if seconds is None:
-            raise ConfigError(
-                f"verify.every is {self.every!r}; write a number with s, m, h, d or w, such as 6h, or nothing."
-            )
+            example = "write a number with s, m, h, d or w, such as 6h, or nothing"
+            raise ConfigError(f"verify.every is {self.every!r}; {example}.")
         if not LEAST_SECONDS <= seconds <= MOST_SECONDS:
             raise ConfigError(f"verify.every is {self.every}; it must be between 1s and 366d.")
         if not 0 <= self.rows_per_second <= MOST_ROWS:
-            raise ConfigError(
-                f"verify.rows_per_second is {self.rows_per_second}; it must be between 0 and {MOST_ROWS}."
-            )
+            limits = f"it must be between 0 and {MOST_ROWS}"
+            raise ConfigError(f"verify.rows_per_second is {self.rows_per_second}; {limits}.")
         try:
             _ = self.window
         except UsageError as error:
@@ -54,9 +52,13 @@ class VerifyConfig(SecretSettings, frozen=True, kw_only=True, forbid_unknown_fie
     @property
     def seconds(self) -> int:
         """Seconds from one proof of a table to the next; 0 where there are none."""
-        return (seconds_of(self.every) or 0) if self.every else 0
+        if not self.every:
+            return 0
+        return seconds_of(self.every) or 0
 
     @property
     def window(self) -> Window | None:
         """When reading is allowed; None where it always is."""
-        return read_window(self.between) if self.between else None
+        if not self.between:
+            return None
+        return read_window(self.between)

@@ -63,11 +63,12 @@ def _ours(secrets: Iterable[str]) -> set[str]:
     what we say.
     """
     texts = _sources()
-    return {
-        secret
-        for secret in secrets
-        if any(re.search(rf"(?<!\w){re.escape(secret)}(?!\w)", text, re.IGNORECASE) for text in texts)
-    }
+    ours = set()
+    for secret in secrets:
+        as_word = re.compile(rf"(?<!\w){re.escape(secret)}(?!\w)", re.IGNORECASE)
+        if any(as_word.search(text) for text in texts):
+            ours.add(secret)
+    return ours
 
 
 @cache

@@ -1,7 +1,8 @@
-"""A conversion that is complete and is given again: it is as it was, and nothing is done or sent a second time.
+"""A conversion that is complete and is given again: it is as it was, and nothing is done or sent a
+second time.
 
-`_SUCCESS` holds an identity of the order and of its input. It is the same whatever engine does the work and however many
-processes it has. No password stands in it, for a new one is the same order.
+`_SUCCESS` holds an identity of the order and of its input. It is the same whatever engine does the
+work and however many processes it has. No password stands in it, for a new one is the same order.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ from eventlog.core.secrets import is_secret, masked
 
 
 def identity_of(conversion: Conversion) -> str:
-    """What is the same for orders that make the same of the same input; empty where the input is gone.
+    """What is the same for orders that make the same of the same input; empty where the input is
+    gone.
 
     A conversion whose sending is gone on with needs its input no more.
     """
@@ -30,14 +32,22 @@ def identity_of(conversion: Conversion) -> str:
         source = _input(conversion.input)
     except UsageError:
         return ""
-    back = conversion.read_back
-    catalog = "" if conversion.catalog is None else catalog_to_json(conversion.catalog).decode()
-    snapshot = _files([back.folder]) if isinstance(back, SnapshotRows) else _open(back)
-    told = [source, snapshot, _open(conversion.format), conversion.options, conversion.part_events]
+    read_back: object
+    if isinstance(conversion.read_back, SnapshotRows):
+        read_back = _files([conversion.read_back.folder])
+    else:
+        read_back = _open(conversion.read_back)
+    catalog = ""
+    if conversion.catalog is not None:
+        catalog = catalog_to_json(conversion.catalog).decode()
+    parts = [source, read_back, _open(conversion.format)]
+    parts += [conversion.options, conversion.part_events]
     # The secrets of steps count: they are long, and what is made with others is something else.
-    told += [conversion.steps, conversion.after, catalog]
-    told += ["whole"] if conversion.gathers else []
-    return blake2b(msgspec.json.encode(told, enc_hook=str), digest_size=16).hexdigest()
+    parts += [conversion.steps, conversion.after, catalog]
+    # Only where it is so: outputs from before there were whole transactions stay complete.
+    if conversion.gathers:
+        parts.append("whole")
+    return blake2b(msgspec.json.encode(parts, enc_hook=str), digest_size=16).hexdigest()
 
 
 def complete(conversion: Conversion) -> Summary | None:
@@ -48,42 +58,59 @@ def complete(conversion: Conversion) -> Summary | None:
     return same(ended.read_bytes(), conversion)
 
 
-def same(told: bytes, conversion: Conversion) -> Summary | None:
-    """What this very conversion did, by a `_SUCCESS`; None where another one did it, or where rows wait."""
+def same(success: bytes, conversion: Conversion) -> Summary | None:
+    """What this very conversion did, by a `_SUCCESS`; None where another one did it, or where rows
+    wait.
+    """
     try:
-        found = msgspec.json.decode(told, type=dict[str, Any]).get(IDENTITY)
-        summary = msgspec.json.decode(told, type=Summary)
-    except msgspec.DecodeError:  # another program wrote it
+        identity = msgspec.json.decode(success, type=dict[str, Any]).get(IDENTITY)
+        summary = msgspec.json.decode(success, type=Summary)
+    except msgspec.DecodeError:
+        # Spark and others write a `_SUCCESS` too, which is empty or something else.
         return None
-    if not found or found != identity_of(conversion) or _rows_wait(conversion):
+    if not identity or identity != identity_of(conversion) or _rows_wait(conversion):
         return None
     return summary
 
 
 def _rows_wait(conversion: Conversion) -> bool:
-    """Whether a log has rows for this order now: then it is another conversion than the one that is complete."""
+    """Whether a log has rows for this order now: then it is another conversion than the one that is
+    complete.
+    """
     if not isinstance(conversion.input, LogInput):
         return False
     from eventlog.convert.reading import read_log
     from eventlog.convert.rows import Placing
     from eventlog.convert.withheld import withheld_of
 
-    withheld, placing = withheld_of(conversion.input, conversion.catalog), Placing(conversion.catalog)
-    return any(len(withheld.divide(placing.place(batch))[0]) for batch in read_log(conversion.input))
+    withheld = withheld_of(conversion.input, conversion.catalog)
+    placing = Placing(conversion.catalog)
+    for batch in read_log(conversion.input):
+        taken, _ = withheld.divide(placing.place(batch))
+        if len(taken):
+            return True
+    return False
 
 
 def _input(source: Any) -> object:
     if isinstance(source, FilesInput):
         return [_files(input_files(source)), source.statuses, source.clock]
     if isinstance(source, LogInput):
+        # Whether rows are marked afterwards changes nothing of the output.
         return _open(msgspec.structs.replace(source, mark=False))
     return [_files(map(Path, source.places)), _open(source.settings)]
 
 
 def _files(places: Iterable[Path]) -> list[tuple[str, int, int]]:
     """The files that stand there, with their sizes and times."""
-    found = [file for place in places for file in (sorted(place.rglob("*")) if place.is_dir() else [place])]
-    return [(str(file.resolve()), file.stat().st_size, file.stat().st_mtime_ns) for file in found if file.is_file()]
+    # Not their contents: to read a terabyte once more only to see that nothing changed takes hours.
+    described = []
+    for place in places:
+        for file in sorted(place.rglob("*")) if place.is_dir() else [place]:
+            if file.is_file():
+                status = file.stat()
+                described.append((str(file.resolve()), status.st_size, status.st_mtime_ns))
+    return described
 
 
 def _open(value: object) -> object:
@@ -93,7 +120,11 @@ def _open(value: object) -> object:
 
 def _without_secrets(value: Any) -> Any:
     if isinstance(value, dict):
-        return {name: _without_secrets(one) for name, one in value.items() if not is_secret(str(name))}
+        shown = [name for name in value if not is_secret(str(name))]
+        return {name: _without_secrets(value[name]) for name in shown}
     if isinstance(value, list | tuple):
-        return [_without_secrets(one) for one in value]
-    return masked(value) if isinstance(value, str) else value
+        return [_without_secrets(item) for item in value]
+    if isinstance(value, str):
+        # A password may stand in the middle of a URL.
+        return masked(value)
+    return value

@@ -79,7 +79,9 @@ class Collecting:
 
 
 class ByRanges(Collecting):
-    """Writes rows that begin with a position by ranges; rows without one are a range of their own."""
+    """Writes rows that begin with a position by ranges; rows without one are a range of their
+    own.
+    """
 
     def __init__(self, writer: PartitionWriter, schema: pa.Schema, boundaries: tuple[int, ...]) -> None:
         super().__init__(writer, schema)
@@ -130,6 +132,7 @@ class ByTransactions(Collecting):
 
     def _write(self, rows: pa.RecordBatch) -> None:
         marks = pc.coalesce(rows.column(TRANSACTION), rows.column("position"))
+        # Numbers of transactions may go up in steps, so that their low bits alone are few.
         upper = pc.bit_wise_xor(pc.shift_right(marks, 16), pc.shift_right(marks, 32))
         spread = pc.bit_wise_xor(marks, upper)
         write_by(self._writer, rows, bucket_of(spread, self._labels))
@@ -158,7 +161,13 @@ class Gather(Struct, frozen=True, kw_only=True):
 
 def gather(task: Gather) -> WrittenChanges:
     """Gives each change the end of its transaction, and how many of it there are."""
-    known = _known_of(task)
+    endings = pa.Table.from_batches(read_label(task.ends, task.label), ENDS)
+    # Each task has said of a transaction what it saw of it: where it ended there, and how many
+    # changes it had.
+    wanted = [("position", "max"), (TOLD, "sum"), (TOGETHER, "sum")]
+    summed = endings.group_by(TRANSACTION).aggregate(wanted)
+    known_columns = [summed.column(name) for name in (TRANSACTION, *map("_".join, wanted))]
+    known = one_batch(pa.Table.from_arrays(known_columns, schema=ENDS).to_batches(), ENDS)
     schema = with_transaction(form_of(task.conversion).schema)
     schema = pa.schema([(END, pa.int64()), *schema, ENDS.field(TOLD), ENDS.field(TOGETHER)])
     with by_ranges(Path(task.folder) / f"{task.name}.arrow", schema, task.boundaries) as gathered:
@@ -166,6 +175,7 @@ def gather(task: Gather) -> WrittenChanges:
             places = pc.index_in(rows.column(TRANSACTION), value_set=known.column(TRANSACTION))
             names = ("position", TOLD, TOGETHER)
             end, told, together = (known.column(name).take(places) for name in names)
+            # A change of no known transaction has no place among them: it ends where it stands.
             columns = [
                 pc.coalesce(end, rows.column("position")),
                 *rows.columns,
@@ -175,12 +185,3 @@ def gather(task: Gather) -> WrittenChanges:
             gathered.take(pa.RecordBatch.from_arrays(columns, schema=schema))
             advance(len(rows))
     return WrittenChanges(rendered=gathered.finished(), stamps=gathered.stamps)
-
-
-def _known_of(task: Gather) -> pa.RecordBatch:
-    """What is known of each transaction (ENDS) when all that was said of it is brought together."""
-    said = pa.Table.from_batches(read_label(task.ends, task.label), ENDS)
-    wanted = [("position", "max"), (TOLD, "sum"), (TOGETHER, "sum")]
-    met = said.group_by(TRANSACTION).aggregate(wanted)
-    columns = [met.column(name) for name in (TRANSACTION, *map("_".join, wanted))]
-    return one_batch(pa.Table.from_arrays(columns, schema=ENDS).to_batches(), ENDS)

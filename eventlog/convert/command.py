@@ -1,4 +1,6 @@
-"""`eventlog convert`: any number of log rows or captured records, in one go to files, a database or Kafka."""
+"""`eventlog convert`: any number of log rows or captured records, in one go to files, a database or
+Kafka.
+"""
 
 from __future__ import annotations
 
@@ -15,11 +17,10 @@ from eventlog.cli.show import say, show_json, show_json_line
 from eventlog.cli.site import complete_files, complete_outputs, config_option, json_option
 from eventlog.core.errors import EX_DATA, OK, ConfigError, DataError
 from eventlog.core.packages import is_there, require
-from eventlog.core.plural import counted
 
 if TYPE_CHECKING:
     from eventlog.convert.commit import Summary
-    from eventlog.convert.mark import Marked, Marking
+    from eventlog.convert.mark import Marking
     from eventlog.convert.marked_place import MarkedPlace
     from eventlog.convert.pipeline import ConversionWatch
     from eventlog.convert.settings import Conversion
@@ -55,18 +56,54 @@ PART_EVENTS = 100_000
     type=click.Choice(["auto", "spark", "local"]),
     default="auto",
     show_default=True,
-    help="auto: Spark for addresses. If installed, also with --master or --conf, or (without --kafka) for 5 million"
-    " rows of a database or 256 MB of files. Local with --jobs, --resume, --to-database, --to-lake, and for all else.",
+    help="auto: Spark for addresses. If installed, also with --master or --conf, or (without"
+    " --kafka) for 5 million rows of a database or 256 MB of files."
+    " Local with --jobs, --resume, --to-database, --to-lake, and for all else.",
 )
-@click.option("--jobs", type=click.IntRange(1), metavar="N", help="Processes of the local engine (default: all cores).")
+@click.option(
+    "--jobs",
+    type=click.IntRange(1),
+    metavar="N",
+    help="Processes of the local engine (default: all cores).",
+)
 @click.option("--master", metavar="URL", help="Spark's master (default: local[*]).")
-@click.option("--conf", "conf", multiple=True, metavar="K=V", help="A setting of Spark; can be given several times.")
+@click.option(
+    "--conf",
+    multiple=True,
+    metavar="K=V",
+    help="A setting of Spark; can be given several times.",
+)
 @click.option("--log", metavar="NAME", help="The event log table, where INPUT is a database.")
-@click.option("--status", "statuses", metavar="LETTERS", help="Only rows with these statuses (databases: N).")
-@click.option("--mark", is_flag=True, help="Write the status of the rows into the database; no publisher may work.")
-@click.option("--schema", metavar="FILE", type=click.Path(path_type=Path), help="Tables, types and keys as JSON.")
-@click.option("--key", "keys", multiple=True, metavar="TABLE=COL,…", help="A table's key, for a stream.")
-@click.option("--tables", multiple=True, metavar="LABEL=TABLE,…", help="The tables of a stream's labels: 111=shop.t1.")
+@click.option(
+    "--status",
+    "statuses",
+    metavar="LETTERS",
+    help="Only rows with these statuses (databases: N).",
+)
+@click.option(
+    "--mark",
+    is_flag=True,
+    help="Write the status of the rows into the database; no publisher may work.",
+)
+@click.option(
+    "--schema",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="Tables, types and keys as JSON.",
+)
+@click.option(
+    "--key",
+    "keys",
+    multiple=True,
+    metavar="TABLE=COL,…",
+    help="A table's key, for a stream.",
+)
+@click.option(
+    "--tables",
+    multiple=True,
+    metavar="LABEL=TABLE,…",
+    help="The tables of a stream's labels: 111=shop.t1.",
+)
 @click.option("--code-page", metavar="NAME", help="The code page of a stream's text, e.g. cp1251.")
 @click.option(
     "--dirty",
@@ -81,9 +118,21 @@ PART_EVENTS = 100_000
     type=click.Choice(["parquet", "csv", "json", "avro"]),
     help="Of change tables: parquet, csv, json; of messages: json, avro. Default: the configuration's.",
 )
-@click.option("--metadata-topic", metavar="NAME", help="Also write metadata messages, into this topic.")
-@click.option("--to-database", metavar="URL", help="Change tables into this database (local engine).")
-@click.option("--to-lake", metavar="NAME", help="Change tables into the lake of this output (local engine).")
+@click.option(
+    "--metadata-topic",
+    metavar="NAME",
+    help="Also write metadata messages, into this topic.",
+)
+@click.option(
+    "--to-database",
+    metavar="URL",
+    help="Change tables into this database (local engine).",
+)
+@click.option(
+    "--to-lake",
+    metavar="NAME",
+    help="Change tables into the lake of this output (local engine).",
+)
 @click.option("--kafka", metavar="SERVERS", help="Messages into the topics of this Kafka.")
 @click.option(
     "--part-events",
@@ -101,7 +150,11 @@ PART_EVENTS = 100_000
 @click.option("--coalesce", is_flag=True, help="One change for each life of an object.")
 @click.option("--strict", is_flag=True, help="Exit with 65 when there were bad rows.")
 @click.option("--resume", is_flag=True, help="Continue an interrupted run (local engine).")
-@click.option("--follow", is_flag=True, help="Continue as the log grows, batch after batch, until a signal (Spark).")
+@click.option(
+    "--follow",
+    is_flag=True,
+    help="Continue as the log grows, batch after batch, until a signal (Spark).",
+)
 @click.option("--until-empty", is_flag=True, help="With --follow: end when nothing is left.")
 @click.option(
     "--output",
@@ -109,12 +162,16 @@ PART_EVENTS = 100_000
     shell_complete=complete_outputs,
     help="Use the policies and settings of this output.",
 )
-@click.option("--no-policies", is_flag=True, help="Publish without the policies of the configuration.")
+@click.option(
+    "--no-policies",
+    is_flag=True,
+    help="Publish without the policies of the configuration.",
+)
 @config_option("A configuration file.")
 @json_option
 def convert(**given: Any) -> int:
-    """Converts a whole backlog: rows of an event log or a captured stream become XDS documents, change tables or
-    messages.
+    """Converts a whole backlog: rows of an event log or a captured stream become XDS documents,
+    change tables or messages.
 
     INPUT is a file (Parquet, JSON lines, CSV), a folder, a pattern or a database URL. DEST is
     complete when it has _SUCCESS; if a part of a stream is missing, it has _DAMAGED, and the
@@ -135,12 +192,14 @@ def convert(**given: Any) -> int:
         from eventlog.convert.work import end_server
 
         end_server()
-        if by_spark or order.mark:  # what was read for marks may be published by then
+        # What was read for marks may be published by the time that somebody goes on.
+        if by_spark or order.mark:
             raise
         raise KeyboardInterrupt("the same command with --resume continues from there") from None
     from eventlog.convert.reasons import bad_rows
 
     groups = bad_rows(order.out) if summary.bad else ()
+    # Not earlier: where the output goes to a store, bad rows are read in the folder of this machine.
     if place is not None:
         place.discard()
     if order.as_json:
@@ -148,24 +207,15 @@ def convert(**given: Any) -> int:
     else:
         for group in groups:
             say(f"eventlog: {group.sentence()}", err=True)
-        say(last_line(summary))
+        say(summary.line)
     for note in summary.notes:
         say(f"eventlog: {note}", err=True)
     if summary.damage is not None:
-        raise DataError(summary.damage, hint=f"{order.stored or order.out} holds _DAMAGED in the place of _SUCCESS.")
-    return EX_DATA if order.strict and summary.bad else OK
-
-
-def last_line(summary: Summary) -> str:
-    """What a conversion did, in a line."""
-    ended = ", ".join(f"{status} {count}" for status, count in summary.statuses.items())
-    twice = f"; {counted(summary.duplicates, 'duplicate')} left out" if summary.duplicates else ""
-    bad = f"; {summary.bad} bad: see outcomes.parquet" if summary.bad else ""
-    left = ", ".join(f"{why} {count}" for why, count in summary.left.items())
-    left = f"; {counted(sum(summary.left.values()), 'row')} left waiting ({left})" if left else ""
-    counts = ((summary.rows - summary.duplicates, "row"), (summary.changes, "change"), (summary.parts, "part"))
-    done = ", ".join(counted(count, word) for count, word in counts)
-    return f"{done} ({ended or 'nothing'}){twice}{left}{bad}."
+        where = order.stored or order.out
+        raise DataError(summary.damage, hint=f"{where} holds _DAMAGED in the place of _SUCCESS.")
+    if order.strict and summary.bad:
+        return EX_DATA
+    return OK
 
 
 def _place(order: ConversionOrder) -> StoredConversion | None:
@@ -175,11 +225,19 @@ def _place(order: ConversionOrder) -> StoredConversion | None:
     from eventlog.convert.stored import StoredConversion
     from eventlog.sinks.store.objects import objects_at
 
-    return StoredConversion(objects_at(order.stored, what="--out"), order.out, overwrite=order.overwrite)
+    objects = objects_at(order.stored, what="--out")
+    return StoredConversion(objects, order.out, overwrite=order.overwrite)
 
 
-def _converted(order: ConversionOrder, place: StoredConversion | None, *, by_spark: bool) -> Summary:
-    """Converts, and marks what is to be marked: also what was left unmarked of an output that is complete."""
+def _converted(
+    order: ConversionOrder,
+    place: StoredConversion | None,
+    *,
+    by_spark: bool,
+) -> Summary:
+    """Converts, and marks what is to be marked: also what was left unmarked of an output that is
+    complete.
+    """
     from eventlog.convert.ordering import conversion_of
 
     conversion = conversion_of(order)
@@ -193,31 +251,44 @@ def _converted(order: ConversionOrder, place: StoredConversion | None, *, by_spa
     if isinstance(source, LogInput) and marks:
         can_be_marked(source)
     with _marked_place(conversion, order, place, marks=marks) as marked:
+        # An output without its marks comes first: its rows still wait, so to convert once more
+        # would publish them twice.
         if marks and waits_for_marks(conversion, marked):
             return _finished(conversion, order, marked)
         if place is not None:
-            conversion = replace(conversion, overwrite=False)  # which is about the place
+            # That is about the place in the store, not about the folder where it is made.
+            conversion = replace(conversion, overwrite=False)
         done = _already_done(conversion, order, place, marked, marks=marks)
         if done is not None:
-            say(f"{_shown(order)} holds this conversion already; it is complete and is as it was.", err=True)
+            shown = _shown(order)
+            say(f"{shown} holds this conversion already; it is complete and is as it was.", err=True)
             return done
-        return _made(conversion, order, place, by_spark=by_spark, marked=marked if marks else None)
+        if not marks:
+            return _made(conversion, order, place, by_spark=by_spark, marked=None)
+        return _made(conversion, order, place, by_spark=by_spark, marked=marked)
 
 
 def _foresee_processes(order: ConversionOrder) -> None:
     """Makes ready what the processes of the local engine need."""
     from eventlog.convert.work import ALONE, foresee_workers, processes_share_locks, save_memory
 
-    if (order.jobs or os.cpu_count() or 1) > 1 and not processes_share_locks():
-        say(f"eventlog: {ALONE}", err=True)
-    elif (order.jobs or os.cpu_count() or 1) > 1:
-        foresee_workers()  # their common ground is made ready while this process loads its own
-    save_memory()  # before anything loads pyarrow
+    if (order.jobs or os.cpu_count() or 1) > 1:
+        if processes_share_locks():
+            # Their common ground is made ready while this process loads its own modules.
+            foresee_workers()
+        else:
+            say(f"eventlog: {ALONE}", err=True)
+    # Before anything loads pyarrow, which reads its settings once.
+    save_memory()
 
 
 @contextmanager
 def _marked_place(
-    conversion: Conversion, order: ConversionOrder, place: StoredConversion | None, *, marks: bool
+    conversion: Conversion,
+    order: ConversionOrder,
+    place: StoredConversion | None,
+    *,
+    marks: bool,
 ) -> Iterator[MarkedPlace]:
     """Where the output is to stand, for who marks its rows."""
     from eventlog.convert.marked_place import MarkedFolder
@@ -229,7 +300,8 @@ def _marked_place(
         _require_spark()
         from eventlog_spark.marked import marked_address
 
-        with marked_address(order.address("--out", order.out), _cluster(order), hiding=conversion.hides) as marked:
+        address = order.address("--out", order.out)
+        with marked_address(address, _cluster(order), hiding=conversion.hides) as marked:
             yield marked
     else:
         yield MarkedFolder(conversion.destination)
@@ -252,10 +324,17 @@ def _already_done(
     from eventlog.convert.again import complete, same
     from eventlog.convert.commit import SUCCESS
 
-    if order.addresses:  # only who marks asks what stands there before Spark does
-        told = marked.read(SUCCESS) if marks and not conversion.overwrite else None
-        return None if told is None else same(told, conversion)
-    return complete(conversion) if place is None else place.begin(conversion)
+    if order.addresses:
+        # Only who marks has a session of Spark by now; else it is asked when Spark begins.
+        if not marks or conversion.overwrite:
+            return None
+        success = marked.read(SUCCESS)
+        if success is None:
+            return None
+        return same(success, conversion)
+    if place is None:
+        return complete(conversion)
+    return place.begin(conversion)
 
 
 def _made(
@@ -266,15 +345,20 @@ def _made(
     by_spark: bool,
     marked: MarkedPlace | None,
 ) -> Summary:
-    """Converts by the engine that was chosen, brings the output to its place in a store, and marks what is to be marked."""
+    """Converts by the engine that was chosen, brings the output to its place in a store, and marks
+    what is to be marked.
+    """
     from eventlog.cli.watching import watching
     from eventlog.convert.again import complete
     from eventlog.convert.mark import marking
     from eventlog.convert.reasons import foreseen
 
-    warned = None if order.addresses else foreseen(conversion)  # Spark alone knows what lies there
-    if warned is not None:
-        say(f"eventlog: {warned}", err=True)
+    # Only Spark knows what lies at an address.
+    warning = None
+    if not order.addresses:
+        warning = foreseen(conversion)
+    if warning is not None:
+        say(f"eventlog: {warning}", err=True)
     with marking(conversion, marked) if marked is not None else nullcontext() as marks:
         with watching() as watch:
             if by_spark:
@@ -282,24 +366,20 @@ def _made(
             else:
                 from eventlog.convert.local import convert as convert_here
 
-                made = complete(conversion) if place is not None and marks is None else None
-                summary = made or convert_here(
+                made_before = None
+                if place is not None and marks is None:
+                    # A run that was killed while it put its output into the store had made it.
+                    made_before = complete(conversion)
+                summary = made_before or convert_here(
                     conversion, jobs=order.jobs, resume=order.resume, watch=watch, marking=marks
                 )
         if place is not None:
             place.publish(marks)
+        # Last of all: a row with its letter whose output is not there would be lost.
         if marks is not None:
-            _say_marked(marks.finish())
+            for sentence in marks.finish().sentences():
+                say(f"eventlog: {sentence}", err=True)
     return summary
-
-
-def _say_marked(marked: Marked) -> None:
-    """Says what is not as one expects of rows that were marked."""
-    if marked.left:
-        rows = counted(marked.left, "row")
-        say(f"eventlog: {rows} of DEST stay N: somebody holds them, or an output waits for them.", err=True)
-    for name in marked.kept_for:
-        say(f"eventlog: {name} is paused, or was, and gets the rows too; they stay N until then.", err=True)
 
 
 def _followed(order: ConversionOrder) -> int:
@@ -320,9 +400,10 @@ def _followed(order: ConversionOrder) -> int:
         if order.as_json:
             show_json_line({"batch": name, **asdict(summary)})
         else:
-            say(f"{name}: {last_line(summary)}")
+            say(f"{name}: {summary.line}")
 
     following = Following(
+        # Executors begin in other folders.
         conversion=replace(conversion, destination=conversion.destination.absolute()),
         address=order.addresses.get("--out"),
         seconds=seconds,
@@ -330,43 +411,47 @@ def _followed(order: ConversionOrder) -> int:
     )
     with watching() as watch:
         follow(following, told, cluster=_cluster(order), watch=watch)
-    return EX_DATA if order.strict and bad else OK
+    if order.strict and bad:
+        return EX_DATA
+    return OK
 
 
 def _finished(conversion: Conversion, order: ConversionOrder, marked: MarkedPlace) -> Summary:
-    """Marks the rows of a conversion that is complete: somebody was interrupted, or looked at the output first."""
+    """Marks the rows of a conversion that is complete: somebody was interrupted, or looked at the
+    output first.
+    """
     from eventlog.convert.commit import SUCCESS, summary_told
     from eventlog.convert.mark import marking
 
-    told = marked.read(SUCCESS) or b""
+    success = marked.read(SUCCESS) or b""
     with marking(conversion, marked) as place:
-        ended = place.finish()
+        finished = place.finish()
     click.echo(f"{_shown(order)} was complete and is as it was; its rows are marked now.", err=True)
-    _say_marked(ended)
-    return summary_told(told)
+    for sentence in finished.sentences():
+        say(f"eventlog: {sentence}", err=True)
+    return summary_told(success)
 
 
 def _by_spark(order: ConversionOrder) -> bool:
     """Whether Spark does it: when it is asked for, or when it is worth it and can run."""
     from eventlog.convert.ordering import worth_spark
 
-    if order.addresses or order.stored:
-        return not order.stored
+    if order.stored:
+        return False
+    if order.addresses:
+        return True
     if order.engine != "auto":
         return order.engine == "spark"
-    return _spark_can_run() and worth_spark(order)
-
-
-def _spark_can_run() -> bool:
     if not is_there("pyspark"):
         return False
     from eventlog_spark.java import find_java
 
+    # Nobody has asked for Spark, so without a Java the local engine does it, and nothing is said.
     try:
         find_java(os.environ)
     except ConfigError:
         return False
-    return True
+    return worth_spark(order)
 
 
 def _require_spark() -> None:
@@ -381,7 +466,12 @@ def _cluster(order: ConversionOrder) -> Cluster:
     return Cluster(master=order.master, conf=read_conf(order.conf))
 
 
-def _on_spark(conversion: Conversion, order: ConversionOrder, watch: ConversionWatch, place: Marking | None) -> Summary:
+def _on_spark(
+    conversion: Conversion,
+    order: ConversionOrder,
+    watch: ConversionWatch,
+    marking: Marking | None,
+) -> Summary:
     """The one door to Spark; only who goes through it needs Spark to be installed."""
     _require_spark()
     from eventlog_spark.convert import convert as convert_on_spark
@@ -389,12 +479,18 @@ def _on_spark(conversion: Conversion, order: ConversionOrder, watch: ConversionW
     if order.addresses:
         from eventlog_spark.addresses import Addresses, convert_at
 
-        inputs = () if order.from_database else order.inputs
+        inputs: list[str] = []
+        if not order.from_database:
+            inputs = [order.address(word, Path(word)) for word in order.inputs]
+        snapshot = None
+        if order.snapshot is not None:
+            snapshot = order.address("--snapshot", order.snapshot)
         places = Addresses(
             destination=order.address("--out", order.out),
-            inputs=tuple([order.address(one, Path(one)) for one in inputs]),
-            snapshot=None if order.snapshot is None else order.address("--snapshot", order.snapshot),
+            inputs=tuple(inputs),
+            snapshot=snapshot,
         )
-        return convert_at(conversion, places, cluster=_cluster(order), marking=place)
-    there = replace(conversion, destination=conversion.destination.absolute())  # executors begin in other folders
-    return convert_on_spark(there, cluster=_cluster(order), watch=watch, marking=place)
+        return convert_at(conversion, places, cluster=_cluster(order), marking=marking)
+    # Executors begin in other folders.
+    conversion = replace(conversion, destination=conversion.destination.absolute())
+    return convert_on_spark(conversion, cluster=_cluster(order), watch=watch, marking=marking)

@@ -1,7 +1,8 @@
-"""The destination of a conversion: everything is made in a folder inside it and appears at the end, `_SUCCESS` last.
+"""The destination of a conversion: everything is made in a folder inside it and appears at the end,
+`_SUCCESS` last.
 
-A folder without `_SUCCESS` holds nothing complete, whatever was killed when: what an unfinished run left there is known
-by the folder it worked in, and goes when the next run begins.
+A folder without `_SUCCESS` holds nothing complete, whatever was killed when: what an unfinished run
+left there is known by the folder it worked in, and goes when the next run begins.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from msgspec.structs import replace
 
 from eventlog.core.durable_files import PART, flush, make_folder, protect, write_file
 from eventlog.core.errors import SinkError, UsageError
+from eventlog.core.plural import counted
 from eventlog.sinks.plan_folder import PERMANENT
 
 SUCCESS = "_SUCCESS"
@@ -28,7 +30,9 @@ DAMAGED: Final = "_DAMAGED"
 """Stands in the place of `_SUCCESS` where a part of a stream is missing."""
 
 IDENTITY: Final = "identity"
-"""What `_SUCCESS` says besides the summary: of which order and input all this was made, see `again`."""
+"""What `_SUCCESS` says besides the summary: of which order and input all this was made, see
+`again`.
+"""
 
 OUTCOMES_FILE: Final = "outcomes.parquet"
 UNMARKED: Final = "_UNMARKED"
@@ -37,20 +41,24 @@ MARKING: Final = "_MARKING"
 
 WORK = "_temporary-eventlog"
 STAGED = "output"
-"""Begins the name of the folder for the output. Each run has one of its own: on a cluster, tasks of a run that was killed
-may write for some seconds more, and nothing of theirs may appear."""
+"""Begins the name of the folder for the output. Each run has one of its own: on a cluster, tasks of
+a run that was killed may write for some seconds more, and nothing of theirs may appear.
+"""
 
 MOVING = "moving"
-"""Names the folders that are on their way from or to the destination, for who comes after a crash."""
+"""Names the folders that are on their way from or to the destination, for who comes after a
+crash.
+"""
 
 LOCK = "lock"
-is_ours = re.compile(
-    rf"part-\d{{5,}}\.xml|{re.escape(OUTCOMES_FILE)}|{SUCCESS}|{DAMAGED}|{UNMARKED}|{MARKING}|{WORK}|{PART}"
-).fullmatch
+_names = "|".join([re.escape(OUTCOMES_FILE), SUCCESS, DAMAGED, UNMARKED, MARKING, WORK, PART])
+is_ours = re.compile(rf"part-\d{{5,}}\.xml|{_names}").fullmatch
 
 
 class Summary(Struct, frozen=True, kw_only=True):
-    """What a conversion did; `_SUCCESS` holds it, or `_DAMAGED`. `duplicates` are rows that stood in the input once more, as they are."""
+    """What a conversion did; `_SUCCESS` holds it, or `_DAMAGED`. `duplicates` are rows that stood
+    in the input once more, as they are.
+    """
 
     rows: int
     duplicates: int = 0
@@ -60,7 +68,9 @@ class Summary(Struct, frozen=True, kw_only=True):
     outcomes: Mapping[str, int] = {}
     """Rows by status and reason, such as "W vanished"."""
     left: Mapping[str, int] = {}
-    """Waiting rows that were not taken: held ones, those that an output lacks, and what comes behind such rows."""
+    """Waiting rows that were not taken: held ones, those that an output lacks, and what comes
+    behind such rows.
+    """
     folders: tuple[str, ...] = ()
     """The folders that were made, where the output is more than part files side by side."""
     change_seq: str = ""
@@ -68,18 +78,38 @@ class Summary(Struct, frozen=True, kw_only=True):
     notes: tuple[str, ...] = ()
     """What was odd about a stream."""
     damage: str | None = None
-    """What of a stream is missing, and what is there: where it is damaged, or that records were left out."""
+    """What of a stream is missing, and what is there: where it is damaged, or that records were
+    left out.
+    """
 
     @property
     def bad(self) -> int:
         """Rows that ended as errors."""
         return self.statuses.get("E", 0)
 
+    @property
+    def line(self) -> str:
+        """What the conversion did, in a line."""
+        rows = counted(self.rows - self.duplicates, "row")
+        changes, parts = counted(self.changes, "change"), counted(self.parts, "part")
+        statuses = ", ".join(f"{status} {count}" for status, count in self.statuses.items())
+        line = f"{rows}, {changes}, {parts} ({statuses or 'nothing'})"
+        if self.duplicates:
+            line += f"; {counted(self.duplicates, 'duplicate')} left out"
+        if self.left:
+            reasons = ", ".join(f"{why} {count}" for why, count in self.left.items())
+            line += f"; {counted(sum(self.left.values()), 'row')} left waiting ({reasons})"
+        if self.bad:
+            line += f"; {self.bad} bad: see outcomes.parquet"
+        return f"{line}."
 
-def folders_told(told: bytes) -> tuple[str, ...]:
-    """The folders that a conversion made, by its `_SUCCESS`; none, where another program wrote one."""
+
+def folders_told(success: bytes) -> tuple[str, ...]:
+    """The folders that a conversion made, by its `_SUCCESS`; none, where another program wrote
+    one.
+    """
     try:
-        return msgspec.json.decode(told, type=Summary).folders
+        return msgspec.json.decode(success, type=Summary).folders
     except msgspec.DecodeError:
         return ()
 
@@ -91,17 +121,21 @@ def summary_in(folder: Path) -> Summary:
 
 def success_of(summary: Summary, identity: str) -> bytes:
     """What `_SUCCESS` holds."""
-    told = msgspec.json.encode(msgspec.to_builtins(summary) | ({IDENTITY: identity} if identity else {}))
-    return msgspec.json.format(told, indent=2) + b"\n"
+    facts = msgspec.to_builtins(summary)
+    if identity:
+        facts[IDENTITY] = identity
+    return msgspec.json.format(msgspec.json.encode(facts), indent=2) + b"\n"
 
 
-def summary_told(told: bytes) -> Summary:
+def summary_told(success: bytes) -> Summary:
     """What a complete conversion did, by its `_SUCCESS`."""
-    return msgspec.json.decode(told, type=Summary)
+    return msgspec.json.decode(success, type=Summary)
 
 
 class Destination:
-    """A folder that a conversion writes to. `work` is for what is only needed meanwhile, `staged` for the output."""
+    """A folder that a conversion writes to. `work` is for what is only needed meanwhile, `staged`
+    for the output.
+    """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -111,14 +145,16 @@ class Destination:
 
     @contextmanager
     def occupied(self, *, overwrite: bool, resume: bool = False) -> Iterator[None]:
-        """Makes the folder ready and keeps other conversions out of it until the end; what was made then goes.
+        """Makes the folder ready and keeps other conversions out of it until the end; what was made
+        then goes.
 
-        Refuses a folder that holds anything else, unless told to overwrite; then former output stays until the commit.
-        An interrupted run leaves its work there only to a run that resumes.
+        Refuses a folder that holds anything else, unless told to overwrite; then former output
+        stays until the commit. An interrupted run leaves its work there only to a run that resumes.
         """
         try:
             self._refuse_occupied(overwrite=overwrite)
             make_folder(self.work)
+            # A lock of the system: it goes with the process that has it, however that ends.
             with (self.work / LOCK).open("wb") as lock:
                 self._lock(lock.fileno())
                 self._clear(resume=resume)
@@ -137,7 +173,8 @@ class Destination:
         return kept
 
     def commit(self, summary: Summary, order: str | None = None, identity: str = "") -> None:
-        """Makes the staged files appear, durable when it returns; `_SUCCESS` comes last, or `_DAMAGED`.
+        """Makes the staged files appear, durable when it returns; `_SUCCESS` comes last, or
+        `_DAMAGED`.
 
         The order of a conversion of a log stays there until the log's rows are marked.
         """
@@ -145,20 +182,25 @@ class Destination:
             self._refuse_strangers()
             if order is not None:
                 (self.staged / UNMARKED).write_text(f"{order}\n")
+            # From here on the former output is gone, and `_SUCCESS` was the first of it to go.
             self._remove_former()
             staged = sorted(self.staged.iterdir())
             for file in staged:
                 _flush(file, self.folder)
             folders = tuple(entry.name for entry in staged if entry.is_dir())
             if folders:
+                # Files are known by their names. Folders have names of tables, so who comes after
+                # a crash could not tell them from somebody else's.
                 write_file(self.work / MOVING, msgspec.json.encode(folders))
             for file in staged:
                 file.replace(self.folder / file.name)
+            # Names and contents are on the disk before `_SUCCESS` says that they are.
             flush(self.folder)
-            write_file(
-                self.folder / (SUCCESS if summary.damage is None else DAMAGED),
-                success_of(replace(summary, folders=folders), identity),
-            )
+            name = SUCCESS
+            if summary.damage is not None:
+                name = DAMAGED
+            success = success_of(replace(summary, folders=folders), identity)
+            write_file(self.folder / name, success)
         except OSError as error:
             raise cannot_write(self.folder, error) from error
         self.discard()
@@ -170,7 +212,9 @@ class Destination:
             self.folder.rmdir()
 
     def tidy(self) -> None:
-        """Removes what a complete conversion has left that was killed then; nothing while somebody works there."""
+        """Removes what a complete conversion has left that was killed then; nothing while somebody
+        works there.
+        """
         with suppress(OSError, SinkError), (self.work / LOCK).open("rb") as lock:
             self._lock(lock.fileno())
             self.discard()
@@ -178,20 +222,27 @@ class Destination:
     def _refuse_occupied(self, *, overwrite: bool) -> None:
         if self.folder.exists() and not self.folder.is_dir():
             raise UsageError(f"{self.folder} is not a folder; the output goes into one of its own.")
-        names = {entry.name for entry in self.folder.iterdir()} if self.folder.exists() else set[str]()
+        names = set[str]()
+        if self.folder.exists():
+            names = {entry.name for entry in self.folder.iterdir()}
         if {SUCCESS, MARKING} <= names:
             raise being_marked(str(self.folder))
         unfinished = WORK in names and not names & {SUCCESS, DAMAGED}
         strange = {name for name in names - self._folders() if not is_ours(name)}
+        # What an unfinished run has left nobody needs to be asked for.
         if not overwrite and (strange or (names and not unfinished)):
-            raise UsageError(f"{self.folder} is not empty.", hint="Choose another folder, or use --overwrite.")
+            message = f"{self.folder} is not empty."
+            raise UsageError(message, hint="Choose another folder, or use --overwrite.")
 
     def _refuse_strangers(self) -> None:
-        """Refuses to put folders in the place of somebody else's: those hold what nobody has told us to remove."""
-        made = {entry.name for entry in self.staged.iterdir() if entry.is_dir()} - self._folders()
-        strange = sorted(name for name in made if (self.folder / name).exists())
+        """Refuses to put folders in the place of somebody else's: those hold what nobody has told
+        us to remove.
+        """
+        staged = {entry.name for entry in self.staged.iterdir() if entry.is_dir()}
+        strange = [name for name in staged - self._folders() if (self.folder / name).exists()]
         if strange:
-            message = f"{self.folder / strange[0]} is there already, and is no output of a conversion."
+            first = self.folder / min(strange)
+            message = f"{first} is there already, and is no output of a conversion."
             raise UsageError(message, hint="Move it away, or choose another folder.")
 
     def _lock(self, descriptor: int) -> None:
@@ -199,30 +250,36 @@ class Destination:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
             message = f"Another conversion is writing to {self.folder}."
-            raise SinkError(message, hint="Wait for it, or choose another folder.", may_pass=True) from error
+            hint = "Wait for it, or choose another folder."
+            raise SinkError(message, hint=hint, may_pass=True) from error
 
     def _clear(self, *, resume: bool) -> None:
         """Takes away what a killed run left, down to parts that it had begun to move."""
         if not (self.folder / SUCCESS).exists() and not (self.folder / DAMAGED).exists():
             self._remove_former()
         for entry in self.work.iterdir():
+            # The lock file stays: who removed it would lock another one than who comes next.
             if entry.name != LOCK and (not resume or entry.name.startswith(STAGED)):
                 shutil.rmtree(entry) if entry.is_dir() else entry.unlink()
 
     def _folders(self) -> set[str]:
         """The folders that a former conversion made here, or an interrupted one."""
-        found = set[str]()
-        for ended in (SUCCESS, DAMAGED):
-            if (self.folder / ended).is_file():
-                found.update(folders_told((self.folder / ended).read_bytes()))
+        folders = set[str]()
+        for name in (SUCCESS, DAMAGED):
+            if (self.folder / name).is_file():
+                folders.update(folders_told((self.folder / name).read_bytes()))
         if (self.work / MOVING).is_file():
-            found.update(msgspec.json.decode((self.work / MOVING).read_bytes(), type=list[str]))
-        return found
+            moving = (self.work / MOVING).read_bytes()
+            folders.update(msgspec.json.decode(moving, type=list[str]))
+        return folders
 
     def _remove_former(self) -> None:
-        """Removes the output of a former conversion, `_SUCCESS` first; other files are nobody's business."""
+        """Removes the output of a former conversion, `_SUCCESS` first; other files are nobody's
+        business.
+        """
         folders = self._folders()
         if folders:
+            # Once `_SUCCESS` is gone nothing else says that these folders are ours.
             write_file(self.work / MOVING, msgspec.json.encode(sorted(folders)))
         (self.folder / SUCCESS).unlink(missing_ok=True)
         (self.folder / DAMAGED).unlink(missing_ok=True)
@@ -230,14 +287,17 @@ class Destination:
             shutil.rmtree(self.folder / name, ignore_errors=True)
         for entry in list(self.folder.iterdir()):
             if entry.name != WORK and is_ours(entry.name):
-                shutil.rmtree(entry) if entry.is_dir() else entry.unlink()  # outcomes are a folder where Spark wrote it
+                # Outcomes are a folder where Spark wrote it.
+                shutil.rmtree(entry) if entry.is_dir() else entry.unlink()
 
 
 def being_marked(place: str) -> UsageError:
-    """Nothing may take the place of an output that has what a further conversion would not find any more."""
+    """Nothing may take the place of an output that has what a further conversion would not find any
+    more.
+    """
     message = f"{place} holds a conversion whose rows were being marked when it was interrupted."
-    hint = "Give its own command once more, with --mark, to mark the others; or move the output away."
-    return UsageError(message, hint=hint)
+    again = "Give its own command once more, with --mark, to mark the others"
+    return UsageError(message, hint=f"{again}; or move the output away.")
 
 
 def merge(source: Path, target: Path) -> None:
@@ -253,16 +313,20 @@ def merge(source: Path, target: Path) -> None:
 
 
 def _flush(entry: Path, folder: Path) -> None:
-    """Brings a file to the disk, or a folder with all that is in it, for nobody but those who may read in the folder."""
+    """Brings a file to the disk, or a folder with all that is in it, for nobody but those who may
+    read in the folder.
+    """
     protect(entry, folder)
-    for inner in sorted(entry.iterdir()) if entry.is_dir() else ():
-        _flush(inner, folder)
+    if entry.is_dir():
+        for inner in sorted(entry.iterdir()):
+            _flush(inner, folder)
     flush(entry)
 
 
 def cannot_write(folder: Path, error: OSError) -> SinkError:
     """What to tell when the disk refuses."""
-    said = error.strerror or str(error)
-    may_pass = error.errno not in PERMANENT
-    hint = "The output is not complete; run it again." if may_pass else "Choose another folder, or correct that."
-    return SinkError(f"{folder} cannot be written: {said}.", hint=hint, may_pass=may_pass)
+    message = f"{folder} cannot be written: {error.strerror or error}."
+    if error.errno in PERMANENT:
+        hint = "Choose another folder, or correct that."
+        return SinkError(message, hint=hint, may_pass=False)
+    return SinkError(message, hint="The output is not complete; run it again.", may_pass=True)

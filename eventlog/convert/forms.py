@@ -1,9 +1,9 @@
 """Forms: what a format wrote of changes, on its way to part files or to documents.
 
-Each change is written by the format's own `writer`, wherever that may be, and travels as a row of Arrow whose first
-column is its position. In some forms each change is numbered: `stamp`, the 16 digits of its time, is then another
-column, and numbers are given out when parts are written, from what is known of all changes before: how many there are,
-and the latest of their times.
+Each change is written by the format's own `writer`, wherever that may be, and travels as a row of
+Arrow whose first column is its position. In some forms each change is numbered: `stamp`, the 16
+digits of its time, is then another column, and numbers are given out when parts are written, from
+what is known of all changes before: how many there are, and the latest of their times.
 """
 
 from __future__ import annotations
@@ -17,7 +17,14 @@ from typing import Any, Final, Protocol, runtime_checkable
 import pyarrow as pa
 from msgspec import Struct
 
-from eventlog.convert.settings import ChangeRows, Conversion, MessageFiles, SentMessages, SentTables, TableFiles
+from eventlog.convert.settings import (
+    ChangeRows,
+    Conversion,
+    MessageFiles,
+    SentMessages,
+    SentTables,
+    TableFiles,
+)
 from eventlog.core.model import Change, Document, Outcome, Position, Refusal
 from eventlog.core.policies import Policy
 from eventlog.core.rules.definitions import DefinitionSpan
@@ -32,7 +39,9 @@ STAMP: Final = "stamp"
 ROUTE: Final = "route"
 """Where a change goes, if not where all go."""
 COVERS: Final = "covers"
-"""Where the outcomes stand of a change's events, in forms whose changes are sent: who takes them may yet refuse some."""
+"""Where the outcomes stand of a change's events, in forms whose changes are sent: who takes them
+may yet refuse some.
+"""
 
 
 TOLD: Final = "told"
@@ -49,10 +58,12 @@ TableNumbers = Mapping[tuple[str | None, str], int]
 
 
 class Parts(Struct, frozen=True, kw_only=True):
-    """Which parts are written: change number `first` of all (from 0) begins part number `first` ÷ `part_events`. Where
-    transactions are whole, the part before may have some more, and `before` is how many changes are in parts before.
+    """Which parts are written: change number `first` of all (from 0) begins part number `first` ÷
+    `part_events`. Where transactions are whole, the part before may have some more, and `before` is
+    how many changes are in parts before.
 
-    `stamp` is the latest time of all changes before it, in forms that number them; they go on from `start`.
+    `stamp` is the latest time of all changes before it, in forms that number them; they go on from
+    `start`.
     """
 
     first: int
@@ -75,7 +86,9 @@ class Form(Protocol):
         """The columns of what was written; the first is `position`."""
 
     def rendering(self, catalog: Catalog | None, numbers: TableNumbers | None = None) -> Rendering:
-        """What writes changes one by one; `numbers` are those of the tables, which are numbered from 0 without."""
+        """What writes changes one by one; `numbers` are those of the tables, which are numbered
+        from 0 without.
+        """
 
 
 @runtime_checkable
@@ -91,14 +104,17 @@ class SentForm(Form, Protocol):
     """How changes are sent to where something is already."""
 
     def documents(self, rendered: Iterable[pa.RecordBatch], after: str) -> Iterator[Document]:
-        """Documents of changes that come in the order of their positions; numbers go on from the last one there."""
+        """Documents of changes that come in the order of their positions; numbers go on from the
+        last one there.
+        """
 
 
 class Rendering:
-    """Has a format write changes, and keeps each as a row: its place, `cells` of what was written, and what it covers.
+    """Has a format write changes, and keeps each as a row: its place, `cells` of what was written,
+    and what it covers.
 
-    `changes` are those of the rows that `rendered` gives out next. Changes of a stream, whose transactions come one after
-    the other, are counted by `in_turn`, where the format counts them.
+    `changes` are those of the rows that `rendered` gives out next. Changes of a stream, whose
+    transactions come one after the other, are counted by `in_turn`, where the format counts them.
     """
 
     def __init__(
@@ -139,18 +155,21 @@ class Rendering:
         return self
 
     def take(self, change: Change, place: int | None = None) -> Refusal | None:
-        """Writes a change; the answer is why it, or a value of it, cannot be written. It stands at `place`, else where
-        its last event does.
+        """Writes a change; the answer is why it, or a value of it, cannot be written. It stands at
+        `place`, else where its last event does.
         """
         if self._ends is not None:
-            note_end(self._ends, change)  # what is refused counts too, as it does for a publisher
+            # What is refused counts too, as it does for a publisher.
+            note_end(self._ends, change)
         refusal: Refusal | None = None
         if self._then is not None:
-            before = len(self.refused)
+            refused_before = len(self.refused)
             now = self._then[0].told_change(change, self._then[1], self.refused)
-            refusal = self.refused[-1] if len(self.refused) > before else None
+            if len(self.refused) > refused_before:
+                refusal = self.refused[-1]
             if now is None:
                 return refusal
+            # A value of it may be refused, and the change is written all the same.
             change = now
         if self._tell is not None:
             told = self._tell(change)
@@ -158,6 +177,7 @@ class Rendering:
                 self.refused.append(told)
                 return told
             change = told
+        # One by one: what is written must stay beside the change it is of.
         for item in self._write((change,)):
             if isinstance(item, Refusal):
                 self.refused.append(item)
@@ -172,10 +192,13 @@ class Rendering:
     def row(self, item: Any, place: int | None) -> tuple[object, ...]:
         """What was written of a change, as a row."""
         positions = item.positions
-        row = (positions[-1][0] if place is None else place, *self._cells(item))
+        if place is not None:
+            row = (place, *self._cells(item))
+            return (*row, [place]) if self._covering else row
+        row = (positions[-1][0], *self._cells(item))
         if not self._covering:
             return row
-        return (*row, [position[0] for position in positions] if place is None else [place])
+        return (*row, [position[0] for position in positions])
 
     def keep(self, change: Change, row: tuple[object, ...]) -> None:
         """Gives out the row with those that `rendered` gives out next."""
@@ -184,38 +207,55 @@ class Rendering:
 
     def rendered(self) -> pa.RecordBatch:
         """What was written since this was last asked."""
-        columns: Sequence[Sequence[object]] = list(zip(*self._rows, strict=True)) or [()] * len(self._schema)
-        found = [pa.array(column, field.type) for column, field in zip(columns, self._schema, strict=True)]
+        # Without a row `zip` says nothing of how many columns there are.
+        nothing: list[Sequence[object]] = [()] * len(self._schema)
+        columns: list[Sequence[object]] = list(zip(*self._rows, strict=True)) or nothing
+        fields = zip(columns, self._schema, strict=True)
+        arrays = [pa.array(column, field.type) for column, field in fields]
         schema = self._schema
         if self._ends is not None:
-            marks = [None if one.transaction is None else one.transaction.mark for one in self.changes]
-            known = [(mark, one) for mark, one in zip(marks, self.changes, strict=True) if mark is not None]
-            self._together.update(mark for mark, _ in known)
-            self._told.update(mark for mark, one in known if not one.refresh)  # a row of a full load is not counted
-            found.append(pa.array(marks, pa.int64()))
+            marks: list[int | None] = []
+            for change in self.changes:
+                mark = None if change.transaction is None else change.transaction.mark
+                marks.append(mark)
+                if mark is not None:
+                    self._together[mark] += 1
+                    # A row of a full load is not counted.
+                    if not change.refresh:
+                        self._told[mark] += 1
+            arrays.append(pa.array(marks, pa.int64()))
             schema = with_transaction(schema)
         self._rows, self.changes = [], []
-        return pa.RecordBatch.from_arrays(found, schema=schema)
+        return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
     def ended(self) -> pa.RecordBatch:
         """What is known of transactions since this was last asked (ENDS)."""
         ends = self._ends or {}
-        rows = [(mark, place[0], self._told[mark], self._together[mark]) for mark, place in ends.items()]
+        columns = [
+            list(ends),
+            [position[0] for position in ends.values()],
+            [self._told[mark] for mark in ends],
+            [self._together[mark] for mark in ends],
+        ]
         if self._ends is not None:
             self._ends, self._told, self._together = {}, Counter(), Counter()
-        columns = list(zip(*rows, strict=True)) or [()] * len(ENDS)
-        return pa.RecordBatch.from_arrays([pa.array(column, pa.int64()) for column in columns], schema=ENDS)
+        arrays = [pa.array(column, pa.int64()) for column in columns]
+        return pa.RecordBatch.from_arrays(arrays, schema=ENDS)
 
 
 class InTurn:
-    """Counts the changes of transactions that come one after the other: what a change is shows when the next one comes."""
+    """Counts the changes of transactions that come one after the other: what a change is shows when
+    the next one comes.
+    """
 
     def __init__(self) -> None:
         self._held: tuple[Rendering, Change, Any, int | None] | None = None
         self._told = 0
 
     def take(self, rendering: Rendering, change: Change, item: Any, place: int | None) -> None:
-        """Holds a change, and gives the one before it to this rendering, though another may have written it."""
+        """Holds a change, and gives the one before it to this rendering, though another may have
+        written it.
+        """
         self.end(rendering, item.transaction)
         self._held = (rendering, change, item, place)
 
@@ -239,11 +279,13 @@ def with_transaction(schema: pa.Schema) -> pa.Schema:
 
 def outcomes_of(refused: Iterable[Refusal]) -> dict[Position, Outcome]:
     """The outcomes of the events whose changes cannot be written."""
-    return {position: ended(position, one) for one in refused for position in one.positions}
+    return {position: ended(position, refusal) for refusal in refused for position in refusal.positions}
 
 
 def table_numbers(catalog: Catalog | None, first: int = 0) -> TableNumbers:
-    """The numbers by which what was written names its tables: schema and name, numbered from `first`."""
+    """The numbers by which what was written names its tables: schema and name, numbered from
+    `first`.
+    """
     return {(table.schema, table.name): place for place, table in enumerate(catalog or (), first)}
 
 
@@ -253,21 +295,24 @@ def covered(positions: Iterable[int]) -> tuple[Position, ...]:
 
 
 def in_parts(rendered: Iterable[pa.RecordBatch], part_events: int) -> Iterator[tuple[bool, pa.RecordBatch]]:
-    """What was written in runs that end where a part ends, or earlier; each with whether it begins a part."""
+    """What was written in runs that end where a part ends, or earlier; each with whether it begins
+    a part.
+    """
     room, last = 0, -1
-    for several in rendered:
-        if PART in several.schema.names:
+    for batch in rendered:
+        # Where transactions are whole, each change says its part.
+        if PART in batch.schema.names:
             start = 0
-            for part, rows in groupby(several.column(PART).to_pylist()):
+            for part, rows in groupby(batch.column(PART).to_pylist()):
                 count = len(list(rows))
-                yield part != last, several.slice(start, count)
+                yield part != last, batch.slice(start, count)
                 start, last = start + count, part
             continue
         start = 0
-        while start < len(several):
+        while start < len(batch):
             begins = not room
             room = room or part_events
-            run = several.slice(start, room)
+            run = batch.slice(start, room)
             yield begins, run
             start += len(run)
             room -= len(run)
@@ -276,6 +321,7 @@ def in_parts(rendered: Iterable[pa.RecordBatch], part_events: int) -> Iterator[t
 def form_of(conversion: Conversion, tables: Mapping[int, Table] | None = None) -> Form:
     """The form that was ordered. `tables` are by number, where a stream named them."""
     target = conversion.format
+    # A stream names tables as it goes; everybody else knows them before.
     streamed = tables is not None
     if tables is None:
         tables = conversion.told_tables

@@ -1,7 +1,8 @@
-"""What tables look like as far as rows of a log tell it: for change tables and messages without a schema file.
+"""What tables look like as far as rows of a log tell it: for change tables and messages without a
+schema file.
 
-A table's key are the columns of its table_keys, its others those that rows name, in the order in which they came up.
-Every value is text, because nobody said otherwise.
+A table's key are the columns of its table_keys, its others those that rows name, in the order in
+which they came up. Every value is text, because nobody said otherwise.
 """
 
 from __future__ import annotations
@@ -22,7 +23,9 @@ from eventlog.core.tablekey import TableKey
 
 
 class SeenColumn(Struct, frozen=True, kw_only=True):
-    """A table and a column that rows name together: since which record_id, and the first of the keys there."""
+    """A table and a column that rows name together: since which record_id, and the first of the
+    keys there.
+    """
 
     table: str
     column: str | None
@@ -31,20 +34,23 @@ class SeenColumn(Struct, frozen=True, kw_only=True):
 
 
 def catalog_of_files(files: FilesInput) -> Catalog:
-    """The tables that the rows of files speak of. They are read by another process: this one may never load Arrow.
+    """The tables that the rows of files speak of. They are read by another process: this one may
+    never load Arrow.
 
-    Where there can be no other one, nothing is forked from this one that Arrow's threads would hurt.
+    Where there can be no other one, nothing is forked from this one that Arrow's threads would
+    hurt.
     """
     if not processes_share_locks():
         return Catalog(tables_of(seen_in(files)))
+    # Spawned, not forked: this process may have threads by now.
     try:
         with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as process:
             return Catalog(tables_of(process.submit(seen_in, files).result()))
     except BrokenProcessPool as error:
-        message = "The process that reads the names of tables was killed, by somebody or because memory ran out."
-        raise MachineError(
-            message, hint="Run it again, or use --schema FILE: then nobody needs to read them."
-        ) from error
+        what = "The process that reads the names of tables was killed"
+        hint = "Run it again, or use --schema FILE: then nobody needs to read them."
+        message = f"{what}, by somebody or because memory ran out."
+        raise MachineError(message, hint=hint) from error
 
 
 def seen_in(files: FilesInput) -> list[SeenColumn]:
@@ -52,29 +58,36 @@ def seen_in(files: FilesInput) -> list[SeenColumn]:
     from eventlog.convert.inputs import units
     from eventlog.convert.reading import read
 
-    return [one for unit in units(files) for batch in read(unit, files.statuses) for one in _seen(batch)]
+    batches = (batch for unit in units(files) for batch in read(unit, files.statuses))
+    return [column for batch in batches for column in _seen(batch)]
 
 
 def tables_of(seen: Iterable[SeenColumn]) -> Iterator[Table]:
-    """The tables, each with the columns that rows name; the order of files and batches is of no account."""
-    tables: dict[str, list[SeenColumn]] = {}
-    for one in sorted(seen, key=lambda one: (one.since, one.table, one.column or "")):
-        tables.setdefault(one.table.casefold(), []).append(one)
-    for rows in tables.values():
-        key = next((found for text in sorted(one.key for one in rows) if (found := _key_columns(text))), ())
+    """The tables, each with the columns that rows name; the order of files and batches is of no
+    account.
+    """
+    columns_of: dict[str, list[SeenColumn]] = {}
+    for column in sorted(seen, key=lambda column: (column.since, column.table, column.column or "")):
+        columns_of.setdefault(column.table.casefold(), []).append(column)
+    for columns in columns_of.values():
+        # The first key that can be read: a row may have anything in its table_key.
+        keys = map(_key_columns, sorted(column.key for column in columns))
+        key = next(filter(None, keys), ())
         if key:
-            yield _table(rows[0].table, key, [one.column for one in rows if one.column])
+            names = [column.column for column in columns if column.column]
+            yield _table(columns[0].table, key, names)
 
 
 def _seen(batch: Any) -> Iterator[SeenColumn]:
     import pyarrow as pa
 
-    named = pa.Table.from_batches([batch]).group_by(["table_name", "column_name"])
-    found = named.aggregate([("record_id", "min"), ("table_key", "min")]).to_pylist()
-    for row in found:
-        if row["table_name"] and row["record_id_min"] is not None and row["table_key_min"]:
-            since, key = row["record_id_min"], row["table_key_min"]
-            yield SeenColumn(table=row["table_name"].strip(" "), column=row["column_name"], since=since, key=key)
+    groups = pa.Table.from_batches([batch]).group_by(["table_name", "column_name"])
+    for row in groups.aggregate([("record_id", "min"), ("table_key", "min")]).to_pylist():
+        since, key = row["record_id_min"], row["table_key_min"]
+        if row["table_name"] and since is not None and key:
+            # Databases fill a CHAR column up with blanks.
+            table = row["table_name"].strip(" ")
+            yield SeenColumn(table=table, column=row["column_name"], since=since, key=key)
 
 
 def _key_columns(text: str) -> tuple[str, ...]:
@@ -88,12 +101,19 @@ def _table(name: str, key: tuple[str, ...], named: Iterable[str]) -> Table:
     columns = {part.casefold(): Column(name=part, key=place) for place, part in enumerate(key, 1)}
     children: dict[str, dict[str, Column]] = {}
     for column in named:
-        child, point, own = column.rpartition(".")
-        place = children.setdefault(child, {}) if point else columns
-        place.setdefault(own.casefold(), Column(name=own))
+        # `child.column` is a column of a child table.
+        child_name, point, own_name = column.rpartition(".")
+        columns_there = children.setdefault(child_name, {}) if point else columns
+        columns_there.setdefault(own_name.casefold(), Column(name=own_name))
     schema, _, table = name.rpartition(".")
-    below = (
-        Child(name=child, parent_key=key, columns=(*[Column(name=one) for one in key], *held.values()))
-        for child, held in children.items()
+    key_columns = [Column(name=part) for part in key]
+    child_tables = [
+        Child(name=child_name, parent_key=key, columns=(*key_columns, *child_columns.values()))
+        for child_name, child_columns in children.items()
+    ]
+    return Table(
+        name=table,
+        schema=schema or None,
+        columns=tuple(columns.values()),
+        children=tuple(child_tables),
     )
-    return Table(name=table, schema=schema or None, columns=tuple(columns.values()), children=tuple(below))

@@ -1,11 +1,13 @@
-"""Finds a conversion's input files and cuts them into units, each of which one process reads on its own."""
+"""Finds a conversion's input files and cuts them into units, each of which one process reads on its
+own.
+"""
 
 from __future__ import annotations
 
 import csv
 import gzip
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from glob import iglob
 from pathlib import Path
 from typing import IO, Any, Final, cast
@@ -26,7 +28,9 @@ KINDS: Final = {".parquet": "parquet", ".jsonl": "lines", ".ndjson": "lines", ".
 
 
 class Unit(Struct, frozen=True, kw_only=True):
-    """A file or a part of one: row groups of Parquet, or bytes of a file of lines, from `start` up to `end`."""
+    """A file or a part of one: row groups of Parquet, or bytes of a file of lines, from `start` up
+    to `end`.
+    """
 
     path: str
     kind: str
@@ -38,43 +42,55 @@ class Unit(Struct, frozen=True, kw_only=True):
 
 
 def units(files: FilesInput) -> list[Unit]:
-    """The units of all input files, in the order of their names; UsageError when a place holds no such file."""
+    """The units of all input files, in the order of their names; UsageError when a place holds no
+    such file.
+    """
     return [unit for path in input_files(files) for unit in _units_of(path)]
 
 
 def input_files(files: FilesInput) -> list[Path]:
     """The input files, each once."""
-    found = dict.fromkeys(path for place in files.places for path in _found(place))
-    return sorted(found)
+    # A set: patterns overlap, and a file that is read twice has each of its rows twice.
+    return sorted({path for place in files.places for path in _files_at(place)})
 
 
-def _found(place: str) -> list[Path]:
+def _files_at(place: str) -> list[Path]:
     path = Path(place)
     if path.is_file():
         if kind_of_file(path) is None:
-            raise UsageError(
-                f"{place} is neither .parquet nor .jsonl nor .csv (the latter two also .gz); give it the ending of its form."
-            )
+            kinds = "neither .parquet nor .jsonl nor .csv (the latter two also .gz)"
+            raise UsageError(f"{place} is {kinds}; give it the ending of its form.")
         return [path]
-    matching = iglob(place, recursive=True)  # noqa: PTH207 a Path takes no pattern that begins at the root
-    inside = path.rglob("*") if path.is_dir() else map(Path, matching)
+    inside: Iterable[Path]
+    if path.is_dir():
+        inside = path.rglob("*")
+    else:
+        matching = iglob(place, recursive=True)  # noqa: PTH207 a Path takes no pattern from the root
+        inside = map(Path, matching)
     files = [file for file in inside if file.is_file() and kind_of_file(file) and not _hidden(file, path)]
     if not files:
-        raise UsageError(f"There is no .parquet, .jsonl or .csv file at {place}; name one, or a folder that has some.")
+        message = f"There is no .parquet, .jsonl or .csv file at {place}"
+        raise UsageError(f"{message}; name one, or a folder that has some.")
     return files
 
 
 def _hidden(file: Path, folder: Path) -> bool:
     """Files that are being written, and those that other programs keep beside theirs, begin so."""
-    inside = file.relative_to(folder) if folder.is_dir() else Path(file.name)
-    return any(part.startswith((".", "_")) for part in inside.parts)
+    # Only what is below the named folder: who names one in ~/.cache means it.
+    below = Path(file.name)
+    if folder.is_dir():
+        below = file.relative_to(folder)
+    return any(part.startswith((".", "_")) for part in below.parts)
 
 
 def kind_of_file(path: Path) -> str | None:
     """What a file with rows of a log is by its name; None for all others."""
-    plain = path.with_suffix("") if path.suffix == ".gz" else path
-    kind = KINDS.get(plain.suffix.lower())
-    return None if kind == "parquet" and plain is not path else kind
+    is_packed = path.suffix == ".gz"
+    kind = KINDS.get(path.with_suffix("").suffix.lower() if is_packed else path.suffix.lower())
+    # Parquet is read from its end, which a packed file shows only when all of it is unpacked.
+    if kind == "parquet" and is_packed:
+        return None
+    return kind
 
 
 def _units_of(path: Path) -> Iterator[Unit]:
@@ -84,15 +100,21 @@ def _units_of(path: Path) -> Iterator[Unit]:
     if kind == "parquet":
         yield from _row_groups(path)
     elif kind == "lines" and not packed:
+        # Lines can be found from any place on. In CSV a line's end may stand inside of quotes, so
+        # such a file is one unit; a packed one can be read only from its beginning.
         for start in range(0, max(size, 1), UNIT_BYTES):
             end = min(start + UNIT_BYTES, size)
             yield Unit(path=str(path), kind=kind, start=start, end=end, size=end - start)
     else:
-        yield Unit(path=str(path), kind=kind, packed=packed, size=size * 4 if packed else size)
+        # Rows of a log are about a quarter when they are packed.
+        unpacked_size = size * 4 if packed else size
+        yield Unit(path=str(path), kind=kind, packed=packed, size=unpacked_size)
 
 
 def _refuse_header(path: Path, *, packed: bool) -> None:
-    """DataError where a column is missing, before any file is read; who reads the file says what else is wrong with it."""
+    """DataError where a column is missing, before any file is read; who reads the file says what
+    else is wrong with it.
+    """
     try:
         with opened(Unit(path=str(path), kind="csv", packed=packed)) as file:
             first = file.readline(LONGEST_HEADER_BYTES).decode("utf-8-sig")
@@ -112,22 +134,27 @@ def _row_groups(path: Path) -> Iterator[Unit]:
         raise damaged(path, error) from error
     places_of(described.schema.to_arrow_schema().names, str(path))
     start = rows = size = 0
+    last = described.num_row_groups - 1
     for number in range(described.num_row_groups):
         group = described.row_group(number)
         rows, size = rows + group.num_rows, size + group.total_byte_size
-        if rows >= UNIT_ROWS or size >= UNIT_BYTES or number == described.num_row_groups - 1:
-            yield Unit(path=str(path), kind="parquet", start=start, end=number + 1, rows=rows, size=size)
-            start, rows, size = number + 1, 0, 0
+        if rows >= UNIT_ROWS or size >= UNIT_BYTES or number == last:
+            end = number + 1
+            yield Unit(path=str(path), kind="parquet", start=start, end=end, rows=rows, size=size)
+            start, rows, size = end, 0, 0
 
 
 def places_of(names: Sequence[str], origin: str) -> dict[str, int]:
-    """Where the ten columns stand among these names, and the transaction's if it is there; DataError names those that are missing."""
-    found = {name.strip().casefold(): place for place, name in reversed(list(enumerate(names)))}
-    missing = [name for name in STANDARD if name not in found]
+    """Where the ten columns stand among these names, and the transaction's if it is there;
+    DataError names those that are missing.
+    """
+    # Reversed, so that of two columns with one name the first counts.
+    places = {name.strip().casefold(): at for at, name in reversed(list(enumerate(names)))}
+    missing = [name for name in STANDARD if name not in places]
     if missing:
         hint = "It needs the ten columns of a log under their standard names, in any order."
         raise DataError(f"{origin} has no column {', '.join(missing)}.", hint=hint)
-    return {name: found[name] for name in (*STANDARD, TRANSACTION) if name in found}
+    return {name: places[name] for name in (*STANDARD, TRANSACTION) if name in places}
 
 
 def opened(unit: Unit) -> IO[bytes]:
@@ -139,8 +166,7 @@ def opened(unit: Unit) -> IO[bytes]:
 
 def damaged(path: Path | str, error: Exception) -> DataError:
     """What to tell of a file that cannot be read as what it is."""
-    said = " ".join(str(error).split()).rstrip(".")
-    return DataError(
-        f"{path} cannot be read: {said or type(error).__name__}.",
-        hint="Correct it and begin again; nothing was published.",
-    )
+    # Messages of Arrow go over several lines.
+    cause = " ".join(str(error).split()).rstrip(".") or type(error).__name__
+    hint = "Correct it and begin again; nothing was published."
+    return DataError(f"{path} cannot be read: {cause}.", hint=hint)

@@ -1,11 +1,13 @@
-"""Lanes: messages go to Kafka side by side, from any number of machines, and those of one key one after the other.
+"""Lanes: messages go to Kafka side by side, from any number of machines, and those of one key one
+after the other.
 
-    lay        a stretch of the changes gets its numbers, and is laid into lanes by the keys of messages
+    lay        a stretch of the changes gets its numbers, and is laid into lanes by keys
     reserve    the numbers are taken, and metadata told, before the first message goes
-    send_lane  one producer sends a lane in the order of positions, under a transactional id of the lane's own
+    send_lane  one producer sends a lane in the order of positions, under an id of the lane's own
 
-Law: a lane holds the same messages in the same documents whenever it is sent, and its mark at the brokers says up to
-where they are there. So a task that is repeated, and a conversion that is given once more, send what is missing.
+Law: a lane holds the same messages in the same documents whenever it is sent, and its mark at the
+brokers says up to where they are there. So a task that is repeated, and a conversion that is given
+once more, send what is missing.
 """
 
 from __future__ import annotations
@@ -24,7 +26,15 @@ from msgspec.structs import replace
 
 from eventlog.convert.commit import Summary
 from eventlog.convert.forms import STAMP
-from eventlog.convert.partitions import PartitionFile, gathered, labels_of, partition_file, read_label, within, write_by
+from eventlog.convert.partitions import (
+    PartitionFile,
+    gathered,
+    labels_of,
+    partition_file,
+    read_label,
+    within,
+    write_by,
+)
 from eventlog.convert.sending import SENDING, Begun, Sent, noted, something_else
 from eventlog.convert.settings import Conversion, SentMessages
 from eventlog.convert.to_messages import LAID, MessageDocuments, writer_of
@@ -60,7 +70,9 @@ class LaidStretch(Struct, frozen=True, kw_only=True):
 
 
 class LanePlan(Struct, frozen=True, kw_only=True):
-    """What is sent: changes numbered after `after` to `last`, in lanes. What the conversion amounts to besides."""
+    """What is sent: changes numbered after `after` to `last`, in lanes. What the conversion amounts
+    to besides.
+    """
 
     after: str
     last: str
@@ -90,16 +102,31 @@ def lay(task: Lay) -> LaidStretch:
     with partition_file(Path(task.folder) / f"{task.name}.arrow", LAID) as writer:
         for rows in gathered(_numbered(task), LAID):
             tables.update(pc.unique(rows.column("table")).to_pylist())
-            write_by(writer, rows, _lanes_of(rows, task.lanes))
+            keys, table_numbers = rows.column("key").to_pylist(), rows.column("table").to_pylist()
+            # By its key; by its table where it has none, for nothing else is to be kept in order.
+            # Not Python's hash, which is another one in each process.
+            lanes = [
+                (table if key is None else crc32(key)) % task.lanes
+                for key, table in zip(keys, table_numbers, strict=True)
+            ]
+            write_by(writer, rows, pa.array(lanes, pa.int64()))
     return LaidStretch(file=writer.finished(), tables=tuple(sorted(tables)))
 
 
 def reserve(sink: Sink, target: SentMessages, last: str, tables: Iterable[Table]) -> None:
-    """Has the target know the last number, whose former ones are ours then; tells metadata in the same transaction."""
-    found = [writer_of(table, target.settings) for table in tables]
-    structures = [writer.structure for writer in found if writer is not None and writer.structure is not None]
-    told = [Message(topic=one.topic, key=None, value=None, structure=one) for one in structures]
-    sink.commit(last, [MessagesDocument(id=last, body=b"", covers={}, messages=tuple(told))])
+    """Has the target know the last number, whose former ones are ours then; tells metadata in the
+    same transaction.
+    """
+    messages = []
+    for table in tables:
+        writer = writer_of(table, target.settings)
+        # No writer is for a table that goes to no topic, no structure where metadata is not told.
+        if writer is not None and writer.structure is not None:
+            structure = writer.structure
+            metadata = Message(topic=structure.topic, key=None, value=None, structure=structure)
+            messages.append(metadata)
+    # Without any message it moves the mark at the brokers all the same.
+    sink.commit(last, [MessagesDocument(id=last, body=b"", covers={}, messages=tuple(messages))])
 
 
 def keep_plan(folder: Path, plan: LanePlan) -> None:
@@ -112,12 +139,10 @@ def kept_plan(folder: Path) -> LanePlan:
     try:
         return msgspec.json.decode((folder / SENDING).read_bytes(), type=LanePlan)
     except msgspec.DecodeError as error:
-        message = (
-            f"What {folder / SENDING} says of messages that are being sent is of another version of eventlog: {error}."
-        )
-        raise MachineError(
-            message, hint="Continue with the version that began to send them.", may_pass=False
-        ) from error
+        what = f"What {folder / SENDING} says of messages that are being sent"
+        message = f"{what} is of another version of eventlog: {error}."
+        hint = "Continue with the version that began to send them."
+        raise MachineError(message, hint=hint, may_pass=False) from error
 
 
 def lane_tasks(conversion: Conversion, plan: LanePlan, folder: Path) -> list[SendLane]:
@@ -146,14 +171,19 @@ def send_lane(task: SendLane) -> Sent:
     documents = 0
     with closing(KafkaSink(lane_settings(target.into, task.lane))) as sink:
         sink.open(None)
-        # Only now: the same task may run elsewhere at the same time, and notes what was refused until it is fenced off.
-        begun = msgspec.json.decode(note.read_bytes(), type=Begun) if note.exists() else Begun(after=plan.after)
-        there = sink.last()
-        if there > plan.last:
-            raise something_else(there)
+        # Only now: the same task may run elsewhere at the same time, and notes what was refused
+        # until it is fenced off.
+        begun = Begun(after=plan.after)
+        if note.exists():
+            begun = msgspec.json.decode(note.read_bytes(), type=Begun)
+        last_id = sink.last()
+        if last_id > plan.last:
+            raise something_else(last_id)
         for document in form.laid(read_label(plan.laid, task.lane)):
             documents += 1
-            if document.id >= there:  # those before it went before an interruption
+            # Those before went before an interruption. The last one is sent once more, and taken as
+            # done: what was refused of it may not be noted.
+            if document.id >= last_id:
                 begun = noted(note, begun, sink.commit(document.id, [document]))
     return Sent(documents=documents, refused=begun.refused)
 
@@ -164,35 +194,36 @@ def lane_settings(settings: KafkaSettings, lane: int) -> KafkaSettings:
 
 
 def end_open(settings: KafkaSettings, lanes: Iterable[int]) -> None:
-    """Ends what lanes left open that were killed: nobody can read marks that stand behind it, until it times out."""
+    """Ends what lanes left open that were killed: nobody can read marks that stand behind it, until
+    it times out.
+    """
     from confluent_kafka import KafkaException, Producer
 
     from eventlog.sinks.kafka.errors import error_of, in_words
 
     for lane in lanes:
+        producer = Producer(producer_options(lane_settings(settings, lane)))
+        # A producer that begins ends what stands open under its transactional id.
         try:
-            Producer(producer_options(lane_settings(settings, lane))).init_transactions(settings.timeout)
+            producer.init_transactions(settings.timeout)
         except KafkaException as failed:
             raise in_words(error_of(failed), settings.servers) from failed
 
 
 def _tables_of(conversion: Conversion, plan: LanePlan) -> Mapping[int, Table]:
-    return conversion.told_tables if plan.tables is None else plan.tables
+    # Tables that rows in files described are not in the conversion: they were met while it ran.
+    if plan.tables is None:
+        return conversion.told_tables
+    return plan.tables
 
 
 def _numbered(task: Lay) -> Iterator[pa.RecordBatch]:
     """The changes of a stretch, each with its change_seq in place of its position and its time."""
-    found = InTheirOrder(replace(task.stretch, name=task.name))  # each attempt spills into a file of its own
-    before = ChangeSeq.parse(task.after).later(task.stretch.first, found.stamp)
+    # Each attempt spills into a file of its own.
+    stretch = InTheirOrder(replace(task.stretch, name=task.name))
+    # As if all changes before had been numbered here: stretches are numbered side by side.
+    before = ChangeSeq.parse(task.after).later(task.stretch.first, stretch.stamp)
     numbers = Sequencer(before.text)
-    for batch in found.batches:
+    for batch in stretch.batches:
         sequences = pa.array(map(numbers.step, batch.column(STAMP).to_pylist()), pa.string())
         yield pa.RecordBatch.from_arrays([sequences, *batch.columns[2:]], schema=LAID)
-
-
-def _lanes_of(rows: pa.RecordBatch, lanes: int) -> pa.Array:
-    """The lane of each message: by its key; by its table where it has none, for there is nothing else to be kept in order."""
-    keys, tables = rows.column("key").to_pylist(), rows.column("table").to_pylist()
-    return pa.array(
-        [(table if key is None else crc32(key)) % lanes for key, table in zip(keys, tables, strict=True)], pa.int64()
-    )

@@ -1,7 +1,8 @@
 """CSV and JSON lines as columns, with the file and the line where one is damaged.
 
-CSV is RFC 4180 with a header line, NULL written `\\N` without quotes, so that the empty string stays a value. JSON lines
-are one object a line, numbers as numbers or strings; an absent key is NULL.
+CSV is RFC 4180 with a header line, NULL written `\\N` without quotes, so that the empty string
+stays a value. JSON lines are one object a line, numbers as numbers or strings; an absent key is
+NULL.
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ def csv_columns(file: IO[bytes], origin: str) -> Iterator[dict[str, pa.Array]]:
     header = records.header()
     places = places_of(header, origin)
     for rows in records.blocks(len(header)):
+        # Turned around at once: a loop over rows and names would take several times as long.
         columns = list(zip(*rows, strict=True))
         yield {name: pa.array(columns[place], pa.string()) for name, place in places.items()}
 
@@ -52,11 +54,14 @@ class Records:
         self._file = file
         self._origin = origin
         self._line = 0
-        self._open = ""  # the lines of a record whose quote is still open
+        # The lines of a record whose quote is still open, and the line where it begins.
+        self._open = ""
         self._opened = 0
 
     def header(self) -> list[str]:
-        line = self._text(self._file.readline()).removeprefix("\ufeff").removesuffix("\n").removesuffix("\r")
+        # Programs on Windows begin a file with a byte order mark, and end lines with \r\n.
+        line = self._text(self._file.readline()).removeprefix("\ufeff")
+        line = line.removesuffix("\n").removesuffix("\r")
         if not line:
             raise no_header(self._origin)
         self._line = 1
@@ -65,31 +70,39 @@ class Records:
     def blocks(self, width: int) -> Iterator[list[Record]]:
         """The records after the header, all of them with so many fields."""
         while read := self._file.read(BLOCK_BYTES):
-            read += b"" if read.endswith(b"\n") else self._file.readline()
+            # A block ends with a line: no letter of several bytes is cut in two.
+            if not read.endswith(b"\n"):
+                read += self._file.readline()
             text = self._text(read)
-            found = self._split(text, width) if self._open or '"' in text else self._plain(text, width)
-            if found:
-                yield found
+            has_quotes = self._open or '"' in text
+            records = self._split(text, width) if has_quotes else self._plain(text, width)
+            if records:
+                yield records
         if self._open:
             raise self._damaged("a quote that opens here is never closed", self._opened)
 
     def _plain(self, text: str, width: int) -> list[Record]:
         """The records of a block without quotes: nearly all there are."""
         lines = text.replace("\r\n", "\n").split("\n")
-        found: list[Record] = [line.split(",") for line in lines if line]
-        if any(len(record) != width for record in found):
+        records: list[Record] = [line.split(",") for line in lines if line]
+        if any(len(record) != width for record in records):
+            # Line by line, to say which one is wrong.
             return self._split(text, width)
         self._line += len(lines) - 1
-        return [self._with_nulls(record) for record in found] if NULL in text else found
+        if NULL in text:
+            return [self._with_nulls(record) for record in records]
+        return records
 
     def _split(self, text: str, width: int) -> list[Record]:
         """The records of a block, line by line."""
-        found: list[Record] = []
+        records: list[Record] = []
+        # Not `splitlines`, which also cuts at other characters than \n that a value may have.
         for line in text.removesuffix("\n").split("\n"):
             self._line += 1
             if not self._open:
                 self._opened = self._line
             self._open += line
+            # A doubled quote counts twice, so an odd number says that the last one is still open.
             if self._open.count('"') % 2:
                 self._open += "\n"
                 if len(self._open) > VALUE_BYTES:
@@ -97,8 +110,8 @@ class Records:
                 continue
             record, self._open = self._open.removesuffix("\r"), ""
             if record:
-                found.append(self._checked(self._fields(record), width))
-        return found
+                records.append(self._checked(self._fields(record), width))
+        return records
 
     def _fields(self, record: str) -> list[str | None]:
         if '"' not in record:
@@ -108,12 +121,16 @@ class Records:
         while at < len(record):
             match = _field(record, at + 1)
             if match is None:
-                raise self._damaged('a quote is where none can be; a value with quotes is written "a ""b"" c"')
+                right = 'a value with quotes is written "a ""b"" c"'
+                raise self._damaged(f"a quote is where none can be; {right}")
             quoted, plain = match.groups()
+            # NULL in quotes is these two characters.
             if quoted is not None:
                 fields.append(quoted.replace('""', '"'))
+            elif plain == NULL:
+                fields.append(None)
             else:
-                fields.append(None if plain == NULL else plain)
+                fields.append(plain)
             at = match.end()
         return fields
 
@@ -122,7 +139,8 @@ class Records:
 
     def _checked(self, record: Record, width: int) -> Record:
         if len(record) != width:
-            raise self._damaged(f"there are {len(record)} fields, and the header line names {width}", self._opened)
+            problem = f"there are {len(record)} fields, and the header line names {width}"
+            raise self._damaged(problem, self._opened)
         return record
 
     def _text(self, read: bytes) -> str:
@@ -163,7 +181,10 @@ _decoder = msgspec.json.Decoder(JsonLine, float_hook=Decimal)
 def line_columns(file: IO[bytes], unit: Unit) -> Iterator[dict[str, pa.Array]]:
     """The columns of the lines that begin in the unit, block by block."""
     for block, start in blocks_of_lines(file, unit.start, unit.end):
-        lines = _decoded(block, start, unit)
+        try:
+            lines = _decoder.decode_lines(block)
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            lines = list(_one_by_one(block, start, unit))
         if lines:
             yield {name: column_of([getattr(line, name) for line in lines], name in NUMBERS) for name in COLUMNS}
 
@@ -172,7 +193,8 @@ def blocks_of_lines(file: IO[bytes], start: int = 0, end: int | None = None) -> 
     """Whole lines that begin between two places, in blocks, each with its own place in the file."""
     at = start
     if start > 0:
-        # A line that begins exactly at `start` is ours: the byte before it, its neighbour's last, is read with it.
+        # A line that begins exactly at `start` is ours: the byte before it, its neighbour's last,
+        # is read with it.
         file.seek(start - 1)
         at = start - 1 + len(file.readline())
     while end is None or at < end:
@@ -180,16 +202,14 @@ def blocks_of_lines(file: IO[bytes], start: int = 0, end: int | None = None) -> 
         if not read:
             break
         if not read.endswith(b"\n"):
-            read += file.readline()  # the line that begins here, however long it is
-        yield read.removeprefix(b"\xef\xbb\xbf") if at == 0 else read, at
+            # The line that begins here is of this stretch, however far it goes into the next one.
+            read += file.readline()
+        block = read
+        if at == 0:
+            # Without the byte order mark that programs on Windows begin a file with.
+            block = read.removeprefix(b"\xef\xbb\xbf")
+        yield block, at
         at += len(read)
-
-
-def _decoded(block: bytes, start: int, unit: Unit) -> list[JsonLine]:
-    try:
-        return _decoder.decode_lines(block)
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        return list(_one_by_one(block, start, unit))
 
 
 def _one_by_one(block: bytes, start: int, unit: Unit) -> Iterator[JsonLine]:
@@ -199,15 +219,17 @@ def _one_by_one(block: bytes, start: int, unit: Unit) -> Iterator[JsonLine]:
             if line.strip():
                 yield _decoder.decode(line)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            # Nobody counts lines until one is wrong; then those before this stretch are read once more.
+            # Nobody counts lines until one is wrong; then those before this stretch are read once
+            # more.
             lines_before = 0
             if start:
                 with opened(unit) as file_again:
                     lines_before = file_again.read(start).count(b"\n")
-            place = lines_before + number + 1
-            said = str(error).rstrip(".")
-            message = f"{unit.path}, line {place}: {said}."
-            raise DataError(message, hint="Each line holds one JSON object; nothing was published.") from error
+            line_number = lines_before + number + 1
+            cause = str(error).rstrip(".")
+            message = f"{unit.path}, line {line_number}: {cause}."
+            hint = "Each line holds one JSON object; nothing was published."
+            raise DataError(message, hint=hint) from error
 
 
 def column_of(values: list[Any], number: bool = False) -> pa.Array:
@@ -215,9 +237,9 @@ def column_of(values: list[Any], number: bool = False) -> pa.Array:
     try:
         return pa.array(values, pa.int64() if number else pa.string())
     except (pa.ArrowException, OverflowError):
-        return pa.array(
-            [value if value is None or isinstance(value, str) else _text(value) for value in values], pa.string()
-        )
+        # Some value is of another type: all become texts, and each row says what is wrong with it.
+        texts = [value if value is None or isinstance(value, str) else _text(value) for value in values]
+        return pa.array(texts, pa.string())
 
 
 def _text(value: Any) -> str:

@@ -1,6 +1,8 @@
-"""The engine without Java: the tasks of a conversion in the processes of one machine, in bounded memory.
+"""The engine without Java: the tasks of a conversion in the processes of one machine, in bounded
+memory.
 
-Each task reads what the ones before left in the work folder. A run that resumes does not do again what was done.
+Each task reads what the ones before left in the work folder. A run that resumes does not do again
+what was done.
 """
 
 from __future__ import annotations
@@ -22,9 +24,25 @@ from eventlog.convert.partitions import PartitionFile, labels_of, ranges, within
 from eventlog.convert.pipeline import ConversionRun, ConversionWatch, DecidedRows, Unwatched
 from eventlog.convert.plan import bucket_count, fingerprint, range_count
 from eventlog.convert.sending import Sent, is_sending, reach, refuse_other, send
-from eventlog.convert.settings import Conversion, FilesInput, LogInput, SentMessages, SentTables, SnapshotRows
+from eventlog.convert.settings import (
+    Conversion,
+    FilesInput,
+    LogInput,
+    SentMessages,
+    SentTables,
+    SnapshotRows,
+)
 from eventlog.convert.snapshot import PlacedTable, snapshot_files
-from eventlog.convert.tasks import Decide, DecidedBucket, Scatter, Scattered, SnapshotFiles, decide, place, scatter
+from eventlog.convert.tasks import (
+    Decide,
+    DecidedBucket,
+    Scatter,
+    Scattered,
+    SnapshotFiles,
+    decide,
+    place,
+    scatter,
+)
 from eventlog.convert.transactions import refuse_left_rows, refuse_unknown_transactions
 from eventlog.convert.withheld import NOTHING, Withheld, withheld_of
 from eventlog.convert.work import SharedTally, Task, Workers, workers
@@ -44,20 +62,24 @@ def convert(
 ) -> Summary:
     """Converts, with `jobs` processes (default: as many as this process may use cores).
 
-    What a run that was interrupted had done is used again by one that resumes, if the order and the input are the same;
-    but by none that marks unless it was sending: what was read before may be published by now.
+    What a run that was interrupted had done is used again by one that resumes, if the order and the
+    input are the same; but by none that marks unless it was sending: what was read before may be
+    published by now.
     """
     destination, identity = Destination(conversion.destination), identity_of(conversion)
     refuse_unknown_transactions(conversion)
     reach(conversion.format)
     sending = is_sending(destination.work)
+    resume = sending or (resume and marking is None)
+    jobs, watch = jobs or cores(), watch or Unwatched()
     with (
-        destination.occupied(overwrite=conversion.overwrite, resume=sending or (resume and marking is None)),
+        destination.occupied(overwrite=conversion.overwrite, resume=resume),
         placed(marking, destination.work, sending=sending),
     ):
         try:
-            summary = _converted(conversion, destination, jobs or cores(), watch or Unwatched(), marking)
+            summary = _converted(conversion, destination, jobs, watch, marking)
         except (DataError, UsageError):
+            # It would end so again. What was being sent stays: a part of it is with a receiver.
             if not is_sending(destination.work):
                 destination.discard()
             raise
@@ -68,23 +90,34 @@ def convert(
 
 def cores() -> int:
     """How many cores this process may use."""
+    # Not `cpu_count`: a container or `taskset` may leave this process fewer than there are.
     return len(os.sched_getaffinity(0))
 
 
 def _converted(
-    conversion: Conversion, destination: Destination, jobs: int, watch: ConversionWatch, marking: Marking | None
+    conversion: Conversion,
+    destination: Destination,
+    jobs: int,
+    watch: ConversionWatch,
+    marking: Marking | None,
 ) -> Summary:
     """Makes the output, staged for its commit."""
-    cut = units(conversion.input) if isinstance(conversion.input, FilesInput) else []
+    cut: list[Unit] = []
+    if isinstance(conversion.input, FilesInput):
+        cut = units(conversion.input)
     order = fingerprint(conversion, cut)
     if not conversion.overwrite:
         refuse_other(order, destination.work)
     kept = destination.begun(order)
     tally = SharedTally()
+    withheld, reserve = None, None
+    if marking is not None:
+        withheld, reserve = marking.withheld, marking.reserve
     with workers(jobs, kept, tally) as crew:
-        engine = LocalEngine(conversion, cut, crew, kept, watch, tally, None if marking is None else marking.withheld)
-        reserve = None if marking is None else marking.reserve
-        summary = ConversionRun(conversion, engine, str(kept), str(destination.staged), reserve).converted()
+        engine = LocalEngine(conversion, cut, crew, kept, watch, tally, withheld)
+        run = ConversionRun(conversion, engine, str(kept), str(destination.staged), reserve)
+        summary = run.converted()
+    # Last, before anything appears: somebody may have given its rows back to publishers.
     if marking is not None:
         marking.confirm()
     return summary
@@ -126,15 +159,20 @@ class LocalEngine:
         return self._crew.run(function, tasks, kind, keep=keep)
 
     def decided(self, conflicts: Sequence[PartitionFile]) -> DecidedRows:
-        """Scatters rows over partitions of whole objects, and a snapshot's tables likewise; decides each partition."""
+        """Scatters rows over partitions of whole objects, and a snapshot's tables likewise; decides
+        each partition.
+        """
         rows = tuple(unit.file for unit in self._scattered)
         numbers = [unit.numbers for unit in self._scattered]
-        count, size = sum(one.rows for one in numbers), sum(one.size for one in numbers)
-        sampled = [place for one in numbers for place in one.sampled]
-        boundaries, outcome_boundaries = ranges(sampled, range_count(count, size)), ranges(sampled, range_count(count))
+        count, size = sum(unit.rows for unit in numbers), sum(unit.size for unit in numbers)
+        sampled = [position for unit in numbers for position in unit.sampled]
+        boundaries = ranges(sampled, range_count(count, size))
+        outcome_boundaries = ranges(sampled, range_count(count))
+        # Another name: what is kept of a task is found by it, and these are other tasks.
+        name = "again" if conflicts else "bucket"
         tasks = [
             Decide(
-                name=f"{'again' if conflicts else 'bucket'}-{bucket:04d}",
+                name=f"{name}-{bucket:04d}",
                 conversion=self._conversion,
                 bucket=bucket,
                 rows=within(rows, bucket, bucket),
@@ -151,8 +189,10 @@ class LocalEngine:
 
     def release(self) -> None:
         """Also when this runs once again."""
-        files = [unit.file for unit in self._scattered] + [one.file for one in self._placed if one.file is not None]
+        files = [unit.file for unit in self._scattered]
+        files += [table.file for table in self._placed if table.file is not None]
         for file in files:
+            # Missing where a run before this one came as far as here.
             Path(file.path).unlink(missing_ok=True)
 
     def sent(self, tasks: PartTasks, summary: Summary) -> Sent:
@@ -163,12 +203,13 @@ class LocalEngine:
         self._watch.begin("sending", whole.last, self._tally)
         form = form_of(self._conversion, tasks.tables)
         assert isinstance(form, SentForm)
-        return send(target, form, self._told(InTheirOrder(whole).batches), Path(self._folder))
+        batches = self._counted(InTheirOrder(whole).batches)
+        return send(target, form, batches, Path(self._folder))
 
     @cached_property
     def _scattered(self) -> list[Scattered]:
         source = self._conversion.input
-        files = isinstance(source, FilesInput)
+        is_files = isinstance(source, FilesInput)
         withheld = self._withheld
         if withheld is None and isinstance(source, LogInput):
             withheld = withheld_of(source, self._conversion.catalog)
@@ -182,11 +223,15 @@ class LocalEngine:
                 folder=self._folder,
                 withheld=withheld or NOTHING,
             )
-            for number, unit in enumerate(self._cut if files else [None])
+            # Without files there is nothing to cut: a log is read by one task.
+            for number, unit in enumerate(self._cut if is_files else [None])
         ]
-        counted = [unit.rows for unit in self._cut]
-        known = sum(rows for rows in counted if rows is not None) if None not in counted and files else None
-        return self.run("reading", scatter, tasks, Scattered, rows=known)
+        # How many rows there are is known only where each of the files says it.
+        counted = [unit.rows for unit in self._cut if unit.rows is not None]
+        rows = None
+        if is_files and len(counted) == len(self._cut):
+            rows = sum(counted)
+        return self.run("reading", scatter, tasks, Scattered, rows=rows)
 
     @cached_property
     def _placed(self) -> list[PlacedTable]:
@@ -196,13 +241,17 @@ class LocalEngine:
             return []
         tasks = [
             SnapshotFiles(
-                name=file.name, conversion=self._conversion, file=file, buckets=self._buckets, folder=self._folder
+                name=file.name,
+                conversion=self._conversion,
+                file=file,
+                buckets=self._buckets,
+                folder=self._folder,
             )
             for file in snapshot_files(source.folder, catalog)
         ]
         return self.run("placing the snapshot", place, tasks, PlacedTable)
 
-    def _told(self, rendered: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def _counted(self, rendered: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The same, counted as it passes."""
         for batch in rendered:
             self._tally.add(len(batch))

@@ -1,13 +1,16 @@
-"""Marks the rows of a log with what a conversion made of them. Who marks is a publisher: it has the log's lock, and a place
-of its own in the journal for the time that it works, see `publisher.conversions`.
+"""Marks the rows of a log with what a conversion made of them. Who marks is a publisher: it has the
+log's lock, and a place of its own in the journal for the time that it works, see
+`publisher.conversions`.
 
-Before anything of the output appears, its rows are reserved there. Then files beside the output say whose order it was:
+Before anything of the output appears, its rows are reserved there. Then files beside the output say
+whose order it was:
 
     _UNMARKED   no row is marked yet; nothing is lost when the output is made anew
-    _MARKING    some rows may be marked: the output has what a further conversion would not find any more
+    _MARKING    some rows may be marked: the output has what no further conversion would find
 
-Both go when all rows are marked, so whoever was interrupted goes on by giving the same order again. A conversion that was
-not told to mark reserves nothing; where it is told to later, those of its rows are marked that are still free then.
+Both go when all rows are marked, so whoever was interrupted goes on by giving the same order again.
+A conversion that was not told to mark reserves nothing; where it is told to later, those of its
+rows are marked that are still free then.
 """
 
 from __future__ import annotations
@@ -30,6 +33,7 @@ from eventlog.convert.settings import Conversion, LogInput
 from eventlog.convert.withheld import NOTHING, Withheld, has_holds, withheld_by
 from eventlog.core.errors import InstallError, OccupiedError, SourceError, UsageError
 from eventlog.core.model import Status
+from eventlog.core.plural import counted
 from eventlog.sources.marks import Stretches
 
 if TYPE_CHECKING:
@@ -38,7 +42,9 @@ if TYPE_CHECKING:
     from eventlog.sql.log import Log
 
 LEASE_SECONDS: Final = 60.0
-"""A conversion that is frozen for longer loses the log to a publisher; one that was killed loses it at once on this machine."""
+"""A conversion that is frozen for longer loses the log to a publisher; one that was killed loses it
+at once on this machine.
+"""
 
 RESERVED: Final = "reserved"
 """Stands in the files below the order, where the journal has reserved its rows."""
@@ -48,19 +54,33 @@ TRIES: Final = 3
 
 
 class Marked(Struct, frozen=True, kw_only=True):
-    """How many rows have their letters now. Those that were converted and are not free are `left`; `kept_for` are paused
-    outputs that get the rows when they are resumed, until when they stay N.
+    """How many rows have their letters now. Those that were converted and are not free are `left`;
+    `kept_for` are paused outputs that get the rows when they are resumed, until when they stay N.
     """
 
     rows: int
     left: int = 0
     kept_for: tuple[str, ...] = ()
 
+    def sentences(self) -> Iterator[str]:
+        """What is not as one expects of rows that were marked."""
+        if self.left:
+            why = "somebody holds them, or an output waits for them"
+            yield f"{counted(self.left, 'row')} of DEST stay N: {why}."
+        for name in self.kept_for:
+            yield f"{name} is paused, or was, and gets the rows too; they stay N until then."
+
 
 class Marking:
     """The place of a conversion in the journal of a log, while it has the lock."""
 
-    def __init__(self, conversion: Conversion, place: MarkedPlace, log: Log, journal: ConversionJournal) -> None:
+    def __init__(
+        self,
+        conversion: Conversion,
+        place: MarkedPlace,
+        log: Log,
+        journal: ConversionJournal,
+    ) -> None:
         self.withheld: Withheld = NOTHING
         self._conversion = conversion
         self._place = place
@@ -76,16 +96,19 @@ class Marking:
         return f"{self._order}\n{RESERVED}"
 
     def begin(self, *, sending: bool) -> None:
-        """Takes the place. What a former try has reserved is given back, unless it was interrupted while it sent."""
+        """Takes the place. What a former try has reserved is given back, unless it was interrupted
+        while it sent.
+        """
         with _in_our_words():
             self._journal.refuse_other()
             if sending:
                 self._confirm()
                 return
-            if (
-                noted := self._place.read(UNMARKED)
-            ) is not None:  # it can be made anew, and marks what is free if it is not
-                self._place.write(UNMARKED, f"{_order_in(noted)}\n".encode())
+            unmarked = self._place.read(UNMARKED)
+            if unmarked is not None:
+                # The note must not say that rows are reserved when they are given back below: the
+                # output can be made anew, and if it is not, those rows are marked that are free.
+                self._place.write(UNMARKED, f"{_order_in(unmarked)}\n".encode())
             self._journal.give_back()
             self._look()
 
@@ -93,9 +116,11 @@ class Marking:
         """Sees what is not to be taken."""
         from eventlog.publisher.conversions import read_kept
 
+        # Before holds are read: rows that an output lacks are parked for it, and can be passed then.
         self._journal.park_lagging()
         kept = read_kept(self._journal)
-        self._stamp, self.withheld = kept.stamp, withheld_by(kept, self._log, self._conversion.catalog)
+        self._stamp = kept.stamp
+        self.withheld = withheld_by(kept, self._log, self._conversion.catalog)
 
     def reserve(self, ended: Sequence[PartitionFile], row_bytes: int) -> None:
         """Reserves the rows that have outcomes, in files."""
@@ -105,6 +130,7 @@ class Marking:
     def reserve_numbers(self, numbers: Stretches, row_bytes: int) -> None:
         """Reserves rows; SourceError where they are not free any more, and the work is in vain."""
         with _in_our_words():
+            # They are where an interrupted run that had reserved them is gone on with.
             if not self._journal.is_reserved:
                 self._reserve(numbers, row_bytes)
 
@@ -113,16 +139,17 @@ class Marking:
 
         self._is_empty = not numbers
         for _ in range(TRIES):
+            # The stamp is that of the holds as they were read; somebody may hold a row meanwhile.
             with suppress(HoldsChangedError):
                 self._journal.reserve(batches_of(numbers, row_bytes), self._stamp)
                 return
             self._look()
-            if numbers - self._free()[0]:
+            free, _ = self._free()
+            if numbers - free:
                 break
-        raise SourceError(
-            f"Rows of the event log {self._log.name} were held, or taken away, while they were converted; none is marked.",
-            hint="Give the same command again.",
-        )
+        what = f"Rows of the event log {self._log.name} were held, or taken away"
+        message = f"{what}, while they were converted; none is marked."
+        raise SourceError(message, hint="Give the same command again.")
 
     def confirm(self) -> None:
         """Refuses to let an output appear whose rows somebody has given back to publishers."""
@@ -130,22 +157,26 @@ class Marking:
             self._confirm()
 
     def _confirm(self) -> None:
+        # Without rows nothing is reserved, and nothing can have been given back.
         if not self._is_empty and not self._journal.is_reserved:
-            raise UsageError(
-                f"The rows of this conversion were given back: {self._journal.name} was forgotten.",
-                hint="Choose another folder; what was sent is with its receiver already.",
-            )
+            message = f"The rows of this conversion were given back: {self._journal.name} was forgotten."
+            hint = "Choose another folder; what was sent is with its receiver already."
+            raise UsageError(message, hint=hint)
 
     def give_back(self) -> None:
         """Gives its rows back, unless the output is there, after an error."""
-        is_there = True  # where nobody can see it, nothing is given back
+        # Where nobody can see whether it is there, nothing is given back: rows that were converted
+        # and are free again would be published twice.
+        is_there = True
         with suppress(Exception):
-            is_there = self._place.read(SUCCESS) is not None and _is_reserved(self._place.read(UNMARKED))
+            is_complete = self._place.read(SUCCESS) is not None
+            is_there = is_complete and _is_reserved(self._place.read(UNMARKED))
         if not is_there:
-            with suppress(SourceError):  # who gives the order again does it
+            # Without the database they stay reserved; who gives the order again gives them back.
+            with suppress(SourceError):
                 self._journal.give_back()
 
-    # --- when the output is there ------------------------------------------------------------------------------------
+    # --- when the output is there -----------------------------------------------------------------
 
     def finish(self) -> Marked:
         """Marks the rows of the complete output that are still to be marked."""
@@ -153,10 +184,13 @@ class Marking:
             self._journal.refuse_other()
             self._place.tidy()
             left = self._reserve_free_rows()
-            noted = [self._place.read(name) for name in (UNMARKED, MARKING)]
+            unmarked, being_marked = self._place.read(UNMARKED), self._place.read(MARKING)
             order = f"{self.order}\n".encode()
-            if any(one is not None for one in noted) and noted[1] != order:
-                self._place.write(MARKING, order)  # from now on rows may be marked
+            has_note = unmarked is not None or being_marked is not None
+            if has_note and being_marked != order:
+                # From now on rows may be marked, so this note comes first and the other one goes
+                # after it: in between a crash leaves both, and never none.
+                self._place.write(MARKING, order)
             self._place.remove(UNMARKED)
             rows = self._mark()
             kept_for = self._journal.finish()
@@ -167,22 +201,29 @@ class Marking:
         marked = 0
         with self._place.outcomes() as files, OutcomesInOrder(files) as outcomes:
             for number, records in self._journal.reserved().items():
-                last = records.parts[-1][1] if records else -(2**63)
+                # A batch may be empty when all of its rows have gone; then nothing is read for it.
+                last = -(2**63)
+                if records:
+                    last = records.parts[-1][1]
                 known, others = outcomes.upto(last)
                 marked += self._journal.mark(number, known, others)
         return marked
 
     def _reserve_free_rows(self) -> int:
-        """Reserves what can be marked of an output that was made without being told to; how many rows cannot be."""
-        noted = [self._place.read(name) for name in (UNMARKED, MARKING)]
-        if self._journal.is_reserved or any(map(_is_reserved, noted)):
+        """Reserves what can be marked of an output that was made without being told to; how many
+        rows cannot be.
+        """
+        notes = [self._place.read(name) for name in (UNMARKED, MARKING)]
+        if self._journal.is_reserved or any(map(_is_reserved, notes)):
             return 0
-        self._journal.give_back()  # what was begun to be reserved
+        # A run that was killed may have reserved some of its batches and not the others.
+        self._journal.give_back()
         self._look()
         with self._place.outcomes() as files, OutcomesInOrder(files) as outcomes:
             converted, row_bytes = outcomes.numbers(), outcomes.row_bytes
         free, waiting = self._free()
         self._reserve(converted & free, row_bytes)
+        # What does not wait any more somebody else has published, and it is not left.
         return len((converted & waiting) - free)
 
     def _free(self) -> tuple[Stretches, Stretches]:
@@ -203,8 +244,8 @@ class Marking:
 
 @contextmanager
 def marking(conversion: Conversion, place: MarkedPlace | None = None) -> Iterator[Marking]:
-    """The lock of a log and a place in its journal; OccupiedError while a publisher has the lock. The output is made at
-    its place, which is a folder where nobody says otherwise.
+    """The lock of a log and a place in its journal; OccupiedError while a publisher has the lock.
+    The output is made at its place, which is a folder where nobody says otherwise.
     """
     from eventlog.publisher.conversions import ConversionJournal, conversion_name
     from eventlog.sources.log.lock import LogLock
@@ -220,10 +261,11 @@ def marking(conversion: Conversion, place: MarkedPlace | None = None) -> Iterato
                 hint="Stop it, and let the conversion do this; or convert without --mark.",
             )
         try:
-            name = conversion_name(place.name)
-            journal = ConversionJournal(log, lock, name, order_of(conversion) or "", conversion.catalog)
+            name, order = conversion_name(place.name), order_of(conversion) or ""
+            journal = ConversionJournal(log, lock, name, order, conversion.catalog)
             yield Marking(conversion, place, log, journal)
         except BaseException:
+            # The first error is the one to show; the lock goes with its lease in any case.
             with suppress(SourceError):
                 lock.leave()
             raise
@@ -231,9 +273,15 @@ def marking(conversion: Conversion, place: MarkedPlace | None = None) -> Iterato
 
 
 @contextmanager
-def placed(marking: Marking | None, work: Path | None = None, *, sending: bool = False) -> Iterator[None]:
-    """The place of a conversion from its begin until the output is there, where it marks. After an error its rows are
-    given back, unless some of them may be with a receiver, as the folder of its work says.
+def placed(
+    marking: Marking | None,
+    work: Path | None = None,
+    *,
+    sending: bool = False,
+) -> Iterator[None]:
+    """The place of a conversion from its begin until the output is there, where it marks. After an
+    error its rows are given back, unless some of them may be with a receiver, as the folder of its
+    work says.
     """
     if marking is None:
         yield
@@ -253,7 +301,8 @@ def _in_our_words() -> Iterator[None]:
     try:
         yield
     except OccupiedError as error:
-        hint = "It took the log over while this conversion was stopped. Stop it, and give the same command again."
+        cause = "It took the log over while this conversion was stopped."
+        hint = f"{cause} Stop it, and give the same command again."
         raise OccupiedError(error.message, hint=hint) from error
 
 
@@ -283,16 +332,22 @@ def _log(source: LogInput) -> Iterator[Log]:
 
 
 def order_of(conversion: Conversion) -> str | None:
-    """What is the same for orders that convert the same waiting rows in the same way; nothing else can be marked."""
+    """What is the same for orders that convert the same waiting rows in the same way; nothing else
+    can be marked.
+    """
     source = conversion.input
     if not isinstance(source, LogInput) or set(source.statuses) != {Status.NEW.value}:
         return None
     from eventlog.sql.connect import read_url, shown_url
 
+    # The URL as it is shown: a new password makes no other order.
     address = shown_url(read_url(source.url))
-    told = [replace(source, url=address, mark=False), conversion.options, conversion.format, conversion.part_events]
-    told += ["whole"] if conversion.gathers else []
-    return blake2b(msgspec.json.encode(told, enc_hook=str), digest_size=16).hexdigest()
+    parts: list[object] = [replace(source, url=address, mark=False)]
+    parts += [conversion.options, conversion.format, conversion.part_events]
+    # Only where it is so: orders from before there were whole transactions keep their name.
+    if conversion.gathers:
+        parts.append("whole")
+    return blake2b(msgspec.json.encode(parts, enc_hook=str), digest_size=16).hexdigest()
 
 
 def waits_for_marks(conversion: Conversion, place: MarkedPlace | None = None) -> bool:
@@ -303,14 +358,16 @@ def waits_for_marks(conversion: Conversion, place: MarkedPlace | None = None) ->
     place = place or MarkedFolder(conversion.destination)
     if place.read(SUCCESS) is None:
         return False
-    names = (MARKING,) if conversion.overwrite else (UNMARKED, MARKING)
-    noted = [one for name in names if (one := place.read(name)) is not None]
-    return any(_order_in(one) == order_of(conversion) for one in noted)
+    names = [MARKING]
+    if not conversion.overwrite:
+        names.append(UNMARKED)
+    notes = [note for name in names if (note := place.read(name)) is not None]
+    return any(_order_in(note) == order_of(conversion) for note in notes)
 
 
-def _order_in(noted: bytes) -> str:
-    return noted.decode(errors="replace").partition("\n")[0].strip()
+def _order_in(note: bytes) -> str:
+    return note.decode(errors="replace").partition("\n")[0].strip()
 
 
-def _is_reserved(noted: bytes | None) -> bool:
-    return noted is not None and RESERVED in noted.decode(errors="replace").split()
+def _is_reserved(note: bytes | None) -> bool:
+    return note is not None and RESERVED in note.decode(errors="replace").split()

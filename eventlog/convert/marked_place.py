@@ -1,11 +1,14 @@
-"""Where the output of a conversion stands whose rows are marked: a folder, or an address of a store or of Hadoop's.
+"""Where the output of a conversion stands whose rows are marked: a folder, or an address of a store
+or of Hadoop's.
 
-Small files beside the output say how far the marks are (`mark`). Each is written as a whole or not at all.
+Small files beside the output say how far the marks are (`mark`). Each is written as a whole or not
+at all.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
@@ -60,6 +63,7 @@ class MarkedFolder:
 
     def remove(self, name: str) -> None:
         (self._folder / name).unlink(missing_ok=True)
+        # A name that is gone may come back after a power cut, until its folder is on the disk.
         flush(self._folder)
 
     def tidy(self) -> None:
@@ -72,12 +76,27 @@ class MarkedFolder:
 
 def outcome_files(place: Path) -> list[Path]:
     """The files of outcomes: one, or those of a folder as Spark has it at an address."""
-    return sorted(place.glob("part-*.parquet")) if place.is_dir() else [place]
+    if place.is_dir():
+        return sorted(place.glob("part-*.parquet"))
+    return [place]
+
+
+@contextmanager
+def fetched_outcomes(fetch: Callable[[Path], None]) -> Iterator[list[Path]]:
+    """The outcomes of an output that is elsewhere: `fetch` brings them, a file or a folder, to a
+    place on this machine.
+    """
+    with tempfile.TemporaryDirectory(prefix="eventlog-") as folder:
+        place = Path(folder) / OUTCOMES_FILE
+        fetch(place)
+        yield outcome_files(place)
 
 
 @contextmanager
 def committing(marking: Marking | None) -> Iterator[None]:
-    """Lets an output appear if its rows are reserved still, where it marks; after an error they are given back."""
+    """Lets an output appear if its rows are reserved still, where it marks; after an error they are
+    given back.
+    """
     if marking is None:
         yield
         return

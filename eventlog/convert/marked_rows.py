@@ -1,4 +1,6 @@
-"""The rows of a conversion as the journal takes them: their numbers as stretches, in batches, and what became of them."""
+"""The rows of a conversion as the journal takes them: their numbers as stretches, in batches, and
+what became of them.
+"""
 
 from __future__ import annotations
 
@@ -26,11 +28,13 @@ USUAL_BYTES: Final = 500
 
 def numbers_in(arrays: Iterable[pa.Array]) -> Stretches:
     """The numbers that stand in arrays, in whatever order and however often."""
-    found = pa.chunked_array(list(arrays), pa.int64()).drop_null().unique()
-    if not len(found):
+    numbers = pa.chunked_array(list(arrays), pa.int64()).drop_null().unique()
+    if not len(numbers):
         return Stretches()
-    ordered = found.take(pc.array_sort_indices(found))
-    ends = pc.indices_nonzero(pc.not_equal(pc.subtract(ordered.slice(1), ordered.slice(0, len(ordered) - 1)), 1))
+    ordered = numbers.take(pc.array_sort_indices(numbers))
+    # A stretch ends where the next number is not one more; the last one ends with the last number.
+    steps = pc.subtract(ordered.slice(1), ordered.slice(0, len(ordered) - 1))
+    ends = pc.indices_nonzero(pc.not_equal(steps, 1))
     lasts = [*ordered.take(ends).to_pylist(), ordered[-1].as_py()]
     firsts = [ordered[0].as_py(), *ordered.take(pc.add(ends, 1)).to_pylist()]
     return Stretches(zip(firsts, lasts, strict=True))
@@ -51,6 +55,7 @@ def batches_of(numbers: Stretches, row_bytes: int) -> list[Sealed]:
         parts, rows = [], 0
 
     for run_first, run_last in numbers.parts:
+        # A stretch may be longer than a batch, so it is cut where the batch is full.
         first = run_first
         while first <= run_last:
             last = min(run_last, first + BATCH_ROWS - rows - 1)
@@ -64,7 +69,9 @@ def batches_of(numbers: Stretches, row_bytes: int) -> list[Sealed]:
 
 
 class OutcomesInOrder:
-    """What became of the rows of a conversion, read from its outcomes in the order of their numbers."""
+    """What became of the rows of a conversion, read from its outcomes in the order of their
+    numbers.
+    """
 
     def __init__(self, files: Sequence[Path]) -> None:
         from pyarrow import parquet
@@ -76,7 +83,12 @@ class OutcomesInOrder:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        at: TracebackType | None,
+    ) -> None:
         for file in self._files:
             file.close()
 
@@ -91,7 +103,9 @@ class OutcomesInOrder:
         return USUAL_BYTES
 
     def upto(self, last: int) -> tuple[Stretches, dict[int, Outcome]]:
-        """The next numbers, up to this one, and the outcomes of those that did not simply end as published."""
+        """The next numbers, up to this one, and the outcomes of those that did not simply end as
+        published.
+        """
         numbers: list[pa.Array] = []
         others: dict[int, Outcome] = {}
         while self._rows is not None:
@@ -100,28 +114,35 @@ class OutcomesInOrder:
             part = self._rows.slice(0, end)
             numbers.append(part.column("position"))
             for outcome in _exceptional(part):
+                # A number may have several outcomes; the row's letter is the gravest.
                 former = others.get(outcome.position[0])
                 if former is None or SEVERITY[outcome.status] > SEVERITY[former.status]:
                     others[outcome.position[0]] = outcome
             if end < len(positions):
+                # The rest of this batch belongs to the next ones of the journal.
                 self._rows = self._rows.slice(end)
                 break
             self._rows = next(self._batches, None)
         return numbers_in(numbers), others
 
     def _read(self) -> Iterator[pa.RecordBatch]:
-        for batch in (batch for file in self._files for batch in file.iter_batches(BATCH_ROWS)):
-            rows = batch.filter(batch.column("position").is_valid())
-            if len(rows):
-                yield rows
+        for file in self._files:
+            for batch in file.iter_batches(BATCH_ROWS):
+                # Without a position an outcome is of no row that could be marked.
+                rows = batch.filter(batch.column("position").is_valid())
+                if len(rows):
+                    yield rows
 
 
 def _exceptional(rows: pa.RecordBatch) -> Iterator[Outcome]:
-    plain = pc.and_(
-        pc.and_(pc.equal(rows.column("status"), Status.SUCCESS), pc.equal(rows.column("reason"), Reason.PUBLISHED)),
-        rows.column("note").is_null(),
-    )
+    # Nearly all rows are as they should be, and no Python object is made for them.
+    is_published = pc.equal(rows.column("reason"), Reason.PUBLISHED)
+    is_success = pc.equal(rows.column("status"), Status.SUCCESS)
+    plain = pc.and_(pc.and_(is_success, is_published), rows.column("note").is_null())
     for row in rows.filter(pc.invert(plain)).to_pylist():
         yield Outcome(
-            position=(row["position"],), status=Status(row["status"]), reason=Reason(row["reason"]), note=row["note"]
+            position=(row["position"],),
+            status=Status(row["status"]),
+            reason=Reason(row["reason"]),
+            note=row["note"],
         )

@@ -1,9 +1,11 @@
-"""From the words of `eventlog convert` to the conversion that they order, or to what does not go together in them."""
+"""From the words of `eventlog convert` to the conversion that they order, or to what does not go
+together in them.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from glob import glob
 from pathlib import Path
 from typing import Any
@@ -54,30 +56,41 @@ _address = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/").match
 
 def _scheme(word: str) -> str:
     """How an address begins; nothing for a path."""
-    found = _address(word)
-    return "" if found is None else found[1].lower()
+    address = _address(word)
+    if address is None:
+        return ""
+    return address[1].lower()
 
 
 def order_of(given: Mapping[str, Any]) -> ConversionOrder:
-    """The command line's words as one value; addresses of file systems stay as they were written."""
+    """The command line's words as one value; addresses of file systems stay as they were
+    written.
+    """
     snapshot = given["snapshot"]
-    words = {"--out": given["out"], "--snapshot": snapshot, **{one: one for one in given["inputs"]}}
+    words = {"--out": given["out"], "--snapshot": snapshot}
+    words |= {word: word for word in given["inputs"]}
     addresses = {name: word for name, word in words.items() if word is not None and _scheme(word) in FILE_SYSTEMS}
-    stored = addresses.get("--out", "") if _is_stored(given, addresses) else ""
-    if stored:
+    stored, out = "", Path(given["out"])
+    if _is_stored(given, addresses):
         from eventlog.convert.stored import folder_for
 
-        refuse_unknown("--out", stored)
+        refuse_unknown("--out", addresses["--out"])
         require("--out with an address, by the local engine,", MODULE)
-        stored, addresses = stored.rstrip("/"), {}
-    out = folder_for(stored) if stored else Path(given["out"])
+        # With and without a slash at the end it is the same place, made in the same folder.
+        stored, addresses = addresses["--out"].rstrip("/"), {}
+        out = folder_for(stored)
     paths = {"out": out, "snapshot": None if snapshot is None else Path(snapshot)}
     return ConversionOrder(**{**given, **paths}, addresses=addresses, stored=stored)
 
 
 def _is_stored(given: Mapping[str, Any], addresses: Mapping[str, str]) -> bool:
-    """Whether the local engine is to write to an object store: where it was asked for, or where there is no Spark."""
-    if set(addresses) != {"--out"} or _scheme(addresses["--out"]) not in SCHEMES or given["follow"]:
+    """Whether the local engine is to write to an object store: where it was asked for, or where
+    there is no Spark.
+    """
+    # Spark alone reads from addresses, and follows a log into one.
+    if set(addresses) != {"--out"} or given["follow"]:
+        return False
+    if _scheme(addresses["--out"]) not in SCHEMES:
         return False
     if given["engine"] != "auto":
         return str(given["engine"]) == "local"
@@ -94,13 +107,17 @@ def conversion_of(order: ConversionOrder) -> Conversion:
     source: LogInput | FilesInput | StreamInput
     if order.source != "log":
         source = _stream(order, config)
+    elif order.from_database:
+        source = _log(order, config)
     else:
-        source = _log(order, config) if order.from_database else _files(order, _clock_of_files(order, config))
+        source = _files(order, _clock_of_files(order, config))
     read_back = _read_back(order)
     catalog = _catalog(order, config, read_back)
     steps = steps_of_order(order, config)
+    # A stream has whole images, so a policy finds in them what it looks at.
     if steps and catalog is not None and order.source == "log":
-        checked_needs([(order.output or f"of the format {order.target}", steps)], catalog)
+        output = order.output or f"of the format {order.target}"
+        checked_needs([(output, steps)], catalog)
     return Conversion(
         input=source,
         destination=order.out,
@@ -121,14 +138,21 @@ def seconds_between_looks(order: ConversionOrder) -> int:
 
 
 def worth_spark(order: ConversionOrder) -> bool:
-    """Whether Spark should do it where it can: what was said is for it, or the input is worth its start."""
-    if order.resume or order.jobs is not None or order.to_database is not None or order.to_lake is not None:
+    """Whether Spark should do it where it can: what was said is for it, or the input is worth its
+    start.
+    """
+    if order.resume or order.jobs is not None:
+        return False
+    if order.to_database is not None or order.to_lake is not None:
         return False
     if order.master or order.conf:
         return True
-    if order.kafka is not None:  # one process sends in the order of positions throughout, not by keys alone
+    # One process sends in the order of positions throughout, not by keys alone.
+    if order.kafka is not None:
         return False
-    return _rows(order) >= SPARK_ROWS if order.from_database else _size(order) >= SPARK_BYTES
+    if order.from_database:
+        return _rows(order) >= SPARK_ROWS
+    return _size(order) >= SPARK_BYTES
 
 
 def _refuse(order: ConversionOrder) -> None:
@@ -147,7 +171,8 @@ def _refuse(order: ConversionOrder) -> None:
     refuse_target(order)
     if order.mark and not order.from_database:
         raise UsageError("--mark marks the rows of a database, and INPUT is none.")
-    if any("://" in place for place in order.inputs if place not in order.addresses) and not order.from_database:
+    databases = [place for place in order.inputs if "://" in place and place not in order.addresses]
+    if databases and not order.from_database:
         raise UsageError("One database at a time: convert each on its own.")
     if order.log is not None and not order.from_database:
         raise UsageError("--log names a table of a database, and INPUT is none.")
@@ -169,13 +194,19 @@ def _refuse_addresses(order: ConversionOrder) -> None:
 
     One in the place of a path would be taken for a folder of that name, here.
     """
-    unfit: dict[str, object] = {"--kafka": order.kafka, "--to-database": order.to_database, "--to-lake": order.to_lake}
+    unfit: dict[str, object] = {
+        "--kafka": order.kafka,
+        "--to-database": order.to_database,
+        "--to-lake": order.to_lake,
+    }
     if order.stored:
         _refuse_any(unfit, f"cannot be combined with an address: {order.stored}.", "Take a folder.")
     for name, place in {"--out": order.out, "--snapshot": order.snapshot}.items():
         if place is not None and name not in order.addresses and _scheme(str(place)):
-            raise UsageError(f"{name} {place} is an address of no file system.", hint="Name a folder.")
+            message = f"{name} {place} is an address of no file system."
+            raise UsageError(message, hint="Name a folder.")
     for name, address in order.addresses.items():
+        # An input has no option before it: it is its own name.
         what = address if name == address else f"{name} {address}"
         if order.engine == "local" or order.jobs is not None or order.resume:
             raise UsageError(
@@ -183,14 +214,19 @@ def _refuse_addresses(order: ConversionOrder) -> None:
                 hint="Use --engine spark; --out alone may be s3://, gs:// or az:// here.",
             )
         unfit[f"--from {order.source}"] = order.source != "log"
-        _refuse_any(unfit, f"cannot be combined with an address: {what}.", "Take folders that all nodes mount.")
+        why = f"cannot be combined with an address: {what}."
+        _refuse_any(unfit, why, "Take folders that all nodes mount.")
+        # Without a schema tables are described from the rows, and those lie where Spark is.
         known = order.schema is not None or order.database is not None or order.from_database
         if order.target != "xds" and not known:
-            raise UsageError(f"{what} is an address, and --to {order.target} needs --schema FILE there.")
+            message = f"{what} is an address, and --to {order.target} needs --schema FILE there."
+            raise UsageError(message)
 
 
 def _refuse_following(order: ConversionOrder) -> None:
-    """A log is followed by Spark, each row once whatever its status, into a place that is gone on with."""
+    """A log is followed by Spark, each row once whatever its status, into a place that is gone on
+    with.
+    """
     if not order.follow:
         if order.until_empty:
             raise UsageError("--until-empty needs --follow.")
@@ -207,13 +243,17 @@ def _refuse_following(order: ConversionOrder) -> None:
         "--to-database": order.to_database,
         "--to-lake": order.to_lake,
     }
-    _refuse_any(unfit, "cannot be combined with --follow.", "Leave it out; `eventlog convert --help` says more.")
+    hint = "Leave it out; `eventlog convert --help` says more."
+    _refuse_any(unfit, "cannot be combined with --follow.", hint)
     if not order.from_database:
-        raise UsageError("--follow reads the log of a database, and INPUT is none.", hint="Name its URL.")
+        message = "--follow reads the log of a database, and INPUT is none."
+        raise UsageError(message, hint="Name its URL.")
 
 
 def _refuse_for_stream(order: ConversionOrder) -> None:
-    """A stream has nothing to mark and nothing to read back, and a queue's numbers of tables mean nothing by themselves."""
+    """A stream has nothing to mark and nothing to read back, and a queue's numbers of tables mean
+    nothing by themselves.
+    """
     unfit = {
         "--log": order.log,
         "--status": order.statuses,
@@ -224,36 +264,48 @@ def _refuse_for_stream(order: ConversionOrder) -> None:
     }
     _refuse_any(unfit, "needs --from log; a stream's images are whole and come in their order.")
     if order.from_database:
-        raise UsageError(f"--from {order.source} reads files; the publisher reads what is alive (source.kind).")
+        instead = "the publisher reads what is alive (source.kind)"
+        raise UsageError(f"--from {order.source} reads files; {instead}.")
     if order.source == "linter" and order.schema is None:
         raise UsageError("--from linter needs --schema FILE: the queue has only numbers of tables.")
 
 
 def _stream(order: ConversionOrder, config: Config) -> StreamInput:
-    """The files of a stream, and how they are read: as the configuration says, and the command line over it."""
+    """The files of a stream, and how they are read: as the configuration says, and the command line
+    over it.
+    """
     from eventlog.sources.gbase.files import refuse_dirty
 
     places = [path for place in order.inputs for path in _files_at(place)]
     if order.source == "linter":
         queue = config.source.table("linter")
-        return StreamInput(places=tuple(places), settings=replace(queue, code_page=order.code_page or queue.code_page))
+        queue = replace(queue, code_page=order.code_page or queue.code_page)
+        return StreamInput(places=tuple(places), settings=queue)
     settings = config.source.table("gbase")
     dirty = order.dirty or settings.dirty
     if dirty:
         refuse_dirty(map(Path, places))
-    settings = replace(settings, encoding=order.code_page or settings.encoding, dirty=dirty)
-    tables = {**settings.tables, **dict(_pair("--tables", one) for said in order.tables for one in _labels(said))}
-    keys = {
-        **settings.keys,
-        **{table: tuple(names.split(",")) for table, names in (_pair("--key", one) for one in order.keys)},
-    }
-    return StreamInput(places=tuple(places), settings=replace(settings, tables=tables, keys=keys))
+    encoding = order.code_page or settings.encoding
+    tables, keys = dict(settings.tables), dict(settings.keys)
+    for words in order.tables:
+        tables.update(_pair("--tables", label) for label in _labels(words))
+    for word in order.keys:
+        table, columns = _pair("--key", word)
+        keys[table] = tuple(columns.split(","))
+    settings = replace(settings, encoding=encoding, dirty=dirty, tables=tables, keys=keys)
+    return StreamInput(places=tuple(places), settings=settings)
 
 
 def _files_at(place: str) -> list[str]:
     path = Path(place)
-    found = [path] if path.is_file() else sorted(path.iterdir()) if path.is_dir() else sorted(map(Path, glob(place)))  # noqa: PTH207  # a Path takes no pattern that begins at the root
-    files = [str(file.absolute()) for file in found if file.is_file() and not file.name.startswith(".")]
+    if path.is_file():
+        paths = [path]
+    elif path.is_dir():
+        paths = sorted(path.iterdir())
+    else:
+        paths = sorted(map(Path, glob(place)))  # noqa: PTH207 a Path takes no pattern from the root
+    # In the order of their names, which is that of the stream.
+    files = [str(file.absolute()) for file in paths if file.is_file() and not file.name.startswith(".")]
     if not files:
         raise UsageError(f"There is no file at {place}; name one, a folder, or a pattern in quotes.")
     return files
@@ -284,14 +336,20 @@ def _log(order: ConversionOrder, config: Config) -> LogInput:
 
 
 def _wherever_asked(url: str) -> str:
-    """The URL, with the whole path of a database's file, which is asked for by processes with other folders too."""
+    """The URL, with the whole path of a database's file, which is asked for by processes with other
+    folders too.
+    """
     from eventlog.sql.connect import read_url
     from eventlog.sql.dialect import dialect_of
 
     read = read_url(url)
-    if not dialect_of(read).embedded or not read.database or read.database.startswith((":", "file:")):
+    if not dialect_of(read).embedded or not read.database:
         return url
-    return read.set(database=str(Path(read.database).absolute())).render_as_string(hide_password=False)
+    # SQLite's `:memory:` and its own URIs are no paths.
+    if read.database.startswith((":", "file:")):
+        return url
+    whole = read.set(database=str(Path(read.database).absolute()))
+    return whole.render_as_string(hide_password=False)
 
 
 def _files(order: ConversionOrder, clock: str = UTC) -> FilesInput:
@@ -300,12 +358,15 @@ def _files(order: ConversionOrder, clock: str = UTC) -> FilesInput:
 
 
 def _clock_of_files(order: ConversionOrder, config: Config) -> str:
-    """Whose time is in rows of files; the database that answers read-backs is asked where one is named, for a file has none."""
+    """Whose time is in rows of files; the database that answers read-backs is asked where one is
+    named, for a file has none.
+    """
     if config.source.clock != DATABASE:
         return config.source.clock
     if order.database is None:
+        message = 'source.clock is "database", and files have none that could be asked.'
         hint = "Name the zone, as Europe/Berlin, or an offset, as +09:00; or use --database URL."
-        raise UsageError('source.clock is "database", and files have none that could be asked.', hint=hint)
+        raise UsageError(message, hint=hint)
     from eventlog.sql.connect import connect
 
     engine = connect(order.database)
@@ -325,12 +386,25 @@ def _read_back(order: ConversionOrder) -> DatabaseRows | SnapshotRows | None:
     return None
 
 
-def _catalog(order: ConversionOrder, config: Config, read_back: DatabaseRows | SnapshotRows | None) -> Catalog | None:
+def _catalog(
+    order: ConversionOrder,
+    config: Config,
+    read_back: DatabaseRows | SnapshotRows | None,
+) -> Catalog | None:
     if order.schema is not None:
         return catalog_from_json(content_of(order.schema), origin=str(order.schema))
-    url = read_back.url if isinstance(read_back, DatabaseRows) else order.inputs[0] if order.from_database else None
-    if url is None:
-        return _told_by_rows(order)
+    if isinstance(read_back, DatabaseRows):
+        url = read_back.url
+    elif order.from_database:
+        url = order.inputs[0]
+    elif order.target == "xds" or order.source != "log" or order.snapshot is not None:
+        # XDS asks for no schema, streams describe themselves, and snapshots have one.
+        return None
+    else:
+        # Rows in files name their keys and columns.
+        from eventlog.convert.inferred import catalog_of_files
+
+        return catalog_of_files(_files(order))
     from eventlog.config.build import catalog_of, with_definitions
     from eventlog.sql.connect import connect
     from eventlog.sql.names import read_log_name
@@ -343,34 +417,34 @@ def _catalog(order: ConversionOrder, config: Config, read_back: DatabaseRows | S
         engine.dispose()
 
 
-def _told_by_rows(order: ConversionOrder) -> Catalog | None:
-    """Without a schema: XDS asks for none, streams describe themselves, and rows in files name keys and columns."""
-    if order.target == "xds" or order.source != "log" or order.snapshot is not None:
-        return None
-    from eventlog.convert.inferred import catalog_of_files
-
-    return catalog_of_files(_files(order))
-
-
 def _options(order: ConversionOrder, config: Config) -> Options:
-    """The rules' options; a database's own user is the one it is read as, unless another is named."""
+    """The rules' options; a database's own user is the one it is read as, unless another is
+    named.
+    """
     from eventlog.sql.connect import read_url
 
-    options = options_of(config, read_url(order.inputs[0]).username if order.from_database else None)
+    username = None
+    if order.from_database:
+        username = read_url(order.inputs[0]).username
+    options = options_of(config, username)
     return replace(options, coalesce=order.coalesce or options.coalesce)
 
 
 def _size(order: ConversionOrder) -> int:
     from eventlog.convert.inputs import input_files
 
-    if order.source != "log":
-        return sum(Path(file).stat().st_size for place in order.inputs for file in _files_at(place))
-    return sum(file.stat().st_size for file in input_files(_files(order)))
+    files: Iterable[Path]
+    if order.source == "log":
+        files = input_files(_files(order))
+    else:
+        files = (Path(name) for place in order.inputs for name in _files_at(place))
+    return sum(file.stat().st_size for file in files)
 
 
 def _rows(order: ConversionOrder) -> int:
     """How many rows of a log are to be converted."""
-    _refuse(order)  # before the database is asked anything
+    # Before the database is asked anything.
+    _refuse(order)
     from sqlalchemy import text
 
     from eventlog.sql.access import in_text, transaction, with_statuses
@@ -383,8 +457,9 @@ def _rows(order: ConversionOrder) -> int:
     try:
         names, dialect = log_columns(engine, source.names, source.columns), dialect_of(engine)
         holes = log_holes(dialect, names)
-        asked = statement(dialect, "chosen_count", **holes, chosen=with_statuses(dialect, holes, source.statuses))
+        chosen = with_statuses(dialect, holes, source.statuses)
+        count = statement(dialect, "chosen_count", **holes, chosen=chosen)
         with transaction(engine, f"The event log {names.table}") as connection:
-            return int(connection.execute(text(in_text(asked))).scalar_one())
+            return int(connection.execute(text(in_text(count))).scalar_one())
     finally:
         engine.dispose()

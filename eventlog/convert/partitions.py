@@ -1,4 +1,5 @@
-"""Partitions on the local disk: files of labelled record batches, ranges of positions, and sorting in bounded memory.
+"""Partitions on the local disk: files of labelled record batches, ranges of positions, and sorting
+in bounded memory.
 
 Rows are sorted in memory when they fit, else in runs on the disk that are merged.
 DuckDB was tried in its place: it takes more time and memory, and gives up on rows that are long.
@@ -25,7 +26,9 @@ PACKED: Final = pa.ipc.IpcWriteOptions(compression="lz4")
 """For what goes to other machines."""
 
 PLAIN: Final = pa.ipc.IpcWriteOptions()
-"""For what is read again soon and here: to pack and to unpack it costs nearly a tenth of a conversion."""
+"""For what is read again soon and here: to pack and to unpack it costs nearly a tenth of a
+conversion.
+"""
 
 BATCH_ROWS: Final = 16_384
 """Rows that pass from one step to the next together."""
@@ -50,7 +53,9 @@ RUN_BYTES: Final = 20_000_000
 """What is sorted in memory, when it is all that there is."""
 
 SPILLED_BYTES: Final = 8_000_000
-"""What is sorted at once where rows go to the disk: to sort holds them three times, and more runs cost no more time."""
+"""What is sorted at once where rows go to the disk: to sort holds them three times, and more runs
+cost no more time.
+"""
 
 GIVEN_ROWS: Final = 4_096
 """Rows that are handed on together."""
@@ -60,17 +65,20 @@ HEAD_BYTES: Final = 400_000
 """Rows of a run that are in memory while runs are merged."""
 
 MERGED_BYTES: Final = 40_000_000
-"""What the heads of all runs may take; where rows are so long that they would take more, runs are merged in groups."""
+"""What the heads of all runs may take; where rows are so long that they would take more, runs are
+merged in groups.
+"""
 
 SAMPLED_CHANGES: Final = 1_000
 """Of so many rows one is looked at to find the ranges."""
 
 
 class PartitionFile(Struct, frozen=True, kw_only=True):
-    """A finished file: of each of its batches the label, how many rows it has, where it begins, and its bytes there.
+    """A finished file: of each of its batches the label, how many rows it has, where it begins, and
+    its bytes there.
 
-    They are kept here, in the order of the labels, because a file that describes itself is described to its reader each time
-    that it is opened, as often as there are labels.
+    They are kept here, in the order of the labels, because a file that describes itself is
+    described to its reader each time that it is opened, as often as there are labels.
     """
 
     path: str
@@ -85,13 +93,15 @@ class PartitionFile(Struct, frozen=True, kw_only=True):
 
     def counted(self) -> dict[int, int]:
         """Rows by label."""
-        found = Counter[int]()
+        rows_by_label = Counter[int]()
         for label, rows in zip(self.labels, self.rows, strict=True):
-            found[label] += rows
-        return found
+            rows_by_label[label] += rows
+        return rows_by_label
 
     def within(self, first: int, last: int) -> PartitionFile:
-        """The file, of which only the batches with these labels are known; large inputs have hundreds in each of hundreds of files."""
+        """The file, of which only the batches with these labels are known; large inputs have
+        hundreds in each of hundreds of files.
+        """
         start, end = bisect_left(self.labels, first), bisect_right(self.labels, last)
         return PartitionFile(
             path=self.path,
@@ -101,17 +111,27 @@ class PartitionFile(Struct, frozen=True, kw_only=True):
             sizes=self.sizes[start:end],
         )
 
-    def read(self, label: int | None = None, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
+    def read(
+        self,
+        label: int | None = None,
+        columns: Sequence[str] | None = None,
+    ) -> Iterator[pa.RecordBatch]:
         """The batches with this label, or all of them in the order of their labels."""
-        found = self if label is None else self.within(label, label)
-        if not found.labels:
+        chosen = self
+        if label is not None:
+            chosen = self.within(label, label)
+        # Most files have nothing of most labels, and are not even opened.
+        if not chosen.labels:
             return
         with pa.OSFile(self.path, "rb") as file:
             schema = pa.ipc.read_schema(file)
-            for place, size in zip(found.places, found.sizes, strict=True):
+            for place, size in zip(chosen.places, chosen.sizes, strict=True):
+                # Without Arrow's reader of a stream, which reads from the beginning to the end.
                 file.seek(place)
                 batch = pa.ipc.read_record_batch(file.read_buffer(size), schema)
-                yield batch if columns is None else batch.select(columns)
+                if columns is not None:
+                    batch = batch.select(columns)
+                yield batch
 
 
 class PartitionWriter:
@@ -130,26 +150,37 @@ class PartitionWriter:
         self._batches.append((label, len(batch), place, self._end - place))
 
     def finished(self) -> PartitionFile:
+        # By the label alone: those of one label stay in the order in which they were written.
         ordered = sorted(self._batches, key=itemgetter(0))
-        labels, rows, places, sizes = zip(*ordered, strict=True) if ordered else ((), (), (), ())
-        return PartitionFile(path=str(self._path), labels=labels, rows=rows, places=places, sizes=sizes)
+        return PartitionFile(
+            path=str(self._path),
+            labels=tuple([label for label, _, _, _ in ordered]),
+            rows=tuple([rows for _, rows, _, _ in ordered]),
+            places=tuple([place for _, _, place, _ in ordered]),
+            sizes=tuple([size for _, _, _, size in ordered]),
+        )
 
 
 @contextmanager
 def partition_file(path: Path, schema: pa.Schema) -> Iterator[PartitionWriter]:
     """A new file, to be read when the block is left."""
-    with pa.OSFile(str(path), "wb") as file, pa.ipc.new_stream(file, schema, options=PLAIN) as writer:
+    with (
+        pa.OSFile(str(path), "wb") as file,
+        pa.ipc.new_stream(file, schema, options=PLAIN) as writer,
+    ):
+        # A stream begins with its schema, which Arrow writes only with the first batch.
         yield PartitionWriter(path, file, writer, start=schema.serialize().size)
 
 
 def read_label(files: Sequence[PartitionFile], label: int) -> Iterator[pa.RecordBatch]:
-    for one in files:
-        yield from one.read(label)
+    for file in files:
+        yield from file.read(label)
 
 
 def within(files: Iterable[PartitionFile], first: int, last: int) -> tuple[PartitionFile, ...]:
     """The files that have batches with these labels, and only these of them."""
-    return tuple(found for file in files if (found := file.within(first, last)).labels)
+    parts = [file.within(first, last) for file in files]
+    return tuple(part for part in parts if part.labels)
 
 
 def labels_of(files: Iterable[PartitionFile]) -> list[int]:
@@ -165,7 +196,9 @@ def gathered(
     most_bytes: int | None = None,
     short: int = 0,
 ) -> Iterator[pa.RecordBatch]:
-    """The rows in larger batches, each of so many rows or bytes or a few more; `short` bytes of each row do not count."""
+    """The rows in larger batches, each of so many rows or bytes or a few more; `short` bytes of
+    each row do not count.
+    """
     held: list[pa.RecordBatch] = []
     rows = size = 0
     most_rows, most_bytes = most_rows or GATHERED_ROWS, most_bytes or GATHERED_BYTES
@@ -173,7 +206,8 @@ def gathered(
         held.append(batch)
         rows, size = rows + len(batch), size + batch.nbytes - short * len(batch)
         if rows >= most_rows or size >= most_bytes:
-            del batch  # nothing is held twice while others work with the rows
+            # Nothing is held twice while others work with the rows.
+            del batch
             rows = size = 0
             yield _emptied(held, schema)
     if rows:
@@ -189,6 +223,7 @@ def _emptied(held: list[pa.RecordBatch], schema: pa.Schema) -> pa.RecordBatch:
 
 def write_by(writer: PartitionWriter, rows: pa.RecordBatch, labels: pa.Array) -> None:
     """Writes the rows under their labels."""
+    # Sorted, the rows of a label are one slice; to filter for each label would read all again.
     order = pc.array_sort_indices(labels)
     ordered, labelled = rows.take(order), integers(labels.take(order))
     start = 0
@@ -202,22 +237,29 @@ def sample(positions: pa.Array) -> list[int]:
     """A few of the positions of a batch, which stand for all of them."""
     known = positions.drop_null()
     # Older pyarrow asks for NumPy where known[::n] stands.
-    some = range(0, len(known), max(1, min(SAMPLED_CHANGES, len(known))))
-    return [value.as_py() for value in known.take(pa.array(some, pa.int64()))]
+    sampled = range(0, len(known), max(1, min(SAMPLED_CHANGES, len(known))))
+    return [value.as_py() for value in known.take(pa.array(sampled, pa.int64()))]
 
 
 def ranges(sampled: Iterable[int], count: int) -> tuple[int, ...]:
-    """The boundaries of up to `count` ranges with about as many rows each: range k holds what is below boundary k.
+    """The boundaries of up to `count` ranges with about as many rows each: range k holds what is
+    below boundary k.
 
-    Positions at or above the last boundary are in the range after it. What is written does not depend on boundaries.
+    Positions at or above the last boundary are in the range after it. What is written does not
+    depend on boundaries.
     """
     ordered = sorted(sampled)
-    wanted = {ordered[len(ordered) * place // count] for place in range(1, count)} if ordered else set[int]()
-    return tuple(sorted(wanted - set(ordered[:1])))
+    boundaries = set[int]()
+    if ordered:
+        boundaries = {ordered[len(ordered) * place // count] for place in range(1, count)}
+    # Below the least position there is nothing, so that would be an empty range.
+    return tuple(sorted(boundaries - set(ordered[:1])))
 
 
 def by_range(batch: pa.RecordBatch, boundaries: Sequence[int]) -> Iterator[tuple[int, pa.RecordBatch]]:
-    """The batch sorted by its first column, a position without NULLs, and cut into the ranges that it has rows in."""
+    """The batch sorted by its first column, a position without NULLs, and cut into the ranges that
+    it has rows in.
+    """
     ordered = batch.take(pc.sort_indices(batch.column(0)))
     positions = integers(ordered.column(0))
     start = 0
@@ -231,18 +273,22 @@ def by_range(batch: pa.RecordBatch, boundaries: Sequence[int]) -> Iterator[tuple
 
 
 def in_order(batches: Iterable[pa.RecordBatch], keys: Sequence[str], spill: Path) -> Iterator[pa.RecordBatch]:
-    """The rows in the order of the keys, NULLs last; `spill` is a file that is written when they do not fit."""
+    """The rows in the order of the keys, NULLs last; `spill` is a file that is written when they do
+    not fit.
+    """
     source = iter(batches)
     held = _run(source, RUN_BYTES)
     if not held:
         return
     following = next(source, None)
+    # All there is: it is sorted in memory, and no file is written.
     if following is None:
         ordered = sorted_batch(held, keys)
         for start in range(0, len(ordered), GIVEN_ROWS):
             yield ordered.slice(start, GIVEN_ROWS)
         return
     held.append(following)
+    # Each batch has to be free when it is done with, so no other name may hold it.
     del following
     runs = _write_runs(chain(_given_up(held), source), keys, spill)
     runs = _fewer_runs(runs, keys, spill)
@@ -251,20 +297,20 @@ def in_order(batches: Iterable[pa.RecordBatch], keys: Sequence[str], spill: Path
 
 
 def sorted_batch(batches: list[pa.RecordBatch], keys: Sequence[str]) -> pa.RecordBatch:
-    """The rows of a few batches as one, in the order of the keys, NULLs last; the list is emptied, to save their memory."""
+    """The rows of a few batches as one, in the order of the keys, NULLs last; the list is emptied,
+    to save their memory.
+    """
     rows = one_batch(batches, batches[0].schema)
     batches.clear()
     if keys[0] == BY_POSITION[0]:
+        # Positions nearly always differ, so one key is enough: several take three times as long.
         by_position = pc.array_sort_indices(rows.column(keys[0]))
-        if len(keys) == 1 or _all_different(rows.column(keys[0]).take(by_position)):
+        ordered = rows.column(keys[0]).take(by_position)
+        equal = pc.equal(ordered.slice(1), ordered.slice(0, max(0, len(ordered) - 1)))
+        all_differ = not ordered.null_count and not pc.any(equal).as_py()
+        if len(keys) == 1 or all_differ:
             return rows.take(by_position)
     return rows.take(pc.sort_indices(rows, sort_keys=[(key, "ascending") for key in keys]))
-
-
-def _all_different(ordered: pa.Array) -> bool:
-    """Whether one key is enough, as nearly always for positions: several keys take three times as long."""
-    same = pc.equal(ordered.slice(1), ordered.slice(0, max(0, len(ordered) - 1)))
-    return not ordered.null_count and not pc.any(same).as_py()
 
 
 def _run(source: Iterator[pa.RecordBatch], most_bytes: int) -> list[pa.RecordBatch]:
@@ -293,6 +339,7 @@ def _write_runs(source: Iterator[pa.RecordBatch], keys: Sequence[str], spill: Pa
         for number in count():
             ordered = sorted_batch(run, keys)
             _write_run(writer, number, [ordered])
+            # Not held while the next run is read.
             del ordered
             run = _run(source, SPILLED_BYTES)
             if not run:
@@ -303,6 +350,7 @@ def _write_runs(source: Iterator[pa.RecordBatch], keys: Sequence[str], spill: Pa
 def _write_run(writer: PartitionWriter, number: int, ordered: Iterable[pa.RecordBatch]) -> None:
     """Writes rows that are in order, fewer at once where they are long."""
     for batch in ordered:
+        # What is written together is one head when runs are merged.
         rows = max(1, min(HEAD_ROWS, len(batch) * HEAD_BYTES // max(1, batch.nbytes)))
         for start in range(0, len(batch), rows):
             writer.write(number, batch.slice(start, rows))
@@ -311,7 +359,12 @@ def _write_run(writer: PartitionWriter, number: int, ordered: Iterable[pa.Record
 def _fewer_runs(runs: PartitionFile, keys: Sequence[str], spill: Path) -> PartitionFile:
     """As many runs as may have their heads in memory together."""
     turn = 0
-    while len(labels := labels_of([runs])) > (together := max(2, MERGED_BYTES // max(1, runs.longest))):
+    while True:
+        labels = labels_of([runs])
+        # At least two, however long rows are: else there would never be fewer.
+        together = max(2, MERGED_BYTES // max(1, runs.longest))
+        if len(labels) <= together:
+            return runs
         groups = [labels[start : start + together] for start in range(0, len(labels), together)]
         with pa.OSFile(runs.path, "rb") as file:
             schema = pa.ipc.read_schema(file)
@@ -320,12 +373,17 @@ def _fewer_runs(runs: PartitionFile, keys: Sequence[str], spill: Path) -> Partit
                 _write_run(writer, number, _merged([runs.read(label) for label in group], keys))
         Path(runs.path).unlink()
         runs, turn = writer.finished(), turn + 1
-    return runs
 
 
 def _merged(runs: Sequence[Iterator[pa.RecordBatch]], keys: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    """Merges sorted runs: whatever is not above the lowest last row of all heads can be given out."""
-    heads = {number: head for number, run in enumerate(runs) if (head := next(run, None)) is not None}
+    """Merges sorted runs: whatever is not above the lowest last row of all heads can be given
+    out.
+    """
+    heads = {}
+    for number, run in enumerate(runs):
+        first = next(run, None)
+        if first is not None:
+            heads[number] = first
     while heads:
         least = min(_key(head, len(head) - 1, keys) for head in heads.values())
         ready = []
@@ -333,7 +391,9 @@ def _merged(runs: Sequence[Iterator[pa.RecordBatch]], keys: Sequence[str]) -> It
             end = _end(head, least, keys)
             if end:
                 ready.append(head.slice(0, end))
-            rest = head.slice(end) if end < len(head) else next(runs[number], None)
+            rest = head.slice(end)
+            if not len(rest):
+                rest = next(runs[number], None)
             if rest is None:
                 del heads[number]
             else:
@@ -349,4 +409,5 @@ def _end(head: pa.RecordBatch, least: tuple[Any, ...], keys: Sequence[str]) -> i
 def _key(batch: pa.RecordBatch, place: int, keys: Sequence[str]) -> tuple[tuple[bool, Any], ...]:
     """A row's place in the order, for comparing; NULLs are last."""
     values = [batch.column(key)[place].as_py() for key in keys]
+    # Python cannot compare None with a number; behind True it is compared only with its like.
     return tuple((value is None, "" if value is None else value) for value in values)

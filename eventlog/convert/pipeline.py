@@ -1,11 +1,13 @@
-"""The one way of a conversion, on every engine; an engine brings rows together by their objects and runs the tasks.
+"""The one way of a conversion, on every engine; an engine brings rows together by their objects and
+runs the tasks.
 
-    decided    rows by objects through the step, into files by ranges of positions        the engine's
+    decided    rows by objects through the step, into files by ranges of positions: the engine's
     contested  only where a record_id may stand twice; then all is decided once more
     gathered   only where transactions are to be whole: changes to the ranges of where these end
     written    ranges to parts and outcomes; or sent, and then only outcomes
 
-Captured streams take a shorter way: their images are whole and in their order, so pieces are read and written.
+Captured streams take a shorter way: their images are whole and in their order, so pieces are read
+and written.
 """
 
 from __future__ import annotations
@@ -51,7 +53,9 @@ class Unwatched:
 
 
 class DecidedRows(Struct, frozen=True, kw_only=True):
-    """What came of all rows, and what was noted about the record_ids of the units that they were read from."""
+    """What came of all rows, and what was noted about the record_ids of the units that they were
+    read from.
+    """
 
     numbers: Sequence[UnitNumbers]
     buckets: Sequence[DecidedBucket]
@@ -72,10 +76,14 @@ class Engine(Protocol):
         rows: int | None = None,
         keep: bool = True,
     ) -> list[Result]:
-        """The results of tasks, in their order. Without `keep`, they are done anew by a run that resumes."""
+        """The results of tasks, in their order. Without `keep`, they are done anew by a run that
+        resumes.
+        """
 
     def decided(self, conflicts: Sequence[PartitionFile]) -> DecidedRows:
-        """Brings rows together by their objects and runs the step; `conflicts` are files of record_ids."""
+        """Brings rows together by their objects and runs the step; `conflicts` are files of
+        record_ids.
+        """
 
     def release(self) -> None:
         """Gives back the disk that rows took on their way; they are decided."""
@@ -85,13 +93,19 @@ class Engine(Protocol):
 
 
 class ConversionRun:
-    """One conversion on its way. `folder` is for what is only needed meanwhile, `staged` for the output.
+    """One conversion on its way. `folder` is for what is only needed meanwhile, `staged` for the
+    output.
 
     `reserve` is told of all outcomes before anything appears, and how many bytes a row has.
     """
 
     def __init__(
-        self, conversion: Conversion, engine: Engine, folder: str, staged: str, reserve: Reserve | None = None
+        self,
+        conversion: Conversion,
+        engine: Engine,
+        folder: str,
+        staged: str,
+        reserve: Reserve | None = None,
     ) -> None:
         self._conversion = conversion
         self._engine = engine
@@ -107,7 +121,8 @@ class ConversionRun:
         # Pieces of a stream are read side by side, and what they hold is written in their order.
         tasks = pieces_of(self._conversion, self._folder)
         pieces = until_damage(self._engine.run("reading", read_piece, tasks, StreamResult))
-        return self._written(stream_summary(pieces), [one.ended for one in pieces], pieces, tables_of(pieces))
+        ended = [piece.ended for piece in pieces]
+        return self._written(stream_summary(pieces), ended, pieces, tables_of(pieces))
 
     def finished(self, summary: Summary, ended: Sequence[PartitionFile], sent: Sent) -> Summary:
         """Writes the outcomes of changes that were sent."""
@@ -115,23 +130,27 @@ class ConversionRun:
         return with_refused(replace(summary, parts=sent.documents), len(sent.refused))
 
     def _decided(self) -> Summary:
-        found = self._engine.decided(())
-        if may_conflict(found.numbers):
-            conflicts = self._contested(found.buckets)
+        decided = self._engine.decided(())
+        if may_conflict(decided.numbers):
+            conflicts = self._contested(decided.buckets)
+            # All once more: an object may have been decided with a row that counts for none.
             if conflicts:
-                found = self._engine.decided(conflicts)
+                decided = self._engine.decided(conflicts)
         self._engine.release()
-        notes = unknown_transactions(found.numbers) if self._conversion.gathers else ()
-        rows = sum(one.rows for one in found.numbers)
-        self._row_bytes = sum(one.size for one in found.numbers) // max(rows, 1)
-        summary = replace(summary_of(rows, found.buckets), left=left_of(found.numbers), notes=notes)
-        changes = self._gathered(found, summary.changes) if self._conversion.gathers else found.buckets
-        return self._written(summary, [one.ended for one in found.buckets], changes)
+        units, buckets = decided.numbers, decided.buckets
+        rows = sum(unit.rows for unit in units)
+        self._row_bytes = sum(unit.size for unit in units) // max(rows, 1)
+        summary = replace(summary_of(rows, buckets), left=left_of(units))
+        ended = [bucket.ended for bucket in buckets]
+        if not self._conversion.gathers:
+            return self._written(summary, ended, buckets)
+        summary = replace(summary, notes=unknown_transactions(units))
+        return self._written(summary, ended, self._gathered(decided, summary.changes))
 
-    def _gathered(self, found: DecidedRows, changes: int) -> list[WrittenChanges]:
+    def _gathered(self, decided: DecidedRows, changes: int) -> list[WrittenChanges]:
         """The changes by where their transactions end."""
-        rendered = tuple(one.rendered for one in found.buckets)
-        ends = [one.ends for one in found.buckets if one.ends is not None]
+        rendered = tuple(bucket.rendered for bucket in decided.buckets)
+        ends = [bucket.ends for bucket in decided.buckets if bucket.ends is not None]
         tasks = [
             Gather(
                 name=f"gathered-{label:04d}",
@@ -139,25 +158,32 @@ class ConversionRun:
                 label=label,
                 rendered=within(rendered, label, label),
                 ends=within(ends, label, label),
-                boundaries=found.boundaries,
+                boundaries=decided.boundaries,
                 folder=self._folder,
             )
             for label in labels_of(rendered)
         ]
-        gathered = self._engine.run("gathering transactions", gather, tasks, WrittenChanges, rows=changes)
+        stage = "gathering transactions"
+        gathered = self._engine.run(stage, gather, tasks, WrittenChanges, rows=changes)
         for file in (*rendered, *ends):
-            Path(file.path).unlink(missing_ok=True)  # also when this runs once again
+            # They may be gone: a run that resumes finds the tasks done, and comes here once more.
+            Path(file.path).unlink(missing_ok=True)
         return gathered
 
     def _contested(self, buckets: Sequence[DecidedBucket]) -> list[PartitionFile]:
         """The record_ids that have several outcomes, in their order."""
-        ended = tuple(one.ended for one in buckets)
+        ended = tuple(bucket.ended for bucket in buckets)
         tasks = [
-            Compare(name=f"compare-{label:04d}", ended=within(ended, label, label), label=label, folder=self._folder)
+            Compare(
+                name=f"compare-{label:04d}",
+                ended=within(ended, label, label),
+                label=label,
+                folder=self._folder,
+            )
             for label in labels_of(ended)
         ]
-        found = self._engine.run("comparing numbers", contested, tasks, PartitionFile)
-        return [file for file in found if file.labels]
+        files = self._engine.run("comparing numbers", contested, tasks, PartitionFile)
+        return [file for file in files if file.labels]
 
     def _written(
         self,
@@ -166,7 +192,9 @@ class ConversionRun:
         changes: Sequence[WrittenChanges],
         tables: dict[int, Table] | None = None,
     ) -> Summary:
-        """Writes everything, or sends it; the summary knows then how many parts there are, or documents."""
+        """Writes everything, or sends it; the summary knows then how many parts there are, or
+        documents.
+        """
         tasks = PartTasks(
             conversion=self._conversion,
             changes=tuple(changes),
@@ -176,6 +204,7 @@ class ConversionRun:
             staged=self._staged,
         )
         if isinstance(self._conversion.format, SentTables | SentMessages):
+            # Before the first document goes: what is with a receiver cannot be taken back.
             self._reserve(ended, self._row_bytes)
             return self.finished(summary, ended, self._engine.sent(tasks, summary))
         last = last_number(self._conversion.after, summary.changes, changes)
@@ -199,19 +228,22 @@ class ConversionRun:
             streamed=isinstance(self._conversion.input, StreamInput),
             refused=dict(refused or {}),
         )
-        # The staged files go with an interrupted run, so their tasks are none that could be taken as done.
-        return sum(self._engine.run("writing", produce, [outcomes, *parts], int, rows=rows, keep=False)[1:])
+        tasks: list[Write | WriteOutcomes] = [outcomes, *parts]
+        # The staged files go with an interrupted run, so their tasks are none that could be taken
+        # as done.
+        counts = self._engine.run("writing", produce, tasks, int, rows=rows, keep=False)
+        return sum(counts[1:])
 
 
 def summary_of(rows: int, decided: Sequence[DecidedBucket]) -> Summary:
     """What the steps of a conversion amount to."""
     outcomes = Counter[str]()
-    for one in decided:
-        outcomes.update(one.outcomes)
+    for bucket in decided:
+        outcomes.update(bucket.outcomes)
     summary = Summary(
         rows=rows,
-        duplicates=sum(one.duplicates for one in decided),
-        changes=sum(sum(one.rendered.rows) for one in decided),
+        duplicates=sum(bucket.duplicates for bucket in decided),
+        changes=sum(sum(bucket.rendered.rows) for bucket in decided),
     )
     return with_outcomes(summary, outcomes)
 
@@ -222,10 +254,14 @@ def stream_summary(pieces: Sequence[StreamResult]) -> Summary:
     notes = tuple(dict.fromkeys(note for piece in pieces for note in piece.notes))
     damage = next((piece.damage for piece in pieces if piece.damage is not None), None)
     lost = sum(piece.lost for piece in pieces)
-    missing = [f"{damage} Everything before it is converted."] if damage is not None else []
+    missing = []
+    if damage is not None:
+        missing.append(f"{damage} Everything before it is converted.")
     if lost:
-        missing.append(f"Left out: {counted(lost, 'record')} that could not be understood. The others are converted.")
-    return replace(summary_of(rows, pieces), notes=notes, damage=" ".join(missing) or None)
+        records = f"{counted(lost, 'record')} that could not be understood"
+        missing.append(f"Left out: {records}. The others are converted.")
+    summary = summary_of(rows, pieces)
+    return replace(summary, notes=notes, damage=" ".join(missing) or None)
 
 
 def with_refused(summary: Summary, refused: int) -> Summary:
@@ -237,9 +273,14 @@ def with_refused(summary: Summary, refused: int) -> Summary:
 
 
 def until_damage(pieces: Sequence[StreamResult]) -> list[StreamResult]:
-    """The pieces to the first that is damaged: what lies behind it is not converted, however a stream was cut."""
+    """The pieces to the first that is damaged: what lies behind it is not converted, however a
+    stream was cut.
+    """
     damaged = [number for number, piece in enumerate(pieces, 1) if piece.damage is not None]
-    return list(pieces[: damaged[0]] if damaged else pieces)
+    if not damaged:
+        return list(pieces)
+    # With the damaged one itself: what stands before the damage is converted.
+    return list(pieces[: damaged[0]])
 
 
 def tables_of(pieces: Sequence[StreamResult]) -> dict[int, Table]:
@@ -252,5 +293,9 @@ def with_outcomes(summary: Summary, outcomes: Mapping[str, int]) -> Summary:
     statuses = Counter[str]()
     for ended, count in outcomes.items():
         statuses[ended.partition(" ")[0]] += count
-    told = {word: count for word, count in sorted(outcomes.items()) if count}
-    return replace(summary, statuses={word: count for word, count in sorted(statuses.items()) if count}, outcomes=told)
+    # Those that were moved to another one may be none by now.
+    return replace(
+        summary,
+        statuses={status: count for status, count in sorted(statuses.items()) if count},
+        outcomes={ended: count for ended, count in sorted(outcomes.items()) if count},
+    )

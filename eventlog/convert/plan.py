@@ -1,4 +1,6 @@
-"""How a conversion is cut: into how many buckets, which parts a task writes, and what makes two runs the same."""
+"""How a conversion is cut: into how many buckets, which parts a task writes, and what makes two
+runs the same.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,9 @@ SPAN_EVENTS: Final = 50_000
 
 
 class PartSpan(Struct, frozen=True, kw_only=True):
-    """Whole parts: changes `first` to `last` of all; the first stands in the range `range` after `skipped` others, the last in `until`."""
+    """Whole parts: changes `first` to `last` of all; the first stands in the range `range` after
+    `skipped` others, the last in `until`.
+    """
 
     first: int
     last: int
@@ -42,9 +46,15 @@ class PartSpan(Struct, frozen=True, kw_only=True):
 
 
 def bucket_count(units: Sequence[Unit]) -> int:
-    """A power of two; as many buckets as let each be sorted in memory, unless that were too many files."""
-    rows = sum(unit.size // ROW_BYTES if unit.rows is None else unit.rows for unit in units)
-    wanted = max(rows // BUCKET_ROWS, sum(unit.size for unit in units) // BUCKET_BYTES) if units else 32
+    """A power of two; as many buckets as let each be sorted in memory, unless that were too many
+    files.
+    """
+    # Nobody has counted the rows of a log; files of that many buckets cost nearly nothing.
+    wanted = 32
+    if units:
+        rows = sum(unit.size // ROW_BYTES if unit.rows is None else unit.rows for unit in units)
+        size = sum(unit.size for unit in units)
+        wanted = max(rows // BUCKET_ROWS, size // BUCKET_BYTES)
     return min(MOST_BUCKETS, 1 << wanted.bit_length())
 
 
@@ -54,41 +64,42 @@ def range_count(rows: int, size: int = 0) -> int:
 
 
 def part_spans(
-    counted: Mapping[int, int], part_events: int, at_once: int = SPAN_EVENTS, *, beyond: int = 0
+    counted: Mapping[int, int],
+    part_events: int,
+    at_once: int = SPAN_EVENTS,
+    *,
+    beyond: int = 0,
 ) -> Iterator[PartSpan]:
-    """The parts of changes, of which the ranges hold as many as were counted, in spans of whole parts. So many changes
-    `beyond` a span may have to be read for it.
+    """The parts of changes, of which the ranges hold as many as were counted, in spans of whole
+    parts. So many changes `beyond` a span may have to be read for it.
     """
-    changes = sum(counted.values())
+    # Each range that holds changes, and how many changes stand before it.
+    starts: list[tuple[int, int]] = []
+    changes = 0
+    for label in sorted(counted):
+        starts.append((label, changes))
+        changes += counted[label]
     width = part_events * max(1, at_once // part_events)
-    starts = _starts(counted)
     for first in range(0, changes, width):
         last = min(first + width, changes)
-        (label, start), (until, _) = (
-            starts[bisect_right(starts, place, key=itemgetter(1)) - 1]
-            for place in (first, min(last + beyond, changes) - 1)
-        )
+        last_read = min(last + beyond, changes) - 1
+        label, start = starts[bisect_right(starts, first, key=itemgetter(1)) - 1]
+        until, _ = starts[bisect_right(starts, last_read, key=itemgetter(1)) - 1]
         yield PartSpan(first=first, last=last, range=label, skipped=first - start, until=until)
 
 
 def fingerprint(conversion: Conversion, units: Sequence[Unit]) -> str:
     """What is the same for two runs exactly when one can go on with the work of the other."""
     source = conversion.input
-    places = source.places if isinstance(source, StreamInput) else [unit.path for unit in units]
+    places: Sequence[str] = [unit.path for unit in units]
+    if isinstance(source, StreamInput):
+        places = source.places
     files = [(path, Path(path).stat().st_mtime_ns) for path in dict.fromkeys(places)]
-    told = msgspec.json.encode([replace(conversion, overwrite=False), list(units), files], enc_hook=_plain)
-    return blake2b(told, digest_size=16).hexdigest()
-
-
-def _starts(counted: Mapping[int, int]) -> list[tuple[int, int]]:
-    """Each range that holds changes, and how many changes stand before it."""
-    found = []
-    before = 0
-    for label in sorted(counted):
-        found.append((label, before))
-        before += counted[label]
-    return found
+    parts = [replace(conversion, overwrite=False), list(units), files]
+    return blake2b(msgspec.json.encode(parts, enc_hook=_plain), digest_size=16).hexdigest()
 
 
 def _plain(value: Any) -> object:
-    return catalog_to_json(value).decode() if isinstance(value, Catalog) else str(value)
+    if isinstance(value, Catalog):
+        return catalog_to_json(value).decode()
+    return str(value)

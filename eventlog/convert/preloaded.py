@@ -1,4 +1,6 @@
-"""What worker processes are forked from: all that they need, loaded once, in a process that has nothing else."""
+"""What worker processes are forked from: all that they need, loaded once, in a process that has
+nothing else.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Reads files and log tables into record batches of rows (ROWS); what cannot be a number becomes the row's problem."""
+"""Reads files and log tables into record batches of rows (ROWS); what cannot be a number becomes
+the row's problem.
+"""
 
 from __future__ import annotations
 
@@ -28,18 +30,21 @@ BATCH_BYTES: Final = 2_000_000
 
 
 def read(unit: Unit, statuses: str = "", clock: str = UTC) -> Iterator[pa.RecordBatch]:
-    """The rows (ROWS) of a unit, their times in UTC; DataError names the file and the place that is damaged."""
+    """The rows (ROWS) of a unit, their times in UTC; DataError names the file and the place that is
+    damaged.
+    """
     zone = zone_of(clock)
     try:
-        columns = _parquet(unit) if unit.kind == "parquet" else _text(unit)
-        for found in columns:
-            yield told_in_utc(shaped(found, statuses), zone)
+        blocks = _parquet(unit) if unit.kind == "parquet" else _text(unit)
+        for columns in blocks:
+            yield told_in_utc(shaped(columns, statuses), zone)
     except (pa.ArrowInvalid, EOFError, gzip.BadGzipFile, zlib.error, UnicodeDecodeError) as error:
         raise damaged(unit.path, error) from error
     except FileNotFoundError as error:
         hint = "Somebody removed it during the conversion; begin again with what is there."
         raise SourceError(f"{unit.path} is gone.", hint=hint, may_pass=False) from error
-    except OSError as error:  # Arrow tells damaged pages and what a disk refuses alike
+    except OSError as error:
+        # Arrow says of damaged pages what it says of a disk that refuses.
         raise damaged(unit.path, error) from error
 
 
@@ -49,22 +54,23 @@ def _parquet(unit: Unit) -> Iterator[dict[str, pa.Array]]:
         places = places_of(names, unit.path)
         wanted = {name: names[place] for name, place in places.items()}
         groups = list(range(unit.start, unit.end or 0))
-        rows = _batch_rows(file, groups)
-        for batch in file.iter_batches(rows, row_groups=groups, columns=list(wanted.values()), use_threads=False):
-            yield {name: batch.column(found) for name, found in wanted.items()}
-
-
-def _batch_rows(file: Any, groups: list[int]) -> int:
-    """Fewer rows at once where they are long."""
-    described = [file.metadata.row_group(group) for group in groups]
-    rows = sum(group.num_rows for group in described) or 1
-    each = sum(group.total_byte_size for group in described) / rows
-    return max(1, min(BATCH_ROWS, int(BATCH_BYTES / max(each, 1))))
+        described = [file.metadata.row_group(group) for group in groups]
+        rows = sum(group.num_rows for group in described) or 1
+        row_bytes = sum(group.total_byte_size for group in described) / rows
+        # Fewer rows at once where they are long.
+        at_once = max(1, min(BATCH_ROWS, int(BATCH_BYTES / max(row_bytes, 1))))
+        # One thread: the processes share the cores among them.
+        batches = file.iter_batches(at_once, row_groups=groups, columns=list(wanted.values()), use_threads=False)
+        for batch in batches:
+            yield {name: batch.column(own_name) for name, own_name in wanted.items()}
 
 
 def _text(unit: Unit) -> Iterator[dict[str, pa.Array]]:
     with opened(unit) as file:
-        yield from csv_columns(file, unit.path) if unit.kind == "csv" else line_columns(file, unit)
+        if unit.kind == "csv":
+            yield from csv_columns(file, unit.path)
+        else:
+            yield from line_columns(file, unit)
 
 
 FETCHED_ROWS: Final = 10_000
@@ -72,7 +78,9 @@ EVERYTHING: Final = {"first": str(-(2**63)), "last": str(2**63 - 1)}
 
 
 def read_log(source: LogInput) -> Iterator[pa.RecordBatch]:
-    """The rows (ROWS) of the log with the wanted statuses, in no order, also those that `withheld` leaves."""
+    """The rows (ROWS) of the log with the wanted statuses, in no order, also those that `withheld`
+    leaves.
+    """
     from eventlog.sql.connect import connect
     from eventlog.sql.findlog import log_columns
 
@@ -87,7 +95,9 @@ def read_log(source: LogInput) -> Iterator[pa.RecordBatch]:
 
 
 def _fetched(engine: Engine, names: LogNames, statuses: str) -> Iterator[list[tuple[Any, ...]]]:
-    """The rows of the log as the driver gives them, some at a time, each with its transaction where the log says it."""
+    """The rows of the log as the driver gives them, some at a time, each with its transaction where
+    the log says it.
+    """
     from sqlalchemy import text
 
     from eventlog.sql.access import in_text, transaction, with_statuses
@@ -95,11 +105,16 @@ def _fetched(engine: Engine, names: LogNames, statuses: str) -> Iterator[list[tu
 
     dialect = dialect_of(engine)
     holes = log_holes(dialect, names)
-    chosen = with_statuses(dialect, holes, statuses)
     query = statement(
-        dialect, "stretch", **holes, **EVERYTHING, chosen=chosen, transaction=transaction_behind(dialect, holes)
+        dialect,
+        "stretch",
+        **holes,
+        **EVERYTHING,
+        chosen=with_statuses(dialect, holes, statuses),
+        transaction=transaction_behind(dialect, holes),
     )
     with transaction(engine, f"The event log {names.table}") as connection:
+        # Without it drivers bring the whole result into memory before the first row.
         streaming = connection.execution_options(stream_results=True)
         result = streaming.execute(text(in_text(query)))
         while rows := result.fetchmany(FETCHED_ROWS):
@@ -112,7 +127,9 @@ def _columns(rows: list[tuple[Any, ...]]) -> dict[str, pa.Array]:
 
 
 def _plain(value: Any) -> Any:
-    """What SQLite holds as text may be any bytes, which become lone surrogates; the row says so and stays readable."""
+    """What SQLite holds as text may be any bytes, which become lone surrogates; the row says so and
+    stays readable.
+    """
     return (
         value.encode("utf-8", "backslashreplace").decode() if isinstance(value, str) and not value.isascii() else value
     )

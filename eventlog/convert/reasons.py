@@ -1,4 +1,6 @@
-"""Why rows of a conversion ended as errors: notes that differ only in names, values and numbers are told as one."""
+"""Why rows of a conversion ended as errors: notes that differ only in names, values and numbers are
+told as one.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +43,9 @@ class BadRows(Struct, frozen=True, kw_only=True):
 
 
 def foreseen(conversion: Conversion) -> str | None:
-    """What can be known before the work: rows that nothing can be read back for. The first rows of the input are looked at."""
+    """What can be known before the work: rows that nothing can be read back for. The first rows of
+    the input are looked at.
+    """
     from eventlog.convert.inputs import units
     from eventlog.convert.reading import read
     from eventlog.convert.settings import FilesInput
@@ -50,8 +54,12 @@ def foreseen(conversion: Conversion) -> str | None:
     source = conversion.input
     if not isinstance(source, FilesInput) or conversion.read_back is not None:
         return None
-    first = next((batch for unit in units(source) for batch in read(unit, source.statuses) if batch.num_rows), None)
-    kinds = [] if first is None else first.column("event_type").to_pylist()
+    batches = (batch for unit in units(source) for batch in read(unit, source.statuses))
+    # The first one with rows: with --status there may be none in a whole file.
+    first = next((batch for batch in batches if batch.num_rows), None)
+    if first is None:
+        return None
+    kinds = first.column("event_type").to_pylist()
     asking = sum(kind in MEANING and MEANING[kind].back for kind in kinds)
     if not asking:
         return None
@@ -70,19 +78,26 @@ def bad_rows(folder: Path) -> tuple[BadRows, ...]:
 
     counts: Counter[tuple[str, str]] = Counter()
     examples: dict[tuple[str, str], str] = {}
-    found = ds.dataset(file, format="parquet").scanner(
+    scanner = ds.dataset(file, format="parquet").scanner(
         columns=["reason", "note"], filter=ds.field("status") == "E", batch_size=BATCH_ROWS
     )
-    for batch in found.to_batches():
+    for batch in scanner.to_batches():
         _count(batch, counts, examples)
-    largest = sorted(counts.items(), key=lambda one: (-one[1], one[0]))[:TOLD_NOTES]
+    largest = sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:TOLD_NOTES]
     return tuple(BadRows(rows=rows, reason=group[0], note=examples[group]) for group, rows in largest)
 
 
-def _count(batch: pa.RecordBatch, counts: Counter[tuple[str, str]], examples: dict[tuple[str, str], str]) -> None:
+def _count(
+    batch: pa.RecordBatch,
+    counts: Counter[tuple[str, str]],
+    examples: dict[tuple[str, str], str],
+) -> None:
     pairs = zip(batch.column("reason").to_pylist(), batch.column("note").to_pylist(), strict=True)
-    for (reason, note), rows in Counter((reason or "error", note or "") for reason, note in pairs).items():
+    # Equal notes together first: the pattern below takes most of the time.
+    met = Counter((reason or "error", note or "") for reason, note in pairs)
+    for (reason, note), rows in met.items():
         group = (reason, _differs.sub("…", note))
+        # Texts without quotes may make a group of each row: the rest is counted without notes.
         if group not in counts and len(counts) >= MOST_NOTES:
             group = (reason, "")
         counts[group] += rows

@@ -1,4 +1,6 @@
-"""The rows of a log as record batches: their schemas, the number of each row's object, and the rules' Events of them."""
+"""The rows of a log as record batches: their schemas, the number of each row's object, and the
+rules' Events of them.
+"""
 
 from __future__ import annotations
 
@@ -24,28 +26,31 @@ NUMBERS: Final = frozenset({"record_id", "event_type", TRANSACTION})
 """The columns that hold integers; all others are text, event_time in ISO 8601."""
 
 PROBLEM: Final = "problem"
-"""Why a row cannot even be given to the rules (its record_id is no number, …); NULL for all others."""
+"""Why a row cannot even be given to the rules (its record_id is no number, …); NULL for all
+others.
+"""
 
 OBJECT: Final = "object"
-"""The number of the row's object: a stable hash of what the object is told apart by. Equal objects have equal numbers."""
+"""The number of the row's object: a stable hash of what the object is told apart by. Equal objects
+have equal numbers.
+"""
 
 ROWS: Final = pa.schema(
     [(name, pa.int64() if name in NUMBERS else pa.string()) for name in (*STANDARD, TRANSACTION)]
     + [(PROBLEM, pa.string())]
 )
-"""Rows of the input: the ten columns, the transaction that wrote the row or NULL, and `problem`. Only a row with a problem may have no record_id."""
+"""Rows of the input: the ten columns, the transaction that wrote the row or NULL, and `problem`.
+Only a row with a problem may have no record_id.
+"""
 
 PLACED: Final = ROWS.append(pa.field(OBJECT, pa.int64()))
 """Rows with their objects."""
 
-OUTCOMES: Final = pa.schema(
-    [("position", pa.int64()), ("status", pa.string()), ("reason", pa.string()), ("note", pa.string())]
-)
+_verdict = [(name, pa.string()) for name in ("status", "reason", "note")]
+OUTCOMES: Final = pa.schema([("position", pa.int64()), *_verdict])
 """What became of every row; without a position where the row had no record_id."""
 
-TOLD_OUTCOMES: Final = pa.schema(
-    [("position", pa.string()), ("status", pa.string()), ("reason", pa.string()), ("note", pa.string())]
-)
+TOLD_OUTCOMES: Final = pa.schema([("position", pa.string()), *_verdict])
 """The same of a stream, whose positions are several numbers."""
 
 STREAM_OUTCOMES: Final = pa.schema([("place", pa.int64()), *TOLD_OUTCOMES])
@@ -53,12 +58,18 @@ STREAM_OUTCOMES: Final = pa.schema([("place", pa.int64()), *TOLD_OUTCOMES])
 
 
 def events_of(rows: pa.RecordBatch | pa.Table, *, transactions: bool = False) -> list[Event]:
-    """The events of rows without problems, in their order; with `transactions` each says which one wrote it.
+    """The events of rows without problems, in their order; with `transactions` each says which one
+    wrote it.
 
-    Texts that repeat are one string: their hashes are then computed once, and a chunk takes half of the memory.
+    Texts that repeat are one string: their hashes are then computed once, and a chunk takes half of
+    the memory.
     """
+    transactions_of_rows: list[Transaction | None] = [None] * len(rows)
+    if transactions:
+        transactions_of_rows = _transactions(rows.column(TRANSACTION))
     columns = zip(
-        zip(rows.column("record_id").to_pylist(), strict=True),  # positions are tuples
+        # Positions are tuples, and `zip` of one column makes them.
+        zip(rows.column("record_id").to_pylist(), strict=True),
         rows.column("event_type").to_pylist(),
         _repeated(rows.column("table_name")),
         _in_runs(rows.column("table_key")),
@@ -67,7 +78,7 @@ def events_of(rows: pa.RecordBatch | pa.Table, *, transactions: bool = False) ->
         rows.column("new_value").to_pylist(),
         _repeated(rows.column("event_time")),
         _repeated(rows.column("perpetrator")),
-        _transactions(rows.column(TRANSACTION)) if transactions else [None] * len(rows),
+        transactions_of_rows,
         strict=True,
     )
     return [
@@ -89,23 +100,31 @@ def events_of(rows: pa.RecordBatch | pa.Table, *, transactions: bool = False) ->
 
 def integers(column: pa.Array) -> memoryview:
     """The integers of a column without NULLs, where they stand in memory."""
-    values = memoryview(column.buffers()[1]).cast("q") if len(column) else memoryview(b"").cast("q")
-    return values[column.offset : column.offset + len(column)]
+    # An empty array may have no buffer at all.
+    content = memoryview(column.buffers()[1]) if len(column) else memoryview(b"")
+    # A slice shares the buffer of what it was cut from, and begins somewhere in it.
+    return content.cast("q")[column.offset : column.offset + len(column)]
 
 
 def one_batch(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> pa.RecordBatch:
     combined = pa.Table.from_batches(batches, schema=schema).combine_chunks().to_batches()
-    return combined[0] if combined else pa.RecordBatch.from_pylist([], schema=schema)
+    # A table without rows has no batches.
+    if not combined:
+        return pa.RecordBatch.from_pylist([], schema=schema)
+    return combined[0]
 
 
 def uncut(pieces: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Rows of one object in the order of record_id, cut anew so that equal record_ids are never parted."""
+    """Rows of one object in the order of record_id, cut anew so that equal record_ids are never
+    parted.
+    """
     held: pa.RecordBatch | None = None
     for piece in pieces:
         rows = piece if held is None else one_batch([held, piece], piece.schema)
         numbers = rows.column("record_id")
+        # The last number may go on in the next piece: all rows with it are held back.
         last = len(rows) - 1
-        while last > 0 and numbers[last].is_valid and numbers[last].as_py() == numbers[last - 1].as_py():
+        while last > 0 and numbers[last].is_valid and numbers[last].equals(numbers[last - 1]):
             last -= 1
         if last > 0:
             yield rows.slice(0, last)
@@ -134,47 +153,65 @@ def _repeated(column: pa.Array) -> list[str | None]:
 
 def _in_runs(column: pa.Array) -> list[str | None]:
     """The texts of a column in which the same stands several times in a row."""
+    # An object's rows stand together, so there are many different keys, each in one run: a
+    # dictionary would hash all of them.
     encoded = pc.run_end_encode(column, run_end_type=pa.int64())
     ends = encoded.run_ends.to_pylist()
     runs = zip(encoded.values.to_pylist(), [0, *ends], ends, strict=False)
     return [text for text, start, end in runs for _ in range(start, end)]
 
 
-ROW_KINDS = pa.array([int(kind) for kind, meaning in MEANING.items() if meaning.row and kind is not None], pa.int64())
+ROW_KINDS = pa.array(
+    [int(kind) for kind, meaning in MEANING.items() if meaning.row and kind is not None],
+    pa.int64(),
+)
 
 
 class Placing:
-    """Gives rows the numbers of their objects; keeps what it has looked up within one batch only."""
+    """Gives rows the numbers of their objects; keeps what it has looked up within one batch
+    only.
+    """
 
     def __init__(self, catalog: Catalog | None) -> None:
         self._identities = Identities(catalog)
 
     def place(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         """The rows of ROWS with their objects: PLACED."""
-        objects = self.objects(rows.column("event_type"), rows.column("table_name"), rows.column("table_key"))
+        naming = [rows.column(name) for name in ("event_type", "table_name", "table_key")]
+        objects = self.objects(*naming)
         return pa.RecordBatch.from_arrays([*rows.columns, objects], schema=PLACED)
 
     def objects(self, types: pa.Array, names: pa.Array, texts: pa.Array) -> pa.Array:
-        """The numbers of the objects that rows with these event types, table names and keys speak of."""
+        """The numbers of the objects that rows with these event types, table names and keys speak
+        of.
+        """
         kinds = pc.fill_null(pc.is_in(types, value_set=ROW_KINDS), False)
         tables = _codes(names)
         keys = _codes(texts)
-        combined = pc.add(pc.multiply(keys.indices, len(tables.dictionary) * 2), pc.multiply(tables.indices, 2))
-        met = pc.add(combined, pc.cast(kinds, pa.int64())).dictionary_encode()
-        numbers = self._numbers(met.dictionary.to_pylist(), tables.dictionary.to_pylist(), keys.dictionary.to_pylist())
-        return pa.array(numbers, pa.int64()).take(met.indices)
-
-    def _numbers(self, met: list[int], tables: list[str | None], keys: list[str | None]) -> list[int]:
-        """The object of each combination of table_name, table_key and row event that occurs."""
-        return [
-            self.number_of(tables[code // 2 % len(tables)], keys[code // 2 // len(tables)], row_event=code % 2 == 1)
-            for code in met
+        table_count = len(tables.dictionary)
+        # Each combination of key, table and row event is one integer, so that only those that
+        # occur are looked at in Python, once each.
+        combined = pc.add(pc.multiply(keys.indices, table_count * 2), pc.multiply(tables.indices, 2))
+        codes = pc.add(combined, pc.cast(kinds, pa.int64())).dictionary_encode()
+        table_names, key_texts = tables.dictionary.to_pylist(), keys.dictionary.to_pylist()
+        numbers = [
+            self.number_of(
+                table_names[code // 2 % table_count],
+                key_texts[code // 2 // table_count],
+                row_event=code % 2 == 1,
+            )
+            for code in codes.dictionary.to_pylist()
         ]
+        return pa.array(numbers, pa.int64()).take(codes.indices)
 
     def number_of(self, table: str | None, key: str | None, *, row_event: bool) -> int:
-        """The number of the object that the texts of a row mean; texts that mean none have a number of their own."""
+        """The number of the object that the texts of a row mean; texts that mean none have a number
+        of their own.
+        """
         row = self._identities.row_id(table, key, row_event=row_event)
-        return _hash(f"?\0{table}\0{key}") if row is None else object_number(row)
+        if row is None:
+            return _hash(f"?\0{table}\0{key}")
+        return object_number(row)
 
 
 def object_number(row: RowId) -> int:
@@ -187,14 +224,18 @@ def bucket_of(objects: pa.Array, buckets: int) -> pa.Array:
 
 
 def _hash(text: str) -> int:
-    """A number of 62 bits, quickly made; the rules tell objects apart themselves, should two have the same."""
+    """A number of 62 bits, quickly made; the rules tell objects apart themselves, should two have
+    the same.
+    """
     data = text.encode("utf-8", "surrogatepass")
+    # Not Python's own hash, which is another one in each process.
     return crc32(data) >> 1 << 31 ^ crc32(data[::-1])
 
 
 def _codes(texts: pa.Array) -> Any:
     """The texts as 64 bit codes and what they stand for; NULL is a text of its own."""
     encoded = texts.dictionary_encode(null_encoding="encode")
+    # Arrow's codes have 32 bits, too few for the products that they are used in.
     return pa.DictionaryArray.from_arrays(encoded.indices.cast(pa.int64()), encoded.dictionary)
 
 
@@ -210,45 +251,51 @@ MEANT: Final = {
 def shaped(columns: Mapping[str, pa.Array], statuses: str = "") -> pa.RecordBatch:
     """The columns as rows of ROWS, only those with one of the status letters if there are any."""
     problems: dict[int, str] = {}
-    made = [
-        _number(columns[name], name, problems) if name in NUMBERS else _text(columns[name], name, problems)
-        for name in STANDARD
-    ]
-    count = len(made[0])
-    transaction = columns.get(TRANSACTION)
-    made.append(pa.nulls(count, pa.int64()) if transaction is None else _number(transaction, TRANSACTION, problems))
-    told = (
-        pa.array([problems.get(place) for place in range(count)], pa.string())
-        if problems
-        else pa.nulls(count, pa.string())
-    )
-    batch = pa.RecordBatch.from_arrays([*made, told], schema=ROWS)
+    arrays = []
+    for name in STANDARD:
+        shape = _number if name in NUMBERS else _text
+        arrays.append(shape(columns[name], name, problems))
+    count = len(arrays[0])
+    if TRANSACTION in columns:
+        arrays.append(_number(columns[TRANSACTION], TRANSACTION, problems))
+    else:
+        arrays.append(pa.nulls(count, pa.int64()))
+    if problems:
+        arrays.append(pa.array([problems.get(at) for at in range(count)], pa.string()))
+    else:
+        arrays.append(pa.nulls(count, pa.string()))
+    batch = pa.RecordBatch.from_arrays(arrays, schema=ROWS)
     if not statuses:
         return batch
-    return batch.filter(pc.is_in(batch.column("status"), value_set=pa.array(list(statuses), pa.string())))
+    wanted = pa.array(list(statuses), pa.string())
+    return batch.filter(pc.is_in(batch.column("status"), value_set=wanted))
 
 
 def told_in_utc(rows: pa.RecordBatch, zone: dt.tzinfo | None) -> pa.RecordBatch:
-    """Rows whose event_time is that of a zone, with UTC in its place; each time that occurs is turned once."""
+    """Rows whose event_time is that of a zone, with UTC in its place; each time that occurs is
+    turned once.
+    """
     if zone is None:
         return rows
-    place = rows.schema.get_field_index("event_time")
-    met = rows.column(place).dictionary_encode()
-    utc = pa.array([None if time is None else in_utc(time, zone) for time in met.dictionary.to_pylist()], pa.string())
-    return rows.set_column(place, rows.schema.field(place), utc.take(met.indices))
+    at = rows.schema.get_field_index("event_time")
+    times = rows.column(at).dictionary_encode()
+    in_zone = times.dictionary.to_pylist()
+    utc = [None if time is None else in_utc(time, zone) for time in in_zone]
+    column = pa.array(utc, pa.string()).take(times.indices)
+    return rows.set_column(at, rows.schema.field(at), column)
 
 
 def _number(column: pa.Array, name: str, problems: dict[int, str]) -> pa.Array:
     try:
-        made = column.cast(pa.int64())
+        numbers = column.cast(pa.int64())
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-        made = pa.array(
-            [_read(value, name, place, problems) for place, value in enumerate(column.to_pylist())], pa.int64()
-        )
-    if name == "record_id" and made.null_count:
-        for place in pc.indices_nonzero(made.is_null()).to_pylist():
-            problems.setdefault(place, "record_id is NULL; it must be a number.")
-    return made
+        # Some value is no integer to Arrow; one by one `1.0` and ` 1 ` are, as exports write them.
+        read = [_read(value, name, at, problems) for at, value in enumerate(column.to_pylist())]
+        numbers = pa.array(read, pa.int64())
+    if name == "record_id" and numbers.null_count:
+        for at in pc.indices_nonzero(numbers.is_null()).to_pylist():
+            problems.setdefault(at, "record_id is NULL; it must be a number.")
+    return numbers
 
 
 def _read(value: Any, name: str, place: int, problems: dict[int, str]) -> int | None:
@@ -256,14 +303,15 @@ def _read(value: Any, name: str, place: int, problems: dict[int, str]) -> int | 
         return None
     text = value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
     match = _whole(text)
-    number = int(match[1]) if match and len(match[1]) < 40 else None
-    if number is not None and number in _INT64:
-        return number
-    if name == TRANSACTION and not text:  # exports write what is NULL in this way, and nothing depends on it
+    # To read a million digits as a number takes Python minutes, or it refuses.
+    if match and len(match[1]) < 40 and int(match[1]) in _INT64:
+        return int(match[1])
+    # Exports write what is NULL in this way, and nothing depends on it.
+    if name == TRANSACTION and not text:
         return None
-    told = f"{name} is {shortened(text)!r}; only {MEANT[name]}."
-    if name == "record_id" or place not in problems:  # without a record_id nothing else can be said of the row
-        problems[place] = told
+    # Without a record_id nothing else can be said of the row.
+    if name == "record_id" or place not in problems:
+        problems[place] = f"{name} is {shortened(text)!r}; only {MEANT[name]}."
     return None
 
 
@@ -271,13 +319,13 @@ def _text(column: pa.Array, name: str, problems: dict[int, str]) -> pa.Array:
     try:
         if pa.types.is_dictionary(column.type):
             column = column.dictionary_decode()
-        made = column if column.type == pa.string() else column.cast(pa.string())
-        made.validate(full=True)
+        texts = column if column.type == pa.string() else column.cast(pa.string())
+        # Files may call bytes a string that are no UTF-8; Arrow looks only when it is told to.
+        texts.validate(full=True)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, UnicodeDecodeError):
-        return pa.array(
-            [_text_of(value, name, place, problems) for place, value in enumerate(_raw(column))], pa.string()
-        )
-    return made
+        read = [_text_of(value, name, at, problems) for at, value in enumerate(_raw(column))]
+        return pa.array(read, pa.string())
+    return texts
 
 
 def _raw(column: pa.Array) -> list[Any]:
@@ -291,7 +339,10 @@ def text_of(value: Any) -> str:
     """A value that is no text as text: numbers and times as databases write them."""
     if isinstance(value, bool):
         return "true" if value else "false"
-    return format(value, "f") if isinstance(value, Decimal) else str(value)
+    if isinstance(value, Decimal):
+        # Without an exponent, which `str` writes for very large and very small ones.
+        return format(value, "f")
+    return str(value)
 
 
 def _text_of(value: Any, name: str, place: int, problems: dict[int, str]) -> str | None:

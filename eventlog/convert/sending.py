@@ -1,8 +1,9 @@
-"""Sends a conversion's documents to a sink, each once, also when the sending was interrupted and is gone on with.
+"""Sends a conversion's documents to a sink, each once, also when the sending was interrupted and is
+gone on with.
 
-Before the first document is sent, a note says behind which document of the sink's they begin. The note stands with the
-work of the conversion, which stays there with it until all is sent; so who goes on makes the same documents again, and
-leaves out those up to the last one that the sink has.
+Before the first document is sent, a note says behind which document of the sink's they begin. The
+note stands with the work of the conversion, which stays there with it until all is sent; so who
+goes on makes the same documents again, and leaves out those up to the last one that the sink has.
 """
 
 from __future__ import annotations
@@ -30,21 +31,27 @@ ONCE_MORE: Final = "Give the same command once more: it continues where it was."
 
 
 class Begun(Struct, frozen=True, kw_only=True):
-    """The note: documents begin after the one with this id. What was refused is kept, for not all sinks tell it again."""
+    """The note: documents begin after the one with this id. What was refused is kept, for not all
+    sinks tell it again.
+    """
 
     after: str
     refused: dict[int, str] = {}
 
 
 class Sent(Struct, frozen=True, kw_only=True):
-    """How many documents were sent, and which events were not taken, by the places of their outcomes."""
+    """How many documents were sent, and which events were not taken, by the places of their
+    outcomes.
+    """
 
     documents: int
     refused: dict[int, str]
 
 
 def sink_of(target: SentTables | SentMessages) -> Sink:
-    """What takes the documents, taken over from whoever wrote there; its modules are loaded only now."""
+    """What takes the documents, taken over from whoever wrote there; its modules are loaded only
+    now.
+    """
     sink: Sink
     if isinstance(target.into, LakeSettings):
         from eventlog.core.packages import require
@@ -61,6 +68,7 @@ def sink_of(target: SentTables | SentMessages) -> Sink:
         from eventlog.sinks.kafka.sink import KafkaSink
 
         sink = KafkaSink(target.into)
+    # Connections that were opened on the way are closed before the error goes up.
     try:
         sink.open(None)
     except BaseException:
@@ -70,7 +78,9 @@ def sink_of(target: SentTables | SentMessages) -> Sink:
 
 
 def reach(target: Target) -> None:
-    """Has the sink answer once where changes are to be sent, before hours are spent on what cannot go there."""
+    """Has the sink answer once where changes are to be sent, before hours are spent on what cannot
+    go there.
+    """
     if isinstance(target, SentTables | SentMessages):
         with (
             our_words(NOTHING_YET),
@@ -95,21 +105,33 @@ def is_sending(work: Path) -> bool:
     return any(work.glob(f"*/{SENDING}"))
 
 
-def send(target: SentTables | SentMessages, form: SentForm, rendered: Iterable[pa.RecordBatch], work: Path) -> Sent:
+def send(
+    target: SentTables | SentMessages,
+    form: SentForm,
+    rendered: Iterable[pa.RecordBatch],
+    work: Path,
+) -> Sent:
     """Sends what was written of changes, in the order of their positions."""
     note, count = work / SENDING, 0
     with our_words(ONCE_MORE), closing(sink_of(target)) as sink:
-        there = sink.last()
-        begun = _begun(note, there)
-        known = begun.after == there
+        last_id = sink.last()
+        begun = _begun(note, last_id)
+        is_behind_last = begun.after == last_id
         for document in form.documents(rendered, begun.after):
             count += 1
-            if not known and document.id < there:
-                continue  # it went before the interruption
-            known = known or _same(document.id, there)
+            if not is_behind_last:
+                # It went before the interruption.
+                if document.id < last_id:
+                    continue
+                # The last one that is there must be ours, else nobody can say which of ours are.
+                if document.id != last_id:
+                    raise something_else(last_id)
+                # It is sent once more, and taken as done: what was refused of it may not be noted.
+                is_behind_last = True
             begun = noted(note, begun, sink.commit(document.id, [document]))
-        if not known:
-            _same("", there)
+        if not is_behind_last:
+            # Its last one lies behind all of ours.
+            raise something_else(last_id)
     return Sent(documents=count, refused=begun.refused)
 
 
@@ -118,13 +140,15 @@ def noted(note: Path, begun: Begun, outcomes: Sequence[Outcome]) -> Begun:
     news = {outcome.position[0]: outcome.note or "" for outcome in outcomes}
     if not news.keys() - begun.refused.keys():
         return begun
-    found = Begun(after=begun.after, refused=begun.refused | news)
-    write_file(note, msgspec.json.encode(found))
-    return found
+    begun = Begun(after=begun.after, refused=begun.refused | news)
+    write_file(note, msgspec.json.encode(begun))
+    return begun
 
 
 def _begun(note: Path, last: str) -> Begun:
-    """Behind which document of the sink's ours begin; noted when this is asked for the first time."""
+    """Behind which document of the sink's ours begin; noted when this is asked for the first
+    time.
+    """
     if note.exists():
         return msgspec.json.decode(note.read_bytes(), type=Begun)
     begun = Begun(after=last)
@@ -132,17 +156,11 @@ def _begun(note: Path, last: str) -> Begun:
     return begun
 
 
-def _same(ours: str, there: str) -> bool:
-    """Refuses to go on where the last document there is none of ours: then nobody can say which of ours are there."""
-    if ours != there:
-        raise something_else(there)
-    return True
-
-
-def something_else(there: str) -> SinkError:
+def something_else(last_id: str) -> SinkError:
     """What to tell when somebody else wrote under our name."""
     problem = "Something else was written there since this conversion was interrupted"
-    return SinkError(f"{problem}: its last change_seq is {there}.", hint="Name a task of its own.", may_pass=False)
+    message = f"{problem}: its last change_seq is {last_id}."
+    return SinkError(message, hint="Name a task of its own.", may_pass=False)
 
 
 def refuse_other(order: str, work: Path) -> None:

@@ -1,4 +1,6 @@
-"""What a conversion is told: where rows come from, what answers read-backs, how changes are written, and where to."""
+"""What a conversion is told: where rows come from, what answers read-backs, how changes are
+written, and where to.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,16 @@ from eventlog.sql.names import LogNames, read_log_name
 from eventlog.xds.write import XdsFormat
 
 Columns = (
-    Literal["auto", "new", "old", "new by bytes", "old by bytes", "new by letters", "old by letters"] | tuple[str, ...]
+    Literal[
+        "auto",
+        "new",
+        "old",
+        "new by bytes",
+        "old by bytes",
+        "new by letters",
+        "old by letters",
+    ]
+    | tuple[str, ...]
 )
 
 PART_EVENTS = 100_000
@@ -43,7 +54,9 @@ class TableFiles(Struct, frozen=True, kw_only=True):
 
 
 class MessageFiles(Struct, frozen=True, kw_only=True):
-    """Messages, each topic a folder of part files: JSON lines or Avro's object containers, by their encoding."""
+    """Messages, each topic a folder of part files: JSON lines or Avro's object containers, by their
+    encoding.
+    """
 
     settings: MessageSettings = MessageSettings()
 
@@ -70,9 +83,11 @@ Target = XdsFormat | TableFiles | MessageFiles | SentTables | SentMessages | Cha
 
 
 class FilesInput(Struct, frozen=True, kw_only=True):
-    """Files, folders and patterns of file names. Without `statuses`, rows with any status letter are converted.
+    """Files, folders and patterns of file names. Without `statuses`, rows with any status letter
+    are converted.
 
-    `clock` is whose time event_time is, as in the configuration; a file has no database that could be asked.
+    `clock` is whose time event_time is, as in the configuration; a file has no database that could
+    be asked.
     """
 
     places: tuple[str, ...]
@@ -97,7 +112,9 @@ class LogInput(Struct, frozen=True, kw_only=True):
 
 
 class StreamInput(Struct, frozen=True, kw_only=True):
-    """A captured stream: GBase's bytes, or exported rows of LINTER's queue. Every image is whole; nothing is read back."""
+    """A captured stream: GBase's bytes, or exported rows of LINTER's queue. Every image is whole;
+    nothing is read back.
+    """
 
     places: tuple[str, ...]
     settings: GBaseSettings | LinterSettings
@@ -149,24 +166,40 @@ class Conversion(Struct, frozen=True, kw_only=True):
 
     @property
     def former_names(self) -> FormerNames:
-        """By which names it tells what was captured under a former definition, as a publisher does."""
+        """By which names it tells what was captured under a former definition, as a publisher
+        does.
+        """
+        # What a step does with a column is said by the name that the column has today.
         if self.steps:
             return FormerNames.ONLY_NEW
-        return self.format.former_names if isinstance(self.format, XdsFormat) else FormerNames.OWN
+        if isinstance(self.format, XdsFormat):
+            return self.format.former_names
+        return FormerNames.OWN
 
     @property
     def told_tables(self) -> dict[int, Table]:
-        """All tables behind the steps by the numbers that what is written has for them: today's, then former definitions."""
+        """All tables behind the steps by the numbers that what is written has for them: today's,
+        then former definitions.
+        """
         tables = [*(self.told_catalog or ())]
-        former = None if self.catalog is None else self.catalog.former
-        spans = [] if former is None else map(former.span, former.former)
-        told = [self.policy(span.told_catalog(self.former_names)).catalog for span in spans]
-        return dict(enumerate([*tables, *(catalog.tables[0] for catalog in told if catalog is not None)]))
+        if self.catalog is not None and self.catalog.former is not None:
+            former = self.catalog.former
+            for table in former.former:
+                span = former.span(table)
+                told = self.policy(span.told_catalog(self.former_names)).catalog
+                if told is not None:
+                    # A span's former tables stand first in its catalog, and here it has one.
+                    tables.append(told.tables[0])
+        return dict(enumerate(tables))
 
     @property
     def hides(self) -> bool:
-        """Whether the steps hide values that the input has, or may do so where only the input tells its tables."""
-        return bool(self.steps) if self.catalog is None else any(self.policy(self.catalog).hidden.values())
+        """Whether the steps hide values that the input has, or may do so where only the input tells
+        its tables.
+        """
+        if self.catalog is None:
+            return bool(self.steps)
+        return any(self.policy(self.catalog).hidden.values())
 
     def policy(self, catalog: Catalog | None) -> Policy:
         """The steps for the tables of a catalog."""
@@ -192,12 +225,15 @@ class Conversion(Struct, frozen=True, kw_only=True):
                 "Policies need to know tables, columns and keys.",
                 hint="Use --schema FILE (`eventlog catalog` writes it).",
             )
-        if any(isinstance(step, Lookup) for step in self.steps) and not isinstance(self.read_back, DatabaseRows):
+        looks_up = any(isinstance(step, Lookup) for step in self.steps)
+        if looks_up and not isinstance(self.read_back, DatabaseRows):
+            what = "A step with do = 'lookup' reads rows of other tables"
             raise ConfigError(
-                "A step with do = 'lookup' reads rows of other tables, and only a database has all of them at hand.",
+                f"{what}, and only a database has all of them at hand.",
                 hint="Read back from a database; or leave the step out with --no-policies.",
             )
         if self.read_back is not None and self.catalog is None:
             raise ConfigError(
-                "Reading back needs to know tables, columns and keys.", hint="Use --schema FILE (`eventlog catalog`)."
+                "Reading back needs to know tables, columns and keys.",
+                hint="Use --schema FILE (`eventlog catalog`).",
             )

@@ -1,7 +1,8 @@
-"""Read-backs from a snapshot of the tables, a Parquet or JSON lines file for each, or from a database.
+"""Read-backs from a snapshot of the tables, a Parquet or JSON lines file for each, or from a
+database.
 
-A snapshot's rows are brought to the partitions of their objects. The numbers of objects are those of the log's rows, so
-that each partition of the log needs only its own part of the snapshot.
+A snapshot's rows are brought to the partitions of their objects. The numbers of objects are those
+of the log's rows, so that each partition of the log needs only its own part of the snapshot.
 """
 
 from __future__ import annotations
@@ -36,14 +37,17 @@ from eventlog.core.seams import RowReader
 from eventlog.core.sql_types import Category
 from eventlog.core.tablekey import format_parts
 
-SUFFIXES: Final = (".parquet", *(kind + packed for kind in (".jsonl", ".ndjson", ".json") for packed in ("", ".gz")))
+_lines = (".jsonl", ".ndjson", ".json")
+SUFFIXES: Final = (".parquet", *(kind + packed for kind in _lines for packed in ("", ".gz")))
 _fraction = re.compile(r"[.,](\d+)", re.ASCII).search
 KEY: Final = "eventlog:key"
 """Holds the object's canonical key beside the columns of a table, none of which has such a name."""
 
 
 class SnapshotFile(Struct, frozen=True, kw_only=True):
-    """The files with the rows of one table, or of one child table of it; tables and children are told by their places."""
+    """The files with the rows of one table, or of one child table of it; tables and children are
+    told by their places.
+    """
 
     name: str
     paths: tuple[str, ...]
@@ -56,33 +60,45 @@ def snapshot_files(folder: Path, catalog: Catalog) -> list[SnapshotFile]:
     if not folder.is_dir():
         raise UsageError(f"There is no folder {folder}.", hint="--snapshot names one with a file for each table.")
     present = {catalog.fold(entry.name): entry for entry in sorted(folder.iterdir())}
-    found = []
-    for place, table in enumerate(catalog):
-        names = [(table.name, None), *((child.name, number) for number, child in enumerate(table.children))]
+    files = []
+    for number, table in enumerate(catalog):
+        names: list[tuple[str, int | None]] = [(table.name, None)]
+        names += [(child.name, at) for at, child in enumerate(table.children)]
         for name, child in names:
             paths = _paths(present, catalog, table.schema, name)
             if paths:
-                found.append(SnapshotFile(name=f"snapshot-{place}-{child}", paths=paths, table=place, child=child))
-    if not found:
-        raise UsageError(f"{folder} has no file of a table of the schema.", hint="They are called like usr.parquet.")
-    return found
+                task = f"snapshot-{number}-{child}"
+                files.append(SnapshotFile(name=task, paths=paths, table=number, child=child))
+    if not files:
+        message = f"{folder} has no file of a table of the schema."
+        raise UsageError(message, hint="They are called like usr.parquet.")
+    return files
 
 
 def placed_rows(file: SnapshotFile, catalog: Catalog) -> Iterator[pa.RecordBatch]:
-    """The rows of the files, each with `object` and its object's key; those whose key is NULL name no object."""
+    """The rows of the files, each with `object` and its object's key; those whose key is NULL name
+    no object.
+    """
     table = catalog.tables[file.table]
     columns = wanted_columns(table, file.child)
     for path in file.paths:
         yield from placed_batches(_batches(path, columns, catalog), table, file.child)
 
 
-def placed_batches(batches: Iterable[pa.RecordBatch], table: Table, child: int | None) -> Iterator[pa.RecordBatch]:
+def placed_batches(
+    batches: Iterable[pa.RecordBatch],
+    table: Table,
+    child: int | None,
+) -> Iterator[pa.RecordBatch]:
     """The same of rows of a table, or of a child table of it."""
-    held = table.key if child is None else table.children[child].parent_key
+    key_columns = table.key if child is None else table.children[child].parent_key
     for batch in batches:
-        valid = [batch.column(name).is_valid() for name in held]
-        whole = batch.filter(reduce(pc.and_, valid)) if valid else batch.slice(0, 0)
-        yield _placed(whole, table, held)
+        valid = [batch.column(name).is_valid() for name in key_columns]
+        # Rows of a table without a key name no object.
+        named = batch.slice(0, 0)
+        if valid:
+            named = batch.filter(reduce(pc.and_, valid))
+        yield _placed(named, table, key_columns)
 
 
 def wanted_columns(table: Table, child: int | None) -> list[str]:
@@ -90,16 +106,31 @@ def wanted_columns(table: Table, child: int | None) -> list[str]:
     if child is None:
         return [column.name for column in table.columns]
     described = table.children[child]
-    return list(dict.fromkeys([*described.parent_key, *(column.name for column in described.columns)]))
+    # The key may be among the child's own columns too.
+    names = [*described.parent_key, *[column.name for column in described.columns]]
+    return list(dict.fromkeys(names))
 
 
-def _paths(present: dict[str, Path], catalog: Catalog, schema: str | None, name: str) -> tuple[str, ...]:
-    for stem in ([f"{schema}.{name}"] if schema else []) + [name]:
+def _paths(
+    present: dict[str, Path],
+    catalog: Catalog,
+    schema: str | None,
+    name: str,
+) -> tuple[str, ...]:
+    stems = [name]
+    if schema:
+        # The longer name first: a table of the same name in another schema may have `name`.
+        stems = [f"{schema}.{name}", name]
+    for stem in stems:
         for suffix in (*SUFFIXES, ""):
             entry = present.get(catalog.fold(stem + suffix))
-            if entry is not None and entry.is_dir():  # as Spark writes a table
-                return tuple(str(part) for part in sorted(entry.iterdir()) if part.name.lower().endswith(SUFFIXES))
-            if entry is not None and suffix:
+            if entry is None:
+                continue
+            if entry.is_dir():
+                # As Spark writes a table: a folder of files, some of which only it reads.
+                parts = sorted(entry.iterdir())
+                return tuple(str(part) for part in parts if part.name.lower().endswith(SUFFIXES))
+            if suffix:
                 return (str(entry),)
     return ()
 
@@ -124,40 +155,47 @@ def _of_parquet(path: str, columns: Sequence[str], catalog: Catalog) -> Iterator
             )
         chosen = [spelled[catalog.fold(name)] for name in columns]
         for batch in file.iter_batches(BATCH_ROWS, columns=chosen, use_threads=False):
-            yield pa.RecordBatch.from_arrays([_plain(batch.column(name)) for name in chosen], names=list(columns))
+            arrays = [_plain(batch.column(name)) for name in chosen]
+            yield pa.RecordBatch.from_arrays(arrays, names=list(columns))
 
 
 def _plain(column: pa.Array) -> pa.Array:
     """A column without what Python has no values for: nanoseconds stay in the text of a time."""
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
-    return column.cast(pa.string()) if str(column.type).startswith(("timestamp[ns", "time64[ns")) else column
+    if str(column.type).startswith(("timestamp[ns", "time64[ns")):
+        return column.cast(pa.string())
+    return column
 
 
 def _of_lines(path: str, columns: Sequence[str], catalog: Catalog) -> Iterator[pa.RecordBatch]:
-    """Every value as text; it is read by its column's type, as a log's is. An absent key is NULL."""
+    """Every value as text; it is read by its column's type, as a log's is. An absent key is
+    NULL.
+    """
+    # A float would lose digits of a decimal number.
     decoder = msgspec.json.Decoder(dict[str, Any], float_hook=Decimal)
+    folded_names = [catalog.fold(name) for name in columns]
     with opened(Unit(path=path, kind="lines", packed=path.lower().endswith(".gz"))) as file:
         for block, _ in blocks_of_lines(file):
-            rows = [{catalog.fold(name): value for name, value in row.items()} for row in decoder.decode_lines(block)]
+            lines = decoder.decode_lines(block)
+            rows = [{catalog.fold(name): value for name, value in line.items()} for line in lines]
             if rows:
-                values = [column_of([row.get(catalog.fold(name)) for row in rows]) for name in columns]
-                yield pa.RecordBatch.from_arrays(values, names=list(columns))
+                arrays = [column_of([row.get(name) for row in rows]) for name in folded_names]
+                yield pa.RecordBatch.from_arrays(arrays, names=list(columns))
 
 
-def _placed(rows: pa.RecordBatch, table: Table, held: Sequence[str]) -> pa.RecordBatch:
-    columns = [[key_text(value, one) for value in rows.column(name).to_pylist()] for name, one in _typed(table, held)]
-    names = table.key or held
-    keys = [format_parts(zip(names, found, strict=True)) for found in zip(*columns, strict=True)]
+def _placed(rows: pa.RecordBatch, table: Table, key_columns: Sequence[str]) -> pa.RecordBatch:
+    # A child's columns are called otherwise; its key is written with the names of its table's.
+    names = table.key or key_columns
+    categories = {column.name: column.category for column in table.columns}
+    texts = []
+    for own_name, name in zip(key_columns, names, strict=True):
+        category = categories.get(name, Category.STRING)
+        texts.append([key_text(value, category) for value in rows.column(own_name).to_pylist()])
+    keys = [format_parts(zip(names, parts, strict=True)) for parts in zip(*texts, strict=True)]
     numbers = [object_number(RowId(table.schema, table.name, key)) for key in keys]
-    made = [*rows.columns, pa.array(keys, pa.string()), pa.array(numbers, pa.int64())]
-    return pa.RecordBatch.from_arrays(made, names=[*rows.schema.names, KEY, "object"])
-
-
-def _typed(table: Table, held: Sequence[str]) -> list[tuple[str, Category]]:
-    """The columns that hold the key, which may be a child's, and what they hold."""
-    described = {column.name: column.category for column in table.columns}
-    return [(name, described.get(key, Category.STRING)) for name, key in zip(held, table.key or held, strict=True)]
+    arrays = [*rows.columns, pa.array(keys, pa.string()), pa.array(numbers, pa.int64())]
+    return pa.RecordBatch.from_arrays(arrays, names=[*rows.schema.names, KEY, "object"])
 
 
 def key_text(value: Any, category: Category) -> str:
@@ -166,27 +204,35 @@ def key_text(value: Any, category: Category) -> str:
         return _moment_text(value)
     if isinstance(value, str):
         return value
+    # Before numbers: to Python a bool is an integer.
     if isinstance(value, bool):
         return "1" if value else "0"
     if isinstance(value, bytes):
         return binascii.b2a_base64(value, newline=False).decode("ascii")
-    return repr(value).removesuffix(".0") if isinstance(value, float) else text_of(value)
+    if isinstance(value, float):
+        return repr(value).removesuffix(".0")
+    return text_of(value)
 
 
 def _moment_text(value: str | dt.datetime) -> str:
-    """Date and time with nine digits of a second, in UTC where a zone is told; what is none stays as it is."""
+    """Date and time with nine digits of a second, in UTC where a zone is told; what is none stays
+    as it is.
+    """
     nanos = ""
     if isinstance(value, str):
         try:
-            found = read_moment(value)
+            moment = read_moment(value)
         except ValueError:
             return value
         fraction = _fraction(value)
-        nanos = fraction[1][6:9] if fraction is not None else ""
+        if fraction is not None:
+            # Python's times have six digits, so the other three are taken from the text.
+            nanos = fraction[1][6:9]
     else:
-        found = value
-    plain = found if found.tzinfo is None else found.astimezone(dt.UTC).replace(tzinfo=None)
-    return f"{plain.isoformat(' ', 'microseconds')}{nanos:0<3}"
+        moment = value
+    if moment.tzinfo is not None:
+        moment = moment.astimezone(dt.UTC).replace(tzinfo=None)
+    return f"{moment.isoformat(' ', 'microseconds')}{nanos:0<3}"
 
 
 class PlacedTable(Struct, frozen=True, kw_only=True):
@@ -207,57 +253,66 @@ class BucketRows:
 
     def __init__(self, catalog: Catalog, placed: Sequence[PlacedTable], bucket: int) -> None:
         self._catalog = catalog
-        self._files = {(one.table, one.child): one.file for one in placed}
+        self._files = {(table.table, table.child): table.file for table in placed}
         self._bucket = bucket
-        self._places = {(table.schema, table.name): place for place, table in enumerate(catalog)}
+        self._number_of = {(table.schema, table.name): at for at, table in enumerate(catalog)}
 
     def rows(self, wanted: Mapping[RowId, frozenset[str]]) -> Mapping[RowId, ReadBack]:
-        """The wanted attributes of the objects that exist; of those whose table is not present, that nobody reads it."""
-        found: dict[RowId, ReadBack] = {}
+        """The wanted attributes of the objects that exist; of those whose table is not present,
+        that nobody reads it.
+        """
+        answers: dict[RowId, ReadBack] = {}
         by_table: dict[tuple[str | None, str], dict[str, frozenset[str]]] = {}
         for row, attributes in wanted.items():
             by_table.setdefault((row.schema, row.table), {})[row.key] = attributes
         for (schema, name), keys in by_table.items():
-            place = self._places.get((schema, name))
-            answer: Mapping[str, ReadBack]
-            if place is None or (place, None) not in self._files:
-                answer = dict.fromkeys(keys, NOBODY_READS)
+            number = self._number_of.get((schema, name))
+            of_table: Mapping[str, ReadBack]
+            if number is None or (number, None) not in self._files:
+                of_table = dict.fromkeys(keys, NOBODY_READS)
             else:
-                answer = self._table(place, keys)
-            found |= {RowId(schema, name, key): values for key, values in answer.items()}
-        return found
+                of_table = self._table(number, keys)
+            answers |= {RowId(schema, name, key): values for key, values in of_table.items()}
+        return answers
 
-    def _table(self, place: int, keys: Mapping[str, frozenset[str]]) -> dict[str, dict[str, Cell]]:
-        table = self._catalog.tables[place]
-        found = {key: _own(table, rows) for key, rows in self._find(place, None, keys).items()}
-        for number, child in enumerate(table.children):
-            if (place, number) not in self._files:
-                continue  # nothing is said of it, rather than that it is empty
-            attributes = [one for one in table.attributes.values() if one.child == child.name]
-            rows = self._find(place, number, found)
-            for key in found:
-                found[key] |= _childrens(attributes, rows.get(key, []))
-        return {
-            key: {name: values[name] for name in table.loggable if name in keys[key] and name in values}
-            for key, values in found.items()
-        }
+    def _table(self, number: int, keys: Mapping[str, frozenset[str]]) -> dict[str, dict[str, Cell]]:
+        table = self._catalog.tables[number]
+        objects = {key: _own(table, rows) for key, rows in self._find(number, None, keys).items()}
+        for at, child in enumerate(table.children):
+            if (number, at) not in self._files:
+                # Nothing is said of it, rather than that it is empty.
+                continue
+            attributes = [attribute for attribute in table.attributes.values() if attribute.child == child.name]
+            rows_of = self._find(number, at, objects)
+            for key, values in objects.items():
+                # An object without a row there has no value, which is something else than NULL.
+                rows = _ordered(rows_of.get(key, []), attributes)
+                values |= {attribute.name: tuple(_values(rows, attribute)) for attribute in attributes}
+        answers = {}
+        for key, values in objects.items():
+            # In the order of the table's attributes, whatever was asked for in which order.
+            named = [name for name in table.loggable if name in keys[key] and name in values]
+            answers[key] = {name: values[name] for name in named}
+        return answers
 
-    def _find(self, place: int, child: int | None, keys: Iterable[str]) -> FoundRows:
+    def _find(self, number: int, child: int | None, keys: Iterable[str]) -> FoundRows:
         """The rows of a table, or of its child table, that have one of the keys."""
-        file = self._files[place, child]
-        found: FoundRows = {}
+        file = self._files[number, child]
+        rows_of: FoundRows = {}
         if file is None:
-            return found
+            return rows_of
         chosen = pa.array(keys, pa.string())
         for batch in file.read(self._bucket):
             for row in batch.filter(pc.is_in(batch.column(KEY), value_set=chosen)).to_pylist():
-                found.setdefault(row[KEY], []).append(row)
-        return found
+                rows_of.setdefault(row[KEY], []).append(row)
+        return rows_of
 
 
 @contextmanager
 def reader_of(
-    conversion: Conversion, placed: Sequence[PlacedTable] = (), bucket: int = 0
+    conversion: Conversion,
+    placed: Sequence[PlacedTable] = (),
+    bucket: int = 0,
 ) -> Iterator[RowReader | None]:
     """What answers read-backs in a bucket; None where nobody can."""
     if conversion.read_back is None or conversion.catalog is None:
@@ -276,18 +331,19 @@ def reader_of(
 
 
 def _own(table: Table, rows: list[dict[str, Any]]) -> dict[str, Cell]:
-    """The object of a table's rows: there is one, but a view may have several for attributes with several values."""
-    attributes = [one for one in table.loggable.values() if one.child is None]
+    """The object of a table's rows: there is one, but a view may have several for attributes with
+    several values.
+    """
+    attributes = [attribute for attribute in table.loggable.values() if attribute.child is None]
     ordered = _ordered(rows, attributes)
-    return {
-        one.name: tuple(dict.fromkeys(_values(ordered, one))) if one.multiple else ordered[0][one.column.name]
-        for one in attributes
-    }
-
-
-def _childrens(attributes: Sequence[Attribute], rows: list[dict[str, Any]]) -> dict[str, Cell]:
-    ordered = _ordered(rows, attributes)
-    return {one.name: tuple(_values(ordered, one)) for one in attributes}
+    cells: dict[str, Cell] = {}
+    for attribute in attributes:
+        if attribute.multiple:
+            # Several attributes with several values multiply each other's rows in a view.
+            cells[attribute.name] = tuple(dict.fromkeys(_values(ordered, attribute)))
+        else:
+            cells[attribute.name] = ordered[0][attribute.column.name]
+    return cells
 
 
 def _values(rows: list[dict[str, Any]], attribute: Attribute) -> list[Any]:
@@ -295,12 +351,15 @@ def _values(rows: list[dict[str, Any]], attribute: Attribute) -> list[Any]:
 
 
 def _ordered(rows: list[dict[str, Any]], attributes: Sequence[Attribute]) -> list[dict[str, Any]]:
-    """Rows in the order of their values, so that it does not matter how the snapshot's files were cut."""
+    """Rows in the order of their values, so that it does not matter how the snapshot's files were
+    cut.
+    """
     if len(rows) < 2:
         return rows
 
     def values(row: dict[str, Any]) -> list[tuple[bool, Any]]:
-        found = [row[one.column.name] for one in attributes]
-        return [(value is None, "" if value is None else value) for value in found]
+        cells = [row[attribute.column.name] for attribute in attributes]
+        # Python cannot compare None with a number; behind True it is compared only with its like.
+        return [(cell is None, "" if cell is None else cell) for cell in cells]
 
     return sorted(rows, key=values)

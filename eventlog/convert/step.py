@@ -1,11 +1,15 @@
-"""The step that every engine runs: ordered rows of whole objects in, what became of them out; it touches no file.
+"""The step that every engine runs: ordered rows of whole objects in, what became of them out; it
+touches no file.
 
-    rows      record batches (PLACED) in the order of (object, record_id), so that an object's rows stand together
-    results   record batches of `result_schema`: changes as the format writes them, outcomes, refusals, duplicates
+    rows      record batches (PLACED) in the order of (object, record_id): an object's rows
+              stand together
+    results   record batches of `result_schema`: changes as the format writes them, outcomes,
+              refusals, duplicates
 
-Who orders the rows, and where results go, is not known here: the local engine calls it for one partition of the input
-after the other, Spark in `mapInArrow`. It holds one chunk of rows. An object with more rows than a chunk goes through the
-rules piece by piece (`Round.decide_pieces`), and its pieces are kept meanwhile by the caller's means.
+Who orders the rows, and where results go, is not known here: the local engine calls it for one
+partition of the input after the other, Spark in `mapInArrow`. It holds one chunk of rows. An object
+with more rows than a chunk goes through the rules piece by piece (`Round.decide_pieces`), and its
+pieces are kept meanwhile by the caller's means.
 """
 
 from __future__ import annotations
@@ -16,15 +20,30 @@ from contextlib import AbstractContextManager
 from functools import partial
 from itertools import chain, groupby
 from operator import itemgetter
-from typing import Any, Final
+from typing import Final
 
 import pyarrow as pa
-import pyarrow.compute as pc
-from msgspec import Struct
 from msgspec.structs import replace
 
-from eventlog.convert.forms import ENDS, Form, Rendering, TableNumbers, form_of, outcomes_of, table_numbers
-from eventlog.convert.rows import OBJECT, OUTCOMES, PLACED, PROBLEM, events_of, integers, one_batch, uncut
+from eventlog.convert.copies import UniqueRows, deduplicated
+from eventlog.convert.forms import (
+    ENDS,
+    Form,
+    Rendering,
+    TableNumbers,
+    form_of,
+    outcomes_of,
+    table_numbers,
+)
+from eventlog.convert.rows import (
+    OBJECT,
+    OUTCOMES,
+    PLACED,
+    events_of,
+    integers,
+    one_batch,
+    uncut,
+)
 from eventlog.convert.settings import ChangeRows, Conversion
 from eventlog.core.model import Event, Outcome, Position, Reason, RowId
 from eventlog.core.rules import Round
@@ -33,7 +52,6 @@ from eventlog.core.rules.meaning import STATUS
 from eventlog.core.rules.round import Pieces
 from eventlog.core.schema import Catalog, Table
 from eventlog.core.seams import RowReader
-from eventlog.sql.names import TRANSACTION
 from eventlog.xds.write import XdsFormat
 
 CHUNK_ROWS: Final = 10_000
@@ -43,7 +61,9 @@ CHUNK_BYTES: Final = 4_000_000
 CHANGE: Final = "change"
 OUTCOME: Final = "outcome"
 REFUSAL: Final = "refusal"
-"""An outcome too: the format cannot write the change of these rows, or not with all of its values."""
+"""An outcome too: the format cannot write the change of these rows, or not with all of its
+values.
+"""
 
 OF_FORMATS: Final = frozenset({Reason.REFUSED, Reason.ALTERED, Reason.FILTERED})
 """The reasons of refusals, by formats and policies, which the rules never give."""
@@ -62,10 +82,9 @@ RESULT: Final = pa.schema(
         *OUTCOMES,
     ]
 )
-"""What results have in every form. A batch holds changes, or ends, or duplicates, or outcomes and refusals."""
-
-BOOKKEEPING: Final = frozenset({"status", TRANSACTION})
-"""What may differ between two copies of a row: one was written before it was published, or before the log told transactions."""
+"""What results have in every form. A batch holds changes, or ends, or duplicates, or outcomes and
+refusals.
+"""
 
 Reread = Callable[[], Iterable[pa.RecordBatch]]
 """Begins anew with the first batch whenever it is called."""
@@ -82,57 +101,81 @@ def step(
     reader: RowReader | None = None,
     conflicts: Sequence[int] = (),
 ) -> Iterator[pa.RecordBatch]:
-    """The results of rows (PLACED) that come in the order of (object, record_id), rows without record_id last.
+    """The results of rows (PLACED) that come in the order of (object, record_id), rows without
+    record_id last.
 
-    `keep` is used for an object that does not fit into a chunk. Without a `reader` nobody can answer read-backs.
-    `conflicts` are record_ids that stand at several objects, in their order.
+    `keep` is used for an object that does not fit into a chunk. Without a `reader` nobody can
+    answer read-backs. `conflicts` are record_ids that stand at several objects, in their order.
     """
     deciding = _Deciding(conversion, reader, conflicts)
     for chunk in chunks(batches):
-        found = deciding.whole(chunk) if isinstance(chunk, pa.RecordBatch) else deciding.large(chunk, keep)
-        yield from found
+        if isinstance(chunk, pa.RecordBatch):
+            yield from deciding.whole(chunk)
+        else:
+            yield from deciding.large(chunk, keep)
 
 
 def result_schema(form: Form, *, gathers: bool = False) -> pa.Schema:
-    """The columns of results: those of every form, what this one writes, and those of transactions."""
+    """The columns of results: those of every form, what this one writes, and those of
+    transactions.
+    """
+    # Every form begins with the position, which RESULT has too.
     schema = pa.schema([*RESULT, *list(form.schema)[1:]])
-    return pa.schema([*schema, *(field for field in ENDS if field.name not in schema.names)]) if gathers else schema
+    if not gathers:
+        return schema
+    return pa.schema([*schema, *[field for field in ENDS if field.name not in schema.names]])
 
 
 def kind_of(results: pa.RecordBatch) -> str:
     """What a batch of results holds; OUTCOME also stands for refusals."""
     kind = str(results.column("kind")[0].as_py())
-    return OUTCOME if kind == REFUSAL else kind
+    # Outcomes and refusals stand in one batch, and any of them may be its first.
+    if kind == REFUSAL:
+        return OUTCOME
+    return kind
 
 
 def object_text(row: RowId) -> str:
     """An object in results: its table and its canonical key."""
-    return f"{row.schema}.{row.table} {row.key}" if row.schema else f"{row.table} {row.key}"
+    if row.schema:
+        return f"{row.schema}.{row.table} {row.key}"
+    return f"{row.table} {row.key}"
 
 
 class _Deciding:
     """The rules and the writer of one conversion."""
 
-    def __init__(self, conversion: Conversion, reader: RowReader | None, conflicts: Sequence[int]) -> None:
+    def __init__(
+        self,
+        conversion: Conversion,
+        reader: RowReader | None,
+        conflicts: Sequence[int],
+    ) -> None:
         self._policy = conversion.policy(conversion.catalog)
-        needs = self._policy.needs if self._policy else None
-        looks = self._policy.looks if self._policy.is_looking else None
-        options = replace(conversion.options, hiding=conversion.hides)
         self._conversion = conversion
-        self._former = None if conversion.catalog is None else conversion.catalog.former
-        self._round = Round(catalog=conversion.catalog, reader=reader, options=options, needs=needs, looks=looks)
+        self._former = None
+        if conversion.catalog is not None:
+            self._former = conversion.catalog.former
+        self._round = Round(
+            catalog=conversion.catalog,
+            reader=reader,
+            options=replace(conversion.options, hiding=conversion.hides),
+            needs=self._policy.needs if self._policy else None,
+            looks=self._policy.looks if self._policy.is_looking else None,
+        )
         self._form = form_of(conversion)
         self._gathers = conversion.gathers
         self._schema = result_schema(self._form, gathers=self._gathers)
         self._conflicts = conflicts
-        self._transactions = self._gathers or not isinstance(conversion.format, XdsFormat | ChangeRows)
+        tells_transactions = not isinstance(conversion.format, XdsFormat | ChangeRows)
+        self._transactions = self._gathers or tells_transactions
 
     def whole(self, rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         """Decides rows of whole objects."""
-        found = deduplicated(rows, self._conflicts)
+        unique = deduplicated(rows, self._conflicts)
         others: dict[Position, Outcome] = {}
         refused: dict[Position, Outcome] = {}
-        for span in self._spans(found.rows):
+        for span in self._spans(unique.rows):
             decision = self._round_of(span).decide_objects(span.events)
             rendering = self._rendering(span)
             for change in decision.changes:
@@ -140,42 +183,54 @@ class _Deciding:
             yield from self._changes(rendering)
             others |= decision.outcomes.others
             refused |= outcomes_of(rendering.refused)
-        positions = found.rows.column("record_id")
+        # In the order of the rows; what a format refused was published as far as the rules know.
+        positions = unique.rows.column("record_id")
         yield from self._outcomes(positions, {**others, **refused}, refused)
-        yield from self._set_aside(found)
+        yield from self._set_aside(unique)
 
     def large(self, pieces: Iterable[pa.RecordBatch], keep: Keep) -> Iterator[pa.RecordBatch]:
         """Decides the pieces of one object."""
         aside: list[pa.RecordBatch] = []
+        # To keep the pieces reads all of them, so `aside` is full when the block begins.
         with keep(self._deduplicated(pieces, aside)) as kept:
             yield from aside
             for span, pieces_of_span in self._long_spans(lambda: map(self._events, kept())):
                 rendering = self._rendering(span)
                 for ended in self._round_of(span).decide_pieces(pieces_of_span, rendering.take):
                     yield from self._changes(rendering)
-                    others = {one.position: one for one in ended}
-                    refused = {place: one for place, one in others.items() if one.reason in OF_FORMATS}
-                    yield from self._outcomes(pa.array([place[0] for place in others], pa.int64()), others, refused)
+                    others = {outcome.position: outcome for outcome in ended}
+                    refused = {
+                        position: outcome for position, outcome in others.items() if outcome.reason in OF_FORMATS
+                    }
+                    positions = pa.array([position[0] for position in others], pa.int64())
+                    yield from self._outcomes(positions, others, refused)
 
     def _spans(self, rows: pa.RecordBatch) -> Sequence[DefinitionSpan]:
-        """The events of whole objects, those together that were written under the same definitions: each object's are
-        parted where its own table got another one.
+        """The events of whole objects, those together that were written under the same definitions:
+        each object's are parted where its own table got another one.
         """
         events = self._events(rows)
         today = DefinitionSpan(events=events, catalog=self._conversion.catalog or Catalog())
         if self._former is None or not self._former.concerns(events):
             return [today]
-        found: dict[tuple[int, Catalog], DefinitionSpan] = {}
-        several: dict[tuple[int, Catalog], list[Event]] = {}
-        for _, pairs in groupby(zip(integers(rows.column(OBJECT)), events, strict=True), key=itemgetter(0)):
-            for place, span in enumerate(self._former.spans([event for _, event in pairs])):
-                which = place, span.catalog
-                found.setdefault(which, span)
-                several.setdefault(which, []).extend(span.events)
-        return [replace(span, events=several[which]) for which, span in found.items()]
+        spans: dict[tuple[int, Catalog], DefinitionSpan] = {}
+        events_of_span: dict[tuple[int, Catalog], list[Event]] = {}
+        by_object = zip(integers(rows.column(OBJECT)), events, strict=True)
+        for _, pairs in groupby(by_object, key=itemgetter(0)):
+            # Objects share their first spans, their second ones, and so on: each object's own
+            # come one after the other.
+            for at, span in enumerate(self._former.spans([event for _, event in pairs])):
+                which = at, span.catalog
+                spans.setdefault(which, span)
+                events_of_span.setdefault(which, []).extend(span.events)
+        return [replace(span, events=events_of_span[which]) for which, span in spans.items()]
 
     def _long_spans(self, pieces: Pieces) -> Iterator[tuple[DefinitionSpan, Pieces]]:
-        """The same of one object whose events come in pieces: each span with what begins anew with its first piece."""
+        """The same of one object whose events come in pieces: each span with what begins anew with
+        its first piece.
+        """
+        # The pieces are read once more to see that, which costs less than what it nearly always
+        # saves.
         if self._former is None or not any(map(self._former.concerns, pieces())):
             yield DefinitionSpan(events=(), catalog=self._conversion.catalog or Catalog()), pieces
             return
@@ -185,7 +240,9 @@ class _Deciding:
             start += count
 
     def _round_of(self, span: DefinitionSpan) -> Round:
-        """What a span is decided by: the tables of its time, read back by what they are called today."""
+        """What a span is decided by: the tables of its time, read back by what they are called
+        today.
+        """
         if not span.former:
             return self._round
         reader = self._round.reader
@@ -203,94 +260,120 @@ class _Deciding:
         return rendering.in_transactions() if self._gathers else rendering
 
     def _numbers(self, span: DefinitionSpan, told: Iterable[Table]) -> TableNumbers:
-        """The numbers of a span's tables, in which its former ones stand first (`Conversion.told_tables`)."""
+        """The numbers of a span's tables, in which its former ones stand first
+        (`Conversion.told_tables`).
+        """
         assert self._former is not None
         today = table_numbers(self._policy.catalog)
-        places = {id(one): place for place, one in enumerate(self._former.former, len(today))}
-        own = [places[id(one)] for one in span.former.values()]
-        return {
-            (table.schema, table.name): own[place] if place < len(own) else today[table.schema, table.name]
-            for place, table in enumerate(told)
-        }
+        # By identity: two definitions of one table may be equal, and have a number each.
+        number_of = {id(table): at for at, table in enumerate(self._former.former, len(today))}
+        former_numbers = [number_of[id(table)] for table in span.former.values()]
+        numbers: dict[tuple[str | None, str], int] = {}
+        for at, table in enumerate(told):
+            if at < len(former_numbers):
+                numbers[table.schema, table.name] = former_numbers[at]
+            else:
+                numbers[table.schema, table.name] = today[table.schema, table.name]
+        return numbers
 
     def _events(self, rows: pa.RecordBatch) -> list[Event]:
-        """The events of rows; XDS tells no transactions, and a publisher that writes nothing else asks for none."""
+        """The events of rows; XDS tells no transactions, and a publisher that writes nothing else
+        asks for none.
+        """
         return events_of(rows, transactions=self._transactions)
 
-    def _deduplicated(self, pieces: Iterable[pa.RecordBatch], aside: list[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def _deduplicated(
+        self,
+        pieces: Iterable[pa.RecordBatch],
+        aside: list[pa.RecordBatch],
+    ) -> Iterator[pa.RecordBatch]:
         """The pieces as the rules get them; what ends before goes `aside`."""
+        # Uncut: copies of a row stand side by side, and may not be in two pieces.
         for piece in uncut(pieces):
-            found = deduplicated(piece, self._conflicts)
-            aside += self._set_aside(found)
-            yield found.rows
+            unique = deduplicated(piece, self._conflicts)
+            aside += self._set_aside(unique)
+            yield unique.rows
 
     def _changes(self, rendering: Rendering) -> Iterator[pa.RecordBatch]:
         changes, written = rendering.changes, rendering.rendered()
         if len(written):
-            told = {name: written.column(name) for name in written.schema.names}
-            told["object"] = pa.array([object_text(change.row) for change in changes], pa.string())
-            told["op"] = pa.array([change.op.value for change in changes], pa.string())
-            yield self._batch(CHANGE, len(written), told)
-        if self._gathers and len(ends := rendering.ended()):
-            yield self._batch(ENDING, len(ends), {name: ends.column(name) for name in ENDS.names})
+            columns = {name: written.column(name) for name in written.schema.names}
+            columns["object"] = pa.array([object_text(change.row) for change in changes], pa.string())
+            columns["op"] = pa.array([change.op.value for change in changes], pa.string())
+            yield self._batch(CHANGE, len(written), columns)
+        if self._gathers:
+            ends = rendering.ended()
+            if len(ends):
+                columns = {name: ends.column(name) for name in ENDS.names}
+                yield self._batch(ENDING, len(ends), columns)
 
     def _outcomes(
-        self, positions: pa.Array, others: Mapping[Position, Outcome], refused: Mapping[Position, Outcome]
+        self,
+        positions: pa.Array,
+        others: Mapping[Position, Outcome],
+        refused: Mapping[Position, Outcome],
     ) -> Iterator[pa.RecordBatch]:
         """The outcomes of rows that the rules saw: published, but for the others."""
         if not len(positions):
             return
         published = Outcome(position=())
+        # As usual: no Python object is made for any of the rows.
         if not others:
-            words = {
+            columns = {
+                "position": positions,
                 "status": _all(published.status.value, positions),
                 "reason": _all(published.reason.value, positions),
             }
-            yield self._batch(OUTCOME, len(positions), {"position": positions, **words})
+            yield self._batch(OUTCOME, len(positions), columns)
             return
         numbers = positions.to_pylist()
-        found = [others.get((number,), published) for number in numbers]
-        told = {
+        outcomes = [others.get((number,), published) for number in numbers]
+        columns = {
             "position": positions,
-            "status": pa.array([one.status.value for one in found], pa.string()),
-            "reason": pa.array([one.reason.value for one in found], pa.string()),
-            "note": pa.array([one.note for one in found], pa.string()),
+            "status": pa.array([outcome.status.value for outcome in outcomes], pa.string()),
+            "reason": pa.array([outcome.reason.value for outcome in outcomes], pa.string()),
+            "note": pa.array([outcome.note for outcome in outcomes], pa.string()),
         }
         if refused:
             kinds = [REFUSAL if (number,) in refused else OUTCOME for number in numbers]
-            told["kind"] = pa.array(kinds, pa.string())
-        yield self._batch(OUTCOME, len(positions), told)
+            columns["kind"] = pa.array(kinds, pa.string())
+        yield self._batch(OUTCOME, len(positions), columns)
 
-    def _set_aside(self, found: UniqueRows) -> Iterator[pa.RecordBatch]:
+    def _set_aside(self, unique: UniqueRows) -> Iterator[pa.RecordBatch]:
         """The results of rows that the rules do not get."""
-        if found.invalid:
-            positions = pa.array([position for position, _ in found.invalid], pa.int64())
-            told = {
+        if unique.invalid:
+            positions = pa.array([position for position, _ in unique.invalid], pa.int64())
+            columns = {
                 "position": positions,
                 "status": _all(STATUS[Reason.INVALID].value, positions),
                 "reason": _all(Reason.INVALID.value, positions),
-                "note": pa.array([note for _, note in found.invalid], pa.string()),
+                "note": pa.array([note for _, note in unique.invalid], pa.string()),
             }
-            yield self._batch(OUTCOME, len(positions), told)
-        if found.duplicates:
-            told = {"position": pa.array(found.duplicates, pa.int64())}
-            yield self._batch(DUPLICATE, len(found.duplicates), told)
+            yield self._batch(OUTCOME, len(positions), columns)
+        if unique.duplicates:
+            columns = {"position": pa.array(unique.duplicates, pa.int64())}
+            yield self._batch(DUPLICATE, len(unique.duplicates), columns)
 
     def _batch(self, kind: str, count: int, columns: Mapping[str, pa.Array]) -> pa.RecordBatch:
         """Results with these columns; the others are NULL."""
         known = {"kind": pa.repeat(pa.scalar(kind, pa.string()), count), **columns}
-        made = [known[field.name] if field.name in known else pa.nulls(count, field.type) for field in self._schema]
-        return pa.RecordBatch.from_arrays(made, schema=self._schema)
+        arrays = []
+        for field in self._schema:
+            array = known.get(field.name)
+            if array is None:
+                array = pa.nulls(count, field.type)
+            arrays.append(array)
+        return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
 
 
 def _stretch(pieces: Pieces, start: int, end: int) -> Iterator[Sequence[Event]]:
     """The events at these places, as they come in pieces."""
     place = 0
     for piece in pieces():
-        some = piece[max(start - place, 0) : max(end - place, 0)]
+        events = piece[max(start - place, 0) : max(end - place, 0)]
         place += len(piece)
-        if some:
-            yield some
+        if events:
+            yield events
 
 
 def _all(word: str, positions: pa.Array) -> pa.Array:
@@ -310,11 +393,13 @@ def chunks(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch | Itera
             continue
         rows = one_batch(held, PLACED)
         objects = integers(rows.column(OBJECT))
+        # The last object may go on in the next batch, so it stays for the next chunk.
         last = bisect_left(objects, objects[-1])
         if last:
             yield rows.slice(0, last)
             held = [rows.slice(last)]
         else:
+            # It is the only one: it comes in pieces, and leaves in `held` what stands behind it.
             held = []
             yield _pieces(rows, objects[-1], source, held)
     if held:
@@ -322,7 +407,10 @@ def chunks(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch | Itera
 
 
 def _pieces(
-    first: pa.RecordBatch, number: int, source: Iterator[pa.RecordBatch], rest: list[pa.RecordBatch]
+    first: pa.RecordBatch,
+    number: int,
+    source: Iterator[pa.RecordBatch],
+    rest: list[pa.RecordBatch],
 ) -> Iterator[pa.RecordBatch]:
     """The batches of one object; what comes after it in its last batch goes into `rest`."""
     yield first
@@ -333,82 +421,3 @@ def _pieces(
         if end < len(batch):
             rest.append(batch.slice(end))
             return
-
-
-class UniqueRows(Struct, frozen=True, kw_only=True):
-    """`rows` are for the rules. `invalid` are the positions and notes of others; `duplicates` say the same again."""
-
-    rows: pa.RecordBatch
-    invalid: Sequence[tuple[int | None, str]] = ()
-    duplicates: Sequence[int] = ()
-
-
-def deduplicated(rows: pa.RecordBatch, conflicts: Sequence[int] = ()) -> UniqueRows:
-    """Takes out of rows, in the order of object and record_id, what ends before the rules: doubled or unreadable ones."""
-    invalid: list[tuple[int | None, str]] = []
-    rows, unnumbered = _parted(rows, "record_id")
-    keep, contradicted, duplicates = _doubled(rows, conflicts)
-    if keep is not None:
-        rows = rows.take(pa.array(keep, pa.int64()))
-    invalid += [(number, f"record_id {number} is in several different rows.") for number in contradicted]
-    if rows.column(PROBLEM).null_count < len(rows):
-        bad = rows.filter(rows.column(PROBLEM).is_valid())
-        rows = rows.filter(rows.column(PROBLEM).is_null())
-        invalid += zip(bad.column("record_id").to_pylist(), bad.column(PROBLEM).to_pylist(), strict=True)
-    invalid += [(None, problem) for problem in unnumbered.column(PROBLEM).to_pylist()]
-    return UniqueRows(rows=rows, invalid=invalid, duplicates=duplicates)
-
-
-def _parted(rows: pa.RecordBatch, column: str) -> tuple[pa.RecordBatch, pa.RecordBatch]:
-    """The rows that have a value in the column, and those that have none."""
-    if not rows.column(column).null_count:
-        return rows, rows.slice(0, 0)
-    return rows.filter(rows.column(column).is_valid()), rows.filter(rows.column(column).is_null())
-
-
-def _doubled(rows: pa.RecordBatch, conflicts: Sequence[int]) -> tuple[list[int] | None, list[int], list[int]]:
-    """The places to keep (None: all), the record_ids of rows that contradict another, and of those that repeat another."""
-    contested = _among(integers(rows.column("record_id")), conflicts)
-    numbers = rows.column("record_id")
-    # Rows are ordered by number: the same one twice stands side by side.
-    doubled = pc.any(pc.equal(numbers.slice(1), numbers.slice(0, max(0, len(numbers) - 1)))).as_py()
-    if not contested and not doubled:
-        return None, [], []
-    keep: list[int] = []
-    contradicted: list[int] = []
-    duplicates: list[int] = []
-    for number, places in _by_number(rows):
-        distinct = _distinct(rows, places) if len(places) > 1 else places
-        duplicates += [number] * (len(places) - len(distinct))
-        if len(distinct) > 1 or number in contested:
-            contradicted += [number] * len(distinct)
-        else:
-            keep += distinct
-    return keep, contradicted, duplicates
-
-
-def _among(numbers: Iterable[int], conflicts: Sequence[int]) -> frozenset[int]:
-    """Which of the numbers stand among the conflicts."""
-    found = set[int]()
-    if len(conflicts):
-        for number in numbers:
-            there = bisect_left(conflicts, number)
-            if there < len(conflicts) and conflicts[there] == number:
-                found.add(number)
-    return frozenset(found)
-
-
-def _by_number(rows: pa.RecordBatch) -> Iterable[tuple[int, list[int]]]:
-    numbers, objects = integers(rows.column("record_id")), integers(rows.column(OBJECT))
-    for (_, number), places in groupby(range(len(rows)), key=lambda place: (objects[place], numbers[place])):
-        yield number, list(places)
-
-
-def _distinct(rows: pa.RecordBatch, places: list[int]) -> list[int]:
-    """One place for each of the different rows among those at the places, which stand together."""
-    copies = rows.slice(places[0], len(places)).to_pylist()
-    return list({_said(copy): place for place, copy in zip(places, copies, strict=True)}.values())
-
-
-def _said(row: dict[str, Any]) -> tuple[Any, ...]:
-    return tuple(value for name, value in row.items() if name not in BOOKKEEPING)

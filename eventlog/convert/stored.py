@@ -1,7 +1,9 @@
-"""A conversion whose output goes to an object store: it is made in a folder of this machine, and put there when it is complete.
+"""A conversion whose output goes to an object store: it is made in a folder of this machine, and
+put there when it is complete.
 
-Law: the output is hidden in the store until all of it is there, one step commits it, and `_SUCCESS` comes last. Whoever is
-killed before has left nothing that is looked at, and the same command goes on with what stands in the folder.
+Law: the output is hidden in the store until all of it is there, one step commits it, and `_SUCCESS`
+comes last. Whoever is killed before has left nothing that is looked at, and the same command goes
+on with what stands in the folder.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ import shutil
 import stat
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, suppress
 from hashlib import blake2b
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
@@ -31,7 +33,7 @@ from eventlog.convert.commit import (
     folders_told,
     is_ours,
 )
-from eventlog.convert.marked_place import committing, outcome_files
+from eventlog.convert.marked_place import committing, fetched_outcomes
 from eventlog.convert.settings import Conversion, LogInput
 from eventlog.core.errors import ConfigError, UsageError
 from eventlog.sinks.store.objects import Bucket
@@ -48,11 +50,16 @@ def folder_for(address: str) -> Path:
 
 
 def _make_private(home: Path) -> None:
-    """Makes the folder that has those folders. Its name is known, so nobody else may have made it, or may look into it."""
+    """Makes the folder that has those folders. Its name is known, so nobody else may have made it,
+    or may look into it.
+    """
     home.mkdir(mode=0o700, exist_ok=True)
-    found = home.lstat()
-    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o077:
-        raise ConfigError(f"{home} may be read or written by others.", hint="Remove it, or set TMPDIR.")
+    # Not `stat`: a link that somebody else put there would be followed to a folder of ours.
+    status = home.lstat()
+    is_ours_alone = status.st_uid == os.getuid() and not status.st_mode & 0o077
+    if not stat.S_ISDIR(status.st_mode) or not is_ours_alone:
+        message = f"{home} may be read or written by others."
+        raise ConfigError(message, hint="Remove it, or set TMPDIR.")
 
 
 class StoredConversion:
@@ -64,42 +71,55 @@ class StoredConversion:
         self._overwrite = overwrite
 
     def begin(self, conversion: Conversion) -> Summary | None:
-        """Makes place and folder ready; what this very conversion did, if it stands there already."""
+        """Makes place and folder ready; what this very conversion did, if it stands there
+        already.
+        """
         _make_private(self.folder.parent)
         self.settle()
-        there = self._objects.read(SUCCESS)
-        if there is not None and not self._overwrite:
-            summary = same(there.content, conversion)
+        success = self._objects.read(SUCCESS)
+        if success is not None and not self._overwrite:
+            summary = same(success.content, conversion)
             if summary is not None:
                 return summary
         self._refuse_occupied()
         ended = any((self.folder / name).exists() for name in (SUCCESS, DAMAGED))
         marks = isinstance(conversion.input, LogInput) and conversion.input.mark
         if ended and (marks or complete(conversion) is None):
-            shutil.rmtree(self.folder)  # of another order, or with rows that may be published by now
+            # Of another order, or with rows that may be published by now.
+            shutil.rmtree(self.folder)
         return None
 
     def publish(self, marking: Marking | None = None) -> None:
-        """Puts the output there: all of it or nothing. Where it marks its rows, they must be reserved still."""
+        """Puts the output there: all of it or nothing. Where it marks its rows, they must be
+        reserved still.
+        """
         with committing(marking):
             self._publish()
 
     def _publish(self) -> None:
         plans = StoredPlans(self._objects)
         plans.take_over(None)
+        # Once more: the conversion took its time, and somebody else may have written there.
         self._refuse_occupied()
-        files = sorted(_files(self.folder), key=lambda file: (file.name in (SUCCESS, DAMAGED), file))
+        # Last in the list, `_SUCCESS` is the one object that is shown apart, after all others.
+        files = sorted(_files(self.folder))
+        files.sort(key=lambda file: file.name in (SUCCESS, DAMAGED))
         names = [PurePosixPath(file.relative_to(self.folder)) for file in files]
-        known = self._folders()
-        self._refuse_strangers({name.parts[0] for name in names if len(name.parts) > 1} - known)
+        former_folders = self._folders()
+        folders = {name.parts[0] for name in names if len(name.parts) > 1}
+        self._refuse_strangers(folders - former_folders)
         hidden = plans.hide(secrets.token_hex(8), list(zip(names, files, strict=True)))
-        plans.show(hidden, apart=1, gone=self._former(known) if self._overwrite else ())
+        replaced: tuple[str, ...] = ()
+        if self._overwrite:
+            replaced = self._former(former_folders)
+        plans.show(hidden, apart=1, gone=replaced)
         plans.forget()
 
     def discard(self) -> None:
         """Removes the folder."""
         shutil.rmtree(self.folder, ignore_errors=True)
-        with suppress(OSError):  # another conversion has its own there
+        # It is not empty where another conversion has its own folder there.
+        with suppress(OSError):
             self.folder.parent.rmdir()
 
     @property
@@ -109,11 +129,13 @@ class StoredConversion:
 
     def settle(self) -> None:
         """Finishes or removes what a run has left that was killed while it put its output there."""
-        found = self._objects.read(POSITION)
-        if found is None:
+        position = self._objects.read(POSITION)
+        if position is None:
             return
-        if msgspec.json.decode(found.content, type=Position).owner.log:
-            raise UsageError(f"{self._objects.place} is where a publisher writes.", hint="Choose another prefix.")
+        # Publishers and conversions keep the same notes there; only a publisher's name a log.
+        if msgspec.json.decode(position.content, type=Position).owner.log:
+            message = f"{self._objects.place} is where a publisher writes."
+            raise UsageError(message, hint="Choose another prefix.")
         plans = StoredPlans(self._objects)
         plans.take_over(None)
         plans.forget()
@@ -122,9 +144,11 @@ class StoredConversion:
         return (name for name in self._objects.names() if not name.startswith(OURS))
 
     def _refuse_occupied(self) -> None:
-        if self._overwrite and self._objects.read(MARKING) is not None and self._objects.read(SUCCESS) is not None:
-            raise being_marked(self._objects.place)
-        if not self._overwrite and next(self._names(), None) is not None:
+        if self._overwrite:
+            notes = [self._objects.read(name) for name in (MARKING, SUCCESS)]
+            if None not in notes:
+                raise being_marked(self._objects.place)
+        elif next(self._names(), None) is not None:
             message = f"{self._objects.place} is not empty."
             raise UsageError(message, hint="Choose another prefix, or use --overwrite.")
 
@@ -132,18 +156,27 @@ class StoredConversion:
         """Refuses to put folders where somebody else's are: what is in them would be mixed."""
         for folder in sorted(folders):
             if next(self._objects.names(f"{folder}/"), None) is not None:
-                message = f"{self._objects.place}/{folder} is there already, and is no output of a conversion."
+                there = f"{self._objects.place}/{folder}"
+                message = f"{there} is there already, and is no output of a conversion."
                 raise UsageError(message, hint="Move it away, or choose another prefix.")
 
     def _folders(self) -> set[str]:
         """The folders that a former conversion made here."""
-        found = [self._objects.read(name) for name in (SUCCESS, DAMAGED)]
-        return {folder for one in found if one is not None for folder in folders_told(one.content)}
+        folders = set[str]()
+        for name in (SUCCESS, DAMAGED):
+            summary = self._objects.read(name)
+            if summary is not None:
+                folders.update(folders_told(summary.content))
+        return folders
 
     def _former(self, folders: set[str]) -> tuple[str, ...]:
-        """The output of a former conversion, `_SUCCESS` first; other objects are nobody's business."""
-        known = {*folders, OUTCOMES_FILE}  # outcomes are a folder where Spark wrote it
+        """The output of a former conversion, `_SUCCESS` first; other objects are nobody's
+        business.
+        """
+        # Outcomes are one object, or a folder where Spark wrote the output.
+        known = {*folders, OUTCOMES_FILE}
         former = [name for name in self._names() if name.split("/")[0] in known or is_ours(name)]
+        # `_SUCCESS` goes first: who is killed on the way leaves nothing that looks complete.
         return tuple(sorted(former, key=lambda name: (name not in (SUCCESS, DAMAGED), name)))
 
 
@@ -158,8 +191,10 @@ class MarkedObjects:
         return self._objects.place
 
     def read(self, name: str) -> bytes | None:
-        found = self._objects.read(name)
-        return None if found is None else found.content
+        stored = self._objects.read(name)
+        if stored is None:
+            return None
+        return stored.content
 
     def write(self, name: str, content: bytes) -> None:
         self._objects.put(name, content)
@@ -170,14 +205,15 @@ class MarkedObjects:
     def tidy(self) -> None:
         """`StoredConversion.settle` has done it."""
 
-    @contextmanager
-    def outcomes(self) -> Iterator[list[Path]]:
-        with tempfile.TemporaryDirectory(prefix="eventlog-") as folder:
+    def outcomes(self) -> AbstractContextManager[list[Path]]:
+        def fetch(place: Path) -> None:
+            # Objects below the name are a folder, as Spark writes it; else it is one object.
             for name in list(self._objects.names(f"{OUTCOMES_FILE}/")) or [OUTCOMES_FILE]:
-                file = Path(folder) / name
+                file = place.parent / name
                 file.parent.mkdir(exist_ok=True)
                 self._objects.fetch(name, file)
-            yield outcome_files(Path(folder) / OUTCOMES_FILE)
+
+        return fetched_outcomes(fetch)
 
 
 def _files(folder: Path) -> Iterator[Path]:

@@ -1,8 +1,10 @@
-"""Streams in bulk: each piece of a captured stream becomes written changes and outcomes, in the order in which it is read.
+"""Streams in bulk: each piece of a captured stream becomes written changes and outcomes, in the
+order in which it is read.
 
-Images are whole and come in the order of their commits, so nothing is brought together and nothing is read back. A piece
-is a stretch that can be read by itself; the labels, places and tables of piece number n begin at n times a large number,
-so that pieces which were read side by side follow each other in the end.
+Images are whole and come in the order of their commits, so nothing is brought together and nothing
+is read back. A piece is a stretch that can be read by itself; the labels, places and tables of
+piece number n begin at n times a large number, so that pieces which were read side by side follow
+each other in the end.
 """
 
 from __future__ import annotations
@@ -10,6 +12,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
+from itertools import chain, islice
 from pathlib import Path
 from typing import Final, Protocol
 
@@ -17,7 +20,15 @@ import pyarrow as pa
 from msgspec import Struct
 
 from eventlog.convert.collecting import latest
-from eventlog.convert.forms import STAMP, Form, InTurn, Rendering, form_of, outcomes_of, table_numbers
+from eventlog.convert.forms import (
+    STAMP,
+    Form,
+    InTurn,
+    Rendering,
+    form_of,
+    outcomes_of,
+    table_numbers,
+)
 from eventlog.convert.partitions import partition_file
 from eventlog.convert.rows import STREAM_OUTCOMES
 from eventlog.convert.settings import Conversion, StreamInput
@@ -52,7 +63,8 @@ class ReadPiece(Struct, frozen=True, kw_only=True):
 
 
 class StreamResult(DecidedBucket, frozen=True, kw_only=True):
-    """What came of a piece. `tables` are by their numbers; `notes` say what was odd, `damage` what ended it.
+    """What came of a piece. `tables` are by their numbers; `notes` say what was odd, `damage` what
+    ended it.
 
     `lost` are records that were left out although they may have said something.
     """
@@ -64,7 +76,9 @@ class StreamResult(DecidedBucket, frozen=True, kw_only=True):
 
 
 def pieces_of(conversion: Conversion, folder: str) -> list[ReadPiece]:
-    """The pieces: only one binary file of GBase's can be cut, for a transaction may go on in the next file."""
+    """The pieces: only one binary file of GBase's can be cut, for a transaction may go on in the
+    next file.
+    """
     source = conversion.input
     assert isinstance(source, StreamInput)
     path = Path(source.places[0])
@@ -73,7 +87,13 @@ def pieces_of(conversion: Conversion, folder: str) -> list[ReadPiece]:
     if isinstance(source.settings, GBaseSettings) and plain and not source.settings.dirty:
         cut = splits(path, largest=source.settings.largest_record) or [None]
     return [
-        ReadPiece(name=f"piece-{number:06d}", conversion=conversion, number=number, split=split, folder=folder)
+        ReadPiece(
+            name=f"piece-{number:06d}",
+            conversion=conversion,
+            number=number,
+            split=split,
+            folder=folder,
+        )
         for number, split in enumerate(cut)
     ]
 
@@ -110,7 +130,13 @@ class LabelledRows(Protocol):
 class PieceReading:
     """A piece on its way: what it says goes to `rendered` and `ended`, batch after batch."""
 
-    def __init__(self, task: ReadPiece, form: Form, rendered: LabelledRows, ended: LabelledRows) -> None:
+    def __init__(
+        self,
+        task: ReadPiece,
+        form: Form,
+        rendered: LabelledRows,
+        ended: LabelledRows,
+    ) -> None:
         self.counted = Counter[str]()
         self.stamps: dict[int, str] = {}
         self.tables: dict[int, Table] = {}
@@ -140,33 +166,39 @@ class PieceReading:
                 assert isinstance(source, StreamInput)
                 place, offset = ", ".join(source.places), error.offset
             else:
+                # A split is read with a stretch before it, so its offsets are not the file's.
                 place, offset = split.path, split.in_file(error.offset)
             self.damage = f"{place}, byte {offset}: {error.problem}."
         except (DataError, SourceError) as error:
             self.damage = str(error)
+        # The last change is held until it is known that none of its transaction follows.
         if self._rendering is not None:
             self._in_turn.end(self._rendering)
             self._store(self._label(max(self._images - 1, 0)), self._rendering)
             yield
 
     def _take(self, batch: Batch) -> None:
-        images: Sequence[Image] = batch.events  # type: ignore[assignment]  # a stream hands out nothing else
+        images: Sequence[Image] = batch.events  # type: ignore[assignment]  # a stream has nothing else
         rendering = self._rendering_of(batch.catalog)
-        told = Round(catalog=batch.catalog, options=self._task.conversion.options).decide(images)
+        round_ = Round(catalog=batch.catalog, options=self._task.conversion.options)
+        decision = round_.decide(images)
+        # Positions are several numbers; a place is one, and orders the images of all pieces.
         places = {image.position: self._place + number for number, image in enumerate(images, 1)}
-        for change in told.changes:
+        for change in decision.changes:
             rendering.take(change, places[change.positions[-1]])
         self._place += len(images)
         label = self._label(self._images)
         self._images += len(images)
         self._store(label, rendering)
         refused, rendering.refused = outcomes_of(rendering.refused), []
-        self._end(label, images, places, {**told.outcomes.others, **refused})
+        # The form comes after the rules, so what it refuses has the last word.
+        self._end(label, images, places, {**decision.outcomes.others, **refused})
         advance(len(images))
 
     def _rendering_of(self, catalog: Catalog | None) -> Rendering:
         """What writes the changes of these tables; the stream may describe others as it goes on."""
         if self._rendering is None or catalog is not self._catalog:
+            # Tables that are described once more get new numbers: what was written keeps its own.
             first = self._task.number * PIECE_TABLES + len(self.tables)
             policy = self._task.conversion.policy(catalog)
             policy.check(whole=False)
@@ -187,28 +219,37 @@ class PieceReading:
                 self.stamps[label] = max(self.stamps.get(label, ""), latest(rows))
 
     def _end(
-        self, label: int, images: Sequence[Image], places: Mapping[Position, int], others: Mapping[Position, Outcome]
+        self,
+        label: int,
+        images: Sequence[Image],
+        places: Mapping[Position, int],
+        others: Mapping[Position, Outcome],
     ) -> None:
-        found = [others.get(image.position) or Outcome(position=image.position) for image in images]
-        self.counted.update(f"{one.status.value} {one.reason.value}" for one in found)
+        outcomes = [others.get(image.position) or Outcome(position=image.position) for image in images]
+        self.counted.update(f"{outcome.status.value} {outcome.reason.value}" for outcome in outcomes)
         columns = [
-            [places[one.position] for one in found],
-            [written(one.position) for one in found],
-            [one.status.value for one in found],
-            [one.reason.value for one in found],
-            [one.note for one in found],
+            pa.array([places[outcome.position] for outcome in outcomes]),
+            pa.array([written(outcome.position) for outcome in outcomes]),
+            pa.array([outcome.status.value for outcome in outcomes]),
+            pa.array([outcome.reason.value for outcome in outcomes]),
+            pa.array([outcome.note for outcome in outcomes]),
         ]
-        self._ended.write(label, pa.RecordBatch.from_arrays(list(map(pa.array, columns)), schema=STREAM_OUTCOMES))
+        rows = pa.RecordBatch.from_arrays(columns, schema=STREAM_OUTCOMES)
+        self._ended.write(label, rows)
 
-    def _note(self, said: str) -> None:
+    def _note(self, note: str) -> None:
         if len(self.notes) < MOST_NOTES:
-            self.notes.append(said)
+            self.notes.append(note)
 
     def _lose(self, count: int) -> None:
         self.lost += count
 
 
-def batches(task: ReadPiece, report: Callable[[str], None], lose: Callable[[int], None]) -> Iterator[Batch]:
+def batches(
+    task: ReadPiece,
+    report: Callable[[str], None],
+    lose: Callable[[int], None],
+) -> Iterator[Batch]:
     source, known = task.conversion.input, task.conversion.catalog
     assert isinstance(source, StreamInput)
     if isinstance(source.settings, GBaseSettings):
@@ -217,18 +258,23 @@ def batches(task: ReadPiece, report: Callable[[str], None], lose: Callable[[int]
         from eventlog.sources.gbase.reader import Item
         from eventlog.sources.stream.spill import spill_to
 
-        paths = [Path(place) for place in source.places]
-        chunks = (
-            (chunk for path in paths for chunk in chunks_of(path)) if task.split is None else read_split(task.split)
-        )
+        chunks: Iterator[bytes]
+        if task.split is None:
+            paths = [Path(place) for place in source.places]
+            chunks = chain.from_iterable(map(chunks_of, paths))
+        else:
+            chunks = read_split(task.split)
+        # Transactions that do not fit into memory wait there for their commit.
         spill = spill_to(Item, Path(task.folder))
         return images(chunks, source.settings, known, report=report, spill=spill, lose=lose)
     return _queue(task, report, lose)
 
 
-def _queue(task: ReadPiece, report: Callable[[str], None], lose: Callable[[int], None]) -> Iterator[Batch]:
-    from itertools import islice
-
+def _queue(
+    task: ReadPiece,
+    report: Callable[[str], None],
+    lose: Callable[[int], None],
+) -> Iterator[Batch]:
     from eventlog.sources.linter.exports import export_rows
     from eventlog.sources.linter.images import CommittedRows
     from eventlog.sources.linter.rows import QueueRow
@@ -238,9 +284,12 @@ def _queue(task: ReadPiece, report: Callable[[str], None], lose: Callable[[int],
     assert isinstance(source, StreamInput)
     assert not isinstance(source.settings, GBaseSettings)
     spill = spill_to(QueueRow, Path(task.folder))
-    with closing(CommittedRows(task.conversion.catalog, source.settings, report, spill, lose)) as committed:
-        images = committed.images(export_rows([Path(place) for place in source.places], source.settings))
-        while found := list(islice(images, 10_000)):
-            yield Batch(events=found, catalog=committed.catalog)
+    catalog = task.conversion.catalog
+    with closing(CommittedRows(catalog, source.settings, report, spill, lose)) as committed:
+        rows = export_rows([Path(place) for place in source.places], source.settings)
+        images = committed.images(rows)
+        while events := list(islice(images, 10_000)):
+            yield Batch(events=events, catalog=committed.catalog)
         if committed.pending:
-            report(f"The queue ends with {counted(committed.pending, 'open transaction')}: left out.")
+            transactions = counted(committed.pending, "open transaction")
+            report(f"The queue ends with {transactions}: left out.")

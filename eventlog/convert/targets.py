@@ -1,4 +1,6 @@
-"""What `eventlog convert` was told, as one value; and what it writes and where to, by that and a configuration's outputs."""
+"""What `eventlog convert` was told, as one value; and what it writes and where to, by that and a
+configuration's outputs.
+"""
 
 from __future__ import annotations
 
@@ -71,7 +73,9 @@ class ConversionOrder(Struct, frozen=True, kw_only=True):
     config: Path | None
     as_json: bool
     addresses: Mapping[str, str] = {}
-    """Addresses of file systems as they were written, by `--out`, `--snapshot` and the inputs that are some."""
+    """Addresses of file systems as they were written, by `--out`, `--snapshot` and the inputs that
+    are some.
+    """
     stored: str = ""
     """The address of an object store to which the local engine brings what it has made in `out`."""
 
@@ -104,7 +108,8 @@ def refuse_target(order: ConversionOrder) -> None:
     known = FORMATS[order.target]
     if order.file_format is not None and order.file_format not in known:
         what = f"it takes {' or '.join(known)}" if known else "it has no choice of files"
-        raise UsageError(f"--format {order.file_format} cannot be combined with --to {order.target}; {what}.")
+        message = f"--format {order.file_format} cannot be combined with --to {order.target}"
+        raise UsageError(f"{message}; {what}.")
     if order.metadata_topic is not None and order.target != "messages":
         raise UsageError("--metadata-topic needs --to messages.")
 
@@ -113,79 +118,87 @@ def _refuse_sending(order: ConversionOrder) -> None:
     """What cannot be combined with a database or a Kafka as the destination."""
     if order.to_database is not None and order.target != "change-tables":
         raise UsageError("--to-database needs --to change-tables.")
+    names_spark = order.engine == "spark" or order.master or order.conf
     if order.to_lake is not None:
-        _refuse_with_lake(order)
+        if order.target != "change-tables":
+            raise UsageError("--to-lake needs --to change-tables.")
+        if order.file_format is not None or order.to_database is not None:
+            message = "--to-lake writes no files and into no database"
+            raise UsageError(f"{message}; leave --format and --to-database out.")
+        if names_spark:
+            raise UsageError("--to-lake needs the local engine: use --engine local.")
     if order.kafka is not None and order.target != "messages":
         raise UsageError("--kafka needs --to messages.")
     if order.to_database is not None and order.file_format is not None:
-        raise UsageError("--format says what files are written, and with --to-database there are none.")
-    if order.to_database is not None and (order.engine == "spark" or order.master or order.conf):
+        what = "--format says what files are written"
+        raise UsageError(f"{what}, and with --to-database there are none.")
+    if order.to_database is not None and names_spark:
         raise UsageError("--to-database needs the local engine: use --engine local.")
 
 
-def _refuse_with_lake(order: ConversionOrder) -> None:
-    """What cannot be combined with tables of a lake as the destination."""
-    if order.target != "change-tables":
-        raise UsageError("--to-lake needs --to change-tables.")
-    if order.file_format is not None or order.to_database is not None:
-        raise UsageError("--to-lake writes no files and into no database; leave --format and --to-database out.")
-    if order.engine == "spark" or order.master or order.conf:
-        raise UsageError("--to-lake needs the local engine: use --engine local.")
-
-
 def target_of(order: ConversionOrder, config: Config) -> Target:
-    """What is written: as the configuration's outputs of this format have it, and the command line over them."""
+    """What is written: as the configuration's outputs of this format have it, and the command line
+    over them.
+    """
     if order.target == "change-tables":
         return _tables(order, config)
     if order.target == "messages":
         return _messages(order, config)
     from eventlog.config.build import xds_of
 
-    return replace(xds_of(config), batch_size=1)  # parts have a size of their own
+    # Parts have a size of their own.
+    return replace(xds_of(config), batch_size=1)
 
 
 def steps_of_order(order: ConversionOrder, config: Config) -> Steps:
-    """The policy of the conversion: that of the output that --output names; without, that of the only one of this format.
+    """The policy of the conversion: that of the output that --output names; without, that of the
+    only one of this format.
 
-    Places are those of what the conversion writes. Nothing is guessed: who has several with different policies must say which, for what a policy hides must not get out.
+    Places are those of what the conversion writes. Nothing is guessed: who has several with
+    different policies must say which, for what a policy hides must not get out.
     """
     if order.no_policies:
         if order.output is not None:
-            raise UsageError("--output takes the policies of an output, and --no-policies takes none; say one of them.")
+            what = "--output takes the policies of an output, and --no-policies takes none"
+            raise UsageError(f"{what}; say one of them.")
         return ()
     if order.output is not None:
-        found = [one for one in config.output if name_of(one) == order.output]
-        if not found:
-            known = [name_of(one) for one in config.output]
-            hint = did_you_mean(order.output, known) if known else "The configuration has no output."
+        outputs = {name_of(output): output for output in reversed(config.output)}
+        if order.output not in outputs:
+            hint = "The configuration has no output."
+            if config.output:
+                hint = did_you_mean(order.output, [name_of(output) for output in config.output])
             raise UsageError(f"--output {order.output} is no output of the configuration. {hint}")
-        return _placed(steps_of(found[0], config.policy), order, config)
-    if not any(one.format == order.target for one in config.output) and any(
-        one.steps or one.policies for one in config.output
-    ):
+        return _placed(steps_of(outputs[order.output], config.policy), order, config)
+    of_format = [output for output in config.output if output.format == order.target]
+    if not of_format and any(output.steps or output.policies for output in config.output):
+        cause = f"The configuration has policies, but no output of the format {order.target}"
         raise UsageError(
-            f"The configuration has policies, but no output of the format {order.target}, so none would count here.",
+            f"{cause}, so none would count here.",
             hint="Use --output NAME for those of an output, or --no-policies to publish everything.",
         )
-    all_steps = [
-        _placed(steps_of(one, config.policy), order, config) for one in config.output if one.format == order.target
-    ]
-    if any(steps != all_steps[0] for steps in all_steps):
-        raise UsageError(
-            "The configuration has several outputs of this format with different policies: use --output NAME."
-        )
-    return all_steps[0] if all_steps else ()
+    steps_of_outputs = [_placed(steps_of(output, config.policy), order, config) for output in of_format]
+    if any(steps != steps_of_outputs[0] for steps in steps_of_outputs):
+        cause = "The configuration has several outputs of this format with different policies"
+        raise UsageError(f"{cause}: use --output NAME.")
+    if not steps_of_outputs:
+        return ()
+    return steps_of_outputs[0]
 
 
 def refuse_unread_policies(order: ConversionOrder, file: Path) -> None:
-    """UsageError where a configuration lies here that has policies, and was not named: what they hide must not get out."""
+    """UsageError where a configuration lies here that has policies, and was not named: what they
+    hide must not get out.
+    """
     if order.config is not None or order.no_policies or not file.exists():
         return
     try:
         outputs = tomllib.loads(file.read_text(encoding="utf-8-sig")).get("output", [])
-    except (OSError, ValueError):  # nobody asked for it, so nobody wants to know what is wrong with it
+    except (OSError, ValueError):
+        # Nobody asked for it, so nobody wants to know what is wrong with it.
         return
-    if any(isinstance(one, dict) and (one.get("steps") or one.get("policies")) for one in outputs):
+    tables = [output for output in outputs if isinstance(output, dict)]
+    if any(output.get("steps") or output.get("policies") for output in tables):
         raise UsageError(
             f"{file} here has policies, and a conversion reads it only where --config names it.",
             hint=f"Use --config {file}, or --no-policies to publish everything.",
@@ -193,65 +206,87 @@ def refuse_unread_policies(order: ConversionOrder, file: Path) -> None:
 
 
 def _placed(steps: Steps, order: ConversionOrder, config: Config) -> Steps:
-    kind = PLACES[order.target]
     target = target_of(order, config)
-    taken = (target.settings.metadata_topic,) if isinstance(target, MessageFiles | SentMessages) else ()
-    marks = (target.into.marks_topic,) if isinstance(target, SentMessages) else ()
-    return placed(steps, kind, order.target, (*taken, *marks))
+    # Topics that hold something else than changes, into which no step may send any.
+    taken: list[str] = []
+    if isinstance(target, MessageFiles | SentMessages):
+        taken.append(target.settings.metadata_topic)
+    if isinstance(target, SentMessages):
+        taken.append(target.into.marks_topic)
+    return placed(steps, PLACES[order.target], order.target, tuple(taken))
 
 
 def _nearest_first(order: ConversionOrder, config: Config) -> list[OutputConfig]:
-    """The outputs whose settings may be meant: the one that --output names, then those of the format, then the others."""
-    return sorted(config.output, key=lambda one: (name_of(one) != order.output, one.format != order.target))
+    """The outputs whose settings may be meant: the one that --output names, then those of the
+    format, then the others.
+    """
+    # False sorts before True.
+    return sorted(
+        config.output,
+        key=lambda output: (name_of(output) != order.output, output.format != order.target),
+    )
 
 
 def transactions_of(order: ConversionOrder, config: Config) -> Literal["mixed", "whole"]:
-    """Whether transactions come whole: as was said, else as that output has it of which the settings are."""
+    """Whether transactions come whole: as was said, else as that output has it of which the
+    settings are.
+    """
     if order.transactions is not None:
         return order.transactions
-    found = next(iter(_nearest_first(order, config)), None)
-    meant = found is not None and (name_of(found) == order.output or found.format == order.target)
-    return found.transactions if found is not None and meant else "mixed"
+    nearest = next(iter(_nearest_first(order, config)), None)
+    if nearest is None:
+        return "mixed"
+    if name_of(nearest) != order.output and nearest.format != order.target:
+        return "mixed"
+    return nearest.transactions
 
 
 def _tables(order: ConversionOrder, config: Config) -> TableFiles | SentTables:
     outputs = _nearest_first(order, config)
     if order.to_lake is not None:
-        return _lake(order.to_lake, config)
-    databases = [one for one in outputs if isinstance(one, DatabaseOutput)]
-    files = [one for one in outputs if isinstance(one, FilesOutput)]
-    sent = [one.change_tables for one in databases]
-    written = [one.change_tables for one in files]
+        lakes = {name_of(lake): lake for lake in config.output if isinstance(lake, LakeSettings)}
+        if order.to_lake not in lakes:
+            hint = "The configuration has no output with sink = delta or iceberg."
+            if lakes:
+                hint = did_you_mean(order.to_lake, lakes)
+            message = f"--to-lake {order.to_lake} is no output of the configuration into a lake."
+            raise UsageError(f"{message} {hint}")
+        lake = lakes[order.to_lake]
+        return SentTables(settings=lake.change_tables, into=lake)
+    databases = [output for output in outputs if isinstance(output, DatabaseOutput)]
+    files = [output for output in outputs if isinstance(output, FilesOutput)]
+    # What an output of the other kind says of change tables is better than nothing.
+    sent = [output.change_tables for output in databases]
+    written = [output.change_tables for output in files]
     if order.to_database is None:
         settings = [*written, *sent, ChangeTableSettings()][0]
-        known_files = files[0] if files else FilesOutput(path="", task=OWN_TASK)
+        known_files = [*files, FilesOutput(path="", task=OWN_TASK)][0]
         form = msgspec.convert(order.file_format or known_files.file_format, RowFormat)
-        return TableFiles(settings=settings, files=known_files.row_files.chosen(form), task=known_files.task)
+        row_files = known_files.row_files.chosen(form)
+        return TableFiles(settings=settings, files=row_files, task=known_files.task)
     settings = [*sent, *written, ChangeTableSettings()][0]
-    known: DatabaseSettings = databases[0] if databases else DatabaseSettings(url="", task=OWN_TASK)
+    known: DatabaseSettings = DatabaseSettings(url="", task=OWN_TASK)
+    if databases:
+        known = databases[0]
     return SentTables(settings=settings, into=replace(known, url=order.to_database))
-
-
-def _lake(name: str, config: Config) -> SentTables:
-    lakes = {name_of(one): one for one in config.output if isinstance(one, LakeSettings)}
-    if name not in lakes:
-        hint = did_you_mean(name, lakes) if lakes else "The configuration has no output with sink = delta or iceberg."
-        raise UsageError(f"--to-lake {name} is no output of the configuration into a lake. {hint}")
-    return SentTables(settings=lakes[name].change_tables, into=lakes[name])
 
 
 def _messages(order: ConversionOrder, config: Config) -> MessageFiles | SentMessages:
     outputs = _nearest_first(order, config)
-    kafkas = [one for one in outputs if isinstance(one, KafkaOutput)]
-    sent = [one.messages for one in kafkas]
-    written = [one.messages for one in outputs if isinstance(one, FilesOutput | StdoutOutput)]
-    found = [*sent, *written, MessageSettings()] if order.kafka else [*written, *sent, MessageSettings()]
-    settings = found[0]
+    kafkas = [output for output in outputs if isinstance(output, KafkaOutput)]
+    sent = [output.messages for output in kafkas]
+    written = [output.messages for output in outputs if isinstance(output, FilesOutput | StdoutOutput)]
+    if order.kafka:
+        settings = [*sent, *written, MessageSettings()][0]
+    else:
+        settings = [*written, *sent, MessageSettings()][0]
     if order.file_format in ("json", "avro"):
         settings = replace(settings, encoding="avro" if order.file_format == "avro" else "json")
     if order.metadata_topic:
         settings = replace(settings, mode="metadata", metadata_topic=order.metadata_topic)
     if order.kafka is None:
         return MessageFiles(settings=settings)
-    known: KafkaSettings = kafkas[0] if kafkas else KafkaSettings(servers=order.kafka, transactional_id=OWN_TASK)
+    known: KafkaSettings = KafkaSettings(servers=order.kafka, transactional_id=OWN_TASK)
+    if kafkas:
+        known = kafkas[0]
     return SentMessages(settings=settings, into=replace(known, servers=order.kafka))

@@ -1,4 +1,6 @@
-"""The tasks up to the decision, each by itself: bring rows and a snapshot to partitions, compare numbers, decide a partition."""
+"""The tasks up to the decision, each by itself: bring rows and a snapshot to partitions, compare
+numbers, decide a partition.
+"""
 
 from __future__ import annotations
 
@@ -75,6 +77,7 @@ class UnitNumbers(Struct, kw_only=True):
             return
         first, low, high = known[0].as_py(), pc.min(known).as_py(), pc.max(known).as_py()
         rising = pc.all(pc.greater(known.slice(1), known.slice(0, len(known) - 1))).as_py()
+        # Of a single number it is None, and that is no descent.
         self.ascending &= rising is not False and (self.highest is None or first > self.highest)
         self.lowest = low if self.lowest is None else min(low, self.lowest)
         self.highest = high if self.highest is None else max(high, self.highest)
@@ -82,25 +85,29 @@ class UnitNumbers(Struct, kw_only=True):
 
 
 def may_conflict(units: Sequence[UnitNumbers]) -> bool:
-    """Whether a record_id may stand in the input twice: not when units ascend and their ranges lie side by side."""
+    """Whether a record_id may stand in the input twice: not when units ascend and their ranges lie
+    side by side.
+    """
     if not all(unit.ascending for unit in units):
         return True
     spans = sorted(
         (unit.lowest, unit.highest) for unit in units if unit.lowest is not None and unit.highest is not None
     )
-    return any(one[1] >= following[0] for one, following in pairwise(spans))
+    return any(highest >= next_lowest for (_, highest), (next_lowest, _) in pairwise(spans))
 
 
 def left_of(units: Iterable[UnitNumbers]) -> dict[str, int]:
     """How many rows were left, by the reason."""
-    found = Counter[str]()
+    left = Counter[str]()
     for unit in units:
-        found.update(unit.left)
-    return dict(sorted(found.items()))
+        left.update(unit.left)
+    return dict(sorted(left.items()))
 
 
 class Scatter(Struct, frozen=True, kw_only=True):
-    """One unit of the input, or the log as a whole, to be scattered over the partitions of its rows' objects."""
+    """One unit of the input, or the log as a whole, to be scattered over the partitions of its
+    rows' objects.
+    """
 
     name: str
     conversion: Conversion
@@ -123,8 +130,8 @@ def scatter(task: Scatter) -> Scattered:
     numbers, left = UnitNumbers(), Counter[str]()
     with partition_file(Path(task.folder) / f"{task.name}.arrow", PLACED) as writer:
         for rows in gathered(_read(task), ROWS):
-            placed, some = task.withheld.divide(placing.place(rows))
-            left.update(some)
+            placed, left_here = task.withheld.divide(placing.place(rows))
+            left.update(left_here)
             numbers.take(placed)
             write_by(writer, placed, bucket_of(placed.column(OBJECT), task.buckets))
             advance(len(rows))
@@ -135,7 +142,8 @@ def scatter(task: Scatter) -> Scattered:
 def _read(task: Scatter) -> Iterator[pa.RecordBatch]:
     source = task.conversion.input
     if isinstance(source, FilesInput):
-        return read(task.unit, source.statuses, source.clock) if task.unit is not None else iter(())
+        assert task.unit is not None
+        return read(task.unit, source.statuses, source.clock)
     assert isinstance(source, LogInput)
     return read_log(source)
 
@@ -153,21 +161,24 @@ class SnapshotFiles(Struct, frozen=True, kw_only=True):
 def place(task: SnapshotFiles) -> PlacedTable:
     """Writes the rows of a table under the partitions of their objects."""
     catalog = task.conversion.catalog
-    batches = placed_rows(task.file, catalog) if catalog is not None else iter(())
+    assert catalog is not None
+    batches = placed_rows(task.file, catalog)
     first = next(batches, None)
     if first is None:
         return PlacedTable(table=task.file.table, child=task.file.child)
     with partition_file(Path(task.folder) / f"{task.name}.arrow", first.schema) as writer:
         for batch in chain([first], batches):
-            write_by(writer, batch.cast(first.schema), bucket_of(batch.column(OBJECT), task.buckets))
+            # The files of a table may have types of their own; a partition file has one schema.
+            rows = batch.cast(first.schema)
+            write_by(writer, rows, bucket_of(batch.column(OBJECT), task.buckets))
     return PlacedTable(table=task.file.table, child=task.file.child, file=writer.finished())
 
 
 class Decide(Struct, frozen=True, kw_only=True):
     """One partition, to be decided; what comes out is written by ranges of positions.
 
-    `conflicts` are files of record_ids that stand at several objects. Outcomes have few bytes, however long the rows are, so
-    they have ranges of their own.
+    `conflicts` are files of record_ids that stand at several objects. Outcomes have few bytes,
+    however long the rows are, so they have ranges of their own.
     """
 
     name: str
@@ -182,8 +193,9 @@ class Decide(Struct, frozen=True, kw_only=True):
 
 
 class DecidedBucket(WrittenChanges, frozen=True, kw_only=True):
-    """What came of a partition; `outcomes` counts rows by status and reason. Where changes are to be brought together by
-    their transactions, they are under the labels of these, and so are the `ends`.
+    """What came of a partition; `outcomes` counts rows by status and reason. Where changes are to
+    be brought together by their transactions, they are under the labels of these, and so are the
+    `ends`.
     """
 
     ended: PartitionFile
@@ -193,19 +205,25 @@ class DecidedBucket(WrittenChanges, frozen=True, kw_only=True):
 
 
 def decide(task: Decide, rows: Iterable[pa.RecordBatch] | None = None) -> DecidedBucket:
-    """Decides the objects of a partition; `rows` are its rows in no order where they stand in no file."""
+    """Decides the objects of a partition; `rows` are its rows in no order where they stand in no
+    file.
+    """
     folder = Path(task.folder)
-    spill, spool = (folder / f"{task.name}.{use}" for use in ("spill", "spool"))
-    ordered = in_order(read_label(task.rows, task.bucket) if rows is None else rows, BY_OBJECT, spill)
-    schema, counted, duplicates = form_of(task.conversion).schema, Counter[str](), 0
-    schema = with_transaction(schema) if task.conversion.gathers else schema
+    if rows is None:
+        rows = read_label(task.rows, task.bucket)
+    ordered = in_order(rows, BY_OBJECT, folder / f"{task.name}.spill")
+    keep = keep_in_file(folder / f"{task.name}.spool")
+    counted, duplicates = Counter[str](), 0
+    schema = form_of(task.conversion).schema
+    if task.conversion.gathers:
+        schema = with_transaction(schema)
     conflicts = numbers_in(task.conflicts)
     with (
         reader_of(task.conversion, task.snapshot, task.bucket) as reader,
         _changes_of(task, schema) as (rendered, ends),
         by_ranges(folder / f"{task.name}-outcomes.arrow", OUTCOMES, task.outcome_boundaries) as ended,
     ):
-        for results in step(ordered, task.conversion, keep_in_file(spool), reader=reader, conflicts=conflicts):
+        for results in step(ordered, task.conversion, keep, reader=reader, conflicts=conflicts):
             kind = kind_of(results)
             if kind == CHANGE:
                 rendered.take(results.select(schema.names))
@@ -240,37 +258,50 @@ def _changes_of(task: Decide, schema: pa.Schema) -> Iterator[tuple[ByRanges | By
         return
     labels = transaction_labels(task.boundaries)
     ends_file = file.with_name(f"{task.name}-ends.arrow")
-    with by_transactions(file, schema, labels) as changes, by_transactions(ends_file, ENDS, labels) as ends:
+    with (
+        by_transactions(file, schema, labels) as changes,
+        by_transactions(ends_file, ENDS, labels) as ends,
+    ):
         yield changes, ends
 
 
 def numbers_in(files: Sequence[PartitionFile]) -> Sequence[int]:
-    """The numbers of files that follow each other, as they stand in memory: they may be very many."""
-    found = pa.Table.from_batches([batch for file in files for batch in file.read()], NUMBERS).combine_chunks()
-    return integers(found.column(0).chunk(0)) if len(found) else ()
+    """The numbers of files that follow each other, as they stand in memory: they may be very
+    many.
+    """
+    batches = [batch for file in files for batch in file.read()]
+    table = pa.Table.from_batches(batches, NUMBERS).combine_chunks()
+    # Without rows there is no chunk.
+    if not len(table):
+        return ()
+    return integers(table.column(0).chunk(0))
 
 
 def keep_in_file(path: Path) -> Keep:
     """Keeps batches in this file, which is removed afterwards."""
 
+    def reread() -> Iterator[pa.RecordBatch]:
+        with pa.OSFile(str(path), "rb") as file, pa.ipc.open_stream(file) as reader:
+            yield from reader
+
     @contextmanager
     def kept(batches: Iterable[pa.RecordBatch]) -> Iterator[Reread]:
-        with pa.OSFile(str(path), "wb") as file, pa.ipc.new_stream(file, PLACED, options=PACKED) as writer:
+        with (
+            pa.OSFile(str(path), "wb") as file,
+            pa.ipc.new_stream(file, PLACED, options=PACKED) as writer,
+        ):
             for batch in batches:
                 writer.write_batch(batch)
-        yield lambda: _batches_of(path)
+        yield reread
         path.unlink(missing_ok=True)
 
     return kept
 
 
-def _batches_of(path: Path) -> Iterator[pa.RecordBatch]:
-    with pa.OSFile(str(path), "rb") as file, pa.ipc.open_stream(file) as reader:
-        yield from reader
-
-
 class Compare(Struct, frozen=True, kw_only=True):
-    """The outcomes in one range of positions, to be looked through for record_ids that have several."""
+    """The outcomes in one range of positions, to be looked through for record_ids that have
+    several.
+    """
 
     name: str
     ended: tuple[PartitionFile, ...]
@@ -279,22 +310,26 @@ class Compare(Struct, frozen=True, kw_only=True):
 
 
 def contested(task: Compare) -> PartitionFile:
-    """The record_ids that have several outcomes: those of several objects, and of one that contradicts itself.
+    """The record_ids that have several outcomes: those of several objects, and of one that
+    contradicts itself.
 
-    Rows of one object meet in their partition anyway. Different objects do not meet, hence this: where a number may
-    stand twice it is looked for among the outcomes, and what is contested is known when all is decided once more.
+    Rows of one object meet in their partition anyway. Different objects do not meet, hence this:
+    where a number may stand twice it is looked for among the outcomes, and what is contested is
+    known when all is decided once more.
     """
     positions = [batch.column(0) for batch in read_label(task.ended, task.label)]
     counted = pc.value_counts(pa.chunked_array(positions, pa.int64()))
-    several = counted.filter(pc.greater(counted.field("counts"), 1)).field("values").drop_null()
+    repeated = counted.filter(pc.greater(counted.field("counts"), 1)).field("values").drop_null()
     with partition_file(Path(task.folder) / f"{task.name}.arrow", NUMBERS) as writer:
-        if len(several):
-            ordered = several.take(pc.array_sort_indices(several))
+        if len(repeated):
+            # In their order, so that the step can look among them by halves.
+            ordered = repeated.take(pc.array_sort_indices(repeated))
             writer.write(task.label, pa.RecordBatch.from_arrays([ordered], schema=NUMBERS))
     return writer.finished()
 
 
 def _counted(outcomes: pa.RecordBatch) -> dict[str, int]:
     """How many rows ended with each status and reason."""
-    table = pa.Table.from_batches([outcomes]).group_by(["status", "reason"]).aggregate([([], "count_all")])
-    return {f"{row['status']} {row['reason']}": row["count_all"] for row in table.to_pylist()}
+    groups = pa.Table.from_batches([outcomes]).group_by(["status", "reason"])
+    counts = groups.aggregate([([], "count_all")]).to_pylist()
+    return {f"{row['status']} {row['reason']}": row["count_all"] for row in counts}

@@ -1,10 +1,13 @@
-"""Change tables: the rows of each change, for part files (Parquet or CSV, a folder a table) or for a database."""
+"""Change tables: the rows of each change, for part files (Parquet or CSV, a folder a table) or for
+a database.
+"""
 
 from __future__ import annotations
 
 import datetime as dt
 import pickle
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
 from pathlib import Path
 from typing import Final
 
@@ -49,7 +52,8 @@ SENT: Final = SCHEMA.append(pa.field(COVERS, pa.list_(pa.int64())))
 
 
 class PackedRows:
-    """Packs what was written, and takes it out again; `tables` are by the numbers that it has for them.
+    """Packs what was written, and takes it out again; `tables` are by the numbers that it has for
+    them.
 
     The rows of a full load have the complement of their table's number.
     """
@@ -66,41 +70,58 @@ class PackedRows:
         return self._form.writer(catalog)
 
     def rendering(self, catalog: Catalog | None, numbers: TableNumbers | None = None) -> Rendering:
-        places = table_numbers(catalog) if numbers is None else numbers
+        number_of = table_numbers(catalog) if numbers is None else numbers
 
         def cells(written: WrittenRows) -> tuple[object, ...]:
             table, route = written.table.source, written.table.route
-            number = places[table.schema, table.name]
-            return written.stamp, ~number if written.table.load else number, pickle.dumps(written.rows, 5), route
+            number = number_of[table.schema, table.name]
+            if written.table.load:
+                # Not minus: table number 0 has rows of a full load too.
+                number = ~number
+            # Values have the types of Python, which Arrow would need a column each for.
+            return written.stamp, number, pickle.dumps(written.rows, 5), route
 
         return Rendering(self.schema, self.writer(catalog), cells)
 
     def written(self, rendered: pa.RecordBatch) -> Iterator[WrittenRows]:
         columns = {name: rendered.column(name).to_pylist() for name in rendered.schema.names}
-        behind = columns.get(COVERS) or [(place,) for place in columns["position"]]
-        cells = zip(columns["table"], behind, columns[STAMP], columns["rows"], columns[ROUTE], strict=True)
-        for place, positions, stamp, packed, route in cells:
+        covers = columns.get(COVERS) or [(position,) for position in columns["position"]]
+        names = (STAMP, "rows", ROUTE)
+        cells = zip(columns["table"], covers, *[columns[name] for name in names], strict=True)
+        for number, positions, stamp, packed, route in cells:
             rows = pickle.loads(packed)  # noqa: S301  # a stage of this conversion wrote them
-            yield WrittenRows(self._table(place, route), covered(positions), stamp, rows)
+            yield WrittenRows(self._table(number, route), covered(positions), stamp, rows)
 
-    def _table(self, place: int, route: str) -> ChangeTable:
-        found = self._made.get((place, route))
-        if found is None:
-            load = place < 0
-            table = self._tables[~place if load else place]
-            # Each piece of a stream describes its tables anew, and they may look the same.
-            made = [one for one in self._made.values() if one.load is load and one.route == route]
-            alike = next((one for one in made if _look(one.source) == _look(table)), None)
-            new = alike or ChangeTable(table, self._form.settings, load=load, route=route)
-            found = self._made[place, route] = new
-        return found
+    def _table(self, number: int, route: str) -> ChangeTable:
+        known = self._made.get((number, route))
+        if known is not None:
+            return known
+        is_load = number < 0
+        table = self._tables[~number if is_load else number]
+        # Each piece of a stream describes its tables anew, and they may look the same; then they
+        # are one table, whose rows go into one file.
+        for other in self._made.values():
+            is_alike = other.load is is_load and other.route == route
+            if is_alike and _look(other.source) == _look(table):
+                self._made[number, route] = other
+                return other
+        made = ChangeTable(table, self._form.settings, load=is_load, route=route)
+        self._made[number, route] = made
+        return made
 
 
 class TableForm(PackedRows):
     """Part files of rows."""
 
-    def __init__(self, target: TableFiles, tables: Mapping[int, Table], *, streamed: bool = False) -> None:
-        super().__init__(ChangeTableFormat(settings=target.settings, loads=target.files.full_load == "files"), tables)
+    def __init__(
+        self,
+        target: TableFiles,
+        tables: Mapping[int, Table],
+        *,
+        streamed: bool = False,
+    ) -> None:
+        own_files = target.files.full_load == "files"
+        super().__init__(ChangeTableFormat(settings=target.settings, loads=own_files), tables)
         self._target = target
         self._streamed = streamed
         self._layouts: dict[str, list[Table]] = {}
@@ -111,7 +132,28 @@ class TableForm(PackedRows):
 
     def writer(self, catalog: Catalog | None) -> Writer:
         write = super().writer(catalog)
-        return _fitting(write) if self._target.files.format == "parquet" else write
+        if self._target.files.format != "parquet":
+            return write
+
+        def fitting(changes: Iterable[Change]) -> Iterator[WrittenRows | Refusal]:
+            for change in changes:
+                for item in write((change,)):
+                    yield item if isinstance(item, Refusal) else fitted(change, item)
+
+        def fitted(change: Change, item: WrittenRows) -> WrittenRows | Refusal:
+            check = fittings.get(item.table)
+            if check is None:
+                check = fittings[item.table] = Fitting(item.table.columns)
+            try:
+                check.check(item.rows)
+            except ExpressionError as error:
+                return refused(change, error)
+            return item
+
+        # Refuses rows with values that no Parquet file of their table can hold: here, where they
+        # get an outcome, and not when a part with thousands of others is written.
+        fittings: dict[ChangeTable, Fitting] = {}
+        return fitting
 
     def write(self, folder: Path, rendered: Iterable[pa.RecordBatch], parts: Parts) -> int:
         first = part = parts.first // parts.part_events
@@ -119,6 +161,7 @@ class TableForm(PackedRows):
         held: list[WrittenRows] = []
         for begins, run in in_parts(rendered, parts.part_events):
             if begins and held:
+                # Numbers go on from the last one of the part before.
                 after = self._store(folder, part, held, after)
                 part, held = part + 1, []
             held += self.written(run)
@@ -130,6 +173,7 @@ class TableForm(PackedRows):
     def _store(self, folder: Path, part: int, written: list[WrittenRows], after: str) -> str:
         """Writes one part; the number of its last change."""
         [document] = self._form.bind(written, after, whole=True)
+        # Several tables may be sent to one folder: how many have files there so far.
         seen: dict[Path, int] = {}
         try:
             for block in document.blocks:
@@ -151,56 +195,45 @@ class TableForm(PackedRows):
         else:
             layouts = self._layouts[self._folder(block.table)]
             look = layouts.index(_look(block.table))
-            suffix = f"-{look}" if look or (self._streamed and len(layouts) > 1) else ""  # those of today have none
+            suffix = ""
+            # Files of a log's table as it is today have no number. In a stream no look is that of
+            # today, so all have one where there are several.
+            if look or (self._streamed and len(layouts) > 1):
+                suffix = f"-{look}"
         form = self._target.files
-        stem = f"LOAD{part + 1:08d}{suffix}" if block.load else f"part-{part:05d}{suffix}"
+        stem = f"part-{part:05d}{suffix}"
+        if block.load:
+            # As Qlik calls and counts files of a full load: from 1, in eight digits.
+            stem = f"LOAD{part + 1:08d}{suffix}"
         started = dt.datetime.now(dt.UTC)
         (place / f"{stem}.{form.ending}").write_bytes(file_bytes(block.columns, block.cells, form))
         ended = dt.datetime.now(dt.UTC)
-        said = description(form, stem, block.place, block, task=self._target.task, started=started, ended=ended)
-        told = place / description_name(form, stem)
-        told.parent.mkdir(exist_ok=True)
-        told.write_bytes(said)
+        task = self._target.task
+        content = description(form, stem, block.place, block, task=task, started=started, ended=ended)
+        described = place / description_name(form, stem)
+        described.parent.mkdir(exist_ok=True)
+        described.write_bytes(content)
 
     def _folder(self, table: Table) -> str:
         return folder_of(table, f"{table.name}{self._target.settings.suffix}")
 
 
 class TableDocuments(PackedRows):
-    """Rows as a database takes them; each change keeps the places of its events, for a row may be refused there."""
+    """Rows as a database takes them; each change keeps the places of its events, for a row may be
+    refused there.
+    """
 
     schema = SENT
 
     def __init__(self, target: SentTables, tables: Mapping[int, Table]) -> None:
-        super().__init__(ChangeTableFormat(settings=target.settings, rows_of_a_document=DOCUMENT_ROWS), tables)
+        form = ChangeTableFormat(settings=target.settings, rows_of_a_document=DOCUMENT_ROWS)
+        super().__init__(form, tables)
 
     def documents(self, rendered: Iterable[pa.RecordBatch], after: str) -> Iterator[RowsDocument]:
         """Documents of some thousand rows."""
-        return self._form.bind((one for batch in rendered for one in self.written(batch)), after)
+        return self._form.bind(chain.from_iterable(map(self.written, rendered)), after)
 
 
 def _look(table: Table) -> Table:
     """What files of a table have in common, whichever of its versions it is."""
     return replace(table, version=1)
-
-
-def _fitting(write: Writer) -> Writer:
-    """Refuses rows with values that no Parquet file of their table can hold."""
-    fittings: dict[ChangeTable, Fitting] = {}
-
-    def written(changes: Iterable[Change]) -> Iterator[WrittenRows | Refusal]:
-        for change in changes:
-            for item in write((change,)):
-                yield item if isinstance(item, Refusal) else fitted(change, item)
-
-    def fitted(change: Change, item: WrittenRows) -> WrittenRows | Refusal:
-        fitting = fittings.get(item.table)
-        if fitting is None:
-            fitting = fittings[item.table] = Fitting(item.table.columns)
-        try:
-            fitting.check(item.rows)
-        except ExpressionError as error:
-            return refused(change, error)
-        return item
-
-    return written

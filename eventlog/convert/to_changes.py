@@ -1,10 +1,12 @@
-"""Changes as rows with typed columns, from which each is made again as it was: what a DataFrame of changes holds."""
+"""Changes as rows with typed columns, from which each is made again as it was: what a DataFrame of
+changes holds.
+"""
 
 from __future__ import annotations
 
 import datetime as dt
 from base64 import b64decode, b64encode
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from decimal import Decimal
 from typing import Any, Final
 
@@ -24,8 +26,9 @@ EDIT: Final = pa.struct(
         ("new_types", pa.string()),
     ]
 )
-"""An edit: its values as text, a list of one NULL for NULL, and NULL where nobody noted any. `old_types` and `new_types`
-say what the values are in Python, a letter each behind `*` where an attribute has several; without them it is one text.
+"""An edit: its values as text, a list of one NULL for NULL, and NULL where nobody noted any.
+`old_types` and `new_types` say what the values are in Python, a letter each behind `*` where an
+attribute has several; without them it is one text.
 """
 
 CAPTURED: Final = pa.struct(
@@ -37,7 +40,9 @@ CAPTURED: Final = pa.struct(
         ("stream", pa.string()),
     ]
 )
-"""What only a captured stream tells of a change: its positions, of several numbers each, and its transaction."""
+"""What only a captured stream tells of a change: its positions, of several numbers each, and its
+transaction.
+"""
 
 CHANGES: Final = pa.schema(
     [
@@ -121,12 +126,16 @@ def _cells(change: Change) -> tuple[object, ...]:
 
 def _captured(change: Change) -> dict[str, object] | None:
     transaction, positions = change.transaction, change.positions
-    if transaction is None and change.stream is None and all(len(position) == 1 for position in positions):
+    is_of_log = all(len(position) == 1 for position in positions)
+    if transaction is None and change.stream is None and is_of_log:
         return None
+    committed = None
+    if transaction is not None and transaction.time is not None:
+        committed = transaction.time.isoformat()
     return {
         "positions": list(map(list, positions)),
         "transaction": transaction and transaction.id,
-        "committed": None if transaction is None or transaction.time is None else transaction.time.isoformat(),
+        "committed": committed,
         "end": transaction and transaction.end,
         "stream": change.stream,
     }
@@ -151,10 +160,11 @@ def _told(cell: Any) -> tuple[list[str | None] | None, str | None]:
         return None, None
     if cell is None or isinstance(cell, str):
         return [cell], None
-    several = isinstance(cell, tuple)
-    values: Iterable[Any] = cell if several else (cell,)
-    letters = [_letters[type(value)] for value in values]
-    return list(map(_text, values)), (SEVERAL if several else "") + "".join(letters)
+    if isinstance(cell, tuple):
+        letters = SEVERAL + "".join([_letters[type(value)] for value in cell])
+        return list(map(_text, cell)), letters
+    # By its very type: a bool is an int too, and a datetime a date.
+    return [_text(cell)], _letters[type(cell)]
 
 
 def _text(value: Any) -> str | None:
@@ -164,11 +174,17 @@ def _text(value: Any) -> str | None:
         return b64encode(value).decode()
     if isinstance(value, dt.datetime | dt.date | dt.time):
         return value.isoformat()
-    return repr(value) if isinstance(value, float) else str(value)
+    if isinstance(value, float):
+        # Its shortest text that gives the same number again.
+        return repr(value)
+    return str(value)
 
 
 def _change(row: Mapping[str, Any]) -> Change:
-    captured = row["captured"] or {"positions": [[position] for position in row["positions"]]}
+    captured = row["captured"]
+    if not captured:
+        # A log's positions are one number each.
+        captured = {"positions": [[position] for position in row["positions"]]}
     return Change(
         row=RowId(row["table_schema"], row["table_name"], row["table_key"]),
         op=Op(row["op"]),
@@ -195,8 +211,9 @@ def _change(row: Mapping[str, Any]) -> Change:
 def _transaction(captured: Mapping[str, Any]) -> Transaction | None:
     if captured.get("transaction") is None:
         return None
-    committed = captured["committed"]
-    time = None if committed is None else dt.datetime.fromisoformat(committed)
+    time = None
+    if captured["committed"] is not None:
+        time = dt.datetime.fromisoformat(captured["committed"])
     return Transaction(id=captured["transaction"], time=time, end=captured["end"])
 
 
@@ -205,8 +222,8 @@ def _cell(texts: list[str | None] | None, types: str | None) -> Any:
         return ABSENT
     if types is None:
         return texts[0]
-    values = [
-        None if text is None else _readers[letter](text)
-        for text, letter in zip(texts, types.removeprefix(SEVERAL), strict=True)
-    ]
-    return tuple(values) if types.startswith(SEVERAL) else values[0]
+    letters = types.removeprefix(SEVERAL)
+    values = [None if text is None else _readers[letter](text) for text, letter in zip(texts, letters, strict=True)]
+    if types.startswith(SEVERAL):
+        return tuple(values)
+    return values[0]

@@ -1,4 +1,5 @@
-"""Messages: each change one, for part files (JSON lines or Avro's object containers, a folder a topic) or for a Kafka.
+"""Messages: each change one, for part files (JSON lines or Avro's object containers, a folder a
+topic) or for a Kafka.
 
 Files have neither keys nor tombstones: the topic is the folder, and a row's key stands in its data.
 """
@@ -69,16 +70,23 @@ LAID: Final = pa.schema([("sequence", pa.string()), *list(SCHEMA)[2:], *KEYED])
 
 
 class PackedMessages:
-    """Packs what was written, and takes it out again; `tables` are by the numbers that it has for them.
+    """Packs what was written, and takes it out again; `tables` are by the numbers that it has for
+    them.
 
-    Each change keeps the places of its events, for a message may be refused where it is sent to. `open_` messages of known
-    transactions get their numbers among those of these when they are taken out.
+    Each change keeps the places of its events, for a message may be refused where it is sent to.
+    `open_` messages of known transactions get their numbers among those of these when they are
+    taken out.
     """
 
     schema = SENT
 
     def __init__(
-        self, settings: MessageSettings, tables: Mapping[int, Table], *, told: bool = False, open_: bool = False
+        self,
+        settings: MessageSettings,
+        tables: Mapping[int, Table],
+        *,
+        told: bool = False,
+        open_: bool = False,
     ) -> None:
         self._form = MessageFormat(settings=settings, body=False)
         self._tables = tables
@@ -87,14 +95,17 @@ class PackedMessages:
         self._made: dict[int, TableRenderer] = {}
 
     def rendering(self, catalog: Catalog | None, numbers: TableNumbers | None = None) -> Rendering:
-        places = table_numbers(catalog) if numbers is None else numbers
-        keyed = "key" in self.schema.names
+        number_of = table_numbers(catalog) if numbers is None else numbers
+        has_key = "key" in self.schema.names
 
         def cells(written: WrittenMessage) -> tuple[object, ...]:
             table = written.table.shape.table
+            number = number_of[table.schema, table.name]
             pieces = (written.head, written.tail) if self._open else written.closed()
-            found = (written.stamp, places[table.schema, table.name], *pieces, written.route)
-            return (*found, written.key, written.deleted) if keyed else found
+            row = (written.stamp, number, *pieces, written.route)
+            if has_key:
+                return (*row, written.key, written.deleted)
+            return row
 
         return Rendering(self.schema, self._form.writer(catalog), cells, counts=True)
 
@@ -104,34 +115,51 @@ class PackedMessages:
         stamps = columns["sequence" if "sequence" in columns else STAMP]
         names = ("table", "key", "head", "tail", "deleted", COVERS, ROUTE)
         counts = _counts_in(rendered)
-        for stamp, (transaction, place, last), *cells in zip(
-            stamps, counts, *[columns[name] for name in names], strict=True
-        ):
-            number, key, head, tail, deleted, behind, route = cells
-            positions = covered(behind)
-            event_id = position_text(positions[-1])
-            table = self._table(number)
-            message = WrittenMessage(event_id, positions, stamp, table, key, head, tail, deleted, transaction, place)
+        rows = zip(stamps, counts, *[columns[name] for name in names], strict=True)
+        for stamp, (transaction, place, last), *cells in rows:
+            number, key, head, tail, deleted, covers, route = cells
+            positions = covered(covers)
+            # By position, which is quicker than by name, for each message.
+            message = WrittenMessage(
+                position_text(positions[-1]),
+                positions,
+                stamp,
+                self._table(number),
+                key,
+                head,
+                tail,
+                deleted,
+                transaction,
+                place,
+            )
             yield message._replace(last=last, route=route)
 
     def closed(self, rendered: pa.RecordBatch) -> tuple[Sequence[bytes], Sequence[bytes | None]]:
-        """What stands before and behind the changeSequence of open messages, with their numbers in their transactions."""
-        tables, heads, tails = (rendered.column(name).to_pylist() for name in ("table", "head", "tail"))
-        pieces = [
-            (head, tail) if tail is None or mark is None else self._table(table).closed(head, tail, place, last)
-            for table, head, tail, (mark, place, last) in zip(tables, heads, tails, _counts_in(rendered), strict=True)
-        ]
-        return tuple(zip(*pieces, strict=True))  # type: ignore[return-value]  # pairs become two columns
+        """What stands before and behind the changeSequence of open messages, with their numbers in
+        their transactions.
+        """
+        names = ("table", "head", "tail")
+        tables, heads, tails = (rendered.column(name).to_pylist() for name in names)
+        pieces = []
+        messages = zip(tables, heads, tails, _counts_in(rendered), strict=True)
+        for table, head, tail, (mark, place, last) in messages:
+            # Without a tail it is a row of a full load, which is in no transaction.
+            if tail is None or mark is None:
+                pieces.append((head, tail))
+            else:
+                pieces.append(self._table(table).closed(head, tail, place, last))
+        return tuple(zip(*pieces, strict=True))  # type: ignore[return-value]  # pairs: two columns
 
-    def _table(self, place: int) -> TableRenderer:
-        found = self._made.get(place)
-        if found is None:
-            writer = writer_of(self._tables[place], self._form.settings)
-            assert writer is not None, "what cannot be written was refused"
+    def _table(self, number: int) -> TableRenderer:
+        renderer = self._made.get(number)
+        if renderer is None:
+            renderer = writer_of(self._tables[number], self._form.settings)
+            assert renderer is not None, "what cannot be written was refused"
             if self._told:
-                writer.structure = None
-            found = self._made[place] = writer
-        return found
+                # Else it would write its metadata before the first message.
+                renderer.structure = None
+            self._made[number] = renderer
+        return renderer
 
 
 class MessageForm(PackedMessages):
@@ -140,14 +168,21 @@ class MessageForm(PackedMessages):
     schema = SCHEMA
 
     def __init__(
-        self, target: MessageFiles, tables: Mapping[int, Table], *, open_: bool = False, streamed: bool = False
+        self,
+        target: MessageFiles,
+        tables: Mapping[int, Table],
+        *,
+        open_: bool = False,
+        streamed: bool = False,
     ) -> None:
         super().__init__(target.settings, tables, open_=open_)
         self._settings = target.settings
         self._streamed = streamed
-        self._written = {
-            place: writer for place, table in tables.items() if (writer := writer_of(table, target.settings))
-        }
+        self._renderers: dict[int, TableRenderer] = {}
+        for number, table in tables.items():
+            renderer = writer_of(table, target.settings)
+            if renderer is not None:
+                self._renderers[number] = renderer
 
     def write(self, folder: Path, rendered: Iterable[pa.RecordBatch], parts: Parts) -> int:
         part = parts.first // parts.part_events - 1
@@ -155,7 +190,8 @@ class MessageForm(PackedMessages):
         files = PartFiles(folder, self._settings.encoding == "avro", {})
         try:
             for begins, run in in_parts(rendered, parts.part_events):
-                stamps, tables, heads, tails, routes = (run.column(name).to_pylist() for name in SCHEMA.names[1:])
+                columns = [run.column(name).to_pylist() for name in SCHEMA.names[1:]]
+                stamps, tables, heads, tails, routes = columns
                 if self._open:
                     heads, tails = self.closed(run)
                 sequences = list(map(numbers.step, stamps))
@@ -165,48 +201,66 @@ class MessageForm(PackedMessages):
                     files = PartFiles(folder, files.avro, self._places(part))
                     if part == 0:
                         self._describe(folder, sequences[0])
-                for sequence, table, head, tail, route in zip(sequences, tables, heads, tails, routes, strict=True):
-                    files.add(table, head if tail is None else b"".join((head, sequence.encode(), tail)), route)
+                rows = zip(sequences, tables, heads, tails, routes, strict=True)
+                for sequence, table, head, tail, route in rows:
+                    message = head
+                    if tail is not None:
+                        message = b"".join((head, sequence.encode(), tail))
+                    files.add(table, message, route)
             files.close()
         except OSError as error:
             raise cannot_write(folder, error) from error
         return part + 1 - parts.first // parts.part_events
 
     def _places(self, part: int) -> dict[int, MessageFile]:
-        """Where the messages of each table stand in this part; a topic of several schemas has a container for each."""
-        writers, stem = self._written, f"part-{part:05d}"
+        """Where the messages of each table stand in this part; a topic of several schemas has a
+        container for each.
+        """
+        stem = f"part-{part:05d}"
         if self._settings.encoding != "avro":
             name = f"{stem}.jsonl"
-            return {n: MessageFile(topic=one.shape.topic, name=name, routed=name) for n, one in writers.items()}
-        # Any table may be sent to a topic by a route, and in a topic that a route names as well as a table, a file of
-        # the one must not be that of the other.
-        schemas = {place: (one.shape.topic, container_schema(one.shape)) for place, one in writers.items()}
-        every = {schema: number for number, schema in enumerate(dict.fromkeys([one for _, one in schemas.values()]))}
-        several: dict[str, dict[str, int]] = {}
-        for topic, schema in schemas.values():
-            numbers = several.setdefault(topic, {})
+            return {
+                table: MessageFile(topic=renderer.shape.topic, name=name, routed=name)
+                for table, renderer in self._renderers.items()
+            }
+        # Schemas are numbered twice: within each topic, and among all. Any table may be sent to a
+        # topic by a route, and in a topic that a route names as well as a table, a file of the one
+        # must not be that of the other.
+        within_topic: dict[str, dict[str, int]] = {}
+        among_all: dict[str, int] = {}
+        for renderer in self._renderers.values():
+            schema = container_schema(renderer.shape)
+            numbers = within_topic.setdefault(renderer.shape.topic, {})
             numbers.setdefault(schema, len(numbers))
-        found = {}
-        for place, (topic, schema) in schemas.items():
-            number = several[topic][schema]
-            numbered = number or (self._streamed and len(several[topic]) > 1)
-            name = f"{stem}-{number}.avro" if numbered else f"{stem}.avro"  # today's messages of a log have no number
-            found[place] = MessageFile(topic=topic, name=name, schema=schema, routed=f"{stem}-to-{every[schema]}.avro")
-        return found
+            among_all.setdefault(schema, len(among_all))
+        files = {}
+        for table, renderer in self._renderers.items():
+            topic, schema = renderer.shape.topic, container_schema(renderer.shape)
+            number = within_topic[topic][schema]
+            name = f"{stem}.avro"
+            # Today's messages of a log have no number. In a stream no schema is that of today, so
+            # all have one where there are several.
+            if number or (self._streamed and len(within_topic[topic]) > 1):
+                name = f"{stem}-{number}.avro"
+            routed = f"{stem}-to-{among_all[schema]}.avro"
+            files[table] = MessageFile(topic=topic, name=name, schema=schema, routed=routed)
+        return files
 
     def _describe(self, folder: Path, sequence: str) -> None:
         """Writes the metadata of every table, before the first message."""
         structures: dict[str, Structure] = {}
-        for one in self._written.values():
-            if one.structure is not None:
-                structures.setdefault(one.structure.schema_id, one.structure)
+        for renderer in self._renderers.values():
+            if renderer.structure is not None:
+                structures.setdefault(renderer.structure.schema_id, renderer.structure)
         if not structures:
             return
         avro = self._settings.encoding == "avro"
-        name = f"part-00000.{'avro' if avro else 'jsonl'}"
-        schema = text_of(ENVELOPE) if avro else None
-        place = MessageFile(topic=self._settings.metadata_topic, name=name, routed=name, schema=schema)
-        files = PartFiles(folder, avro, {0: place})
+        name, schema = "part-00000.jsonl", None
+        if avro:
+            name, schema = "part-00000.avro", text_of(ENVELOPE)
+        topic = self._settings.metadata_topic
+        file = MessageFile(topic=topic, name=name, routed=name, schema=schema)
+        files = PartFiles(folder, avro, {0: file})
         for structure in structures.values():
             files.add(0, structure.told(structure.version, sequence_time(sequence)))
         files.close()
@@ -216,7 +270,12 @@ class MessageDocuments(PackedMessages):
     """Messages as a broker takes them, without metadata where those were `told` before."""
 
     def __init__(
-        self, target: SentMessages, tables: Mapping[int, Table], *, told: bool = False, open_: bool = False
+        self,
+        target: SentMessages,
+        tables: Mapping[int, Table],
+        *,
+        told: bool = False,
+        open_: bool = False,
     ) -> None:
         super().__init__(target.settings, tables, told=told, open_=open_)
 
@@ -230,16 +289,22 @@ class MessageDocuments(PackedMessages):
 
 
 def _counts_in(rendered: pa.RecordBatch) -> list[tuple[int | None, int | None, bool | None]]:
-    """The transaction of each message that is counted, its number there, and whether it is the last."""
+    """The transaction of each message that is counted, its number there, and whether it is the
+    last.
+    """
     if PLACE not in rendered.schema.names:
         return [(None, None, None)] * len(rendered)
-    marks, places, lasts = (rendered.column(name).to_pylist() for name in (TRANSACTION, PLACE, LAST))
-    found = zip(marks, places, lasts, strict=True)
-    return [(None if place is None else mark, place, last) for mark, place, last in found]
+    names = (TRANSACTION, PLACE, LAST)
+    marks, places, lasts = (rendered.column(name).to_pylist() for name in names)
+    counts = zip(marks, places, lasts, strict=True)
+    # A row of a full load has a transaction too, and no place in it.
+    return [(None if place is None else mark, place, last) for mark, place, last in counts]
 
 
 def writer_of(table: Table, settings: MessageSettings) -> TableRenderer | None:
-    """What writes a table's messages; None where none can be: its changes were refused, each with the reason."""
+    """What writes a table's messages; None where none can be: its changes were refused, each with
+    the reason.
+    """
     try:
         return TableRenderer(shape_of(table, settings))
     except ExpressionError:
@@ -250,7 +315,8 @@ BLOCK_BYTES: Final = 256_000
 
 
 class MessageFile(Struct, frozen=True, kw_only=True):
-    """The file of messages of one table, in the folder of its topic, and the schema of a container's messages.
+    """The file of messages of one table, in the folder of its topic, and the schema of a
+    container's messages.
 
     `routed` is what it is called in the folder of another topic.
     """
@@ -272,14 +338,17 @@ class PartFiles:
         self._containers: dict[Path, Container] = {}
 
     def add(self, table: int, value: bytes, route: str = "") -> None:
-        place = self._places[table]
-        path = self._folder / route / place.routed if route else self._folder / place.topic / place.name
-        if place.schema is None:
+        file = self._places[table]
+        if route:
+            path = self._folder / route / file.routed
+        else:
+            path = self._folder / file.topic / file.name
+        if file.schema is None:
             self._files.write(path, value + b"\n")
             return
         container = self._containers.get(path)
         if container is None:
-            container = self._containers[path] = Container(path, place.schema, self._files)
+            container = self._containers[path] = Container(path, file.schema, self._files)
         container.add(value)
 
     def close(self) -> None:

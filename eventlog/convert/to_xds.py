@@ -1,4 +1,6 @@
-"""XDS: changes are elements, and a part is one document with the elements one after the other, in each folder that they go to."""
+"""XDS: changes are elements, and a part is one document with the elements one after the other, in
+each folder that they go to.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,14 @@ from eventlog.convert.writing import OpenFiles
 from eventlog.core.schema import Catalog
 from eventlog.xds.write import XdsFormat
 
-RENDERED: Final = pa.schema([("position", pa.int64()), ("text", pa.large_string()), (ROUTE, pa.string())])
+RENDERED: Final = pa.schema(
+    [
+        ("position", pa.int64()),
+        # Large: the texts of a batch may be more than the 2 GB that a string column can have.
+        ("text", pa.large_string()),
+        (ROUTE, pa.string()),
+    ]
+)
 
 
 class TextForm:
@@ -28,7 +37,8 @@ class TextForm:
         self._form = form
 
     def rendering(self, catalog: Catalog | None, numbers: TableNumbers | None = None) -> Rendering:
-        return Rendering(RENDERED, self._form.writer(catalog), lambda written: (written.text, written.route))
+        write = self._form.writer(catalog)
+        return Rendering(RENDERED, write, lambda written: (written.text, written.route))
 
     def write(self, folder: Path, rendered: Iterable[pa.RecordBatch], parts: Parts) -> int:
         opening, closing = (text.encode() for text in self._form.wrapping())
@@ -78,5 +88,6 @@ def _routed(run: pa.RecordBatch) -> Iterator[tuple[str, memoryview]]:
 def _joined(texts: pa.Array) -> memoryview:
     """The texts one after the other: so they stand in Arrow's memory already."""
     offsets = memoryview(texts.buffers()[1]).cast("q")
+    # Where all texts are empty there is no buffer for them.
     content = memoryview(texts.buffers()[2] or b"")
     return content[offsets[texts.offset] : offsets[texts.offset + len(texts)]]

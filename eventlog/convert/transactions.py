@@ -49,8 +49,9 @@ def refuse_left_rows(conversion: Conversion, withheld: Withheld) -> None:
     """Refuses to tell transactions without rows that are left in the log; nothing is read yet."""
     source = conversion.input
     if conversion.gathers and withheld and isinstance(source, LogInput):
+        cause = f"Rows of the event log {source.log} are held, or an output lacks them"
         raise UsageError(
-            f"Rows of the event log {source.log} are held, or an output lacks them, so transactions are not whole.",
+            f"{cause}, so transactions are not whole.",
             hint="Release them, or use --transactions mixed.",
         )
 
@@ -62,6 +63,7 @@ def unknown_transactions(units: Sequence[UnitNumbers]) -> tuple[str, ...]:
         return ()
     if alone == rows:
         raise DataError(f"No row of the input has a number in {TRANSACTION}, {UNKNOWN}.", hint=MIXED)
+    # Rows of a table that was tracked before the log had the column may stand beside others.
     count = f"{plural(alone, 'row')} of {rows:,}"
     return (f"{count} have no {TRANSACTION}; each of their changes is a transaction of its own.",)
 
@@ -88,24 +90,23 @@ def counted_rows(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for batch in batches:
         marks, counts = batch.column(TRANSACTION).to_pylist(), batch.column(TOLD).to_pylist()
         is_change = batch.column("tail").is_valid().to_pylist()
-        told_ones = zip(marks, is_change, strict=True)
-        rows = [_Row(mark if change else None) for mark, change in told_ones]
+        rows = [_Row(mark if counts_here else None) for mark, counts_here in zip(marks, is_change, strict=True)]
         numbered, told = counted(rows, told, _going_on(rows, counts, told))
-        columns = [
-            pa.array([one.place for one in numbered], pa.int64()),
-            pa.array([one.last for one in numbered], pa.bool_()),
-        ]
-        yield batch.append_column(PLACE, columns[0]).append_column(LAST, columns[1])
+        places = pa.array([row.place for row in numbered], pa.int64())
+        lasts = pa.array([row.last for row in numbered], pa.bool_())
+        yield batch.append_column(PLACE, places).append_column(LAST, lasts)
 
 
 def _going_on(rows: Sequence[_Row], counts: Sequence[int | None], told: Told) -> set[int]:
     """The transaction that is not over with these rows: only that of the last can be."""
     for row, count in zip(reversed(rows), reversed(counts), strict=True):
         if row.transaction is not None and count is not None:
-            here = sum(one.transaction == row.transaction for one in rows)
+            here = sum(other.transaction == row.transaction for other in rows)
             former = told.get(row.transaction, 0)
             assert isinstance(former, int)
-            return {row.transaction} if former + here < count else set()
+            if former + here < count:
+                return {row.transaction}
+            break
     return set()
 
 
@@ -124,6 +125,8 @@ def in_whole_parts(
         for mark, count in zip(marks, counts, strict=True):
             place = place + 1 if mark is not None and mark == current else 0
             current = mark
-            parts.append((number - place if count <= part_events else number) // part_events)
+            # The number of the first change of its transaction, unless that fills a part itself.
+            counted_as = number - place if count <= part_events else number
+            parts.append(counted_as // part_events)
             number += 1
         yield batch.append_column(PART, pa.array(parts, pa.int64()))

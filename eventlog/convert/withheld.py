@@ -1,7 +1,8 @@
-"""Waiting rows of a log that a conversion leaves where they are: held ones, what others lack, and what comes behind those.
+"""Waiting rows of a log that a conversion leaves where they are: held ones, what others lack, and
+what comes behind those.
 
-Law: nothing overtakes an earlier row of its object. A row that somebody holds is the end of its object; an object of
-which an output lacks a row is left out as a whole.
+Law: nothing overtakes an earlier row of its object. A row that somebody holds is the end of its
+object; an object of which an output lacks a row is left out as a whole.
 """
 
 from __future__ import annotations
@@ -40,7 +41,9 @@ NAMING: Final = ("record_id", "event_type", "table_name", "table_key")
 
 
 class Withheld:
-    """Rows that are left, by their numbers and by their objects; it goes to other processes as it is."""
+    """Rows that are left, by their numbers and by their objects; it goes to other processes as it
+    is.
+    """
 
     def __init__(self, held: Stretches, lacked: Stretches) -> None:
         self._held = held
@@ -61,6 +64,7 @@ class Withheld:
         left = Counter[str]()
         if not self._numbers or not len(placed):
             return placed, left
+        # Rows that were published before may be converted as well (--status); they are never left.
         waits = pc.fill_null(pc.equal(placed.column("status"), "N"), False)
         numbers = placed.column("record_id")
         own = pc.and_(self._among(numbers), waits)
@@ -76,11 +80,12 @@ class Withheld:
     def _among(self, numbers: pa.Array) -> pa.Array:
         """Which of the numbers are those of rows that are left themselves."""
         known = numbers.drop_null()
-        parts = self._numbers.parts
-        if not len(known) or pc.min(known).as_py() > parts[-1][1] or pc.max(known).as_py() < parts[0][0]:
+        first, last = self._numbers.parts[0][0], self._numbers.parts[-1][1]
+        # Nearly all batches lie outside; only the others are looked at number by number.
+        if not len(known) or pc.min(known).as_py() > last or pc.max(known).as_py() < first:
             return pa.array([False] * len(numbers), pa.bool_())
-        found = [number is not None and number in self._numbers for number in numbers.to_pylist()]
-        return pa.array(found, pa.bool_())
+        is_among = [number is not None and number in self._numbers for number in numbers.to_pylist()]
+        return pa.array(is_among, pa.bool_())
 
 
 NOTHING: Final = Withheld(Stretches(), Stretches())
@@ -88,17 +93,20 @@ NOTHING: Final = Withheld(Stretches(), Stretches())
 
 def withheld_by(kept: Kept, log: Log, catalog: Catalog | None) -> Withheld:
     """What a conversion that marks leaves: what is kept of a log."""
-    found = Withheld(kept.held, (kept.taken | kept.waiting) - kept.held)
-    if found:
+    withheld = Withheld(kept.held, (kept.taken | kept.waiting) - kept.held)
+    if withheld:
         with log.transaction(lone=True) as connection:
-            # Of an object that an output lacks a row of everything is left, also what committed late before that row.
+            # Of an object that an output lacks a row of everything is left, also what committed
+            # late before that row.
             waiting = dict.fromkeys(_objects(connection, log, kept.waiting, catalog), -(2**63))
-            found.block(_objects(connection, log, kept.held, catalog) | waiting)
-    return found
+            withheld.block(_objects(connection, log, kept.held, catalog) | waiting)
+    return withheld
 
 
 def withheld_of(source: LogInput, catalog: Catalog | None) -> Withheld:
-    """What a conversion of a log leaves: what is held and what comes behind it; where it marks, what others lack as well."""
+    """What a conversion of a log leaves: what is held and what comes behind it; where it marks,
+    what others lack as well.
+    """
     from eventlog.publisher.conversions import Kept, read_kept
     from eventlog.publisher.reader import JournalReader
     from eventlog.sources.log.reading import LogSettings
@@ -123,7 +131,9 @@ def withheld_of(source: LogInput, catalog: Catalog | None) -> Withheld:
 
 
 def held_numbers(engine: Engine, names: LogNames, first: int, last: int) -> frozenset[int]:
-    """The rows that somebody holds, and the rows between two numbers that come behind those; none without a journal."""
+    """The rows that somebody holds, and the rows between two numbers that come behind those; none
+    without a journal.
+    """
     from eventlog.sql.log import Log
 
     if not has_holds(engine, names):
@@ -133,6 +143,8 @@ def held_numbers(engine: Engine, names: LogNames, first: int, last: int) -> froz
         held = _held(connection, log)
         if not held:
             return frozenset()
+        # From the first row that is held, which may stand far before: what is behind it is held
+        # too.
         values = {"first": min(first, held.parts[0][0]), "last": last}
         behind = log.rows(connection, log.query("behind_held"), values)
         return frozenset(held) | {int(number) for (number,) in behind}
@@ -149,25 +161,36 @@ def has_holds(engine: Engine, names: LogNames) -> bool:
 
 
 def _held(connection: Connection, log: Log) -> Stretches:
-    values = {"first": -(2**63), "last": 2**63 - 1, "limit": 2**62}
-    return Stretches.of(int(number) for (number,) in log.rows(connection, log.query("hold_numbers"), values))
+    everything = {"first": -(2**63), "last": 2**63 - 1, "limit": 2**62}
+    rows = log.rows(connection, log.query("hold_numbers"), everything)
+    return Stretches.of(int(number) for (number,) in rows)
 
 
-def _objects(connection: Connection, log: Log, numbers: Stretches, catalog: Catalog | None) -> dict[int, int]:
+def _objects(
+    connection: Connection,
+    log: Log,
+    numbers: Stretches,
+    catalog: Catalog | None,
+) -> dict[int, int]:
     """The objects of rows as the conversion knows them, each with the first of those rows."""
-    from eventlog.publisher.unsealed import fewer  # with SQLAlchemy, which workers without a log do without
+    # With SQLAlchemy, which workers without a log do without.
+    from eventlog.publisher.unsealed import fewer
 
     placing, firsts = Placing(catalog), dict[int, int]()
+    # Of very many stretches neighbours are read as one, with rows in between that are not meant.
     for run in fewer(list(numbers.parts), MOST_GAPS):
         for rows in _pages(connection, log, run):
             known = [row for row in rows if int(row[0]) in numbers]
             if not known:
                 continue
             columns = dict(zip(NAMING, zip(*known, strict=True), strict=True))
-            made = {name: column_of(list(columns.get(name, [None] * len(known))), name in NUMBERS) for name in STANDARD}
-            placed = placing.place(shaped(made))
-            pairs = zip(placed.column("record_id").to_pylist(), placed.column(OBJECT).to_pylist(), strict=True)
-            for number, name in pairs:
+            # What does not name the object need not be read; the columns must be there all the same.
+            nothing = [None] * len(known)
+            whole_rows = {name: column_of(list(columns.get(name, nothing)), name in NUMBERS) for name in STANDARD}
+            placed = placing.place(shaped(whole_rows))
+            record_ids = placed.column("record_id").to_pylist()
+            objects = placed.column(OBJECT).to_pylist()
+            for number, name in zip(record_ids, objects, strict=True):
                 firsts[name] = min(number, firsts.get(name, number))
     return firsts
 
@@ -176,7 +199,8 @@ def _pages(connection: Connection, log: Log, run: Run) -> Iterator[list[tuple[An
     """The waiting rows between two numbers, some at a time."""
     first, last = run
     while True:
-        rows = log.rows(connection, log.query("objects_between"), {"first": first, "last": last, "limit": PAGE_ROWS})
+        values = {"first": first, "last": last, "limit": PAGE_ROWS}
+        rows = log.rows(connection, log.query("objects_between"), values)
         yield rows
         if len(rows) < PAGE_ROWS:
             return

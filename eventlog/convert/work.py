@@ -1,4 +1,6 @@
-"""The worker processes of a conversion: tasks go out, results come back, what is done is not done again, and all stay small."""
+"""The worker processes of a conversion: tasks go out, results come back, what is done is not done
+again, and all stay small.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,9 @@ from eventlog.core.errors import MachineError
 
 Result = TypeVar("Result")
 START: Final = "forkserver"
-"""Processes begin with nothing of the parent's: no threads, no connections, no locks; what they load, they share."""
+"""Processes begin with nothing of the parent's: no threads, no connections, no locks; what they
+load, they share.
+"""
 
 PRELOADED: Final = "eventlog.convert.preloaded"
 
@@ -45,7 +49,9 @@ class Task(FolderWork, Protocol):
 
 @cache
 def processes_share_locks() -> bool:
-    """Whether processes can have locks together: they stand in /dev/shm, which not every machine lets everybody write to."""
+    """Whether processes can have locks together: they stand in /dev/shm, which not every machine
+    lets everybody write to.
+    """
     try:
         get_context(START).Lock()
     except (OSError, ImportError):
@@ -60,7 +66,9 @@ class SharedTally:
     """How many rows all processes together have got through; read by whoever shows it."""
 
     def __init__(self) -> None:
-        self.shared: Any = get_context(START).Value("q", 0) if processes_share_locks() else _OwnCount()
+        self.shared: Any = _OwnCount()
+        if processes_share_locks():
+            self.shared = get_context(START).Value("q", 0)
 
     @property
     def rows(self) -> int:
@@ -68,6 +76,7 @@ class SharedTally:
 
     def add(self, rows: int) -> None:
         """Says that so many more are done."""
+        # To read and to write it are two steps, between which another process may come.
         with self.shared.get_lock():
             self.shared.value += rows
 
@@ -97,7 +106,9 @@ def advance(rows: int) -> None:
 
 
 class Workers:
-    """Runs tasks in the processes of a pool, or in this one where there is no pool. Results are kept in a folder, for who resumes."""
+    """Runs tasks in the processes of a pool, or in this one where there is no pool. Results are
+    kept in a folder, for who resumes.
+    """
 
     def __init__(self, kept: Path, tally: SharedTally, pool: ProcessPoolExecutor | None) -> None:
         self._kept = kept
@@ -105,18 +116,28 @@ class Workers:
         self._pool = pool
 
     def run(
-        self, function: Callable[[Any], Result], tasks: Sequence[Task], kind: type[Result], *, keep: bool = True
+        self,
+        function: Callable[[Any], Result],
+        tasks: Sequence[Task],
+        kind: type[Result],
+        *,
+        keep: bool = True,
     ) -> list[Result]:
-        """The results of all tasks, in their order. Without `keep`, they are done anew by a run that resumes."""
-        found: dict[str, Result] = self._former(tasks, kind) if keep else {}
-        open_tasks = [task for task in tasks if task.name not in found]
+        """The results of all tasks, in their order. Without `keep`, they are done anew by a run
+        that resumes.
+        """
+        results: dict[str, Result] = {}
+        if keep:
+            results = self._former(tasks, kind)
+        open_tasks = [task for task in tasks if task.name not in results]
         for name, result in self._run(function, open_tasks):
-            found[name] = result
+            results[name] = result
             if keep:
                 self._keep(name, result)
-        return [found[task.name] for task in tasks]
+        return [results[task.name] for task in tasks]
 
     def _keep(self, name: str, result: Result) -> None:
+        # Renamed when it is whole: who resumes takes what has this name as done.
         part = self._kept / f"{name}.part"
         part.write_bytes(msgspec.json.encode(result))
         part.replace(self._kept / f"{name}.json")
@@ -124,52 +145,57 @@ class Workers:
     def _run(self, function: Callable[[Any], Result], tasks: Sequence[Task]) -> Iterator[tuple[str, Result]]:
         if self._pool is None:
             _Here.tally = self._tally.shared
-            yield from ((task.name, guarded(function, task)) for task in tasks)
+            for task in tasks:
+                yield task.name, guarded(function, task)
             return
-        futures: dict[Future[Result], str] = {self._pool.submit(guarded, function, task): task.name for task in tasks}
+        futures: dict[Future[Result], str] = {}
+        for task in tasks:
+            futures[self._pool.submit(guarded, function, task)] = task.name
+        # As they end, in any order, so that what is done is kept although another one fails.
         try:
             for future in as_completed(futures):
                 yield futures[future], future.result()
         except BrokenProcessPool as error:
             message = "A worker process was killed, by somebody or because memory ran out."
-            raise MachineError(message, hint="Run it again, with --resume to keep what is done.") from error
+            hint = "Run it again, with --resume to keep what is done."
+            raise MachineError(message, hint=hint) from error
         finally:
             for future in futures:
                 future.cancel()
 
     def _former(self, tasks: Sequence[Task], kind: type[Result]) -> dict[str, Result]:
         """What tasks gave in a run that was interrupted."""
-        found: dict[str, Result] = {}
+        results: dict[str, Result] = {}
         for task in tasks:
             file = self._kept / f"{task.name}.json"
             # Another version of eventlog may have left it; then the task is done anew.
             with suppress(FileNotFoundError, msgspec.DecodeError):
-                found[task.name] = msgspec.json.decode(file.read_bytes(), type=kind)
-        return found
+                results[task.name] = msgspec.json.decode(file.read_bytes(), type=kind)
+        return results
 
 
 def foresee_workers() -> None:
-    """Starts what workers are forked from, which gets ready while this process does other things."""
+    """Starts what workers are forked from, which gets ready while this process does other
+    things.
+    """
     get_context(START).set_forkserver_preload([PRELOADED])
-    with _deaf_children():
-        forkserver.ensure_running()
-
-
-@contextmanager
-def _deaf_children() -> Iterator[None]:
-    """Ctrl-C is not heard by what begins here, not even while Python starts in it: it would show where it was interrupted."""
+    # Only the main thread may change who hears signals; elsewhere workers see to it (`_begin`).
     if current_thread() is not main_thread():
-        yield
+        forkserver.ensure_running()
         return
+    # What begins now inherits that it does not hear Ctrl-C, and so do its workers. Else it would
+    # show where it was interrupted, even while Python starts in it.
     former = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
-        yield
+        forkserver.ensure_running()
     finally:
         signal.signal(signal.SIGINT, former)
 
 
 def end_server() -> None:
-    """Ends what workers are forked from: it would fork one more whose start was interrupted, which finds nothing of ours any more."""
+    """Ends what workers are forked from: it would fork one more whose start was interrupted, which
+    finds nothing of ours any more.
+    """
     pid = getattr(forkserver._forkserver, "_forkserver_pid", None)  # noqa: SLF001  # it has no other name
     if pid is not None:
         with suppress(ProcessLookupError):
@@ -188,9 +214,8 @@ def workers(jobs: int, kept: Path, tally: SharedTally) -> Iterator[Workers]:
         yield Workers(kept, tally, pool)
     except KeyboardInterrupt:
         end_server()
-        for (
-            worker
-        ) in active_children():  # they do not hear Ctrl-C; what they have half done is done anew by who resumes
+        # They do not hear Ctrl-C; what they have half done is done anew by who resumes.
+        for worker in active_children():
             worker.terminate()
         raise
     finally:
@@ -198,7 +223,9 @@ def workers(jobs: int, kept: Path, tally: SharedTally) -> Iterator[Workers]:
 
 
 def guarded(function: Callable[[Any], Result], task: FolderWork) -> Result:
-    """The task's result; what the disk refuses is told as our error, which survives the way between processes."""
+    """The task's result; what the disk refuses is told as our error, which survives the way between
+    processes.
+    """
     try:
         with without_collecting():
             return function(task)
@@ -210,7 +237,9 @@ def guarded(function: Callable[[Any], Result], task: FolderWork) -> Result:
 
 @contextmanager
 def without_collecting() -> Iterator[None]:
-    """Looks for no garbage in cycles: rows and changes make none, and looking for some takes a tenth of the time."""
+    """Looks for no garbage in cycles: rows and changes make none, and looking for some takes a
+    tenth of the time.
+    """
     collecting = gc.isenabled()
     gc.disable()
     try:
@@ -223,16 +252,19 @@ def without_collecting() -> Iterator[None]:
 def _begin(shared: Any) -> None:
     """Begins a worker; it ends with its parent, who may be killed and cannot say so."""
     save_memory()
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # where another thread began what it is forked from
+    # What it is forked from hears Ctrl-C where another thread than the main one began that.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     _Here.tally = shared
     parent = parent_process()
     if parent is not None:
-        Thread(target=_end_with, args=(parent.sentinel,), daemon=True).start()
+        sentinel = parent.sentinel
 
+        def end_with_parent() -> None:
+            connection.wait([sentinel])
+            # Not `sys.exit`, which ends a thread.
+            os._exit(1)
 
-def _end_with(sentinel: int) -> None:
-    connection.wait([sentinel])
-    os._exit(1)
+        Thread(target=end_with_parent, daemon=True).start()
 
 
 BROUGHT: Final = frozenset({"numpy", "pandas"})
@@ -242,11 +274,15 @@ M_TRIM_THRESHOLD: Final = -1
 M_MMAP_THRESHOLD: Final = -3
 M_ARENA_MAX: Final = -8
 MALLOC: Final = {M_MMAP_THRESHOLD: 32 << 20, M_TRIM_THRESHOLD: 64 << 20, M_ARENA_MAX: 1}
-"""One heap, of which the system gets back what is free at the end. Smaller steps cost more in page faults than they save."""
+"""One heap, of which the system gets back what is free at the end. Smaller steps cost more in page
+faults than they save.
+"""
 
 
 class Without(MetaPathFinder):
-    """Keeps Arrow from loading what it can do without: 60 MB and half a second that rows need nothing of."""
+    """Keeps Arrow from loading what it can do without: 60 MB and half a second that rows need
+    nothing of.
+    """
 
     def __init__(self, names: frozenset[str]) -> None:
         self._names = names
@@ -258,30 +294,33 @@ class Without(MetaPathFinder):
 
 def save_memory() -> None:
     """Makes this process frugal for the rest of its life; to be called before rows are touched."""
+    # What is loaded already stays: to load half of it once more would fail.
     sys.meta_path.insert(0, Without(BROUGHT - sys.modules.keys()))
     use_one_core()
 
 
 def use_one_core() -> None:
-    """Has Arrow work in one thread, and with memory that the system gets back: page faults of others cost a tenth and more."""
+    """Has Arrow work in one thread, and with memory that the system gets back: page faults of
+    others cost a tenth and more.
+    """
     import pyarrow as pa
 
-    pa.set_cpu_count(1)  # the processes share the cores among them
+    # The processes share the cores among them.
+    pa.set_cpu_count(1)
     pa.set_io_thread_count(1)
-    if _limit_heap():
+    # Only glibc can be told to return what is freed; other libraries have ways of their own.
+    try:
+        mallopt = ctypes.CDLL(None).mallopt
+    except (AttributeError, OSError):
+        return
+    if all(mallopt(name, value) for name, value in MALLOC.items()):
         pa.set_memory_pool(pa.system_memory_pool())
 
 
 def give_back() -> None:
-    """Gives the system what is free between what is used; glibc by itself gives it only what is free at the end."""
-    with suppress(AttributeError, OSError):  # only glibc has it
+    """Gives the system what is free between what is used; glibc by itself gives it only what is
+    free at the end.
+    """
+    # Only glibc has it.
+    with suppress(AttributeError, OSError):
         ctypes.CDLL(None).malloc_trim(0)
-
-
-def _limit_heap() -> bool:
-    """Has glibc return what is freed; other systems' libraries have ways of their own."""
-    try:
-        mallopt = ctypes.CDLL(None).mallopt
-    except (AttributeError, OSError):
-        return False
-    return all(mallopt(name, value) for name, value in MALLOC.items())

@@ -1,4 +1,6 @@
-"""The tasks after the decision: changes in the order of their positions become parts, and outcomes one file."""
+"""The tasks after the decision: changes in the order of their positions become parts, and outcomes
+one file.
+"""
 
 from __future__ import annotations
 
@@ -41,13 +43,16 @@ GROUP_ROWS: Final = 131_072
 
 ENCODED: Final[dict[str, Any]] = {
     "compression": "zstd",
-    "use_dictionary": ["status", "reason", "note"],  # of positions, which never repeat, it would be 70 MB
+    # Of positions, which never repeat, it would be 70 MB.
+    "use_dictionary": ["status", "reason", "note"],
     "column_encoding": {"position": "DELTA_BINARY_PACKED"},
 }
 
 
 class Write(Struct, frozen=True, kw_only=True):
-    """Some of the parts, to be written: changes number `first` to `last` of all, in the ranges `range` to `until`."""
+    """Some of the parts, to be written: changes number `first` to `last` of all, in the ranges
+    `range` to `until`.
+    """
 
     name: str
     conversion: Conversion
@@ -80,8 +85,8 @@ class WriteOutcomes(Struct, frozen=True, kw_only=True):
 
 
 class PartTasks(Struct, frozen=True, kw_only=True):
-    """What the tasks share that write parts: the changes under ranges, the tables of a stream by number, and the folders.
-    `ended` are the outcomes of all rows.
+    """What the tasks share that write parts: the changes under ranges, the tables of a stream by
+    number, and the folders. `ended` are the outcomes of all rows.
     """
 
     conversion: Conversion
@@ -92,7 +97,9 @@ class PartTasks(Struct, frozen=True, kw_only=True):
     staged: str
 
     def each(self, at_once: int = SPAN_EVENTS) -> Iterator[Write]:
-        """The tasks that write all parts, each whole ones: as many as have `at_once` changes, or one."""
+        """The tasks that write all parts, each whole ones: as many as have `at_once` changes, or
+        one.
+        """
         stamps, stamp = self._stamps(), ""
         size = self.conversion.part_events
         beyond = size if self.conversion.gathers else 0
@@ -105,28 +112,32 @@ class PartTasks(Struct, frozen=True, kw_only=True):
         """All changes as one task."""
         counted = self.counted()
         first, until = min(counted, default=0), max(counted, default=0)
-        return self._task(0, PartSpan(first=0, last=sum(counted.values()), range=first, skipped=0, until=until), "")
+        changes = sum(counted.values())
+        span = PartSpan(first=0, last=changes, range=first, skipped=0, until=until)
+        return self._task(0, span, "")
 
     def counted(self) -> dict[int, int]:
         """How many changes there are in each range."""
         counted = Counter[int]()
-        for one in self.changes:
-            counted.update(one.rendered.counted())
+        for changes in self.changes:
+            counted.update(changes.rendered.counted())
         return counted
 
     def _stamps(self) -> deque[tuple[int, str]]:
         """The latest time in each range, in forms that number their changes."""
         latest: dict[int, str] = {}
-        for one in self.changes:
-            for label, stamp in one.stamps.items():
+        for changes in self.changes:
+            for label, stamp in changes.stamps.items():
                 latest[label] = max(latest.get(label, ""), stamp)
         return deque(sorted(latest.items()))
 
     def _task(self, number: int, span: PartSpan, stamp: str) -> Write:
+        rendered = [changes.rendered for changes in self.changes]
         return Write(
             name=f"parts-{number:06d}",
             conversion=self.conversion,
-            rendered=within((one.rendered for one in self.changes), span.range, span.until),
+            # Not all: with hundreds of ranges and files most of a task would be of no use to it.
+            rendered=within(rendered, span.range, span.until),
             first=span.first,
             last=span.last,
             range=span.range,
@@ -141,77 +152,85 @@ class PartTasks(Struct, frozen=True, kw_only=True):
 
 def last_number(after: str, changes: int, written: Sequence[WrittenChanges]) -> str:
     """The change_seq of the last of so many changes; nothing where they are not numbered."""
-    stamp = max((stamp for one in written for stamp in one.stamps.values()), default="")
-    return ChangeSeq.parse(after).later(changes, stamp).text if stamp else after
+    stamps = [stamp for changes_written in written for stamp in changes_written.stamps.values()]
+    stamp = max(stamps, default="")
+    if not stamp:
+        return after
+    return ChangeSeq.parse(after).later(changes, stamp).text
 
 
 def produce(task: Write | WriteOutcomes) -> int:
     """Writes parts or the outcomes; says how many."""
     if isinstance(task, WriteOutcomes):
-        return write_outcomes(Path(task.staged) / OUTCOMES_FILE, _outcomes(task), streamed=task.streamed)
-    settings = task.conversion
-    found = InTheirOrder(task)
+        file = Path(task.staged) / OUTCOMES_FILE
+        return write_outcomes(file, _outcomes(task), streamed=task.streamed)
+    conversion = task.conversion
+    changes = InTheirOrder(task)
     parts = Parts(
         first=task.first,
-        before=found.before,
-        part_events=settings.part_events,
-        stamp=found.stamp,
-        start=settings.after,
+        before=changes.before,
+        part_events=conversion.part_events,
+        stamp=changes.stamp,
+        start=conversion.after,
     )
-    form = form_of(settings, task.tables)
+    form = form_of(conversion, task.tables)
     assert isinstance(form, FileForm)
-    return form.write(Path(task.staged), found.batches, parts)
+    return form.write(Path(task.staged), changes.batches, parts)
 
 
 class InTheirOrder:
-    """A task's changes in the order of their positions, or of the ends of their transactions: those of its parts. `before`
-    is how many there are before them, and `stamp` is the latest time of these.
+    """A task's changes in the order of their positions, or of the ends of their transactions: those
+    of its parts. `before` is how many there are before them, and `stamp` is the latest time of
+    these.
     """
 
     def __init__(self, task: Write) -> None:
         self.stamp, self.before = task.stamp, task.first - task.skipped
+        part_events, gathers = task.conversion.part_events, task.conversion.gathers
         batches = _in_order(task)
         first: list[pa.RecordBatch] = []
+        # A range may begin with changes of parts before, which are read only for their times.
         for batch in batches:
-            count = _of_former_parts(task, batch, self.before)
+            if gathers:
+                count = bisect_left(integers(batch.column(PART)), task.first // part_events)
+            else:
+                count = min(len(batch), task.first - self.before)
             if count and STAMP in batch.schema.names:
                 self.stamp = max(self.stamp, latest(batch.slice(0, count)))
             self.before += count
             if count < len(batch):
                 first = [batch.slice(count)]
                 break
-        found = chain(first, batches)
-        if task.conversion.gathers:
-            self.batches = _in_parts_before(-(-task.last // task.conversion.part_events), found)
+        following = chain(first, batches)
+        if gathers:
+            # Rounded up: the last part may be shorter.
+            next_part = -(-task.last // part_events)
+            self.batches = _in_parts_before(next_part, following)
         else:
-            self.batches = _at_most(task.last - task.first, found)
-
-
-def _of_former_parts(task: Write, batch: pa.RecordBatch, before: int) -> int:
-    """How many changes of a batch are in parts before those of a task."""
-    if not task.conversion.gathers:
-        return min(len(batch), task.first - before)
-    return bisect_left(integers(batch.column(PART)), task.first // task.conversion.part_events)
+            self.batches = _at_most(task.last - task.first, following)
 
 
 def _in_order(task: Write) -> Iterator[pa.RecordBatch]:
     """The changes in the ranges of a task. A transaction is in one range, so it can be counted."""
     spill, gathers = Path(task.folder) / f"{task.name}.spill", task.conversion.gathers
     keys = BY_END if gathers else BY_POSITION
-    found: Iterator[pa.RecordBatch] = (
-        batch for label in labels_of(task.rendered) for batch in in_order(read_label(task.rendered, label), keys, spill)
+    batches: Iterator[pa.RecordBatch] = chain.from_iterable(
+        in_order(read_label(task.rendered, label), keys, spill) for label in labels_of(task.rendered)
     )
-    found = counted_rows(found) if task.conversion.counts else found
-    return in_whole_parts(found, task.first - task.skipped, task.conversion.part_events) if gathers else found
+    if task.conversion.counts:
+        batches = counted_rows(batches)
+    if not gathers:
+        return batches
+    return in_whole_parts(batches, task.first - task.skipped, task.conversion.part_events)
 
 
 def _at_most(count: int, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """So many rows of the batches."""
     for batch in batches:
-        found = batch.slice(0, count)
-        count -= len(found)
-        if len(found):
-            yield found
+        rows = batch.slice(0, count)
+        count -= len(rows)
+        if len(rows):
+            yield rows
         if not count:
             return
 
@@ -219,51 +238,57 @@ def _at_most(count: int, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Recor
 def _in_parts_before(part: int, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """The rows before those of a part."""
     for batch in batches:
-        found = batch.slice(0, bisect_left(integers(batch.column(PART)), part))
-        if len(found):
-            yield found
-        if len(found) < len(batch):
+        rows = batch.slice(0, bisect_left(integers(batch.column(PART)), part))
+        if len(rows):
+            yield rows
+        if len(rows) < len(batch):
             return
 
 
 def _outcomes(task: WriteOutcomes) -> Iterator[pa.RecordBatch]:
     spill = Path(task.folder) / f"{task.name}.spill"
+    keys = BY_PLACE if task.streamed else OUTCOME_ORDER
     for label in labels_of(task.ended):
-        for batch in in_order(read_label(task.ended, label), BY_PLACE if task.streamed else OUTCOME_ORDER, spill):
-            yield _not_taken(batch, task.refused) if task.refused else batch
+        for batch in in_order(read_label(task.ended, label), keys, spill):
+            if task.refused:
+                yield _not_taken(batch, task.refused)
+            else:
+                yield batch
             advance(len(batch))
 
 
 def _not_taken(batch: pa.RecordBatch, refused: Mapping[int, str]) -> pa.RecordBatch:
     """The outcomes, but of what was not taken it is said."""
     rows = batch.to_pylist()
-    numbered = batch.schema.names[0]
+    # Of a log it is the position, of a stream the place.
+    number = batch.schema.names[0]
+    verdict = {"status": Status.ERROR.value, "reason": Reason.REFUSED.value}
     for row in rows:
-        if row[numbered] in refused:
-            row |= {"status": Status.ERROR.value, "reason": Reason.REFUSED.value, "note": refused[row[numbered]]}
+        if row[number] in refused:
+            row |= {**verdict, "note": refused[row[number]]}
     return pa.RecordBatch.from_pylist(rows, batch.schema)
 
 
 def write_outcomes(file: Path, batches: Iterable[pa.RecordBatch], *, streamed: bool = False) -> int:
-    """Writes outcomes that come in their order (`partitions.OUTCOME_ORDER`); says how many there are.
+    """Writes outcomes that come in their order (`partitions.OUTCOME_ORDER`); says how many there
+    are.
 
     A stream's positions are texts, which stand beside the numbers that put them in order.
     """
     written = 0
-    schema, encoded = (OUTCOMES, ENCODED) if not streamed else (TOLD_OUTCOMES, {"compression": "zstd"})
+    schema, encoded = OUTCOMES, ENCODED
+    if streamed:
+        schema, encoded = TOLD_OUTCOMES, {"compression": "zstd"}
+        # Without the numbers, which are their first column.
+        batches = (pa.RecordBatch.from_arrays(batch.columns[1:], schema=TOLD_OUTCOMES) for batch in batches)
     try:
         with parquet.ParquetWriter(file, schema, **encoded) as writer:
-            for group in _groups(map(_told, batches) if streamed else batches, schema):
+            for group in _groups(batches, schema):
                 writer.write_table(group, row_group_size=GROUP_ROWS)
                 written += len(group)
     except OSError as error:
         raise cannot_write(file.parent, error) from error
     return written
-
-
-def _told(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """The outcomes of a stream without their numbers."""
-    return pa.RecordBatch.from_arrays(batch.columns[1:], schema=TOLD_OUTCOMES)
 
 
 def _groups(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.Table]:
@@ -302,6 +327,7 @@ class OpenFiles:
         if file is None:
             file = self._opened(path)
         elif len(self._open) > 1:
+            # The one that was not written to for the longest time is the first to be closed.
             self._open.move_to_end(path)
         file.write(content)
 

@@ -1,7 +1,9 @@
-"""The publisher's regular proofs: each table of each output, as often as `verify.every` says, in a thread beside publishing.
+"""The publisher's regular proofs: each table of each output, as often as `verify.every` says, in a
+thread beside publishing.
 
-Law: a table is compared between two looks at the flag that ends it, and what was found is kept only by who has the lock.
-What fails is said in one sentence, kept beside the last result, and tried again.
+Law: a table is compared between two looks at the flag that ends it, and what was found is kept only
+by who has the lock. What fails is said in one sentence, kept beside the last result, and tried
+again.
 """
 
 from __future__ import annotations
@@ -54,7 +56,12 @@ class ProofsStopped(Exception):  # noqa: N818  # it is no error
 class RegularPace(Pace):
     """The pace of a proof that can be ended before each range, and while it is held back."""
 
-    def __init__(self, rows_per_second: float, window: Window | None, pause: Callable[[float], object]) -> None:
+    def __init__(
+        self,
+        rows_per_second: float,
+        window: Window | None,
+        pause: Callable[[float], object],
+    ) -> None:
         super().__init__(rows_per_second, window, sleep=pause)
         self._pause = pause
 
@@ -82,11 +89,11 @@ class RegularProofs:
         try:
             engine = self._breaker.watch(connect(self._config.source.url))
             source = self._config.source
-            limit_sessions(engine, source.statement_timeout, source.lock_timeout)
+            timeouts = (source.statement_timeout, source.lock_timeout)
+            limit_sessions(engine, *timeouts)
             if source.reader:
-                self._breaker.watch(
-                    reading_engine(engine, source.reader, source.statement_timeout, source.lock_timeout)
-                )
+                # One engine for each URL: whoever reads later gets this one, which is watched.
+                self._breaker.watch(reading_engine(engine, source.reader, *timeouts))
             try:
                 while True:
                     self._rest(self._round(engine))
@@ -107,10 +114,11 @@ class RegularProofs:
     def _rest(self, seconds: float) -> None:
         """Waits by the clock on the wall, by which proofs are due; it may be set meanwhile."""
         began = self._clock()
+        # Below 0 the clock was set back: then nobody knows how long it has been.
         while 0 <= (passed := self._clock() - began) < seconds:
             self.pause(min(seconds - passed, WAKE_SECONDS))
 
-    # --- a round -------------------------------------------------------------------------------------------------
+    # --- a round ----------------------------------------------------------------------------------
 
     def _round(self, engine: Engine) -> float:
         """Compares what is due at every output; the seconds until the next round."""
@@ -118,79 +126,97 @@ class RegularProofs:
             with engine.connect() as connection:
                 log = Log(engine, located(connection, self._order.names))
             self._recall(log)
-            if (closed := self._closed()) > 0:
+            closed = self._closed()
+            if closed > 0:
                 return closed
             wanted = {pair for output in self._outputs() for pair in self._at_output(log, output)}
+            # Tables and outputs that are not compared any more are forgotten.
             if not wanted.issuperset(self._proofs):
-                self._proofs = {pair: one for pair, one in self._proofs.items() if pair in wanted}
+                self._proofs = {pair: last for pair, last in self._proofs.items() if pair in wanted}
                 self._keep(log)
         except (ProofsStopped, OccupiedError):
             raise
-        except Exception as error:  # noqa: BLE001  # whatever it is, publishing goes on and another round comes
+        except Exception as error:  # noqa: BLE001  # publishing goes on, and another round comes
             self._fail("", error)
         else:
             self._troubles.pop("", None)
         rest = self._schedule.sleep(self._proofs.values(), self._clock())
-        return min(rest, RETRY_SECONDS) if self._troubles else rest
+        if self._troubles:
+            return min(rest, RETRY_SECONDS)
+        return rest
 
     def _closed(self) -> float:
         """Seconds until the window of the day is open."""
         return self._schedule.closed(dt.datetime.fromtimestamp(self._clock()))
 
     def _at_output(self, log: Log, output: OutputConfig) -> Iterator[tuple[str, str]]:
-        """Compares what is due at an output, and says all that is compared there. What fails at it leaves the others."""
+        """Compares what is due at an output, and says all that is compared there. What fails at it
+        leaves the others.
+        """
         name = name_of(output)
+        # What was compared before, for an output that does not answer today.
         known = [pair for pair in self._proofs if pair[0] == name]
         try:
             with self._opened(log, output) as verifier:
-                tables = {one.called: one for one in self._tables(verifier)}
+                tables = {table.called: table for table in self._tables(verifier)}
+                # All are kept as one text in the database, which has room for so many.
                 others = sum(output != name for output, _ in self._proofs)
                 known = [(name, called) for called in [*tables][: MOST_TABLES - others]]
-                last = [self._proofs.get(pair) or LastProof(output=name, table=pair[1]) for pair in known]
-                for one in self._schedule.due(last, self._clock()):
+                proofs = [self._proofs.get(pair) or LastProof(output=name, table=pair[1]) for pair in known]
+                for former in self._schedule.due(proofs, self._clock()):
                     if self._closed() > 0:
                         break
-                    self._prove(log, verifier, tables[one.table], one)
+                    self._prove(log, verifier, tables[former.table], former)
             if len(known) == len(tables):
                 self._troubles.pop(name, None)
             else:
-                self._fail(name, DataError(TOO_MANY, hint="Name those that matter in verify.tables."))
+                hint = "Name those that matter in verify.tables."
+                self._fail(name, DataError(TOO_MANY, hint=hint))
         except (ProofsStopped, OccupiedError):
             raise
         except Exception as error:  # noqa: BLE001  # as in a round
             self._fail(name, error)
         yield from known
 
-    def _prove(self, log: Log, verifier: Verifier, table: VerifiedTable, former: LastProof) -> None:
+    def _prove(
+        self,
+        log: Log,
+        verifier: Verifier,
+        table: VerifiedTable,
+        former: LastProof,
+    ) -> None:
         """Compares one table, and keeps what was found."""
         self.pause(0)
         journal = self._order.journal.bind(output=former.output, table=table.called)
         try:
             verified = verifier.verify(table)
-            found = last_proof(verified.proof, former.output, self._clock())
-            said = summary(verified)
+            last = last_proof(verified.proof, former.output, self._clock())
+            sentence = summary(verified)
         except ProofsStopped:
             raise
         except Exception as error:  # noqa: BLE001  # as in a round
-            self.pause(0)  # a statement that was broken off has failed for no other reason
-            said = _in_words(error)
-            found = replace(former, error=shortened(said, MOST_CHARACTERS), failed_at=self._clock())
-        if found.at is None:
-            found = replace(former, error=found.error, failed_at=found.failed_at)
-        self._proofs[former.output, former.table] = found
+            # A statement that was broken off has failed for no other reason.
+            self.pause(0)
+            sentence = _in_words(error)
+            reason = shortened(sentence, MOST_CHARACTERS)
+            last = replace(former, error=reason, failed_at=self._clock())
+        if last.at is None:
+            # It could not be compared: what was found before stays, with the reason beside it.
+            last = replace(former, error=last.error, failed_at=last.failed_at)
+        self._proofs[former.output, former.table] = last
         self._keep(log)
-        if found.error:
-            journal.warning("verify_failed", error=said)
-        elif found.equal:
-            journal.info("verified", said=said)
+        if last.error:
+            journal.warning("verify_failed", error=sentence)
+        elif last.equal:
+            journal.info("verified", said=sentence)
         else:
-            journal.warning("verify_differs", said=said)
+            journal.warning("verify_differs", said=sentence)
 
-    # --- what is compared ----------------------------------------------------------------------------------------
+    # --- what is compared -------------------------------------------------------------------------
 
     def _outputs(self) -> Sequence[OutputConfig]:
         named = self._config.verify.outputs
-        return [one for one in self._config.output if not named or name_of(one) in named]
+        return [output for output in self._config.output if not named or name_of(output) in named]
 
     @contextmanager
     def _opened(self, log: Log, output: OutputConfig) -> Iterator[Verifier]:
@@ -203,7 +229,11 @@ class RegularProofs:
         settings = self._config.verify
         try:
             target = target_of(
-                output, opened, mirrors=settings.mirrors, into=settings.into or None, suffix=settings.suffix
+                output,
+                opened,
+                mirrors=settings.mirrors,
+                into=settings.into or None,
+                suffix=settings.suffix,
             )
             yield Verifier(
                 log.engine,
@@ -223,16 +253,17 @@ class RegularProofs:
     def _tables(self, verifier: Verifier) -> list[VerifiedTable]:
         source = self._config.source
         schema = source.schema if dialect_of(source.url).schemas else None
-        found = verifier.sources(self._config.verify.tables, schema)
-        return [one for one in found if not one.table.whole_row]
+        tables = verifier.sources(self._config.verify.tables, schema)
+        # Without a key nothing can be compared, and nobody needs to be told so each day.
+        return [table for table in tables if not table.table.whole_row]
 
-    # --- what was found ------------------------------------------------------------------------------------------
+    # --- what was found ---------------------------------------------------------------------------
 
     def _recall(self, log: Log) -> None:
         """Reads what was found before, perhaps by another publisher."""
         with log.transaction() as connection:
             text = Marks(log).get(connection, VERIFIED)
-        self._proofs = {(one.output, one.table): one for one in read_proofs(text)}
+        self._proofs = {(last.output, last.table): last for last in read_proofs(text)}
         self._order.vitals.proved([*self._proofs.values()])
 
     def _keep(self, log: Log) -> None:
@@ -243,12 +274,16 @@ class RegularProofs:
     def _fail(self, output: str, error: Exception) -> None:
         """Says once what keeps an output from being compared."""
         self.pause(0)
+        # Nobody asked for an output that cannot be read back.
         if isinstance(error, UsageError) and not self._config.verify.outputs:
-            return  # nobody asked for an output that cannot be read back
-        said = _in_words(error)
-        if self._troubles.get(output) != said:
-            self._order.journal.warning("verify_failed", **({"output": output} if output else {}), error=said)
-        self._troubles[output] = said
+            return
+        sentence = _in_words(error)
+        if self._troubles.get(output) != sentence:
+            facts = {"error": sentence}
+            if output:
+                facts = {"output": output, **facts}
+            self._order.journal.warning("verify_failed", **facts)
+        self._troubles[output] = sentence
 
 
 def _in_words(error: Exception) -> str:

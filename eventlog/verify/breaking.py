@@ -1,4 +1,6 @@
-"""Breaks off the statements that engines run at this moment, as far as their drivers can be asked to."""
+"""Breaks off the statements that engines run at this moment, as far as their drivers can be asked
+to.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,9 @@ if TYPE_CHECKING:
     from sqlalchemy import Engine
 
 WAYS: Final = ("cancel", "interrupt")
-"""How drivers call it that another thread may ask: psycopg and oracledb, and sqlite3. PyMySQL has no such thing."""
+"""How drivers call it that another thread may ask: psycopg and oracledb, and sqlite3. PyMySQL has
+no such thing.
+"""
 
 
 class Breaker:
@@ -24,6 +28,7 @@ class Breaker:
         """The engine, whose statements are broken off with the others."""
         from sqlalchemy import event
 
+        # From its pool and back: only then does a connection belong to somebody.
         event.listen(engine, "checkout", self._taken)
         event.listen(engine, "checkin", self._given_back)
         return engine
@@ -34,7 +39,8 @@ class Breaker:
             used = [*self._used]
         for connection in used:
             # A driver may ask the server over a connection of its own, and wait for it.
-            Thread(target=self._end, args=[connection], name="eventlog-breaker", daemon=True).start()
+            ending = Thread(target=self._end, args=[connection], name="eventlog-breaker", daemon=True)
+            ending.start()
 
     def _taken(self, connection: Any, _record: Any, _proxy: Any) -> None:
         with self._lock:
@@ -42,10 +48,13 @@ class Breaker:
 
     def _given_back(self, connection: Any, _record: Any) -> None:
         with self._lock:
-            self._used = [one for one in self._used if one is not connection]
+            # By identity: connections of some drivers cannot be compared.
+            self._used = [used for used in self._used if used is not connection]
 
     def _end(self, connection: Any) -> None:
-        way = next((getattr(connection, name) for name in WAYS if hasattr(connection, name)), None)
-        if way is not None:
-            with suppress(Exception):  # it may be closed by now
-                way()
+        for name in WAYS:
+            if hasattr(connection, name):
+                # It may be closed by now.
+                with suppress(Exception):
+                    getattr(connection, name)()
+                return

@@ -1,4 +1,6 @@
-"""`eventlog verify`: compares a source with what an output holds, names what differs, and publishes it again."""
+"""`eventlog verify`: compares a source with what an output holds, names what differs, and publishes
+it again.
+"""
 
 from __future__ import annotations
 
@@ -99,9 +101,12 @@ def verify(site: Site, tables: tuple[str, ...], as_json: bool, **given: Any) -> 
     from eventlog.verify.report import FORMS, VerifyReport, as_metrics, lines
     from eventlog.verify.verifying import Verifier
 
+    # Before hours of comparing, what would fail behind them.
     for file in given["reports"]:
         if file.suffix not in FORMS:
-            raise UsageError(f"The report {file.name} cannot be written; use a file that ends in {', '.join(FORMS)}.")
+            endings = ", ".join(FORMS)
+            message = f"The report {file.name} cannot be written"
+            raise UsageError(f"{message}; use a file that ends in {endings}.")
     engine, log = _source(site, mend=given["repair"])
     output = _output(site, given["name"], needed=given["url"] is None)
     target = _target(site, output, given)
@@ -122,9 +127,9 @@ def verify(site: Site, tables: tuple[str, ...], as_json: bool, **given: Any) -> 
     sources = verifier.sources(tables, site.schema)
     with watching() as watch:
         watch.begin("verify", None, verifier)
-        found = tuple(verifier.verify_all(sources, mend=given["repair"], jobs=given["jobs"]))
+        verified = tuple(verifier.verify_all(sources, mend=given["repair"], jobs=given["jobs"]))
     at = dt.datetime.now(dt.UTC).isoformat(sep=" ", timespec="seconds").removesuffix("+00:00")
-    report = VerifyReport(at=at, output=named or given["url"] or "", tables=found)
+    report = VerifyReport(at=at, output=named or given["url"] or "", tables=verified)
     for file in given["reports"]:
         write_file(file, FORMS[file.suffix](report))
     if given["metrics"] is not None:
@@ -134,19 +139,23 @@ def verify(site: Site, tables: tuple[str, ...], as_json: bool, **given: Any) -> 
     else:
         for line in lines(report):
             say(line)
-    return OK if report.equal else _DIFFERS
+    if not report.equal:
+        return _DIFFERS
+    return OK
 
 
 def _source(site: Site, *, mend: bool) -> tuple[Engine, Log | None]:
     """The database, and its log where the source has one."""
     kind = site.config.source.kind
     if kind not in ("log", "compare"):
+        message = f"The source is {kind}, whose tables cannot be read."
         hint = "verify needs a database with the tables: source.kind log or compare."
-        raise ConfigError(f"The source is {kind}, whose tables cannot be read.", hint=hint)
+        raise ConfigError(message, hint=hint)
     if kind == "compare":
         if mend:
             problem = "--repair writes into an event log, and a source of the kind compare has none."
-            raise UsageError(problem, hint='Delete its state and start once with on_lost = "resync".')
+            hint = 'Delete its state and start once with on_lost = "resync".'
+            raise UsageError(problem, hint=hint)
         return site.engine(), None
     log = site.log_of_triggers()
     return log.engine, log
@@ -161,12 +170,13 @@ def _output(site: Site, name: str | None, *, needed: bool) -> OutputConfig | Non
     outputs = site.config.output
     if name is not None:
         refuse_unknown(name, configured(site))
-        return next(one for one in outputs if name_of(one) == name)
+        return next(output for output in outputs if name_of(output) == name)
     if len(outputs) == 1:
         return outputs[0]
     if needed:
         known = ", ".join(map(name_of, outputs)) or "none"
-        raise UsageError(f"Say with --output which output is compared; the configuration has {known}.")
+        what = "Say with --output which output is compared"
+        raise UsageError(f"{what}; the configuration has {known}.")
     return None
 
 
@@ -179,8 +189,15 @@ def _target(site: Site, output: OutputConfig | None, given: dict[str, Any]) -> T
         return AssociationTarget(given["associations"], site.config.source.schema)
     if given["url"] is not None:
         return _tables(given["url"], given["into"], given["suffix"] or "")
-    assert output is not None  # it is needed where no URL is given
-    return target_of(output, _opened, mirrors=given["mirrors"], into=given["into"], suffix=given["suffix"])
+    # `_output` has refused that where no URL is given.
+    assert output is not None
+    return target_of(
+        output,
+        _opened,
+        mirrors=given["mirrors"],
+        into=given["into"],
+        suffix=given["suffix"],
+    )
 
 
 def _tables(url: str, schema: str | None, suffix: str) -> Target:

@@ -1,9 +1,12 @@
-"""What an output is to hold of each source table: its rows as they are, or what the output's policy makes of them."""
+"""What an output is to hold of each source table: its rows as they are, or what the output's policy
+makes of them.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import chain, islice, product
 from typing import Any, Final
 
@@ -31,13 +34,16 @@ from eventlog.qlik.values import NEVER, Teller
 from eventlog.sources.compare.queries import QuerySide
 
 TOLD_ROWS: Final = 500
-"""Rows that go through a policy together: what it looks up in other tables is read for all of them at once."""
+"""Rows that go through a policy together: what it looks up in other tables is read for all of them
+at once.
+"""
 
 _scale = re.compile(r"\(\s*\d+\s*,\s*(\d+)\s*\)").search
 
 
 class VerifiedTable(Struct, frozen=True, kw_only=True):
-    """A captured table, and how the log knows it: under which name, and the condition of its triggers.
+    """A captured table, and how the log knows it: under which name, and the condition of its
+    triggers.
 
     With a `query` its rows are what that gives.
     """
@@ -49,7 +55,8 @@ class VerifiedTable(Struct, frozen=True, kw_only=True):
 
 
 class Expected(Struct, frozen=True, kw_only=True):
-    """What an output is to hold of a table: columns under the names that it has there, and the rows.
+    """What an output is to hold of a table: columns under the names that it has there, and the
+    rows.
 
     `table` is what the table looks like to the output, and `keyed` gives the log's key for one of
     its rows, in each way in which it may be written.
@@ -67,33 +74,47 @@ def plain(engine: Engine, source: VerifiedTable, there: frozenset[str] | None = 
     table = source.table
     place, compared = place_of(table, there, source.when, source.query)
     rows = TableSide(engine, place, compared)
-    side = rows if source.query is None else QuerySide(rows, table.name, compared)
-    return Expected(source=source, table=table, compared=compared, side=side, keyed=KeyWriter(table))
+    side: ComparedSide = rows
+    if source.query is not None:
+        side = QuerySide(rows, table.name, compared)
+    keyed = KeyWriter(table)
+    return Expected(source=source, table=table, compared=compared, side=side, keyed=keyed)
 
 
 class KeyWriter:
-    """Writes the key of a row as the log has it, in each way in which a database may have written it; the usual one first."""
+    """Writes the key of a row as the log has it, in each way in which a database may have written
+    it; the usual one first.
+    """
 
     def __init__(self, table: Table) -> None:
         self._columns = table.key_columns
 
     def __call__(self, key: Key) -> tuple[str, ...]:
-        ways = [_spellings(column, text or "") for column, text in zip(self._columns, key, strict=True)]
+        parts = zip(self._columns, key, strict=True)
+        spellings = [_spellings(column, text or "") for column, text in parts]
         names = [column.name for column in self._columns]
-        found = [format_parts(zip(names, one, strict=True)) for one in product(*ways)]
-        return tuple(dict.fromkeys(found))
+        # Every part in each of its spellings, the usual ones of all parts first.
+        keys = [format_parts(zip(names, texts, strict=True)) for texts in product(*spellings)]
+        return tuple(dict.fromkeys(keys))
 
 
 def _spellings(column: Column, text: str) -> list[str]:
-    """How databases write a value into a key: a time with nine digits of a second, a number with all of its scale."""
-    if column.category in (Category.TIMESTAMP, Category.DATE):
-        long = log_text("timestamp", text)
-        return [long, text] if column.category is Category.TIMESTAMP else [text, long]
-    scale = _scale(column.type) if column.category is Category.NUMBER else None
-    if scale is not None:
-        whole, _, fraction = text.partition(".")
-        return list(dict.fromkeys([f"{whole}.{fraction.ljust(int(scale[1]), '0')}", text]))
-    return [text]
+    """How databases write a value into a key: a time with nine digits of a second, a number with
+    all of its scale.
+    """
+    if column.category is Category.TIMESTAMP:
+        return [log_text("timestamp", text), text]
+    if column.category is Category.DATE:
+        # Oracle's DATE has a time of day.
+        return [text, log_text("timestamp", text)]
+    if column.category is not Category.NUMBER:
+        return [text]
+    scale = _scale(column.type)
+    if scale is None:
+        return [text]
+    whole, _, fraction = text.partition(".")
+    with_scale = f"{whole}.{fraction.ljust(int(scale[1]), '0')}"
+    return list(dict.fromkeys([with_scale, text]))
 
 
 class PolicySide(StreamedSide):
@@ -116,11 +137,17 @@ class PolicySide(StreamedSide):
         self._reader = reader
         names = list(self._values.names)
         self._order = [names.index(column.name) for column in columns]
-        ways = [(NEVER, _way(column.type)) for column in self._values.columns]
-        self._teller = Teller(self._values, ways, None)
+        readers = []
+        for column in self._values.columns:
+            # A value that is none of its type stays as it is, and differs then.
+            read = partial(read_cell, reading_of(column.type))
+            readers.append((NEVER, read))
+        self._teller = Teller(self._values, readers, None)
 
     def source_key(self, key: Key) -> str | None:
-        """The key that the source has for what is told under this one, where the policy made another one of it."""
+        """The key that the source has for what is told under this one, where the policy made
+        another one of it.
+        """
         return self.filled().noted(key)
 
     def _told_rows(self, scratch: ScratchSide) -> Iterator[tuple[Any, ...]]:
@@ -129,6 +156,7 @@ class PolicySide(StreamedSide):
         while batch := [self._change(row) for row in islice(rows, TOLD_ROWS)]:
             for change in self._looked(batch):
                 told = self._policy.tell(change)
+                # What the policy leaves out, or cannot make, no output has.
                 if isinstance(told, Refusal):
                     continue
                 if told.route:
@@ -144,41 +172,53 @@ class PolicySide(StreamedSide):
         """A row as the rules tell it."""
         source = self._source
         width = len(source.key)
-        key = KeyWriter(source)(tuple([None if cell is None else str(cell) for cell in row[:width]]))[0]
-        names = [name for name, one in source.attributes.items() if one.child is None and not one.multiple]
-        edits = tuple([Edit(column=name, new=cell) for name, cell in zip(names, row[width:], strict=True)])
-        return Change(row=RowId(source.schema, source.name, key), op=Op.ADD, edits=edits, positions=((0,),))
+        texts = tuple([None if cell is None else str(cell) for cell in row[:width]])
+        usual_key = KeyWriter(source)(texts)[0]
+        names = [
+            name for name, attribute in source.attributes.items() if attribute.child is None and not attribute.multiple
+        ]
+        cells = zip(names, row[width:], strict=True)
+        return Change(
+            row=RowId(source.schema, source.name, usual_key),
+            op=Op.ADD,
+            edits=tuple([Edit(column=name, new=cell) for name, cell in cells]),
+            positions=((0,),),
+        )
 
     def _looked(self, changes: list[Change]) -> list[Change]:
         """The changes with what the policy looks up in rows of other tables."""
-        while self._policy.is_looking and any(places := [self._policy.looks(change) for change in changes]):
+        # Again and again: what a step looks up may say where the next one looks.
+        while self._policy.is_looking:
+            places = [self._policy.looks(change) for change in changes]
+            if not any(places):
+                break
             asked: dict[RowId, frozenset[str]] = {}
-            for row, column in chain.from_iterable(one.values() for one in places):
+            for row, column in chain.from_iterable(wanted.values() for wanted in places):
                 asked[row] = asked.get(row, frozenset()) | {column}
-            found = self._reader.rows(asked)
-            changes = [_with_looked(one, mine, found) for one, mine in zip(changes, places, strict=True)]
+            rows = self._reader.rows(asked)
+            pairs = zip(changes, places, strict=True)
+            changes = [_with_looked(change, wanted, rows) for change, wanted in pairs]
         return changes
 
 
-def _with_looked(change: Change, places: Places, found: Mapping[RowId, ReadBack]) -> Change:
+def _with_looked(change: Change, places: Places, rows: Mapping[RowId, ReadBack]) -> Change:
     looked = dict(change.looked or {})
     for name, (row, column) in places.items():
-        one = found.get(row)
-        values = one.row if isinstance(one, Unreadable) else one
+        values = rows.get(row)
+        if isinstance(values, Unreadable):
+            # Some of its columns could be read all the same.
+            values = values.row
         looked[name] = None if values is None else values.get(column, ABSENT)
     return replace(change, looked=looked)
 
 
-def _way(sql_type: str) -> Callable[[Any], Any]:
-    read = reading_of(sql_type)
-    return lambda cell: read_cell(read, cell)
-
-
 def shape_of(source: VerifiedTable, policy: Policy) -> Shape | None:
     """What a table looks like behind a policy; None where that leaves the table out."""
-    place = source.table.schema, source.table.name
-    shape = next((one for one in policy.shapes if (one.source.schema, one.source.name) == place), None)
-    return None if shape is None or shape.left_out else shape
+    name = source.table.schema, source.table.name
+    for shape in policy.shapes:
+        if (shape.source.schema, shape.source.name) == name:
+            return None if shape.left_out else shape
+    return None
 
 
 def behind_policy(
@@ -195,8 +235,11 @@ def behind_policy(
     usual = KeyWriter(source.table)
 
     def keyed(key: Key) -> tuple[str, ...]:
+        # The output has another key of it where the policy made one.
         known = side.source_key(key)
-        return usual(key) if known is None else (known,)
+        if known is None:
+            return usual(key)
+        return (known,)
 
     _, _, compared = columns_of(shape.table, there)
     return Expected(source=source, table=shape.table, compared=compared, side=side, keyed=keyed)

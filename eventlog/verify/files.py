@@ -1,4 +1,6 @@
-"""What folders of change tables hold: files of change rows and of full loads, in the order in which they were written."""
+"""What folders of change tables hold: files of change rows and of full loads, in the order in which
+they were written.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +8,7 @@ import gzip
 import json
 import re
 from collections.abc import Callable, Iterator, Sequence
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, Final
 
@@ -39,23 +42,28 @@ class FileTarget:
 
     def side(self, table: Table, compared: Compared) -> ComparedSide:
         files = self._files(table)
-        taking = FoldedChanges(compared, list(dict.fromkeys(n for file in files for n in self._names(file))))
+        # Files of a table may have been written when it had other columns.
+        all_names = dict.fromkeys(name for file in files for name in self._names(file))
+        folded = FoldedChanges(compared, list(all_names))
         for file in files:
             names = self._names(file)
+            rows = self._rows(file, names, compared)
             if file.name.startswith(LOAD):
-                taking.load(dict(zip(names, row, strict=True)) for row in self._rows(file, names, compared))
+                folded.load(dict(zip(names, row, strict=True)) for row in rows)
                 continue
             history = origin_of(names, self._settings.prefix, compared, file)
-            place = names.index(history.headers["change_seq"])
-            for piece in pieces(self._rows(file, names, compared), lambda row, at=place: row[at]):  # type: ignore[misc]  # bound here
-                taking.take([history.told(row) for row in piece])
-        return taking.side
+            sequence = itemgetter(names.index(history.headers["change_seq"]))
+            for piece in pieces(rows, sequence):
+                folded.take([history.told(row) for row in piece])
+        return folded.side
 
     def behind(self, table: Table, compared: Compared, keys: Sequence[Key]) -> frozenset[Key]:
         return frozenset()
 
     def _files(self, table: Table) -> list[Path]:
-        """The files of a table. Their names rise; those of full loads say nothing of others, so their times count there."""
+        """The files of a table. Their names rise; those of full loads say nothing of others, so
+        their times count there.
+        """
         changes = self._of(folder_of(table, f"{table.name}{self._settings.suffix}"))
         loads = self._of(folder_of(table, table.name))
         if not loads:
@@ -63,12 +71,13 @@ class FileTarget:
         return sorted([*loads, *changes], key=lambda file: (file.stat().st_mtime_ns, file.name))
 
     def _of(self, folder: str) -> list[Path]:
-        found = (self._folder / folder).rglob(f"*.{self._form.ending}")
-        return [
-            file
-            for file in found
-            if file.is_file() and not any(part.startswith(("_", ".")) for part in file.relative_to(self._folder).parts)
-        ]
+        files = []
+        for file in (self._folder / folder).rglob(f"*.{self._form.ending}"):
+            # So begin the names of what is being written, and of what others keep beside.
+            parts = file.relative_to(self._folder).parts
+            if file.is_file() and not any(part.startswith(("_", ".")) for part in parts):
+                files.append(file)
+        return files
 
     def _names(self, file: Path) -> list[str]:
         """The columns of a file; where it does not name them, its description does."""
@@ -82,12 +91,13 @@ class FileTarget:
         places = (file.parent / f"{stem}.dfm", file.parent / APART / f"{stem}.dfm")
         described = next((place for place in places if place.exists()), None)
         if described is None:
+            otherwise = "set row_files.header = true and publish again"
             raise DataError(
                 f"{file} has no description beside it, which would name its columns.",
-                hint=f"Put the file {stem}.dfm back, or set row_files.header = true and publish again.",
+                hint=f"Put the file {stem}.dfm back, or {otherwise}.",
             )
-        told = _tried(described, lambda: json.loads(described.read_bytes()))
-        return [column["name"] for column in told["dataInfo"]["columns"]]
+        description = _tried(described, lambda: json.loads(described.read_bytes()))
+        return [column["name"] for column in description["dataInfo"]["columns"]]
 
     def _rows(self, file: Path, names: Sequence[str], compared: Compared) -> Rows:
         if self._form.format == "parquet":
@@ -101,11 +111,11 @@ class FileTarget:
             with self._opened(file) as lines:
                 for line in lines:
                     row = json.loads(line)
-                    yield tuple(
-                        [unhexed(row.get(name)) if name.casefold() in hexed else row.get(name) for name in names]
-                    )
+                    cells = [unhexed(row.get(name)) if name.casefold() in hexed else row.get(name) for name in names]
+                    yield tuple(cells)
         else:
             for number, cells in enumerate(self._cells(file)):
+                # The first line is the header.
                 if number or not self._form.header:
                     yield tuple(cells)
 
@@ -115,20 +125,21 @@ class FileTarget:
         q, d = re.escape(quote), re.escape(self._form.delimiter)
         cell = re.compile(rf"(?:{q}((?:[^{q}]|{q}{q})*){q}|([^{d}\n]*))({d}|\n|\Z)")
         with self._opened(file) as lines:
-            left = ""
+            record = ""
             for line in lines:
-                left += line
-                if left.count(quote) % 2:
-                    continue  # a text with a line break in it goes on
-                yield [
-                    found[2]
-                    if found[1] is None and found[2] != null
-                    else None
-                    if found[1] is None
-                    else found[1].replace(quote * 2, quote)
-                    for found in _each(cell, left.removesuffix("\n"))
-                ]
-                left = ""
+                record += line
+                # A text with a line break in it goes on.
+                if record.count(quote) % 2:
+                    continue
+                cells: list[str | None] = []
+                for match in _each(cell, record.removesuffix("\n")):
+                    quoted, plain = match[1], match[2]
+                    if quoted is not None:
+                        cells.append(quoted.replace(quote * 2, quote))
+                    else:
+                        cells.append(None if plain == null else plain)
+                yield cells
+                record = ""
 
     def _opened(self, file: Path) -> Any:
         if self._form.gzip:
@@ -137,17 +148,19 @@ class FileTarget:
 
 
 def _each(cell: re.Pattern[str], line: str) -> Iterator[re.Match[str]]:
+    # Not `finditer`, which would find an empty cell more behind the last one.
     at = 0
-    while (found := cell.match(line, at)) is not None:
-        yield found
-        at = found.end()
-        if not found[3]:
+    while (match := cell.match(line, at)) is not None:
+        yield match
+        at = match.end()
+        if not match[3]:
             return
 
 
 def _tried(file: Path, reading: Callable[[], Any]) -> Any:
     try:
         return reading()
-    except (OSError, ValueError) as error:  # pyarrow's errors are both
-        said = " ".join(str(error).split()).rstrip(".")
-        raise DataError(f"{file} cannot be read: {said}.") from None
+    except (OSError, ValueError) as error:
+        # Errors of pyarrow are of these classes too.
+        cause = " ".join(str(error).split()).rstrip(".")
+        raise DataError(f"{file} cannot be read: {cause}.") from None

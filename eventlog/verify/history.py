@@ -1,4 +1,6 @@
-"""The rows that changes add up to: change tables of a database or of files, folded in their order into a temporary file."""
+"""The rows that changes add up to: change tables of a database or of files, folded in their order
+into a temporary file.
+"""
 
 from __future__ import annotations
 
@@ -20,15 +22,21 @@ class FoldedChanges:
         self.side = ScratchSide(compared)
         folded = {name.casefold(): name for name in names}
         self.key = tuple([folded.get(name.casefold(), name) for name in compared.key])
-        self._places = {
-            folded[name.casefold()]: place for place, name in enumerate(compared.names) if name.casefold() in folded
-        }
+        self._places = {}
+        for place, name in enumerate(compared.names):
+            if name.casefold() in folded:
+                self._places[folded[name.casefold()]] = place
 
     def take(self, rows: Iterable[ChangeRow]) -> None:
         """Applies rows of a change table, in the order of their change_seq."""
         with self.side.working():
             for step in fold(rows, self.key):
-                self._do(step)
+                if isinstance(step, Emptied):
+                    self.side.empty()
+                elif isinstance(step, Moved):
+                    self._move(step)
+                else:
+                    self._set_all(step)
 
     def load(self, rows: Iterable[dict[str, Any]]) -> None:
         """Takes whole rows as they are, such as those of a full load."""
@@ -36,32 +44,39 @@ class FoldedChanges:
             for row in rows:
                 self._set(tuple([row[name] for name in self.key]), row, whole=True)
 
-    def _do(self, step: Nets | Moved | Emptied) -> None:
-        if isinstance(step, Emptied):
-            self.side.empty()
-        elif isinstance(step, Moved):
-            self._move(step)
-        else:
-            for key, net in step.rows.items():
-                if net.values is None:
-                    self.side.change(key, None, whole=True)
-                else:
-                    self._set(key, net.values, whole=net.whole)
+    def _set_all(self, step: Nets) -> None:
+        for key, net in step.rows.items():
+            # It was deleted.
+            if net.values is None:
+                self.side.change(key, None, whole=True)
+            else:
+                self._set(key, net.values, whole=net.whole)
 
     def _set(self, key: Sequence[Any], values: dict[str, Any], *, whole: bool) -> None:
-        cells = {self._places[name]: value for name, value in values.items() if name in self._places}
+        # Columns of the key have no place, and others may not be compared.
+        cells = {}
+        for name, value in values.items():
+            if name in self._places:
+                cells[self._places[name]] = value
         self.side.change(key, cells, whole=whole)
 
     def _move(self, step: Moved) -> None:
         """Gives a row its new key, with the values that it had before."""
-        key = tuple([step.values.get(name, former) for name, former in zip(self.key, step.former, strict=True)])
+        # A part of the key that the change does not have stays as it was.
+        parts = zip(self.key, step.former, strict=True)
+        key = tuple([step.values.get(name, former) for name, former in parts])
         self.side.move(step.former, key)
         self._set(key, step.values, whole=False)
 
 
 def origin_of(names: Sequence[str], prefix: str, compared: Compared, where: object) -> Origin:
-    """A change table with these columns, header columns with the prefix; DataError where its rows add up to nothing."""
-    headers = {ending: f"{prefix}{ending}" for ending in HEADER_ENDINGS if f"{prefix}{ending}" in names}
+    """A change table with these columns, header columns with the prefix; DataError where its rows
+    add up to nothing.
+    """
+    headers = {}
+    for ending in HEADER_ENDINGS:
+        if f"{prefix}{ending}" in names:
+            headers[ending] = f"{prefix}{ending}"
     for needed in ("change_seq", "change_oper"):
         if needed not in headers:
             raise DataError(
@@ -80,7 +95,9 @@ def origin_of(names: Sequence[str], prefix: str, compared: Compared, where: obje
 
 
 def cells_of(column: Any) -> list[Any]:
-    """The values of a column of Arrow; a number of single precision as the fewest digits that give it back."""
+    """The values of a column of Arrow; a number of single precision as the fewest digits that give
+    it back.
+    """
     if str(column.type) == "float":
         column = column.cast("string")
     return list(column.to_pylist())

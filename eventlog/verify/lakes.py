@@ -1,10 +1,13 @@
-"""What tables of a lake hold: mirrors as they are, and change tables as what their rows add up to."""
+"""What tables of a lake hold: mirrors as they are, and change tables as what their rows add up
+to.
+"""
 
 from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from eventlog.compare.scratch import ScratchSide
@@ -25,7 +28,9 @@ Rows = Iterator[tuple[Any, ...]]
 
 
 class LakeTarget:
-    """The tables of an output to a lake. They are opened for each request, since several may be under way."""
+    """The tables of an output to a lake. They are opened for each request, since several may be
+    under way.
+    """
 
     def __init__(self, settings: LakeSettings, opened: Callable[[], LakeTables]) -> None:
         self._settings = settings
@@ -35,7 +40,9 @@ class LakeTarget:
     def columns(self, table: Table) -> frozenset[str] | None:
         with closing(self._opened()) as tables:
             schema = tables.schema(self._name(table))
-        return None if schema is None else frozenset(name.casefold() for name in schema.names)
+        if schema is None:
+            return None
+        return frozenset(name.casefold() for name in schema.names)
 
     def side(self, table: Table, compared: Compared) -> ComparedSide:
         name = self._name(table)
@@ -43,7 +50,9 @@ class LakeTarget:
             if not self._mirrors:
                 return self._folded(tables, name, compared)
             side = ScratchSide(compared)
-            side.write(_rows(tables.batches(name), (*compared.key, *compared.names)), counted=True)
+            rows = _rows(tables.batches(name), (*compared.key, *compared.names))
+            # No lake refuses a second row with the same key, so they are counted.
+            side.write(rows, counted=True)
             return side
 
     def behind(self, table: Table, compared: Compared, keys: Sequence[Key]) -> frozenset[Key]:
@@ -55,36 +64,49 @@ class LakeTarget:
 
     def _folded(self, tables: LakeTables, name: str, compared: Compared) -> ComparedSide:
         schema = tables.schema(name)
-        assert schema is not None  # `columns` was asked before
-        history = origin_of(schema.names, self._settings.change_tables.prefix, compared, f"The table {name}")
-        taking = FoldedChanges(compared, history.names)
-        places = [history.names.index(history.headers[one]) for one in ("change_seq", "change_oper")]
-        found = _rows(tables.batches(name), history.names)
-        with ordered(found, len(history.names), places) as rows:
-            for piece in pieces(rows, lambda row: row[places[0]]):
-                taking.take([history.told(row) for row in piece])
-        return taking.side
+        # `columns` was asked before.
+        assert schema is not None
+        prefix = self._settings.change_tables.prefix
+        history = origin_of(schema.names, prefix, compared, f"The table {name}")
+        folded = FoldedChanges(compared, history.names)
+        # Within a change by its operation: the row before it comes first.
+        headers = [history.headers[ending] for ending in ("change_seq", "change_oper")]
+        places = [history.names.index(header) for header in headers]
+        rows = _rows(tables.batches(name), history.names)
+        with ordered(rows, len(history.names), places) as in_order:
+            for piece in pieces(in_order, itemgetter(places[0])):
+                folded.take([history.told(row) for row in piece])
+        return folded.side
 
 
 def _rows(batches: Iterable[pa.RecordBatch], names: Sequence[str]) -> Rows:
     """The cells of these columns, in whatever case the table has their names."""
     for batch in batches:
         places = {name.casefold(): place for place, name in enumerate(batch.schema.names)}
-        yield from zip(*[cells_of(batch.column(places[name.casefold()])) for name in names], strict=True)
+        columns = [cells_of(batch.column(places[name.casefold()])) for name in names]
+        yield from zip(*columns, strict=True)
 
 
 @contextmanager
 def ordered(rows: Iterable[Sequence[Any]], width: int, by: Sequence[int]) -> Iterator[Rows]:
-    """Rows of so many columns in the order of some of them, by a temporary file: memory holds a few at a time."""
+    """Rows of so many columns in the order of some of them, by a temporary file: memory holds a few
+    at a time.
+    """
+    # Without a name SQLite makes a file of its own, which goes with the connection.
     with closing(sqlite3.connect("", isolation_level=None)) as file:
         file.executescript("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA cache_size = -16000")
-        file.execute(f"CREATE TABLE rows ({', '.join(f'c{place}' for place in range(width))})")
+        columns = ", ".join(f"c{place}" for place in range(width))
+        file.execute(f"CREATE TABLE rows ({columns})")
+        insert = f"INSERT INTO rows VALUES ({', '.join('?' * width)})"
         file.execute("BEGIN")
-        file.executemany(f"INSERT INTO rows VALUES ({', '.join('?' * width)})", (list(map(_kept, row)) for row in rows))
+        file.executemany(insert, (list(map(_kept, row)) for row in rows))
         file.execute("COMMIT")
-        yield file.execute(f"SELECT * FROM rows ORDER BY {', '.join(f'c{place}' for place in by)}")
+        order = ", ".join(f"c{place}" for place in by)
+        yield file.execute(f"SELECT * FROM rows ORDER BY {order}")
 
 
 def _kept(cell: Any) -> Any:
     """A cell as SQLite has it, from which its type reads it again."""
-    return cell if cell is None or type(cell) in (str, bytes, int) else plain_text(cell)
+    if cell is None or type(cell) in (str, bytes, int):
+        return cell
+    return plain_text(cell)

@@ -1,4 +1,5 @@
-"""What the log says about objects: their newest row and what became of it, and whether rows about them wait.
+"""What the log says about objects: their newest row and what became of it, and whether rows about
+them wait.
 
 A row waits until every output has it. For one output it is over before, which the journal tells.
 """
@@ -22,7 +23,9 @@ from eventlog.sql.log import Log
 ASKED_KEYS: Final = 500
 
 MOST_WAITING_ROWS: Final = 100_000
-"""Waiting rows whose objects are remembered; with more of them a proof of a history has no sense."""
+"""Waiting rows whose objects are remembered; with more of them a proof of a history has no
+sense.
+"""
 
 
 class LastRow(Struct, frozen=True, kw_only=True):
@@ -41,7 +44,9 @@ class RowReason(Struct, frozen=True, kw_only=True):
 
 
 class Objects:
-    """The log's rows about the objects of one table, which it knows under some names, and the output that is compared."""
+    """The log's rows about the objects of one table, which it knows under some names, and the
+    output that is compared.
+    """
 
     def __init__(self, log: Log, called: Sequence[str], output: str = "") -> None:
         self._log = log
@@ -57,15 +62,15 @@ class Objects:
         """The keys of which rows wait for the output."""
         parameters = {"called": self._called, "limit": MOST_WAITING_ROWS}
         with self._log.moment() as connection:
-            found = self._ask(connection, "compare_waiting", parameters)
-            if len(found) == MOST_WAITING_ROWS:
-                problem = f"At least {MOST_WAITING_ROWS} rows of {self._called[0]} wait to be published."
+            waiting = self._ask(connection, "compare_waiting", parameters)
+            if len(waiting) == MOST_WAITING_ROWS:
+                rows = f"At least {MOST_WAITING_ROWS} rows of {self._called[0]}"
                 raise SourceError(
-                    problem,
+                    f"{rows} wait to be published.",
                     hint="Verify once they are; `eventlog status` says how many.",
                     may_pass=True,
                 )
-            return frozenset(self._for_output(connection, found))
+            return frozenset(self._for_output(connection, waiting))
 
     def last(self, keys: Sequence[str]) -> dict[str, LastRow]:
         """The newest row about each of these keys."""
@@ -74,9 +79,10 @@ class Objects:
         with self._log.moment() as connection:
             for start in range(0, len(keys), ASKED_KEYS):
                 asked = {"called": self._called, "keys": list(keys[start : start + ASKED_KEYS])}
-                found = self._ask(connection, "compare_last", asked)
-                newest |= {str(key): int(record) for key, record, _ in found}
-                if any(many for _, _, many in found):
+                rows = self._ask(connection, "compare_last", asked)
+                newest |= {str(key): int(record) for key, record, _ in rows}
+                # Which ones wait is asked only where some do.
+                if any(many for _, _, many in rows):
                     waiting += self._ask(connection, "compare_waiting_of", asked)
             many = Counter(self._for_output(connection, waiting))
         return {key: LastRow(record_id=record, waiting=many[key]) for key, record in newest.items()}
@@ -84,7 +90,9 @@ class Objects:
     def _for_output(self, connection: Connection, waiting: Sequence[Any]) -> list[str]:
         """The keys of waiting rows, without those rows that wait only for other outputs."""
         records = [int(record) for record, _ in waiting]
-        over = self._over(connection, records) if self._output and records else frozenset()
+        over = frozenset[int]()
+        if self._output and records:
+            over = self._over(connection, records)
         return [str(key) for record, key in waiting if int(record) not in over]
 
     def _over(self, connection: Connection, records: Sequence[int]) -> frozenset[int]:
@@ -98,29 +106,42 @@ class Objects:
             asked = {"records": list(records[start : start + ASKED_KEYS])}
             rows = self._ask(connection, "compare_parked", asked)
             parked += [(int(record), str(name)) for record, name in rows]
+        # What the output has still to get: its plan, sealed batches, and what is parked for it.
         ahead = memory.planned.get(self._output, Stretches())
         for number, batch in memory.batches.items():
-            ahead |= batch.records if number > output.position else Stretches()
+            if number > output.position:
+                ahead |= batch.records
         lacked = {record for record, name in parked if name == self._output}
         # A row that nobody has sealed yet is in none of the tables.
-        known, parked_anywhere = memory.taken, {record for record, _ in parked}
-        sealed = [record for record in records if record in known or record in parked_anywhere]
-        return frozenset([record for record in sealed if record not in ahead and record not in lacked])
+        parked_anywhere = {record for record, _ in parked}
+        over = []
+        for record in records:
+            is_sealed = record in memory.taken or record in parked_anywhere
+            if is_sealed and record not in ahead and record not in lacked:
+                over.append(record)
+        return frozenset(over)
 
     def reasons(self, records: Sequence[int]) -> dict[int, RowReason]:
         """What became of these rows."""
-        found: dict[int, RowReason] = {}
+        reasons: dict[int, RowReason] = {}
         with self._log.moment() as connection:
             for start in range(0, len(records), ASKED_KEYS):
-                parameters = {"records": list(records[start : start + ASKED_KEYS])}
-                for record, status, reason, note in self._ask(connection, "compare_told", parameters):
-                    found[int(record)] = RowReason(status=str(status), reason=reason, note=note)
-        return found
+                asked = {"records": list(records[start : start + ASKED_KEYS])}
+                for record, status, reason, note in self._ask(connection, "compare_told", asked):
+                    reasons[int(record)] = RowReason(status=str(status), reason=reason, note=note)
+        return reasons
 
-    def _ask(self, connection: Connection, query: str, parameters: Mapping[str, Any]) -> Sequence[Any]:
+    def _ask(
+        self,
+        connection: Connection,
+        name: str,
+        parameters: Mapping[str, Any],
+    ) -> Sequence[Any]:
         log = self._log
         holes = {hole: in_text(sql) for hole, sql in log_holes(log.dialect, log.names).items()}
+        # SQLAlchemy makes a parameter for each member of a list, where it is told so.
         lists: list[Any] = [
-            bindparam(name, expanding=True) for name, value in parameters.items() if isinstance(value, list)
+            bindparam(parameter, expanding=True) for parameter, value in parameters.items() if isinstance(value, list)
         ]
-        return connection.execute(text(statement(log.dialect, query, **holes)).bindparams(*lists), parameters).all()
+        query = text(statement(log.dialect, name, **holes)).bindparams(*lists)
+        return connection.execute(query, parameters).all()

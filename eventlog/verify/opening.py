@@ -1,4 +1,6 @@
-"""What an output holds, opened so that it can be compared with: its database, its files, its topics, or its lake."""
+"""What an output holds, opened so that it can be compared with: its database, its files, its
+topics, or its lake.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,9 @@ def target_of(
     into: str | None = None,
     suffix: str | None = None,
 ) -> Target:
-    """What is compared with; `opened` opens a database. UsageError where nobody can read back what the output sends."""
+    """What is compared with; `opened` opens a database. UsageError where nobody can read back what
+    the output sends.
+    """
     if isinstance(output, DatabaseOutput):
         engine = opened(output.url)
         if mirrors:
@@ -40,9 +44,8 @@ def target_of(
         return ChangeTableTarget(engine, output.schema)
     if isinstance(output, FilesOutput) and output.format == "change-tables":
         if is_address(output.path):
-            raise UsageError(
-                f"Change tables at {output.path} cannot be read back.", hint="Compare with a copy in a folder."
-            )
+            message = f"Change tables at {output.path} cannot be read back."
+            raise UsageError(message, hint="Compare with a copy in a folder.")
         from eventlog.verify.files import FileTarget
 
         require_packages(output)
@@ -69,5 +72,6 @@ def _topics(output: KafkaOutput) -> Target:
     from eventlog.verify.topics import TopicTarget
 
     require_packages(output)
+    # What asks the registry for a schema by the number that a message begins with.
     numbered = registry_of(output).schema_of if output.registry else None
     return TopicTarget(output.messages, lambda topic: topic_values(output, topic), numbered)

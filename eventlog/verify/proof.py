@@ -1,7 +1,9 @@
-"""The proof of one table: which of its objects an output does not hold as it should, which are on their way, and why.
+"""The proof of one table: which of its objects an output does not hold as it should, which are on
+their way, and why.
 
-What differs is looked at again until nothing of it is on its way, or the time for that is over. An object is on its way
-while rows of the log about it wait, while a new one comes, or while a mirror has not applied all of its change table.
+What differs is looked at again until nothing of it is on its way, or the time for that is over. An
+object is on its way while rows of the log about it wait, while a new one comes, or while a mirror
+has not applied all of its change table.
 """
 
 from __future__ import annotations
@@ -9,6 +11,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
 from typing import Any, Final
 
 from msgspec import Struct
@@ -21,7 +24,7 @@ from eventlog.compare.texts import plain_text
 from eventlog.core.errors import shortened
 from eventlog.core.proofs import MOST_CHARACTERS, LastProof
 from eventlog.verify.expected import Expected
-from eventlog.verify.objects import LastRow, Objects
+from eventlog.verify.objects import LastRow, Objects, RowReason
 from eventlog.verify.targets import Target
 
 LOOK_SECONDS: Final = 1.0
@@ -37,7 +40,9 @@ class NamedValue(Struct, frozen=True, kw_only=True):
 
 
 class NamedDifference(Struct, frozen=True, kw_only=True):
-    """An object that differs, by the key that the log has for it; the newest row about it, and what became of that."""
+    """An object that differs, by the key that the log has for it; the newest row about it, and what
+    became of that.
+    """
 
     key: str
     kind: str
@@ -49,10 +54,12 @@ class NamedDifference(Struct, frozen=True, kw_only=True):
 
 
 class TableProof(Struct, frozen=True, kw_only=True):
-    """What was found out about one table: how many objects differ, by kind, and some of them by name.
+    """What was found out about one table: how many objects differ, by kind, and some of them by
+    name.
 
-    `waiting` objects differ and are on their way. `problem` says why it could not be compared, `notes` what was not.
-    `more` says that so many differ that the comparison was ended. One that is not `compared` has no rows to compare.
+    `waiting` objects differ and are on their way. `problem` says why it could not be compared,
+    `notes` what was not. `more` says that so many differ that the comparison was ended. One that is
+    not `compared` has no rows to compare.
     """
 
     table: str
@@ -101,7 +108,9 @@ def last_proof(proof: TableProof, output: str, at: float) -> LastProof:
 
 
 class Limits(Struct, frozen=True, kw_only=True):
-    """For how many seconds objects on their way are waited for, how many differences are named, and how many end it."""
+    """For how many seconds objects on their way are waited for, how many differences are named, and
+    how many end it.
+    """
 
     settle: float = 10.0
     shown: int = 1000
@@ -138,7 +147,9 @@ class Proving:
     @property
     def hashed(self) -> int:
         """How many rows of the source were hashed so far."""
-        return 0 if self.comparison is None else self.comparison.progress.hashed
+        if self.comparison is None:
+            return 0
+        return self.comparison.progress.hashed
 
     def run(self) -> TableProof:
         """Compares the table, and looks again at what differs."""
@@ -151,15 +162,11 @@ class Proving:
 
     def _run(self, began: float) -> TableProof:
         comparison = self._begin()
-        suspects: list[Difference] = []
-        more = False
-        for one in comparison.differences():
-            suspects.append(one)
-            if len(suspects) >= self._limits.most:
-                more = True
-                break
+        # A table of which nothing is right ends here, and not after all of its rows.
+        suspects = list(islice(comparison.differences(), self._limits.most))
+        more = len(suspects) >= self._limits.most
         self.differing, waiting = self._settled(comparison, suspects)
-        kinds = Counter(one.kind for one in self.differing)
+        kinds = Counter(difference.kind for difference in self.differing)
         return TableProof(
             table=self._expected.source.called,
             rows=comparison.progress.hashed,
@@ -176,34 +183,43 @@ class Proving:
     def _begin(self) -> Comparison:
         """A comparison of what both sides have from now on.
 
-        A history, and what a policy makes of a table, are read once: whatever the log says is waiting before and after that
-        may be missing there, and so may all that comes later.
+        A history, and what a policy makes of a table, are read once: whatever the log says is
+        waiting before and after that may be missing there, and so may all that comes later.
         """
         _closed(self._side)
         objects = self._objects
         if objects is not None:
             self._before, self._waited = objects.newest(), objects.waiting()
         self._side = self._target.side(self._expected.table, self._expected.compared)
+        # Sides that were read into a file are closed at the end; the others are as they are now.
         self._kept = any(hasattr(side, "close") for side in (self._side, self._expected.side))
         if objects is not None and self._kept:
             self._waited |= objects.waiting()
         self.comparison = Comparison(self._expected.side, self._side, self._expected.compared, self._pace)
         return self.comparison
 
-    def _settled(self, comparison: Comparison, suspects: Sequence[Difference]) -> tuple[list[Difference], int]:
+    def _settled(
+        self,
+        comparison: Comparison,
+        suspects: Sequence[Difference],
+    ) -> tuple[list[Difference], int]:
         """Those that differ for good, and how many are still on their way."""
         settled: list[Difference] = []
         deadline = time.monotonic() + self._limits.settle
-        pending = [one.key for one in suspects]
+        pending = [difference.key for difference in suspects]
         while pending:
             # What waits is asked before the target is read: who asks later may find it published.
             before = self._last(pending)
             behind = self._target.behind(self._expected.table, self._expected.compared, pending)
-            found = comparison.settled(pending)
-            after = self._last([one.key for one in found])
-            moving = {one.key for one in found if one.key in behind or self._moves(one.key, before, after)}
-            settled += [one for one in found if one.key not in moving]
-            pending = list(moving)
+            differing = comparison.settled(pending)
+            after = self._last([difference.key for difference in differing])
+            pending = []
+            for difference in differing:
+                key = difference.key
+                if key in behind or self._moves(key, before, after):
+                    pending.append(key)
+                else:
+                    settled.append(difference)
             if not pending or time.monotonic() >= deadline:
                 break
             self._sleep(LOOK_SECONDS)
@@ -234,30 +250,31 @@ class Proving:
                 return True
         return False
 
-    def _named(self, found: Sequence[Difference]) -> Iterator[NamedDifference]:
+    def _named(self, differing: Sequence[Difference]) -> Iterator[NamedDifference]:
         """The differences by the log's keys, with the newest row about each."""
-        last = self._last([one.key for one in found])
-        reasons = {} if self._objects is None else self._objects.reasons([one.record_id for one in last.values()])
-        for one in found:
-            texts = self._expected.keyed(one.key)
+        last = self._last([difference.key for difference in differing])
+        reasons: dict[int, RowReason] = {}
+        if self._objects is not None:
+            reasons = self._objects.reasons([row.record_id for row in last.values()])
+        for difference in differing:
+            texts = self._expected.keyed(difference.key)
             row = next((last[text] for text in texts if text in last), None)
-            named = NamedDifference(
-                key=texts[0],
-                kind=str(one.kind),
-                values=tuple(
-                    [NamedValue(column=v.column, source=_text(v.source), target=_text(v.target)) for v in one.values]
-                ),
-            )
+            values = [
+                NamedValue(
+                    column=value.column,
+                    source=plain_text(value.source),
+                    target=plain_text(value.target),
+                )
+                for value in difference.values
+            ]
+            named = NamedDifference(key=texts[0], kind=str(difference.kind), values=tuple(values))
             if row is not None:
-                told = reasons.get(row.record_id)
                 named = replace(named, record_id=row.record_id)
-                if told is not None:
-                    named = replace(named, status=told.status, reason=told.reason, note=told.note)
+                why = reasons.get(row.record_id)
+                # It may have been purged since.
+                if why is not None:
+                    named = replace(named, status=why.status, reason=why.reason, note=why.note)
             yield named
-
-
-def _text(value: Any) -> str | None:
-    return plain_text(value)
 
 
 def _closed(side: Any) -> None:

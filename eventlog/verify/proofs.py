@@ -25,20 +25,24 @@ COLUMNS: Final = ("output", "table", "result", "rows", "compared", "took", "next
 def table_of_proofs(proofs: Sequence[LastProof], schedule: Schedule, now: float) -> PageTable:
     """A line for each table: its last proof, whether it was equal, and when the next one is due."""
     rows = []
-    for one in sorted(proofs, key=lambda one: (one.equal and not one.error, one.output, one.table)):
-        look: Literal["good", "warn", "bad"] = "good" if one.equal else "bad"
-        if one.error or schedule.is_old(one, now) or one.at is None:
-            look = "warn" if one.equal or one.at is None else "bad"
-        said = " ".join(filter(None, [f"{one.said}.", one.error, one.note]))
+    # What is to be looked at comes first.
+    for last in sorted(proofs, key=lambda last: (last.equal and not last.error, last.output, last.table)):
+        look: Literal["good", "warn", "bad"] = "good"
+        if last.at is not None and not last.equal:
+            look = "bad"
+        elif last.at is None or last.error or schedule.is_old(last, now):
+            look = "warn"
+        compared = last.at is not None
+        sentence = " ".join(filter(None, [f"{last.said}.", last.error, last.note]))
         rows.append(
             (
-                PageCell(text=one.output),
-                PageCell(text=one.table),
-                PageCell(text=said, look=look),
-                PageCell(text="" if one.at is None else f"{one.rows:,}"),
-                PageCell(text=_utc(one.at)),
-                PageCell(text="" if one.at is None else duration(one.seconds)),
-                PageCell(text=_utc(schedule.next_at(one, now))),
+                PageCell(text=last.output),
+                PageCell(text=last.table),
+                PageCell(text=sentence, look=look),
+                PageCell(text=f"{last.rows:,}" if compared else ""),
+                PageCell(text=_utc(last.at)),
+                PageCell(text=duration(last.seconds) if compared else ""),
+                PageCell(text=_utc(schedule.next_at(last, now))),
             )
         )
     return PageTable(
@@ -50,18 +54,25 @@ def table_of_proofs(proofs: Sequence[LastProof], schedule: Schedule, now: float)
 
 
 def findings_of(proofs: Sequence[LastProof], schedule: Schedule, now: float) -> Iterator[Finding]:
-    """What is to be looked at: tables that differ, that could not be compared, and that were not for long."""
+    """What is to be looked at: tables that differ, that could not be compared, and that were not
+    for long.
+    """
     quiet = 0
-    for one in proofs:
-        name = f"{one.table} at {one.output}"
-        if one.at is not None and not one.equal:
-            yield Finding(said=f"{name}: {one.said}, by the proof at {_utc(one.at)} UTC", mend=MEND)
-        elif schedule.is_old(one, now):
-            why = f". {one.error}" if one.error else ""
-            yield Finding(said=f"{name} was compared last at {_utc(one.at)} UTC{why}", mend=OLD)
-        elif one.error and one.at is None:
-            yield Finding(said=f"{name} could not be compared: {one.error}", mend="`eventlog verify` says more.")
+    for last in proofs:
+        name = f"{last.table} at {last.output}"
+        if last.at is not None and not last.equal:
+            sentence = f"{name}: {last.said}, by the proof at {_utc(last.at)} UTC"
+            yield Finding(said=sentence, mend=MEND)
+        elif schedule.is_old(last, now):
+            sentence = f"{name} was compared last at {_utc(last.at)} UTC"
+            if last.error:
+                sentence += f". {last.error}"
+            yield Finding(said=sentence, mend=OLD)
+        elif last.error and last.at is None:
+            sentence = f"{name} could not be compared: {last.error}"
+            yield Finding(said=sentence, mend="`eventlog verify` says more.")
         else:
+            # A failure after a proof that was equal is tried again, and says nothing by itself.
             quiet += 1
     if quiet or not proofs:
         yield Finding(said=f"{counted(quiet, 'table')} equal at outputs, by the last proofs")
@@ -75,12 +86,14 @@ def _read(engine: Engine, config: Config) -> tuple[LastProof, ...]:
     from eventlog.sql.findlog import log_columns
     from eventlog.sql.log import Log
 
-    log = Log(engine, log_columns(engine, config.source.wanted_names, config.source.columns))
+    names = log_columns(engine, config.source.wanted_names, config.source.columns)
+    log = Log(engine, names)
     with log.transaction() as connection:
         return read_proofs(Marks(log).get(connection, VERIFIED))
 
 
 def _part(order: PageOrder) -> PageTable | None:
+    # Nobody asked for proofs: then the page has no part for them.
     if not order.config.verify.every:
         return None
     return table_of_proofs(_read(order.engine, order.config), _schedule(order.config), time.time())
@@ -89,6 +102,7 @@ def _part(order: PageOrder) -> PageTable | None:
 def _findings(config: Any) -> Iterator[Finding]:
     from eventlog.sql.connect import connect
 
+    # Without a database there is no log that could hold proofs.
     if not (config.verify.every and config.source.url):
         return
     engine = connect(config.source.url)

@@ -1,4 +1,6 @@
-"""The repair: rows in the log which ask the publisher to tell exactly those objects anew, as a full load does."""
+"""The repair: rows in the log which ask the publisher to tell exactly those objects anew, as a full
+load does.
+"""
 
 from __future__ import annotations
 
@@ -18,16 +20,20 @@ GOING: Final = frozenset({DifferenceKind.EXTRA, DifferenceKind.DOUBLE})
 
 
 def repair(log: Log, expected: Expected, differing: Sequence[Difference], only: str) -> int:
-    """Asks for every object that differs: as it is now, or as one that is gone. Only the output gets it, if one is named.
+    """Asks for every object that differs: as it is now, or as one that is gone. Only the output
+    gets it, if one is named.
 
-    One that stands there twice goes, and is missing then: to tell it as it is now would change both alike.
+    One that stands there twice goes, and is missing then: to tell it as it is now would change both
+    alike.
     """
     load = Load(table=expected.source.table, called=expected.source.called, only=only)
     statements = Statements(log.dialect, log.names, load)
-    gone = [one for one in differing if one.kind in GOING]
-    there = [one for one in differing if one.kind not in GOING]
-    for kind, some in ((Kind.DELETE_ROW, gone), (Kind.INSERT_ROW_BACK, there)):
-        keys = list(dict.fromkeys(expected.keyed(one.key)[0] for one in some))
+    gone = [difference for difference in differing if difference.kind in GOING]
+    changed = [difference for difference in differing if difference.kind not in GOING]
+    for kind, differences in ((Kind.DELETE_ROW, gone), (Kind.INSERT_ROW_BACK, changed)):
+        texts = [expected.keyed(difference.key)[0] for difference in differences]
+        keys = list(dict.fromkeys(texts))
+        # A transaction for some rows at a time: a long one holds up who reads behind it.
         for start in range(0, len(keys), PIECE_ROWS):
             with log.transaction() as connection:
                 statements.settle(connection)

@@ -1,4 +1,6 @@
-"""Reports of proofs: text for people, JSON for programs, HTML for auditors, and metrics for a monitoring system."""
+"""Reports of proofs: text for people, JSON for programs, HTML for auditors, and metrics for a
+monitoring system.
+"""
 
 from __future__ import annotations
 
@@ -41,12 +43,15 @@ class VerifyReport(Struct, frozen=True, kw_only=True):
 
     @property
     def equal(self) -> bool:
-        return all(one.proof.equal for one in self.tables)
+        return all(verified.proof.equal for verified in self.tables)
 
     @property
     def plain(self) -> dict[str, Any]:
         """The report as JSON has it."""
-        tables = [{**asdict(one.proof), "equal": one.proof.equal, "repaired": one.repaired} for one in self.tables]
+        tables = []
+        for verified in self.tables:
+            proof, repaired = verified.proof, verified.repaired
+            tables.append({**asdict(proof), "equal": proof.equal, "repaired": repaired})
         return {"at": self.at, "output": self.output, "equal": self.equal, "tables": tables}
 
 
@@ -57,47 +62,57 @@ def summary(verified: Verified) -> str:
         return f"{proof.table}: not compared. {proof.problem}"
     if not proof.compared:
         return f"{proof.table}: not compared."
-    way = f"; {proof.waiting} on their way" if proof.waiting else ""
     rows = f"{counted(proof.rows, 'row')} in {proof.seconds:.1f} s"
+    if proof.waiting:
+        rows += f"; {proof.waiting} on their way"
     if proof.equal:
-        return f"{proof.table}: equal, {rows}{way}."
-    parts = [f"{count} {kind}" for kind in KINDS if (count := getattr(proof, kind))]
-    least = "at least " if proof.more else ""
-    mended = f" {counted(verified.repaired, 'object')} will be published again." if verified.repaired else ""
+        return f"{proof.table}: equal, {rows}."
+    kinds = ", ".join(f"{count} {kind}" for kind in KINDS if (count := getattr(proof, kind)))
+    objects = counted(proof.differing, "object")
+    # The comparison was ended at so many.
+    if proof.more:
+        objects = f"at least {objects}"
     verb = "differs" if proof.differing == 1 else "differ"
-    return (
-        f"{proof.table}: {least}{counted(proof.differing, 'object')} {verb} ({', '.join(parts)}), {rows}{way}.{mended}"
-    )
+    sentence = f"{proof.table}: {objects} {verb} ({kinds}), {rows}."
+    if verified.repaired:
+        sentence += f" {counted(verified.repaired, 'object')} will be published again."
+    return sentence
 
 
-def sentence(found: NamedDifference) -> str:
+def sentence(difference: NamedDifference) -> str:
     """One difference in a line, with the reason that the log has for it."""
-    values = "; ".join(
-        f"{one.column} is {_quoted(one.source)} in the source and {_quoted(one.target)} in the output"
-        for one in found.values
-    )
-    return f"{found.key} {values or KINDS[found.kind]}. {why(found)}"
+    values = []
+    for value in difference.values:
+        source, target = _quoted(value.source), _quoted(value.target)
+        values.append(f"{value.column} is {source} in the source and {target} in the output")
+    what = "; ".join(values) or KINDS[difference.kind]
+    return f"{difference.key} {what}. {why(difference)}"
 
 
-def why(found: NamedDifference) -> str:
+def why(difference: NamedDifference) -> str:
     """What the log says about the object."""
-    if found.record_id is None:
+    if difference.record_id is None:
         return "The log has no row about it."
-    usual = "published" if found.status == "S" else None
-    said = " ".join(part for part in (found.status, found.reason or usual) if part)
-    note = f": {found.note.rstrip('.')}" if found.note else ""
-    return f"Last row {found.record_id}: {said}{note}."
+    reason = difference.reason
+    # A row that simply was published has no reason in the log.
+    if not reason and difference.status == "S":
+        reason = "published"
+    outcome = " ".join(filter(None, (difference.status, reason)))
+    if difference.note:
+        outcome += f": {difference.note.rstrip('.')}"
+    return f"Last row {difference.record_id}: {outcome}."
 
 
 def lines(report: VerifyReport) -> Iterator[str]:
     """The report as text."""
-    for one in report.tables:
-        yield shown(summary(one))
-        yield from (f"  {shown(sentence(found))}" for found in one.proof.differences)
-        hidden = one.proof.differing - len(one.proof.differences)
+    for verified in report.tables:
+        proof = verified.proof
+        yield shown(summary(verified))
+        yield from (f"  {shown(sentence(difference))}" for difference in proof.differences)
+        hidden = proof.differing - len(proof.differences)
         if hidden > 0:
             yield f"  and {hidden} more"
-        yield from (f"  {shown(note)}" for note in one.proof.notes)
+        yield from (f"  {shown(note)}" for note in proof.notes)
 
 
 def as_text(report: VerifyReport) -> bytes:
@@ -111,11 +126,12 @@ def as_json(report: VerifyReport) -> bytes:
 
 def as_html(report: VerifyReport) -> bytes:
     """A page that needs nothing beside it."""
-    state = "equal" if report.equal else "differs"
-    word = "Source and output are equal." if report.equal else "Source and output differ."
+    heading = "<h1 class='differs'>Source and output differ.</h1>"
+    if report.equal:
+        heading = "<h1 class='equal'>Source and output are equal.</h1>"
     parts = [
         HEAD,
-        f"<h1 class='{state}'>{word}</h1><p>{escape(report.at)} UTC, {escape(report.output)}</p>",
+        f"{heading}<p>{escape(report.at)} UTC, {escape(report.output)}</p>",
     ]
     columns = (
         "table",
@@ -128,30 +144,43 @@ def as_html(report: VerifyReport) -> bytes:
         "seconds",
         "result",
     )
-    parts.append(_table(columns, [_cells(one.proof) for one in report.tables]))
-    for one in report.tables:
-        if one.proof.differences:
-            parts.append(f"<h2>{escape(one.proof.table)}</h2>")
-            rows = [(found.key, sentence(found).removeprefix(f"{found.key} ")) for found in one.proof.differences]
+    parts.append(_table(columns, [_cells(verified.proof) for verified in report.tables]))
+    for verified in report.tables:
+        differences = verified.proof.differences
+        if differences:
+            parts.append(f"<h2>{escape(verified.proof.table)}</h2>")
+            rows = []
+            for difference in differences:
+                # The key has a column of its own.
+                text = sentence(difference).removeprefix(f"{difference.key} ")
+                rows.append((difference.key, text))
             parts.append(_table(("object", "difference and reason"), rows))
     return "".join([*parts, "</body></html>\n"]).encode()
 
 
 def as_metrics(report: VerifyReport, seconds: float) -> bytes:
-    """In the text form of Prometheus, for a collector that reads files; `seconds` is the time since 1970."""
+    """In the text form of Prometheus, for a collector that reads files; `seconds` is the time since
+    1970.
+    """
     from prometheus_client import generate_latest
     from prometheus_client.registry import CollectorRegistry
 
     from eventlog.daemon.metrics import ProofCollector
 
     registry = CollectorRegistry(auto_describe=False)
-    registry.register(ProofCollector([last_proof(one.proof, report.output, seconds) for one in report.tables]))
+    # As the publisher's own metrics have them, so that alerts are the same.
+    proofs = [last_proof(verified.proof, report.output, seconds) for verified in report.tables]
+    registry.register(ProofCollector(proofs))
     return generate_latest(registry)
 
 
 def _cells(proof: TableProof) -> tuple[object, ...]:
-    result = proof.problem or ("equal" if proof.equal else "differs")
-    result = result if proof.compared else "not compared"
+    if not proof.compared:
+        result = "not compared"
+    elif proof.equal:
+        result = "equal"
+    else:
+        result = proof.problem or "differs"
     counts = (proof.missing, proof.extra, proof.value, proof.double, proof.waiting)
     return (
         proof.table,
@@ -164,12 +193,17 @@ def _cells(proof: TableProof) -> tuple[object, ...]:
 
 def _table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
     head = "".join(f"<th>{escape(name)}</th>" for name in columns)
-    body = "".join("<tr>" + "".join(f"<td>{escape(shown(str(cell)))}</td>" for cell in row) + "</tr>" for row in rows)
+    body = ""
+    for row in rows:
+        cells = [f"<td>{escape(shown(str(cell)))}</td>" for cell in row]
+        body += f"<tr>{''.join(cells)}</tr>"
     return f"<table><tr>{head}</tr>{body}</table>"
 
 
 def _quoted(text: str | None) -> str:
-    return "NULL" if text is None else repr(text)
+    if text is None:
+        return "NULL"
+    return repr(text)
 
 
 FORMS: Final = {".html": as_html, ".json": as_json, ".txt": as_text}

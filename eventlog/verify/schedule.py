@@ -1,4 +1,6 @@
-"""When a table is compared again: some time after its last proof, sooner after a failure, and only in the window. Pure."""
+"""When a table is compared again: some time after its last proof, sooner after a failure, and only
+in the window. Pure.
+"""
 
 from __future__ import annotations
 
@@ -15,10 +17,14 @@ RETRY_SECONDS: Final = 300.0
 """Seconds after which a proof is tried again that did not come to its end."""
 
 ROUND_PART: Final = 20
-"""Rounds in the time from one proof to the next, at most: each looks at the tables anew, and a little late is no harm."""
+"""Rounds in the time from one proof to the next, at most: each looks at the tables anew, and a
+little late is no harm.
+"""
 
 LOOK_SECONDS: Final = 3600.0
-"""The longest time between two rounds, where that is no more than they may be apart: somebody may track tables."""
+"""The longest time between two rounds, where that is no more than they may be apart: somebody may
+track tables.
+"""
 
 DAY_SECONDS: Final = 86_400
 
@@ -34,17 +40,23 @@ class Schedule(Struct, frozen=True, kw_only=True):
         if not last.tried:
             return 0.0
         failed = last.failed_at is not None and last.failed_at >= (last.at or 0.0)
-        return last.tried + (min(self.every, RETRY_SECONDS) if failed else self.every)
+        if not failed:
+            return last.tried + self.every
+        # Never later than it would be due anyway.
+        return last.tried + min(self.every, RETRY_SECONDS)
 
     def due(self, proofs: Iterable[LastProof], now: float) -> list[LastProof]:
-        """Those that are due, the oldest first. A time that is yet to come was told by a clock that was wrong."""
-        found = [one for one in proofs if self.due_at(one) <= now or one.tried > now]
-        return sorted(found, key=lambda one: min(one.tried, now))
+        """Those that are due, the oldest first. A time that is yet to come was told by a clock that
+        was wrong.
+        """
+        due_now = [proof for proof in proofs if self.due_at(proof) <= now or proof.tried > now]
+        return sorted(due_now, key=lambda proof: min(proof.tried, now))
 
     def sleep(self, proofs: Iterable[LastProof], now: float) -> float:
         """Seconds until the next round."""
-        times = [self.due_at(one) - now for one in proofs]
-        return max(min([*times, self.every, LOOK_SECONDS]), self.every / ROUND_PART)
+        waits = [self.due_at(proof) - now for proof in proofs]
+        # Not less: a table that is overdue outside the window would make rounds without end.
+        return max(min([*waits, self.every, LOOK_SECONDS]), self.every / ROUND_PART)
 
     def closed(self, local: dt.datetime) -> float:
         """Seconds until the window is open; 0 while it is."""
@@ -58,8 +70,11 @@ class Schedule(Struct, frozen=True, kw_only=True):
         return at + self.closed(dt.datetime.fromtimestamp(at))
 
     def is_old(self, last: LastProof, now: float) -> bool:
-        """Whether the last proof is older than two of them are apart; while the window is closed nobody expects one."""
+        """Whether the last proof is older than two of them are apart; while the window is closed
+        nobody expects one.
+        """
         shut = 0
         if self.window is not None:
+            # Modulo a day: a window may reach over midnight.
             shut = DAY_SECONDS - (self.window.end - self.window.begin) * 60 % DAY_SECONDS
         return last.at is not None and now - last.at > 2 * self.every + shut

@@ -1,9 +1,12 @@
-"""What an output holds of each table: tables and mirrors of a database, change tables there or in files, associations."""
+"""What an output holds of each table: tables and mirrors of a database, change tables there or in
+files, associations.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, Final, Protocol
 
@@ -34,7 +37,9 @@ class Target(Protocol):
     """What one output holds."""
 
     def columns(self, table: Table) -> frozenset[str] | None:
-        """The names of the columns that it has of a table, in small letters; None where it has nothing of the table."""
+        """The names of the columns that it has of a table, in small letters; None where it has
+        nothing of the table.
+        """
 
     def side(self, table: Table, compared: Compared) -> ComparedSide:
         """The rows that it has of a table."""
@@ -53,7 +58,9 @@ class NamedTables:
 
     def columns(self, table: Table) -> frozenset[str] | None:
         target = self._find(table)
-        return None if target is None else frozenset(column.name.casefold() for column in target.columns)
+        if target is None:
+            return None
+        return frozenset(column.name.casefold() for column in target.columns)
 
     def behind(self, table: Table, compared: Compared, keys: Sequence[Key]) -> frozenset[Key]:
         return frozenset()
@@ -68,7 +75,8 @@ class NamedTables:
     def _compared(self, table: Table, compared: Compared) -> tuple[Any, list[Any]]:
         """The table of the target, and its columns in the order in which they are compared."""
         target = self._find(table)
-        assert target is not None  # `columns` was asked before
+        # `columns` was asked before.
+        assert target is not None
         by_name = {column.name.casefold(): column for column in target.columns}
         return target, [by_name[name.casefold()] for name in (*compared.key, *compared.names)]
 
@@ -80,7 +88,9 @@ class TableTarget(NamedTables):
         target, columns = self._compared(table, compared)
         side = TableSide(self._engine, Place(table=target, columns=tuple(columns)), compared)
         # Where the database cannot hash some column's type, rows are read and hashed here.
-        return side if side.hashable else StreamedSide(compared, lambda _: side.every())
+        if not side.hashable:
+            return StreamedSide(compared, lambda _: side.every())
+        return side
 
     def _find(self, table: Table) -> Table | None:
         with transaction(self._engine, WHAT) as connection:
@@ -108,15 +118,17 @@ class ChangeTableTarget:
 
     def side(self, table: Table, compared: Compared) -> ComparedSide:
         record = self.record(table)
-        assert record is not None  # `columns` was asked before
+        # `columns` was asked before.
+        assert record is not None
         with transaction(self._engine, WHAT) as connection:
             history = origin(connection, record, self._schema)
-            taking = FoldedChanges(compared, history.names)
+            folded = FoldedChanges(compared, history.names)
             query, place = _in_order(history)
-            rows = connection.execution_options(stream_results=True, max_row_buffer=1000).execute(query)
-            for piece in pieces(rows, lambda row: row[place]):
-                taking.take([history.told(row) for row in piece])
-        return taking.side
+            # Without this drivers bring the whole table into memory before the first row.
+            streaming = connection.execution_options(stream_results=True, max_row_buffer=1000)
+            for piece in pieces(streaming.execute(query), itemgetter(place)):
+                folded.take([history.told(row) for row in piece])
+        return folded.side
 
     def behind(self, table: Table, compared: Compared, keys: Sequence[Key]) -> frozenset[Key]:
         return frozenset()
@@ -127,8 +139,12 @@ class ChangeTableTarget:
             if not sa.inspect(connection).has_table(self._control.records.name, self._schema):
                 return None
             records = self._control.all_records(connection)
-        mine = [one for one in records if one.table == table.name and one.owner in ("", table.schema or "")]
-        return mine[0] if mine else None
+        owners = ("", table.schema or "")
+        for record in records:
+            # Those of former versions do not say whose table it is.
+            if record.table == table.name and record.owner in owners:
+                return record
+        return None
 
 
 class MirrorTarget(TableTarget):
@@ -149,33 +165,38 @@ class MirrorTarget(TableTarget):
             watermarks = Watermarks(sa.MetaData(schema=self._schema)).table
             if not sa.inspect(connection).has_table(watermarks.name, self._schema):
                 return frozenset()
-            shown = sa.select(watermarks.c.change_seq).where(watermarks.c.mirror == self.name(table))
-            mark = connection.scalar(shown) or ""
+            own_mark = watermarks.c.mirror == self.name(table)
+            mark = connection.scalar(sa.select(watermarks.c.change_seq).where(own_mark)) or ""
             columns = [history.table.c[name] for name in history.key]
             sequence = history.table.c[history.headers["change_seq"]]
-            found = connection.execute(sa.select(*columns).where(sequence > mark).distinct()).all()
+            rows = connection.execute(sa.select(*columns).where(sequence > mark).distinct()).all()
+        # It writes keys as they are compared, whatever a driver makes of them.
         scratch = ScratchSide(compared)
         try:
-            return frozenset(keys) & {scratch.key(row) for row in found}
+            return frozenset(keys) & {scratch.key(row) for row in rows}
         finally:
             scratch.close()
 
 
 class StreamedTarget(NamedTables):
-    """Tables of a database that eventlog does not know otherwise: every row is read, as SQLAlchemy does it."""
+    """Tables of a database that eventlog does not know otherwise: every row is read, as SQLAlchemy
+    does it.
+    """
 
     def side(self, table: Table, compared: Compared) -> ComparedSide:
         return StreamedSide(compared, lambda _: self._rows(table, compared))
 
     def _rows(self, table: Table, compared: Compared) -> Iterator[tuple[Any, ...]]:
         _, columns = self._compared(table, compared)
-        with self._engine.connect().execution_options(stream_results=True, max_row_buffer=1000) as connection:
-            for row in connection.execute(sa.select(*columns)):
+        with self._engine.connect() as connection:
+            streaming = connection.execution_options(stream_results=True, max_row_buffer=1000)
+            for row in streaming.execute(sa.select(*columns)):
                 yield tuple(row)
 
     def _find(self, table: Table) -> sa.Table | None:
         try:
-            return sa.Table(self.name(table), sa.MetaData(schema=self._schema), autoload_with=self._engine)
+            metadata = sa.MetaData(schema=self._schema)
+            return sa.Table(self.name(table), metadata, autoload_with=self._engine)
         except sa.exc.NoSuchTableError:
             return None
         except sa.exc.SQLAlchemyError as error:
@@ -183,7 +204,9 @@ class StreamedTarget(NamedTables):
 
 
 class AssociationTarget:
-    """The associations that a vault has, one in a line of a file: only whether each object is there can be compared."""
+    """The associations that a vault has, one in a line of a file: only whether each object is there
+    can be compared.
+    """
 
     def __init__(self, file: Path, schema: str | None = None) -> None:
         self._file = file
@@ -201,10 +224,13 @@ class AssociationTarget:
         return frozenset()
 
     def _keys(self, table: Table, compared: Compared) -> Iterator[tuple[Any, ...]]:
-        ends = [association_end(table.name, schema) for schema in (table.schema, self._schema, None)]
+        # A vault may have them with the schema or without.
+        schemas = (table.schema, self._schema, None)
+        ends = [association_end(table.name, schema) for schema in schemas]
         wanted = [name.casefold() for name in compared.key]
         for number, line in enumerate(self._lines(), 1):
-            end = next((one for one in ends if line.endswith(one)), None)
+            end = next(filter(line.endswith, ends), None)
+            # Those of other tables stand in the same file.
             if end is None:
                 continue
             try:
@@ -220,19 +246,21 @@ class AssociationTarget:
                 yield from (line.strip() for line in lines)
         except (OSError, UnicodeDecodeError) as error:
             why = getattr(error, "strerror", None) or "it is no UTF-8 text"
-            raise DataError(
-                f"{self._file} cannot be read: {why}.", hint="Write one association in each line."
-            ) from None
+            message = f"{self._file} cannot be read: {why}."
+            raise DataError(message, hint="Write one association in each line.") from None
 
 
 def pieces(rows: Iterable[Any], sequence: Callable[[Any], Any]) -> Iterator[list[Any]]:
     """Rows in pieces that are worked on at once; those of one change stay together."""
-    left = iter(rows)
+    remaining = iter(rows)
     piece: list[Any] = []
-    while more := list(islice(left, PIECE_ROWS)):
+    while more := list(islice(remaining, PIECE_ROWS)):
         piece += more
+        # The last change may go on in the next rows, so it stays for the next piece.
         last = sequence(piece[-1])
-        cut = next((place for place in range(len(piece), 0, -1) if sequence(piece[place - 1]) != last), 0)
+        cut = len(piece)
+        while cut and sequence(piece[cut - 1]) == last:
+            cut -= 1
         if cut:
             yield piece[:cut]
             piece = piece[cut:]

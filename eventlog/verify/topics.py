@@ -1,4 +1,6 @@
-"""What a topic holds of a table: messages with keys, whole or compacted, folded in the order of their partitions."""
+"""What a topic holds of a table: messages with keys, whole or compacted, folded in the order of
+their partitions.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,9 @@ WHOLE: Final = frozenset({"INSERT", "REFRESH"})
 
 
 class TopicTarget:
-    """The topics of an output. Messages of one row must be in one partition, so their key must be the row's."""
+    """The topics of an output. Messages of one row must be in one partition, so their key must be
+    the row's.
+    """
 
     def __init__(
         self,
@@ -43,17 +47,19 @@ class TopicTarget:
 
     def side(self, table: Table, compared: Compared) -> ComparedSide:
         reader = MessageReader(self._registered)
+        # Before all others: what has metadata names its table only by the id of a schema.
         if self._settings.mode == "metadata":
             for _, value in self._values(self._settings.metadata_topic):
                 reader.read(value)
         names = TableValues(table).names
         taking = MessageRows(compared, dict(zip(names, field_names(names, self._settings), strict=True)))
+        # A bare message names no table; the topic is its table's.
         mine = {None, table.name, table.whole}
         with taking.side.working():
             for place, value in self._values(topic_of(table, self._settings)):
-                found = _read(reader, place, value)
-                if found.kind == "data" and found.table in mine:
-                    taking.take(place, found)
+                message = _read(reader, place, value)
+                if message.kind == "data" and message.table in mine:
+                    taking.take(place, message)
         return taking.side
 
     def behind(self, table: Table, compared: Compared, keys: Sequence[Key]) -> frozenset[Key]:
@@ -85,9 +91,11 @@ class MessageRows:
         if message.operation == "DELETE":
             self.side.change(key, None, whole=True)
             return
+        # `before` may have no more than what changed.
         former = [before.get(name, value) for name, value in zip(self._key, key, strict=True)]
         if former != key:
             self.side.move(former, key)
+        # A message has every field; NULL may mean that a column was not logged.
         known = message.present if message.operation not in WHOLE else None
         cells: dict[int, Any] = {
             place: row[name] for name, place in self._places.items() if name in row and (known is None or name in known)
@@ -100,10 +108,10 @@ class MessageRows:
 
 
 def _read(reader: MessageReader, place: str, value: bytes | None) -> Read:
-    found = reader.read(value)
-    if found.kind == "unread":
+    message = reader.read(value)
+    if message.kind == "unread":
         raise DataError(
-            f"The message at {place} cannot be read: {found.note}.",
+            f"The message at {place} cannot be read: {message.note}.",
             hint="`eventlog decode messages` shows what can be read of a topic.",
         )
-    return found
+    return message

@@ -1,10 +1,13 @@
-"""What is verified: the captured tables, an output's policy and what it holds, as the configuration has them."""
+"""What is verified: the captured tables, an output's policy and what it holds, as the configuration
+has them.
+"""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Final
 
 from msgspec import Struct
@@ -45,7 +48,9 @@ class Verified(Struct, frozen=True, kw_only=True):
 
 
 class Verifier:
-    """Compares the tables of a source with what one output holds of them. A source without triggers has no log."""
+    """Compares the tables of a source with what one output holds of them. A source without triggers
+    has no log.
+    """
 
     def __init__(
         self,
@@ -68,12 +73,12 @@ class Verifier:
         self._limits = limits or Limits()
         self._sleep = sleep
         source = config.source
-        self._reading = reading_engine(engine, source.reader, source.statement_timeout, source.lock_timeout)
-        self._catalog = (
-            tables_at(engine, source.tables, source.schema, source.own)
-            if log is None
-            else catalog_of(log.engine, log.names, config)
-        )
+        timeouts = (source.statement_timeout, source.lock_timeout)
+        self._reading = reading_engine(engine, source.reader, *timeouts)
+        if log is None:
+            self._catalog = tables_at(engine, source.tables, source.schema, source.own)
+        else:
+            self._catalog = catalog_of(log.engine, log.names, config)
         self._policy = checked(output, steps, self._catalog) if steps else None
         self._reader = SqlRowReader(self._reading, self._catalog, room_of(config))
         self._proving: list[Proving] = []
@@ -81,37 +86,42 @@ class Verifier:
     @property
     def rows(self) -> int:
         """How many rows of the source were hashed so far."""
-        return sum(one.hashed for one in self._proving)
+        return sum(proving.hashed for proving in self._proving)
 
     def sources(self, names: Sequence[str], schema: str | None) -> list[VerifiedTable]:
         """The captured tables: those that are named, else all that have triggers."""
         if self._log is None:
             return self._compared_sources(names, schema)
         with self._log.transaction() as connection:
-            tracked = list(dict.fromkeys(one.marker.table for one in installed(connection, self._log.names)))
+            triggers = installed(connection, self._log.names)
+            # A table has several triggers.
+            tracked = list(dict.fromkeys(trigger.marker.table for trigger in triggers))
         if not (names or tracked):
             problem = f"No table has triggers of the log {self._log.name}."
             raise UsageError(problem, hint="Name the tables that are to be compared.")
-        found = loads(self._log.engine, self._log.names, list(names) or tracked, schema, None)
-        return [
-            VerifiedTable(
-                table=_described(self._catalog, load.table),
-                called=load.called,
-                when=(load.when,) if load.when else (),
-            )
-            for load in found
-        ]
+        wanted = list(names) or tracked
+        tables = []
+        for load in loads(self._log.engine, self._log.names, wanted, schema, None):
+            # Rows that the triggers leave out no output has.
+            when = (load.when,) if load.when else ()
+            table = _described(self._catalog, load.table)
+            tables.append(VerifiedTable(table=table, called=load.called, when=when))
+        return tables
 
     def _compared_sources(self, names: Sequence[str], schema: str | None) -> list[VerifiedTable]:
         """Tables and queries without triggers: those that are named, else all that are compared."""
         settings = self._config.source.own
-        tables = [name for name in names if name not in settings.queries]
-        queries = [one for one in self._catalog if query_of(one, settings) is not None and one.name in names]
-        found = [*reflect(self._reading, tables, schema)] if tables else []
-        return [
-            VerifiedTable(table=table, called=table.whole, query=query_of(table, settings))
-            for table in ([*found, *queries] if names else self._catalog)
-        ]
+        tables: list[Table] = []
+        if names:
+            table_names = [name for name in names if name not in settings.queries]
+            if table_names:
+                tables += reflect(self._reading, table_names, schema)
+            for table in self._catalog:
+                if query_of(table, settings) is not None and table.name in names:
+                    tables.append(table)
+        else:
+            tables += self._catalog
+        return [VerifiedTable(table=table, called=table.whole, query=query_of(table, settings)) for table in tables]
 
     def verify(self, source: VerifiedTable, *, mend: bool = False) -> Verified:
         """The proof of one table; with `mend` what differs is asked for anew."""
@@ -122,7 +132,14 @@ class Verifier:
             table = source.table
             called = (source.called, table.name, table.whole)
             objects = None if self._log is None else Objects(self._log, called, self._output)
-            proving = Proving(expected, self._target, objects, self._pace, self._limits, sleep=self._sleep)
+            proving = Proving(
+                expected,
+                self._target,
+                objects,
+                self._pace,
+                self._limits,
+                sleep=self._sleep,
+            )
             self._proving.append(proving)
             proof = replace(proving.run(), notes=notes)
             done = 0
@@ -132,30 +149,40 @@ class Verifier:
             return Verified(proof=TableProof(table=source.called, problem=str(error)))
         return Verified(proof=proof, repaired=done)
 
-    def verify_all(self, sources: Sequence[VerifiedTable], *, mend: bool = False, jobs: int = 1) -> Iterator[Verified]:
+    def verify_all(
+        self,
+        sources: Sequence[VerifiedTable],
+        *,
+        mend: bool = False,
+        jobs: int = 1,
+    ) -> Iterator[Verified]:
         """The proofs of tables, so many at a time."""
+        verify = partial(self.verify, mend=mend)
         if jobs == 1:
-            yield from (self.verify(one, mend=mend) for one in sources)
+            yield from map(verify, sources)
             return
         with ThreadPoolExecutor(jobs, thread_name_prefix="verify") as pool:
-            yield from pool.map(lambda one: self.verify(one, mend=mend), sources)
+            yield from pool.map(verify, sources)
 
     def _expected(self, source: VerifiedTable) -> tuple[Expected | None, tuple[str, ...]]:
         """What the output is to hold of a table, and what is not compared."""
         if source.table.whole_row:
             return None, (WITHOUT_KEY,)
-        shape = None if self._policy is None else shape_of(source, self._policy)
-        if self._policy is not None and shape is None:
-            return None, ("The policy of the output leaves it out.",)
-        table = source.table if shape is None else shape.table
+        shape, table = None, source.table
+        if self._policy is not None:
+            shape = shape_of(source, self._policy)
+            if shape is None:
+                return None, ("The policy of the output leaves it out.",)
+            table = shape.table
         there = self._target.columns(table)
         if there is None:
-            raise DataError(
-                NOTHING_THERE,
-                hint="Publish a change of it, or a full load with `eventlog refresh`.",
-            )
+            hint = "Publish a change of it, or a full load with `eventlog refresh`."
+            raise DataError(NOTHING_THERE, hint=hint)
         missing = [name for name in TableValues(table).names if name.casefold() not in there]
-        notes = [f"Not compared, for the output has no such column: {', '.join(missing)}."] if missing else []
+        notes = []
+        if missing:
+            names = ", ".join(missing)
+            notes.append(f"Not compared, for the output has no such column: {names}.")
         if table.children:
             notes.append("Child tables are not compared.")
         if shape is None or self._policy is None:
@@ -168,5 +195,7 @@ class Verifier:
 
 def _described(catalog: Catalog, table: Table) -> Table:
     """The table as the publisher sees it, without columns that are not captured."""
-    found = next((one for one in catalog if (one.schema, one.name) == (table.schema, table.name)), None)
-    return table if found is None else found
+    for described in catalog:
+        if (described.schema, described.name) == (table.schema, table.name):
+            return described
+    return table

@@ -1,4 +1,6 @@
-"""What somebody may do through the page: read from a question or a form, and said in words. Pure."""
+"""What somebody may do through the page: read from a question or a form, and said in words.
+Pure.
+"""
 
 from __future__ import annotations
 
@@ -71,7 +73,9 @@ _digits = re.compile(r"-?[0-9]{1,19}").fullmatch
 
 
 class RowsAct(Struct, frozen=True, kw_only=True):
-    """What is to be done with which rows: those that are named, or all of a filter up to the `last` number."""
+    """What is to be done with which rows: those that are named, or all of a filter up to the `last`
+    number.
+    """
 
     action: RowAction
     numbers: tuple[int, ...] = ()
@@ -101,6 +105,7 @@ Act = RowsAct | OutputAct | TableAct
 def read_act(fields: Fields) -> Act:
     """What a question or a form asks for; UsageError when it is nothing that can be done."""
     action = _one(fields, "action", 40)
+    # In one line: it becomes a part of a row's note.
     why = " ".join(_one(fields, "why", WHY_CHARACTERS).split()) if action in GIVES_REASON else ""
     if action in OUTPUT_ACTIONS:
         output = _one(fields, "output", NAME_CHARACTERS)
@@ -146,10 +151,11 @@ def narrowed(action: RowAction, filters: Filters) -> Filters:
     """Those rows of a filter with which that can be done; UsageError where there can be none."""
     letters = letters_for(action, filters)
     if not letters:
-        what = "processed rows are requeued" if action == "requeue" else "waiting rows are held and released"
-        raise UsageError(
-            f"Only {what}, and rows with the status {filters.letters} are none.", hint="Choose another status."
-        )
+        what = "waiting rows are held and released"
+        if action == "requeue":
+            what = "processed rows are requeued"
+        message = f"Only {what}, and rows with the status {filters.letters} are none."
+        raise UsageError(message, hint="Choose another status.")
     return replace(filters, letters=letters)
 
 
@@ -163,9 +169,13 @@ def read_row(text: str) -> int:
 
 
 def read_number(text: str | None) -> int | None:
-    """A number as rows and places have them: digits, as many as fit into 64 bits, and perhaps a minus."""
-    found = _digits(text or "")
-    return int(text) if text and found and -LARGEST_NUMBER < int(text) < LARGEST_NUMBER else None
+    """A number as rows and places have them: digits, as many as fit into 64 bits, and perhaps a
+    minus.
+    """
+    # Not `int` alone, which reads the digits of other scripts, blanks and underscores too.
+    if text and _digits(text) and -LARGEST_NUMBER < int(text) < LARGEST_NUMBER:
+        return int(text)
+    return None
 
 
 def said_of(action: str, count: int) -> str:
@@ -189,7 +199,10 @@ def read_done(text: str) -> str:
     """What was done, by an address that an act leads to; nothing where it says nothing."""
     action, _, count = text.partition(" ")
     rows = read_number(count)
-    return said_of(action, rows) if rows is not None and action in (*ACTIONS, *OUTPUT_ACTIONS, *TABLE_ACTIONS) else ""
+    # Anybody can write an address: what is said comes from a list, and none of its words.
+    if rows is None or action not in (*ACTIONS, *OUTPUT_ACTIONS, *TABLE_ACTIONS):
+        return ""
+    return said_of(action, rows)
 
 
 def possible(row: LogRow) -> list[str]:
@@ -207,11 +220,14 @@ def can_be(action: RowAction, row: LogRow) -> bool:
 
 
 def _is_held(row: LogRow) -> bool:
-    """Whether somebody holds the row itself; others wait behind it. What is not noted was held by an older version."""
+    """Whether somebody holds the row itself; others wait behind it. What is not noted was held by
+    an older version.
+    """
     return row.reason == Reason.HELD and (row.note or HELD_SINCE).startswith(HELD_SINCE)
 
 
 def _one(fields: Fields, name: str, longest: int) -> str:
     """A text as databases take it, which know no zero bytes and no halves of characters."""
+    # Of a field that comes several times the last counts.
     text = (fields.get(name) or ("",))[-1]
     return text.replace("\0", "")[:longest].encode("utf-8", "ignore").decode()

@@ -1,4 +1,6 @@
-"""The page's addresses: each asks the guard, reads or acts, and answers with a page that was drawn elsewhere."""
+"""The page's addresses: each asks the guard, reads or acts, and answers with a page that was drawn
+elsewhere.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +46,9 @@ STREAM_CONNECTIONS: Final = 32
 """Browsers that may have live updates at once; the others load the page again."""
 
 WORKING_CONNECTIONS: Final = 24
-"""Requests at work at once, so that there is always room for programs that ask how the publisher is."""
+"""Requests at work at once, so that there is always room for programs that ask how the publisher
+is.
+"""
 
 PATIENCE_SECONDS: Final = 10.0
 """How long a form may be on its way."""
@@ -81,16 +85,16 @@ class App:
             Route("/login", self._bounded(self._login), methods=["GET", "POST"]),
             Route("/logout", self._guarded(self._logout), methods=["POST"]),
             Route("/static/{mark}/{name}", self._static),
+            # Guarded too: who may not come learns nothing of which pages there are.
             Route("/{anything:path}", self._guarded(_nothing)),
         ]
 
     def starlette(self, *others: Route) -> Starlette:
         """The application, with other addresses beside the page's."""
-        made = Starlette(routes=[*others, *self.routes])
-        made.router.redirect_slashes = (
-            False  # it would answer before the guard does, with the name that it was asked by
-        )
-        return made
+        app = Starlette(routes=[*others, *self.routes])
+        # It would answer before the guard does, with the name that it was asked by.
+        app.router.redirect_slashes = False
+        return app
 
     def _guarded(self, answer: Page) -> Callable[[Request], Awaitable[Response]]:
         async def guarded(request: Request) -> Response:
@@ -105,11 +109,12 @@ class App:
                 response = self._says(visitor, 400, "This cannot be done", str(error))
             except EventlogError as error:
                 response = self._says(visitor, 503, "This does not work now", str(error))
-            except Exception as error:  # noqa: BLE001 - who looks is told that it failed; who operates, why
-                self._journal.error("page_failed", path=request.url.path, error=f"{type(error).__name__}: {error}")
-                response = self._says(
-                    visitor, 500, "This failed", "This is a fault of eventlog; its journal says more."
-                )
+            except Exception as error:  # noqa: BLE001 - who looks is told that it failed
+                # Who operates it is told why: the words of an error may name what nobody may see.
+                cause = f"{type(error).__name__}: {error}"
+                self._journal.error("page_failed", path=request.url.path, error=cause)
+                blame = "This is a fault of eventlog; its journal says more."
+                response = self._says(visitor, 500, "This failed", blame)
             if visitor.fresh:
                 self._give_session(request, response, visitor.session)
             return _secured(response)
@@ -117,12 +122,15 @@ class App:
         return self._bounded(guarded)
 
     def _bounded(self, answer: Callable[[Request], Awaitable[Response]]) -> Callable[[Request], Awaitable[Response]]:
-        """Answers so many requests at once and no more; what is wrong with a form is said to whoever sent it."""
+        """Answers so many requests at once and no more; what is wrong with a form is said to
+        whoever sent it.
+        """
 
         async def bounded(request: Request) -> Response:
             if self._at_work >= WORKING_CONNECTIONS:
                 busy = "Too many look at this page just now. Load it again.\n"
                 return _secured(Response(busy, 503, {"Retry-After": "1"}, media_type="text/plain"))
+            # No lock: all of this runs in the one thread of the event loop.
             self._at_work += 1
             try:
                 return await answer(request)
@@ -134,38 +142,44 @@ class App:
         return bounded
 
     async def _overview(self, request: Request, visitor: Visitor) -> Response:
-        found, span = await run_in_threadpool(self._reception.desk), range_named(request.query_params.get("range", ""))
-        return _html(pages.overview_page(found.collector.reading(), self._look(visitor), span))
+        # In a thread: whoever comes first opens the database, and others must not wait for that.
+        open_desk = await run_in_threadpool(self._reception.desk)
+        span = range_named(request.query_params.get("range", ""))
+        return _html(pages.overview_page(open_desk.collector.reading(), self._look(visitor), span))
 
     async def _output(self, request: Request, visitor: Visitor) -> Response:
-        asked_for, found = request.query_params, await run_in_threadpool(self._reception.desk)
-        place, span = found.place(asked_for.get("name", "")), range_named(asked_for.get("range", ""))
-        done = read_done(asked_for.get("done", ""))
-        return _html(pages.output_page(found.collector.reading(), place, self._look(visitor), span, done))
+        query = request.query_params
+        open_desk = await run_in_threadpool(self._reception.desk)
+        output, span = open_desk.place(query.get("name", "")), range_named(query.get("range", ""))
+        done, look = read_done(query.get("done", "")), self._look(visitor)
+        return _html(pages.output_page(open_desk.collector.reading(), output, look, span, done))
 
     async def _tables(self, _request: Request, visitor: Visitor) -> Response:
-        found = await run_in_threadpool(self._reception.desk)
-        return _html(pages.tables_page(found.collector.reading(), self._look(visitor)))
+        open_desk = await run_in_threadpool(self._reception.desk)
+        return _html(pages.tables_page(open_desk.collector.reading(), self._look(visitor)))
 
     async def _table(self, request: Request, visitor: Visitor) -> Response:
         name, done = request.query_params.get("name", ""), request.query_params.get("done", "")
-        return _html(await run_in_threadpool(lambda: self._reception.desk().table(name, self._look(visitor), done)))
+        look = self._look(visitor)
+        return _html(await run_in_threadpool(lambda: self._reception.desk().table(name, look, done)))
 
     async def _document(self, request: Request, visitor: Visitor) -> Response:
-        number = read_row(request.path_params["number"])
-        return _html(await run_in_threadpool(lambda: self._reception.desk().document(number, self._look(visitor))))
+        number, look = read_row(request.path_params["number"]), self._look(visitor)
+        return _html(await run_in_threadpool(lambda: self._reception.desk().document(number, look)))
 
     async def _rows(self, request: Request, visitor: Visitor) -> Response:
         query, done = desk.read_query(_fields(request)), request.query_params.get("done", "")
-        return _html(await run_in_threadpool(lambda: self._reception.desk().rows(query, self._look(visitor), done)))
+        look = self._look(visitor)
+        return _html(await run_in_threadpool(lambda: self._reception.desk().rows(query, look, done)))
 
     async def _row(self, request: Request, visitor: Visitor) -> Response:
-        number, done = read_row(request.path_params["number"]), request.query_params.get("done", "")
-        return _html(await run_in_threadpool(lambda: self._reception.desk().row(number, self._look(visitor), done)))
+        number = read_row(request.path_params["number"])
+        done, look = request.query_params.get("done", ""), self._look(visitor)
+        return _html(await run_in_threadpool(lambda: self._reception.desk().row(number, look, done)))
 
     async def _confirm(self, request: Request, visitor: Visitor) -> Response:
-        act = read_act(_fields(request))
-        return _html(await run_in_threadpool(lambda: self._reception.desk().question(act, self._look(visitor))))
+        act, look = read_act(_fields(request)), self._look(visitor)
+        return _html(await run_in_threadpool(lambda: self._reception.desk().question(act, look)))
 
     async def _act(self, request: Request, visitor: Visitor) -> Response:
         form = await _form(request)
@@ -173,6 +187,7 @@ class App:
         if refused is not None:
             return self._says(visitor, refused.status, "This was not done", refused.why)
         act, by = read_act(form), desk.known_as(visitor.name)
+        # Who reloads the page that comes then does nothing a second time.
         to, count = await run_in_threadpool(lambda: self._reception.desk().act(act, by))
         self._enter(act, visitor, count)
         return RedirectResponse(to, status_code=303)
@@ -192,32 +207,45 @@ class App:
     async def _events(self, request: Request, visitor: Visitor) -> Response:
         if self._streams >= STREAM_CONNECTIONS or self.closing:
             return Response(status_code=503)
-        found, span = await run_in_threadpool(self._reception.desk), range_named(request.query_params.get("range", ""))
+        open_desk = await run_in_threadpool(self._reception.desk)
+        span = range_named(request.query_params.get("range", ""))
         output, table = (request.query_params.get(name, "") for name in ("output", "table"))
 
         def drawn() -> str:
-            reading = found.collector.reading()
+            reading = open_desk.collector.reading()
             if table:
-                return found.live_table(table)
+                return open_desk.live_table(table)
             if output:
-                return pages.live_output(reading, found.place(output), span)
+                return pages.live_output(reading, open_desk.place(output), span)
             return pages.live(reading, span, acts=self._look(visitor).acts)
 
-        return StreamingResponse(self._stream(found.collector, drawn, visitor), media_type="text/event-stream")
+        stream = self._stream(open_desk.collector, drawn, visitor)
+        return StreamingResponse(stream, media_type="text/event-stream")
 
-    async def _stream(self, collector: Collector, drawn: Callable[[], str], visitor: Visitor) -> AsyncIterator[bytes]:
+    async def _stream(
+        self,
+        collector: Collector,
+        drawn: Callable[[], str],
+        visitor: Visitor,
+    ) -> AsyncIterator[bytes]:
         """The live part of a page whenever there is a new one, until the browser or we go."""
         self._streams += 1
-        guard, seen, said = self.guard, -1, monotonic()
+        # No version is negative, so the first part goes at once.
+        guard, seen, sent_at = self.guard, -1, monotonic()
         try:
-            # Where the page got another configuration a browser asks again, and is let in by it or not.
-            while not self.closing and not collector.closed and guard is self.guard and guard.lives(visitor, time()):
+            while not self.closing and not collector.closed:
+                # Where the page got another configuration a browser asks again, and is let in by it
+                # or not.
+                if guard is not self.guard or not guard.lives(visitor, time()):
+                    break
                 if collector.version != seen:
-                    seen, said = collector.version, monotonic()
+                    seen, sent_at = collector.version, monotonic()
                     part = await run_in_threadpool(drawn)
+                    # In server-sent events each line of a message begins so.
                     yield b"data: " + part.replace("\n", "\ndata: ").encode() + b"\n\n"
-                elif monotonic() - said > HEARTBEAT_SECONDS:
-                    said = monotonic()
+                elif monotonic() - sent_at > HEARTBEAT_SECONDS:
+                    # Only by writing is it seen that a browser has gone.
+                    sent_at = monotonic()
                     yield b": still here\n\n"
                 await asyncio.sleep(0.25)
         finally:
@@ -233,7 +261,8 @@ class App:
                 response: Response = RedirectResponse("/", status_code=303)
                 self._give_session(request, response, self.guard.new_session("token", time()))
                 return _secured(response)
-            await asyncio.sleep(1.0)  # whoever tries tokens has to wait
+            # Whoever tries tokens has to wait.
+            await asyncio.sleep(1.0)
             self._journal.warning("login_refused", peer=asked(request).peer)
             wrong = True
         return _secured(_html(pages.login_page(look, wrong=wrong), 401 if wrong else 200))
@@ -253,6 +282,7 @@ class App:
             return _secured(Response("There is no such file.\n", 404, media_type="text/plain"))
         kind = "text/css" if name.endswith(".css") else "text/javascript"
         response = _secured(Response(self._assets[name], media_type=kind))
+        # Its address has a hash of its content, so another one has another address.
         response.headers["Cache-Control"] = "public, max-age=31536000, immutable"
         return response
 
@@ -280,6 +310,7 @@ class App:
         return _html(pages.message_page(title, sentence, self._look(visitor)), status)
 
     def _give_session(self, request: Request, response: Response, session: str) -> None:
+        # Anybody can send this header, so only a proxy that is believed may say so.
         forwarded = request.headers.get("x-forwarded-proto", "") == "https"
         secure = request.url.scheme == "https" or (forwarded and self.guard.settings.believes(asked(request).peer))
         response.set_cookie(self.guard.cookie, session, httponly=True, samesite="strict", secure=secure)
@@ -331,6 +362,7 @@ def _fields(request: Request) -> Fields:
 
 
 def _single(form: Mapping[str, list[str]]) -> dict[str, str]:
+    # Of a field that comes several times the last counts, as it does in addresses.
     return {name: entries[-1] for name, entries in form.items()}
 
 

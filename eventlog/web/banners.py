@@ -1,7 +1,8 @@
-"""What needs somebody now: an output that fails or is slow, a publisher that is gone, held rows, a missing right. Pure.
+"""What needs somebody now: an output that fails or is slow, a publisher that is gone, held rows, a
+missing right. Pure.
 
-Each says which, since when, the cause in the words of whoever met it, and what to do: the sentence of the guide in the
-docs for that state. A test compares the sentences with the guide.
+Each says which, since when, the cause in the words of whoever met it, and what to do: the sentence
+of the guide in the docs for that state. A test compares the sentences with the guide.
 """
 
 from __future__ import annotations
@@ -41,7 +42,9 @@ CAUSE_CHARACTERS: Final = 600
 
 
 class Banner(Struct, frozen=True, kw_only=True):
-    """Something that needs somebody: its `state`, `what` it is with the page about it, and a sentence of ours."""
+    """Something that needs somebody: its `state`, `what` it is with the page about it, and a
+    sentence of ours.
+    """
 
     state: str
     what: str
@@ -75,7 +78,7 @@ def banners(reading: PageReading) -> Iterator[Banner]:
             state="held",
             what=rows,
             to=("rows", {"status": "N", "reason": "held"}),
-            said=f"Row {flow.first_held} is the first. Later rows of the same objects wait behind it.",
+            said=(f"Row {flow.first_held} is the first. Later rows of the same objects wait behind it."),
             cause=reading.held or "",
             section="EventlogHeld",
         )
@@ -124,8 +127,9 @@ def of_output(reading: PageReading, output: OutputView) -> Iterator[Banner]:
 
 def _of_publisher(reading: PageReading) -> Iterator[Banner]:
     loop, flow = reading.loop, reading.flow
+    # The output's banner says it.
     if reading.fails_by_an_output:
-        return  # the output's banner says it
+        return
     if loop is not None and loop.state == "failing":
         yield Banner(
             state="failing",
@@ -160,9 +164,14 @@ def _who_is_gone(reading: PageReading) -> tuple[str, str]:
 
 
 def _of_slowness(reading: PageReading) -> Iterator[Banner]:
-    """All outputs are slow alike: rows are finished, and the oldest that could be published waits for long."""
+    """All outputs are slow alike: rows are finished, and the oldest that could be published waits
+    for long.
+    """
     flow = reading.flow
-    if flow is None or flow.failing or not (flow.publishing and flow.settled and flow.state == "stuck"):
+    # Otherwise another banner says why rows wait, or nothing was finished at all.
+    if flow is None or flow.failing or flow.state != "stuck":
+        return
+    if not (flow.publishing and flow.settled):
         return
     rate = reading.latest.rate if reading.latest is not None else 0.0
     slow = Banner(
@@ -172,6 +181,7 @@ def _of_slowness(reading: PageReading) -> Iterator[Banner]:
         said=f"{_rows_wait(flow.parts.total)}, and {rate:,.1f} rows a second are finished.",
         section="EventlogDelay",
     )
+    # With one output it is that one, and can be paused here.
     if len(reading.places) == 1:
         [output] = reading.places
         to = ("output", {"name": output.noted})
@@ -200,4 +210,6 @@ def _moment(now: float, at: float | None) -> str:
     """A moment, and how long ago it was; nothing where nobody knows it."""
     if at is None:
         return ""
-    return f"{dt.datetime.fromtimestamp(at, dt.UTC):%Y-%m-%d %H:%M:%S} UTC ({duration(max(0.0, now - at))})"
+    # Two clocks may differ a little; nothing is in the future.
+    ago = duration(max(0.0, now - at))
+    return f"{dt.datetime.fromtimestamp(at, dt.UTC):%Y-%m-%d %H:%M:%S} UTC ({ago})"

@@ -1,4 +1,6 @@
-"""Cells of tables that carry the name of their column: a phone shows a row as a few lines, without a head above them. Pure."""
+"""Cells of tables that carry the name of their column: a phone shows a row as a few lines, without
+a head above them. Pure.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,8 @@ _opening = re.compile(r"<(tr|td|th)\b")
 
 
 def with_columns(rows: Markup, columns: Sequence[str]) -> Markup:
-    """The rows of a table, each cell with the name of its column, but for the first of a row, which names the row.
+    """The rows of a table, each cell with the name of its column, but for the first of a row, which
+    names the row.
 
     Texts inside are escaped already, so each `<` begins an element of ours.
     """

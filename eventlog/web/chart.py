@@ -1,4 +1,6 @@
-"""Charts: where the parts of a curve over a range of time stand; templates/charts.html draws them as SVG. Pure."""
+"""Charts: where the parts of a curve over a range of time stand; templates/charts.html draws them
+as SVG. Pure.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ SECONDS: Final = "s"
 ROUND_SECONDS: Final = tuple(
     [step * size for size, steps in ((60, (2, 4, 10, 20, 60)), (3600, (2, 6, 12, 24, 48))) for step in steps]
 )
-"""Where a scale of minutes or hours may end, so that its half is a whole number too; beyond it counts days."""
+"""Where a scale of minutes or hours may end, so that its half is a whole number too; beyond it
+counts days.
+"""
 
 DAY_SECONDS: Final = 86_400
 
@@ -56,7 +60,9 @@ class CurvePart(Struct, frozen=True, kw_only=True):
 
     line: str = ""
     values: str = ""
-    """The figures at the points of the line with their unit, for whoever points at one; a bar stands between two."""
+    """The figures at the points of the line with their unit, for whoever points at one; a bar
+    stands between two.
+    """
     area: str = ""
     dot: tuple[float, float] | None = None
 
@@ -79,6 +85,7 @@ def curve(title: str, unit: str, points: Points, now: float, span: ChartRange = 
     points = [(at, value) for at, value in points if now - span.seconds <= at <= now]
     top = ceiling(unit, max((value for _, value in points), default=0.0))
     heights = [(part * top, _y(part * top, top)) for part in (0.0, 0.5, 1.0)]
+    parts = [_stretch(stretch, unit, now, top, span.seconds) for stretch in _stretches(points, span)]
     return Chart(
         title=title,
         said=_in_words(unit, points),
@@ -91,18 +98,21 @@ def curve(title: str, unit: str, points: Points, now: float, span: ChartRange = 
             ),
             *_ticks(span),
         ),
-        stretches=tuple([_stretch(stretch, unit, now, top, span.seconds) for stretch in _stretches(points, span)]),
+        stretches=tuple(parts),
     )
 
 
 def ceiling(unit: str, value: float) -> float:
-    """The next round number from which a scale can be read: 1, 2 or 5 with noughts, of minutes, hours or days for a long time."""
+    """The next round number from which a scale can be read: 1, 2 or 5 with noughts, of minutes,
+    hours or days for a long time.
+    """
     if value < LEAST_VALUES:
         return 1.0
     if unit == SECONDS and value > 100:
         if value > ROUND_SECONDS[-1]:
             return 2 * DAY_SECONDS * ceiling("d", value / DAY_SECONDS / 2)
         return float(next(step for step in ROUND_SECONDS if value <= step))
+    # A float may lie a little above the number that it stands for.
     power = 10.0 ** math.floor(math.log10(value))
     return next(step * power for step in (1, 2, 5, 10) if value <= step * power * (1 + 1e-9))
 
@@ -116,7 +126,9 @@ def short(value: float) -> str:
 
 
 def beside_axis(unit: str, value: float, top: float) -> str:
-    """A figure beside an axis that ends at the top: without its unit, but where it is one of minutes, hours or days."""
+    """A figure beside an axis that ends at the top: without its unit, but where it is one of
+    minutes, hours or days.
+    """
     return duration(value) if unit == SECONDS and top >= LONG_SECONDS and value else short(value)
 
 
@@ -132,7 +144,8 @@ def _in_words(unit: str, points: Points) -> str:
 
 
 def _ticks(span: ChartRange) -> Iterator[Label]:
-    anchors = {0: "start", len(span.ticks): "end"}  # so that the first and the last stay inside of the chart
+    # So that the first and the last stay inside of the chart.
+    anchors = {0: "start", len(span.ticks): "end"}
     for place, said in enumerate((*span.ticks, "now")):
         anchor = anchors.get(place, "middle")
         x = LEFT_PIXELS + (WIDTH_PIXELS - LEFT_PIXELS) * place / len(span.ticks)
@@ -157,12 +170,23 @@ def thinned(points: Points) -> list[tuple[float, float]]:
     some = -(-len(points) // MOST_VALUES)
     if some <= 1:
         return list(points)
+    # The highest, not their mean: a peak of a minute is what somebody looks for.
     highest = [max(points[at : at + some], key=lambda point: point[1]) for at in range(0, len(points) - 1, some)]
-    return [*highest[:-1], points[-1]] if highest[-1][0] >= points[-1][0] else [*highest, points[-1]]
+    # The last point is what it is now, and may be the highest of its few.
+    if highest[-1][0] >= points[-1][0]:
+        return [*highest[:-1], points[-1]]
+    return [*highest, points[-1]]
 
 
-def _stretch(points: list[tuple[float, float]], unit: str, now: float, top: float, seconds: float) -> CurvePart:
+def _stretch(
+    points: list[tuple[float, float]],
+    unit: str,
+    now: float,
+    top: float,
+    seconds: float,
+) -> CurvePart:
     places = [(_x(at, now, seconds), _y(value, top)) for at, value in points]
+    # A line of one point cannot be seen.
     if len(places) == 1:
         return CurvePart(dot=places[0])
     line = " ".join(f"{x},{y}" for x, y in places)

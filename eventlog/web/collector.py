@@ -1,8 +1,9 @@
-"""Measures the log for the page from a thread of its own: the cheap figures often, what reads every row seldom. And what the
-page is shown of that: the outputs, named without opening one and without a secret, and curves that outlive a restart.
+"""Measures the log for the page from a thread of its own: the cheap figures often, what reads every
+row seldom. And what the page is shown of that: the outputs, named without opening one and without a
+secret, and curves that outlive a restart.
 
-Law: measuring takes at most a fiftieth of the time, and counting at most a twentieth and only while somebody looks, so
-that the publisher and the database do not notice the page.
+Law: measuring takes at most a fiftieth of the time, and counting at most a twentieth and only while
+somebody looks, so that the publisher and the database do not notice the page.
 """
 
 from __future__ import annotations
@@ -74,7 +75,9 @@ def named_outputs(config: Config) -> tuple[OutputView, ...]:
 
 
 def with_standings(
-    views: Sequence[OutputView], states: OutputStates, places: Mapping[str, OutputPlace]
+    views: Sequence[OutputView],
+    states: OutputStates,
+    places: Mapping[str, OutputPlace],
 ) -> tuple[OutputView, ...]:
     """The outputs with how they stand, and what the journal says of them."""
     return tuple(
@@ -88,9 +91,10 @@ def with_standings(
     )
 
 
-def _of(place: OutputView, found: Mapping[str, Said]) -> Said | None:
+def _of(output: OutputView, by_name: Mapping[str, Said]) -> Said | None:
     """What is said of an output under its name, else under a former one."""
-    return next((found[name] for name in (place.noted, *place.former_names) if name in found), None)
+    names = (output.noted, *output.former_names)
+    return next((by_name[name] for name in names if name in by_name), None)
 
 
 def _place(output: OutputConfig) -> str:
@@ -107,7 +111,9 @@ def _without_secrets(url: str) -> str:
 
 
 def parts_of(order: PageOrder) -> Iterator[PagePart]:
-    """The parts of the first page that packages bring, ours first; what goes wrong in one is said in its place."""
+    """The parts of the first page that packages bring, ours first; what goes wrong in one is said
+    in its place.
+    """
     for offer in sorted(offers("page"), key=lambda offer: not offer.is_ours):
         title = offer.name
         try:
@@ -118,8 +124,9 @@ def parts_of(order: PageOrder) -> Iterator[PagePart]:
                 yield PagePart(title=title, table=table)
         except EventlogError as error:
             yield PagePart(title=title, trouble=str(error))
-        except Exception as error:  # noqa: BLE001  # a stranger's fault is no reason to show nothing else
-            yield PagePart(title=title, trouble=f"The {offer.told} failed: {type(error).__name__}: {error}")
+        except Exception as error:  # noqa: BLE001  # a stranger's fault, and the page shows the rest
+            trouble = f"The {offer.told} failed: {type(error).__name__}: {error}"
+            yield PagePart(title=title, trouble=trouble)
 
 
 ENTRY_SECONDS: Final = 300.0
@@ -135,7 +142,9 @@ class _Entry(Struct, frozen=True, kw_only=True):
 
 
 class HistoryFile:
-    """Keeps the samples of one log in a file; without a path in nothing. What cannot be read or written is no trouble."""
+    """Keeps the samples of one log in a file; without a path in nothing. What cannot be read or
+    written is no trouble.
+    """
 
     def __init__(self, path: str | None, database: str, log: str) -> None:
         self._path = None if path is None else Path(path)
@@ -147,11 +156,14 @@ class HistoryFile:
         if self._path is None:
             return History()
         try:
-            found = msgspec.json.decode(self._path.read_bytes(), type=_Entry)
+            entry = msgspec.json.decode(self._path.read_bytes(), type=_Entry)
         except (OSError, msgspec.MsgspecError):
             return History()
-        same = (found.database, found.log, len(found.history.levels)) == (self._database, self._log, len(RANGES))
-        return found.history if same else History()
+        # Another log, or another version of eventlog with other ranges, has left it.
+        is_own = (entry.database, entry.log) == (self._database, self._log)
+        if is_own and len(entry.history.levels) == len(RANGES):
+            return entry.history
+        return History()
 
     def enter(self, history: History, *, now: bool = False) -> None:
         """Writes the samples, if it is time for that or must be `now`."""
@@ -225,6 +237,7 @@ class Collector:
     def reading(self) -> PageReading:
         """How it goes, for somebody who looks."""
         self._looked = monotonic()
+        # The first visitor should not wait for the next sample to see counts.
         if self._reading.counted is None:
             self._woken.set()
         with self._lock:
@@ -238,11 +251,13 @@ class Collector:
     @property
     def outputs(self) -> list[str]:
         """The outputs of the configuration, by the names that their notes have."""
-        return [one.noted for one in self._outputs]
+        return [output.noted for output in self._outputs]
 
     def place(self, noted: str) -> OutputView | None:
-        """An output by the name that its notes have, as it stands; None for one that is not configured."""
-        known = next((one for one in self._outputs if one.noted == noted), None)
+        """An output by the name that its notes have, as it stands; None for one that is not
+        configured.
+        """
+        known = next((output for output in self._outputs if output.noted == noted), None)
         return self._reading.place(noted) or known
 
     @property
@@ -268,16 +283,20 @@ class Collector:
         except EventlogError as error:
             self._publish(replace(self._reading, trouble=str(error)))
         except Exception as error:  # noqa: BLE001 - what one look meets must not end all others
-            self._publish(replace(self._reading, trouble=f"{type(error).__name__}, which is a fault of eventlog."))
+            trouble = f"{type(error).__name__}, which is a fault of eventlog."
+            self._publish(replace(self._reading, trouble=trouble))
 
     def _run(self) -> None:
         while not self._ended.is_set():
             began = monotonic()
+            # Before measuring: what wakes us meanwhile wants another look.
             self._woken.clear()
             self.measure()
-            # Somebody who comes, and rows that are changed, do not wait; but never without a pause in between.
+            # Somebody who comes, and rows that are changed, do not wait; but never without a pause
+            # in between.
             self._ended.wait(min(1.0, SAMPLE_SECONDS))
             self._file.enter(self._reading.history)
+            # A slow database is asked so seldom that measuring takes a fiftieth of the time.
             self._woken.wait(max(SAMPLE_SECONDS, 50 * (monotonic() - began - 1.0)))
         self._file.enter(self._reading.history, now=True)
 
@@ -321,18 +340,25 @@ class Collector:
         )
 
     def _unread(self, note: str, number: int) -> UnreadTable:
-        found = one_row(self.log, number, width=1)
-        return UnreadTable(note=masked(note), row=number, time=None if found is None else found.event_time)
+        # Of the row only its time is shown, so nearly nothing of its values is read.
+        row = one_row(self.log, number, width=1)
+        time_of_row = None if row is None else row.event_time
+        return UnreadTable(note=masked(note), row=number, time=time_of_row)
 
     def _with_rate(self, place: OutputView, now: float) -> OutputView:
-        """The output with how many documents it takes a second, by its count and the one of the sample before."""
+        """The output with how many documents it takes a second, by its count and the one of the
+        sample before.
+        """
         count = place.standing.documents
         at, before = self._documents.get(place.noted, (now, count))
         self._documents[place.noted] = now, count
+        # Less than before where the publisher has begun to count anew.
         return replace(place, rate=max(0, count - before) / (now - at) if now > at else None)
 
     def _standings(self, entered: str | None) -> OutputStates:
-        """The outputs: as the publisher here sees them, else as whoever published last has left word."""
+        """The outputs: as the publisher here sees them, else as whoever published last has left
+        word.
+        """
         present = {} if self._vitals is None else self._vitals.reading().outputs
         return newest(read_output_states(entered), present)
 
@@ -340,17 +366,26 @@ class Collector:
         from eventlog.capture import trigger_states
 
         began = monotonic()
-        found = facts(self.log.engine, self._names, self._settings)
+        counted = facts(self.log.engine, self._names, self._settings)
         triggers = tuple(trigger_states(self.log.engine, self._names))
         with self.log.transaction() as connection:
             rows = self._ask(connection, "count_reasons")
         reasons = tuple(
             ReasonCount(status=status, reason=reason, rows=int(count)) for status, reason, count in rows if int(count)
         )
-        parts = tuple(parts_of(PageOrder(config=self._config, engine=self.log.engine, triggers=triggers)))
+        order = PageOrder(config=self._config, engine=self.log.engine, triggers=triggers)
+        parts = tuple(parts_of(order))
         self._publish(
-            replace(self._reading, facts=found, reasons=reasons, triggers=triggers, parts=parts, counted=time())
+            replace(
+                self._reading,
+                facts=counted,
+                reasons=reasons,
+                triggers=triggers,
+                parts=parts,
+                counted=time(),
+            )
         )
+        # A large log is counted so seldom that it takes a twentieth of the time.
         self._count_at = monotonic() + max(COUNT_SECONDS, 20 * (monotonic() - began))
 
     def _publish(self, reading: PageReading) -> None:

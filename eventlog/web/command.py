@@ -20,7 +20,10 @@ from eventlog.core.errors import UsageError
     help="The address of the page (default: 127.0.0.1:8080).",
 )
 @click.option(
-    "--port", metavar="PORT", type=click.IntRange(0, 65535), help="The port alone, on 127.0.0.1, as `receive` takes it."
+    "--port",
+    metavar="PORT",
+    type=click.IntRange(0, 65535),
+    help="The port alone, on 127.0.0.1, as `receive` takes it.",
 )
 @click.option("--read-only", is_flag=True, help="Nobody can hold, release or requeue rows.")
 @site_options
@@ -65,7 +68,8 @@ def web(site: Site, address: str | None, port: int | None, read_only: bool) -> i
             reload()
 
     try:
-        # Never from the handler: it may have interrupted who writes a line of the log, and would wait for that one's lock.
+        # Never from the handler: it may have interrupted who writes a line of the log, and would
+        # wait for that one's lock.
         with requests_by_signal(page.stop, lambda: asked.append(True)):
             click.echo(f"The page is at {page.url}", err=True)
             page.wait(reload_if_asked)

@@ -1,5 +1,5 @@
-"""What the page asks of the log and does to it: lists, single rows, tables, and the acts; over connections of its own, which
-are made when the database lets us in.
+"""What the page asks of the log and does to it: lists, single rows, tables, and the acts; over
+connections of its own, which are made when the database lets us in.
 """
 
 from __future__ import annotations
@@ -98,45 +98,53 @@ class Desk:
 
     def rows(self, query: Query, look: Viewer, done: str = "") -> str:
         """A page of the list."""
-        found = listing(self.collector.log, query.filters, query.cursor, numbered=self._numbered)
+        log, filters = self.collector.log, query.filters
+        listed = listing(log, filters, query.cursor, numbered=self._numbered)
         mask = self._mask()
         if mask is not None:
-            shown = [mask.row(row) for row in found.rows]
-            found = replace(found, rows=tuple([row for row in shown if is_found(row, query.filters)]))
-        return rows_page(found, query.filters, look, first=query.cursor == Cursor(), done=read_done(done))
+            shown = [mask.row(row) for row in listed.rows]
+            # Else a search would tell by its results what is hidden.
+            rows = tuple([row for row in shown if is_found(row, filters)])
+            listed = replace(listed, rows=rows)
+        is_first = query.cursor == Cursor()
+        return rows_page(listed, filters, look, first=is_first, done=read_done(done))
 
     def row(self, number: int, look: Viewer, done: str) -> str:
         """A row and its explanation; DataError when there is none."""
-        found = one_row(self.collector.log, number)
-        if found is None:
+        row = one_row(self.collector.log, number)
+        if row is None:
             raise DataError(
                 f"The event log {self.collector.log.name} has no row {number}.",
                 hint="The page Rows lists those that there are.",
             )
         mask = self._mask()
         if mask is not None:
-            found = mask.row(found)
+            row = mask.row(row)
         explained = explain(self._engine, self._names, self._config, number)
-        return row_page(found, explained, look, read_done(done))
+        return row_page(row, explained, look, read_done(done))
 
     def document(self, number: int, look: Viewer) -> str:
-        """The document that a row is part of, and what each output is told of it; DataError when there is no such row."""
+        """The document that a row is part of, and what each output is told of it; DataError when
+        there is no such row.
+        """
         return document_page(number, explain(self._engine, self._names, self._config, number), look)
 
     def table(self, name: str, look: Viewer, done: str) -> str:
-        """A tracked table: its triggers and its last changes; DataError where no trigger of ours stands on it."""
-        found = tables_of(self._triggers()).get(name)
-        if found is None:
-            raise DataError(
-                f"The table {shortened(name, 80)} is not tracked.", hint="The page Tables lists those that are."
-            )
+        """A tracked table: its triggers and its last changes; DataError where no trigger of ours
+        stands on it.
+        """
+        triggers = tables_of(self._triggers()).get(name)
+        if triggers is None:
+            message = f"The table {shortened(name, 80)} is not tracked."
+            raise DataError(message, hint="The page Tables lists those that are.")
         rows: tuple[LogRow, ...] = ()
+        # A log may have its name with the schema or without.
         for called in dict.fromkeys((name, name.rpartition(".")[2])):
             rows = rows or self._latest(called)
         unread = self.collector.reading().unread
         return table_page(
             name,
-            found,
+            triggers,
             rows,
             look,
             load=self._load(name),
@@ -153,7 +161,7 @@ class Desk:
 
     def _owners(self) -> frozenset[str]:
         """The classes that are tracked, which alone are loaded from the page."""
-        return frozenset(one.owner for one in self._triggers())
+        return frozenset(trigger.owner for trigger in self._triggers())
 
     def _triggers(self) -> Sequence[TriggerState]:
         """The triggers as they were counted, or as they are where nobody has counted yet."""
@@ -177,8 +185,10 @@ class Desk:
         if not numbers:
             done = DONE[act.action]
             if act.filters is None:
-                raise UsageError(f"None of these rows can be {done} now.", hint="Go back and choose other rows.")
-            raise UsageError(f"No row of this filter can be {done} now.", hint="Go back and choose another filter.")
+                message = f"None of these rows can be {done} now."
+                raise UsageError(message, hint="Go back and choose other rows.")
+            message = f"No row of this filter can be {done} now."
+            raise UsageError(message, hint="Go back and choose another filter.")
         return rows_question(act, numbers, look)
 
     def _can_be(self, action: RowAction, number: int) -> bool:
@@ -222,34 +232,38 @@ class Desk:
     def _known(self, act: TableAct) -> TableAct:
         """The act; DataError where it means a table that is not tracked."""
         if act.table not in self._owners():
-            raise DataError(f"{shortened(act.table, 80)} is not tracked.", hint="Tables has those that are.")
+            message = f"{shortened(act.table, 80)} is not tracked."
+            raise DataError(message, hint="Tables has those that are.")
         return act
 
     def place(self, noted: str) -> OutputView:
         """An output of the configuration; DataError for any other name."""
         place = self.collector.place(noted)
         if place is None:
-            raise DataError(
-                f"{shortened(noted, 80)} is no output of the configuration.", hint="The overview lists them."
-            )
+            message = f"{shortened(noted, 80)} is no output of the configuration."
+            raise DataError(message, hint="The overview lists them.")
         return place
 
     def _numbers(self, act: RowsAct) -> Sequence[int]:
-        """The rows that an act means, in order. UsageError where they are too many, or what is hidden would choose them."""
+        """The rows that an act means, in order. UsageError where they are too many, or what is
+        hidden would choose them.
+        """
         if act.filters is None:
             return act.numbers
         if (act.filters.text or act.filters.key) and self._mask() is not None:
-            hint = "Choose rows by status, reason and table, or tick them."
+            cause = f"Policies hide values of {self.collector.log.name}"
             raise UsageError(
-                f"Policies hide values of {self.collector.log.name}, so rows are not chosen by words or keys.",
-                hint=hint,
+                f"{cause}, so rows are not chosen by words or keys.",
+                hint="Choose rows by status, reason and table, or tick them.",
             )
-        rows = newest(self.collector.log, act.filters, limit=FILTERED_ROWS + 1, width=len(HELD_SINCE))
+        # One more than may be meant; of a note only what tells a held row.
+        limit, width = FILTERED_ROWS + 1, len(HELD_SINCE)
+        rows = newest(self.collector.log, act.filters, limit=limit, width=width)
+        # Rows that have come since the question are not meant.
         numbers = [row.record_id for row in rows if row.record_id <= act.last and can_be(act.action, row)]
         if len(numbers) > FILTERED_ROWS:
-            raise UsageError(
-                f"That is more than {FILTERED_ROWS:,} rows at once; `eventlog {act.action}` takes ranges of any length."
-            )
+            limit_text = f"That is more than {FILTERED_ROWS:,} rows at once"
+            raise UsageError(f"{limit_text}; `eventlog {act.action}` takes ranges of any length.")
         return numbers
 
     def _latest(self, table: str) -> tuple[LogRow, ...]:
@@ -259,7 +273,9 @@ class Desk:
 
     def _mask(self) -> Mask | None:
         """What policies hide from every output, by the tables as they were not long ago."""
-        if not self._config.output or not all(steps_of(one, self._config.policy) for one in self._config.output):
+        outputs, policies = self._config.output, self._config.policy
+        # An output without a policy hides nothing.
+        if not outputs or not all(steps_of(output, policies) for output in outputs):
             return None
         if self._looked is None or monotonic() - self._looked[0] > MASK_SECONDS:
             catalog = catalog_of(self._engine, self._names, self._config)
@@ -268,7 +284,9 @@ class Desk:
 
 
 def is_found(row: LogRow, filters: Filters) -> bool:
-    """Whether what is shown of a row has the text and the key: a search must not find what is hidden."""
+    """Whether what is shown of a row has the text and the key: a search must not find what is
+    hidden.
+    """
     if filters.key and HIDDEN in (row.table_key or ""):
         return False
     shown = (row.table_key, row.column_name, row.old_value, row.new_value, row.note)
@@ -295,7 +313,9 @@ AGAIN_SECONDS: Final = 5.0
 
 
 class Reception:
-    """The way to the desk: opened once, by whoever comes first, and tried again as long as the database is away."""
+    """The way to the desk: opened once, by whoever comes first, and tried again as long as the
+    database is away.
+    """
 
     def __init__(self, config: Config, vitals: PublisherHealth | None = None) -> None:
         self.config = self._wanted = config
@@ -321,7 +341,9 @@ class Reception:
             return self._desk
 
     def adopt(self, config: Config) -> None:
-        """Shows the log of another configuration from now on; returns at once, for a publisher calls it."""
+        """Shows the log of another configuration from now on; returns at once, for a publisher
+        calls it.
+        """
         self._wanted = config
         self._again.set()
 
@@ -338,7 +360,9 @@ class Reception:
             self._engine.dispose()
 
     def _move(self, config: Config) -> None:
-        """Leaves the desk for another one; at the same log, the last hour and the connections stay."""
+        """Leaves the desk for another one; at the same log, the last hour and the connections
+        stay.
+        """
         former, self._desk = self._desk, None
         same, self.config = config.source == self.config.source, config
         if former is not None:

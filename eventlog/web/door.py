@@ -1,4 +1,6 @@
-"""The door of the page: opens it on an address, if it may be opened there and the extra is installed."""
+"""The door of the page: opens it on an address, if it may be opened there and the extra is
+installed.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,12 @@ PACKAGES: Final = ("itsdangerous", "jinja2", "starlette", "uvicorn")
 """What the extra brings."""
 
 
-def open_page(address: str, config: Config, journal: BoundLogger, vitals: PublisherHealth | None = None) -> PageServer:
+def open_page(
+    address: str,
+    config: Config,
+    journal: BoundLogger,
+    vitals: PublisherHealth | None = None,
+) -> PageServer:
     """The page on an address; ConfigError without the extra, or where everybody could see it."""
     require("The page", *PACKAGES)
     from eventlog.web.desk import Reception

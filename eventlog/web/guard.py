@@ -1,8 +1,9 @@
-"""Who may see the page and who may act: decided from a request's own words alone. Pure but for drawing numbers.
+"""Who may see the page and who may act: decided from a request's own words alone. Pure but for
+drawing numbers.
 
-Without token and proxy, this machine is believed, as long as it asks for this machine: a name that somebody else's DNS
-points here is refused. What changes rows must come from a form of ours: same origin, and a number that only our page
-of this session has.
+Without token and proxy, this machine is believed, as long as it asks for this machine: a name that
+somebody else's DNS points here is refused. What changes rows must come from a form of ours: same
+origin, and a number that only our page of this session has.
 """
 
 from __future__ import annotations
@@ -39,7 +40,9 @@ class RequestFacts(Struct, frozen=True, kw_only=True):
 
 
 class Visitor(Struct, frozen=True, kw_only=True):
-    """Somebody who may see the page. `session` binds forms to who got them; a bearer needs no form."""
+    """Somebody who may see the page. `session` binds forms to who got them; a bearer needs no
+    form.
+    """
 
     name: str
     session: str
@@ -58,8 +61,9 @@ class AccessRefused(Struct, frozen=True, kw_only=True):
 class Guard:
     """Judges requests by the configuration, with a key that sessions are signed with.
 
-    Law: a session that somebody has ended lets nobody in here again, and with another token all sessions have ended.
-    The sessions of a token are known to every process that has it; which have ended, only to the process that was told.
+    Law: a session that somebody has ended lets nobody in here again, and with another token all
+    sessions have ended. The sessions of a token are known to every process that has it; which have
+    ended, only to the process that was told.
     """
 
     def __init__(self, settings: WebConfig, key: bytes | None = None) -> None:
@@ -67,7 +71,8 @@ class Guard:
         self._secret = settings.token.encode() if settings.token else key or secrets.token_bytes(32)
         self._ended: dict[str, int] = {}
         self._since = 0
-        # Browsers keep one jar for all ports of a host: pages of two logs must not end each other's sessions.
+        # Browsers keep one jar for all ports of a host: pages of two logs must not end each other's
+        # sessions.
         self.cookie = f"eventlog_{hmac.new(self._secret, b'eventlog cookie', 'sha256').hexdigest()[:8]}"
 
     def adopting(self, settings: WebConfig, now: float) -> Guard:
@@ -76,16 +81,19 @@ class Guard:
         if settings.token == self.settings.token:
             new._ended, new._since = self._ended, self._since
         else:
+            # To whole seconds, as sessions say their times.
             new._since = int(now)
         return new
 
     def visitor(self, asked: RequestFacts) -> Visitor | AccessRefused:
         """Who asks, or why they may not."""
         settings = self.settings
+        # Before the name: programs ask by whatever address they have.
         if settings.token and self.knows(_bearer(asked)):
             return Visitor(name="bearer", session="", bearer=True)
         if not settings.answers(host_name(asked.host)):
-            return AccessRefused(status=421, why="This page is not there under this name; web.hosts lists its names.")
+            why = "This page is not there under this name; web.hosts lists its names."
+            return AccessRefused(status=421, why=why)
         if settings.user_header and settings.believes(asked.peer):
             name = asked.headers.get(settings.user_header.lower(), "").strip()
             if name:
@@ -94,43 +102,57 @@ class Guard:
             session = self._session(asked, "token")
             if session is not None:
                 return Visitor(name="token", session=session)
-            return AccessRefused(status=401, why="This page needs the token of the configuration.", login=True)
+            why = "This page needs the token of the configuration."
+            return AccessRefused(status=401, why=why, login=True)
         if settings.user_header:
-            return AccessRefused(status=403, why="This page is seen through its proxy, which says who you are.")
+            why = "This page is seen through its proxy, which says who you are."
+            return AccessRefused(status=403, why=why)
+        # The name too: by a name that somebody's DNS points here a site could ask through a browser.
         if not (is_local(asked.host) and _is_loopback(asked.peer)):
-            return AccessRefused(
-                status=421, why="Without a token, this page answers its own machine by that machine's name."
-            )
+            why = "Without a token, this page answers its own machine by that machine's name."
+            return AccessRefused(status=421, why=why)
         return self._with_session(asked, "this machine")
 
-    def may_act(self, visitor: Visitor, asked: RequestFacts, form: Mapping[str, str]) -> AccessRefused | None:
+    def may_act(
+        self,
+        visitor: Visitor,
+        asked: RequestFacts,
+        form: Mapping[str, str],
+    ) -> AccessRefused | None:
         """Whether what was sent comes from a form of ours, and acting is allowed at all."""
         if self.settings.read_only:
             return AccessRefused(status=403, why="This page is read-only.")
         return self.may_leave(visitor, asked, form)
 
-    def may_leave(self, visitor: Visitor, asked: RequestFacts, form: Mapping[str, str]) -> AccessRefused | None:
+    def may_leave(
+        self,
+        visitor: Visitor,
+        asked: RequestFacts,
+        form: Mapping[str, str],
+    ) -> AccessRefused | None:
         """Whether what was sent comes from a form of ours."""
+        # No browser sends that header by itself, so no site can have it sent.
         if visitor.bearer:
             return None
         if foreign(asked):
             return AccessRefused(status=403, why="This came from another site and was not done.")
         if not self._signer("form").verify_signature(_form_of(visitor), form.get("proof", "")):
-            return AccessRefused(
-                status=403, why="This form is too old or not ours. Go back, load the page again, repeat it."
-            )
+            why = "This form is too old or not ours. Go back, load the page again, repeat it."
+            return AccessRefused(status=403, why=why)
         return None
 
     def proof(self, visitor: Visitor) -> str:
         return self._signer("form").get_signature(_form_of(visitor)).decode()
 
     def knows(self, token: str) -> bool:
-        return bool(self.settings.token) and hmac.compare_digest(token.encode(), str(self.settings.token).encode())
+        # It takes as long for every token: by the time nobody learns how much of one was right.
+        own = str(self.settings.token).encode()
+        return bool(self.settings.token) and hmac.compare_digest(token.encode(), own)
 
     def new_session(self, name: str, now: float) -> str:
         """What a cookie holds: until when, a number drawn for it, and a signature."""
-        signed = self._signer(f"session of {name}").sign(f"{int(now) + SESSION_SECONDS}.{secrets.token_urlsafe(12)}")
-        return signed.decode()
+        content = f"{int(now) + SESSION_SECONDS}.{secrets.token_urlsafe(12)}"
+        return self._signer(f"session of {name}").sign(content).decode()
 
     def end(self, visitor: Visitor, now: float) -> None:
         """Ends a session; it is remembered until it would have ended by itself."""
@@ -140,15 +162,20 @@ class Guard:
 
     def lives(self, visitor: Visitor, now: float) -> bool:
         """Whether who was let in may still be in."""
+        # A bearer has no session that could end.
         return visitor.bearer or self._lasts(visitor.session, now)
 
     def _lasts(self, session: str, now: float) -> bool:
         until = _end_of(session)
-        return until > now and until - SESSION_SECONDS >= self._since and _begun(session) not in self._ended
+        # With another token all sessions that were begun before have ended.
+        is_of_token = until - SESSION_SECONDS >= self._since
+        return until > now and is_of_token and _begun(session) not in self._ended
 
     def _with_session(self, asked: RequestFacts, name: str) -> Visitor:
         session = self._session(asked, name)
-        return Visitor(name=name, session=session or self.new_session(name, asked.now), fresh=session is None)
+        if session is None:
+            return Visitor(name=name, session=self.new_session(name, asked.now), fresh=True)
+        return Visitor(name=name, session=session)
 
     def _session(self, asked: RequestFacts, name: str) -> str | None:
         """The session of the cookie, if it is one of ours and has not ended."""
@@ -159,13 +186,21 @@ class Guard:
 
     def _signer(self, purpose: str) -> Signer:
         """Signs for one purpose only: what was signed for another is not valid here."""
-        from itsdangerous import Signer  # the extra brings it; who asks only whether a door is open does without
+        # The extra brings it; who asks only whether a door is open does without.
+        from itsdangerous import Signer
 
-        return Signer(self._secret, salt=f"eventlog {purpose}", key_derivation="hmac", digest_method=hashlib.sha256)
+        return Signer(
+            self._secret,
+            salt=f"eventlog {purpose}",
+            key_derivation="hmac",
+            digest_method=hashlib.sha256,
+        )
 
 
 def _begun(session: str) -> str:
-    """What of a session is signed. Its signature can be spelled in several ways, so it says nothing of which session it is."""
+    """What of a session is signed. Its signature can be spelled in several ways, so it says nothing
+    of which session it is.
+    """
     return session.rpartition(".")[0]
 
 
@@ -175,12 +210,15 @@ def _form_of(visitor: Visitor) -> str:
 
 
 def _end_of(session: str) -> int:
-    """Until when a session lasts, as it says itself; one of ours says the truth, for it is signed."""
+    """Until when a session lasts, as it says itself; one of ours says the truth, for it is
+    signed.
+    """
     return int(session.partition(".")[0])
 
 
 def foreign(asked: RequestFacts) -> bool:
     """Whether a browser says that another site made it send this."""
+    # Old browsers and programs do not send it; then the origin decides.
     if asked.headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
         return True
     origin = asked.headers.get("origin")
@@ -188,7 +226,9 @@ def foreign(asked: RequestFacts) -> bool:
 
 
 def is_local(host: str) -> bool:
-    """Whether a Host header names this machine, and no name that somebody's DNS could point here."""
+    """Whether a Host header names this machine, and no name that somebody's DNS could point
+    here.
+    """
     name = host_name(host)
     return name.lower().rstrip(".") == "localhost" or _is_loopback(name)
 
@@ -201,15 +241,17 @@ def is_open_door(host: str, settings: WebConfig) -> bool:
 def host_name(host: str) -> str:
     """The name in a Host header, without its port."""
     name, _, port = host.rpartition(":")
+    # Without a port, the last colon may be one of an IPv6 address.
     return (name if name and port.isdigit() else host).strip("[]")
 
 
 def _is_loopback(address: str) -> bool:
     try:
-        found = ip_address(address)
+        ip = ip_address(address)
     except ValueError:
         return False
-    return (getattr(found, "ipv4_mapped", None) or found).is_loopback
+    # A socket of IPv6 sees an IPv4 address as ::ffff:127.0.0.1.
+    return (getattr(ip, "ipv4_mapped", None) or ip).is_loopback
 
 
 def _bearer(asked: RequestFacts) -> str:

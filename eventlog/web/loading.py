@@ -1,4 +1,6 @@
-"""Full loads that somebody has begun on the page: each in a thread of its own, slow where many rows wait, with its progress."""
+"""Full loads that somebody has begun on the page: each in a thread of its own, slow where many rows
+wait, with its progress.
+"""
 
 from __future__ import annotations
 
@@ -24,20 +26,26 @@ if TYPE_CHECKING:
     from eventlog.sql.names import LogNames
 
 PACE: Final = RefreshPace(chunk=2_000, backlog=50_000)
-"""Rows of a transaction, and so many that may wait: what is published meanwhile is not held up for long."""
+"""Rows of a transaction, and so many that may wait: what is published meanwhile is not held up for
+long.
+"""
 
 LOADED_TABLES: Final = 2
 """Tables that are loaded at the same time."""
 
 
 class LoadView(Struct, frozen=True, kw_only=True):
-    """How far the load of a table is: of `total` rows, counted when it began, so many are written."""
+    """How far the load of a table is: of `total` rows, counted when it began, so many are
+    written.
+    """
 
     table: str
     rows: int = 0
     total: int = 0
     state: str = "running"
-    """`running`, `ended`, `stopped`, `failed`, or `interrupted` where a process ended before it did."""
+    """`running`, `ended`, `stopped`, `failed`, or `interrupted` where a process ended before it
+    did.
+    """
     by: str = ""
     error: str = ""
 
@@ -47,9 +55,17 @@ class LoadView(Struct, frozen=True, kw_only=True):
 
 
 class Loading:
-    """The loads that this page has begun. `tell` is called when one has gone on; `reader` is a URL that reads tables."""
+    """The loads that this page has begun. `tell` is called when one has gone on; `reader` is a URL
+    that reads tables.
+    """
 
-    def __init__(self, engine: Engine, names: LogNames, reader: str, tell: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        names: LogNames,
+        reader: str,
+        tell: Callable[[], None],
+    ) -> None:
         self._engine = engine
         self._names = names
         self._reader = reader
@@ -62,36 +78,43 @@ class Loading:
         self._closed = False
 
     def view(self, table: str) -> LoadView | None:
-        """How far the load of a table is; None where there is none. One that another process has left is `interrupted`."""
+        """How far the load of a table is; None where there is none. One that another process has
+        left is `interrupted`.
+        """
         with self._lock:
-            found = self._views.get(table)
-        return found or self._left(table)
+            view = self._views.get(table)
+        return view or self._left(table)
 
     def begin(self, table: str, by: str) -> bool:
-        """Begins the load of a table, or goes on with one that was broken off; whether it was not running already."""
+        """Begins the load of a table, or goes on with one that was broken off; whether it was not
+        running already.
+        """
         with self._lock:
-            running = [one.table for one in self._views.values() if one.running]
+            running = [view.table for view in self._views.values() if view.running]
             if table in running:
                 return False
             if len(running) >= LOADED_TABLES:
-                raise UsageError(
-                    f"{' and '.join(running)} are loaded now.", hint="Begin this one when one of them has ended."
-                )
+                message = f"{' and '.join(running)} are loaded now."
+                raise UsageError(message, hint="Begin this one when one of them has ended.")
             if self._closed:
-                raise UsageError(f"The page ends, so {table} is not loaded.", hint="Begin it again on the next page.")
+                message = f"The page ends, so {table} is not loaded."
+                raise UsageError(message, hint="Begin it again on the next page.")
             self._stopping.discard(table)
             self._views[table] = LoadView(table=table, by=by)
             thread = Thread(target=self._work, args=(table,), name="eventlog-web-refresh", daemon=True)
-            self._threads = [one for one in self._threads if one.is_alive()] + [thread]
+            # Those that have ended need not be waited for when the page does.
+            self._threads = [former for former in self._threads if former.is_alive()]
+            self._threads.append(thread)
             thread.start()
         return True
 
     def stop(self, table: str) -> bool:
         """Ends a load after the stretch in hand; whether it was running."""
         with self._lock:
-            found, work = self._views.get(table), self._works.get(table)
-            if found is None or not found.running:
+            view, work = self._views.get(table), self._works.get(table)
+            if view is None or not view.running:
                 return False
+            # It may not have begun its work yet, and looks there when it does.
             self._stopping.add(table)
         if work is not None:
             work.gate.close()
@@ -117,7 +140,8 @@ class Loading:
         except EventlogError as error:
             self._now(table, state="failed", error=shown(str(error)))
         except Exception as error:  # noqa: BLE001  # whoever looks is told; the page goes on
-            self._now(table, state="failed", error=f"{type(error).__name__}, which is a fault of eventlog.")
+            reason = f"{type(error).__name__}, which is a fault of eventlog."
+            self._now(table, state="failed", error=reason)
         finally:
             with self._lock:
                 self._works.pop(table, None)
@@ -134,11 +158,13 @@ class Loading:
                 work.gate.close()
         stands = {stand.place: stand for stand in work.begin()}
         order = tuple(stands.values())
-        self._now(table, rows=sum(one.rows for one in order), total=sum(one.total for one in order))
-        for gone in work.steps(order):
-            stands[gone.place] = gone
-            self._now(table, rows=sum(one.rows for one in stands.values()))
-        self._now(table, state="ended" if all(one.done for one in stands.values()) else "stopped")
+        rows, total = sum(stand.rows for stand in order), sum(stand.total for stand in order)
+        self._now(table, rows=rows, total=total)
+        for stand in work.steps(order):
+            stands[stand.place] = stand
+            self._now(table, rows=sum(other.rows for other in stands.values()))
+        all_done = all(stand.done for stand in stands.values())
+        self._now(table, state="ended" if all_done else "stopped")
 
     def _left(self, table: str) -> LoadView | None:
         log = Log(self._engine, self._names)

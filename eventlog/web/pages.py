@@ -1,6 +1,7 @@
-"""The pages: what they are made of here, how they are written in `templates`. Pure: values in, HTML out.
+"""The pages: what they are made of here, how they are written in `templates`. Pure.
 
-Law: whatever a text holds, a browser reads it as that text and as nothing else. Texts are escaped where they meet HTML.
+Law: whatever a text holds, a browser reads it as that text and as nothing else. Texts are escaped
+where they meet HTML.
 """
 
 from __future__ import annotations
@@ -72,7 +73,9 @@ END_CHARACTERS: Final = 8
 
 
 def short_id(text: str | int) -> str:
-    """The end of a long number, by which it is told from others near it; a document's id without its leading noughts."""
+    """The end of a long number, by which it is told from others near it; a document's id without
+    its leading noughts.
+    """
     whole = str(text)
     if len(whole) <= SHORT_CHARACTERS or not whole.lstrip("-").isdecimal():
         return whole
@@ -81,7 +84,8 @@ def short_id(text: str | int) -> str:
 
 
 def shown(content: Any) -> Any:
-    """What stands in a template, before it is escaped: control characters as pictures of themselves, no half characters.
+    """What stands in a template, before it is escaped: control characters as pictures of
+    themselves, no half characters.
 
     What is HTML already was made of such texts. None says nothing.
     """
@@ -183,7 +187,8 @@ def verdict(reading: PageReading) -> Verdict:
     if facts is not None:
         flow = replace(flow, tracked=bool(reading.triggers))
     failing = [output for output in reading.places if output_state(output, flow) == "failing"]
-    # Its banner says "failing"; by what its rows wait for the same output would be "retrying" or "lagging" here.
+    # Its banner says "failing"; by what its rows wait for the same output would be "retrying" or
+    # "lagging" here.
     if failing and flow.publishing and flow.state != "stuck":
         return Verdict(state="failing", before=f"Rows wait for {counted(len(failing), 'output')}.")
     # Sentences about outputs have the names that the rest of the page has.
@@ -200,7 +205,7 @@ def verdict(reading: PageReading) -> Verdict:
 
 
 def _of_flow(flow: Flow) -> Verdict:
-    """The state in its word and in sentences; what has waited for long, and nobody holds, is named."""
+    """The state in its word and in sentences, with what has waited for long and nobody holds."""
     if not flow.is_late:
         return Verdict(state=flow.state, before=" ".join([said_of_state(flow), *said_of_parts(flow)]))
     said = () if flow.state == "stuck" else (said_of_state(flow),)
@@ -219,7 +224,9 @@ REASONS_OF_PARTS: Final[Mapping[str, Reason]] = {
 
 
 def _parts(flow: Flow | None) -> Iterator[tuple[str, int, str]]:
-    """What rows wait for, how many, and where they are: together all that wait. Nothing where all wait for their turn."""
+    """What rows wait for, how many, and where they are: together all that wait. Nothing where all
+    wait for their turn.
+    """
     if flow is None:
         return
     rows_by_part = {name: rows for name, rows in flow.parts.by_name().items() if rows}
@@ -263,7 +270,9 @@ COLUMNS: Final = ("row", "event", "status", "reason", "time", "column", "old", "
 
 
 class Viewer(Struct, frozen=True, kw_only=True):
-    """What a page must know of who looks: the log, their name, whether they may act, and where styles are."""
+    """What a page must know of who looks: the log, their name, whether they may act, and where
+    styles are.
+    """
 
     log: str
     visitor: str

@@ -1,4 +1,6 @@
-"""How it goes, as the page shows it: a moment of the log, the samples of the last week, what was counted. Values only."""
+"""How it goes, as the page shows it: a moment of the log, the samples of the last week, what was
+counted. Values only.
+"""
 
 from __future__ import annotations
 
@@ -50,20 +52,40 @@ class ChartRange(Struct, frozen=True, kw_only=True):
 
 
 RANGES: Final = (
-    ChartRange(name="1h", said="the last hour", seconds=3600.0, step=0.0, ticks=("60 min", "30 min")),
-    ChartRange(name="24h", said="the last 24 hours", seconds=86_400.0, step=60.0, ticks=("24 h", "12 h")),
-    ChartRange(name="7d", said="the last 7 days", seconds=604_800.0, step=600.0, ticks=("7 d", "3½ d")),
+    ChartRange(
+        name="1h",
+        said="the last hour",
+        seconds=3600.0,
+        step=0.0,
+        ticks=("60 min", "30 min"),
+    ),
+    ChartRange(
+        name="24h",
+        said="the last 24 hours",
+        seconds=86_400.0,
+        step=60.0,
+        ticks=("24 h", "12 h"),
+    ),
+    ChartRange(
+        name="7d",
+        said="the last 7 days",
+        seconds=604_800.0,
+        step=600.0,
+        ticks=("7 d", "3½ d"),
+    ),
 )
 """What can be chosen; the first one is shown where nothing is."""
 
 
 def range_named(name: str) -> ChartRange:
     """The range of this name, else the first one."""
-    return next((one for one in RANGES if one.name == name), RANGES[0])
+    return next((span for span in RANGES if span.name == name), RANGES[0])
 
 
 class History(Struct, frozen=True, kw_only=True):
-    """Samples for each of the ranges. Of a longer one each sample has the highest figures of its step."""
+    """Samples for each of the ranges. Of a longer one each sample has the highest figures of its
+    step.
+    """
 
     levels: tuple[tuple[Sample, ...], ...] = ((),) * len(RANGES)
 
@@ -76,11 +98,13 @@ class History(Struct, frozen=True, kw_only=True):
 
     def with_sample(self, new: Sample) -> History:
         """The same with a new sample; a clock that was set back begins anew."""
-        return History(levels=tuple(_kept(span, level, new) for span, level in zip(RANGES, self.levels, strict=True)))
+        levels = zip(RANGES, self.levels, strict=True)
+        return History(levels=tuple(_kept(span, samples, new) for span, samples in levels))
 
 
 def _kept(span: ChartRange, samples: Sequence[Sample], new: Sample) -> tuple[Sample, ...]:
-    former = [one for one in samples if new.at - span.seconds <= one.at < new.at]
+    former = [sample for sample in samples if new.at - span.seconds <= sample.at < new.at]
+    # Of a longer range all samples of a step are one.
     if former and span.step and former[-1].at // span.step == new.at // span.step:
         new = _highest(former.pop(), new)
     return (*former, new)
@@ -105,7 +129,9 @@ def _highest(former: Sample, new: Sample) -> Sample:
 
 
 class ReasonCount(Struct, frozen=True, kw_only=True):
-    """How many processed rows the companion table has with a letter and a reason. What waits is counted by `Flow`."""
+    """How many processed rows the companion table has with a letter and a reason. What waits is
+    counted by `Flow`.
+    """
 
     status: str | None
     reason: str | None
@@ -113,9 +139,11 @@ class ReasonCount(Struct, frozen=True, kw_only=True):
 
 
 class OutputView(Struct, frozen=True, kw_only=True):
-    """An output: what it is called here and by its notes, its format, how it stands, and rows on their way to it.
+    """An output: what it is called here and by its notes, its format, how it stands, and rows on
+    their way to it.
 
-    Until it has taken something under its name, what stands under one of its `former_names` is shown.
+    Until it has taken something under its name, what stands under one of its `former_names` is
+    shown.
     """
 
     name: str
@@ -131,7 +159,9 @@ class OutputView(Struct, frozen=True, kw_only=True):
 
 
 class UnreadTable(Struct, frozen=True, kw_only=True):
-    """A table that the publisher may not read: what the database said, and the first row that waits, of which time."""
+    """A table that the publisher may not read: what the database said, and the first row that
+    waits, of which time.
+    """
 
     note: str
     row: int
@@ -147,7 +177,9 @@ class PagePart(Struct, frozen=True, kw_only=True):
 
 
 class PageReading(Struct, frozen=True, kw_only=True):
-    """Everything that the first page shows. `facts` and `reasons` are counted seldom, at `counted`; at first not at all."""
+    """Everything that the first page shows. `facts` and `reasons` are counted seldom, at `counted`;
+    at first not at all.
+    """
 
     log: str
     database: str
@@ -201,19 +233,21 @@ class PageReading(Struct, frozen=True, kw_only=True):
 
     @property
     def rows(self) -> Facts | None:
-        """The counted rows by letter, of which those that wait are as many as the rest of the page says."""
+        """The counted rows by letter, of which those that wait are as many as the rest of the page
+        says.
+        """
         if self.facts is None or self.flow is None:
             return self.facts
         return replace(self.facts, rows={**self.facts.rows, Status.NEW: self.waiting})
 
     def place(self, noted: str) -> OutputView | None:
         """The output whose notes have this name."""
-        return next((one for one in self.places if one.noted == noted), None)
+        return next((output for output in self.places if output.noted == noted), None)
 
 
 def tables_of(triggers: Sequence[TriggerState]) -> Mapping[str, Sequence[TriggerState]]:
     """The triggers by the tables on which they stand, in order."""
-    found: dict[str, list[TriggerState]] = {}
-    for trigger in sorted(triggers, key=lambda one: (one.table, one.name)):
-        found.setdefault(trigger.table, []).append(trigger)
-    return found
+    by_table: dict[str, list[TriggerState]] = {}
+    for trigger in sorted(triggers, key=lambda trigger: (trigger.table, trigger.name)):
+        by_table.setdefault(trigger.table, []).append(trigger)
+    return by_table

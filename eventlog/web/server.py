@@ -1,4 +1,5 @@
-"""The page on an address: one server and one port for it, and for /metrics, /health and /ready beside it.
+"""The page on an address: one server and one port for it, and for /metrics, /health and /ready
+beside it.
 
 A connection that lets us wait ends, and makes room where too many are open.
 """
@@ -46,8 +47,9 @@ class Connection(H11Protocol):
         self.peer = self.client[0] if self.client else ""
         self.waits_since = self.loop.time()
         self._timer = self.loop.call_later(PATIENCE_SECONDS, self._look)
-        for one in leaving([one for one in self.connections if isinstance(one, Connection)], self):
-            one.end()
+        others = [other for other in self.connections if isinstance(other, Connection)]
+        for connection in leaving(others, self):
+            connection.end()
 
     def connection_lost(self, exc: Exception | None) -> None:
         if self._timer is not None:
@@ -71,11 +73,14 @@ class Connection(H11Protocol):
         self._judge()
 
     def end(self) -> None:
+        # At once: until the loop tells of the loss it would count as one that is open.
         self.connections.discard(self)
         self.transport.abort()
 
     def _judge(self) -> None:
-        """Who waits for whom has changed, or has not; how long we wait counts from when we began to."""
+        """Who waits for whom has changed, or has not; how long we wait counts from when we began
+        to.
+        """
         if not self._is_theirs():
             self.waits_since = None
         elif self.waits_since is None or self.cycle is not self._judged:
@@ -83,7 +88,9 @@ class Connection(H11Protocol):
         self._judged = self.cycle
 
     def _is_theirs(self) -> bool:
-        """Whether it is the other side that has something to do: ask, finish asking, or take the answer."""
+        """Whether it is the other side that has something to do: ask, finish asking, or take the
+        answer.
+        """
         cycle: Any = self.cycle
         if cycle is None or cycle.response_complete:
             return True
@@ -96,6 +103,7 @@ class Connection(H11Protocol):
         rest = PATIENCE_SECONDS
         if self.waits_since is not None:
             rest -= self.loop.time() - self.waits_since
+        # Never nothing: a look that came a moment too early would be followed by the next at once.
         self._timer = self.loop.call_later(max(rest, 0.1), self._look)
 
 
@@ -106,10 +114,16 @@ START_SECONDS: Final = 10.0
 
 
 class PageServer:
-    """Serves the page from threads of its own until it is closed; with vitals, what watches a publisher as well."""
+    """Serves the page from threads of its own until it is closed; with vitals, what watches a
+    publisher as well.
+    """
 
     def __init__(
-        self, address: str, reception: Reception, journal: BoundLogger, vitals: PublisherHealth | None = None
+        self,
+        address: str,
+        reception: Reception,
+        journal: BoundLogger,
+        vitals: PublisherHealth | None = None,
     ) -> None:
         host, port = read_address(address)
         refuse_open_door(host, reception.config)
@@ -121,24 +135,34 @@ class PageServer:
         self.port: int = self._socket.getsockname()[1]
         self.url = f"http://{f'[{host}]' if ':' in host else host}:{self.port}/"
         self._server = uvicorn.Server(_settings(self._app.starlette(*_watching(vitals))))
-        serve = {"sockets": [self._socket]}
-        self._thread = Thread(target=self._server.run, kwargs=serve, name="eventlog-web", daemon=True)
+        self._thread = Thread(
+            target=self._server.run,
+            kwargs={"sockets": [self._socket]},
+            name="eventlog-web",
+            daemon=True,
+        )
+        # Both after the port is ours: an address that is taken leaves no thread behind.
         reception.start()
         self._thread.start()
         self._await_start()
 
     def adopt(self, config: Config) -> None:
-        """Shows another configuration from now on, to those whom it lets in; who may come stays where it would be all."""
+        """Shows another configuration from now on, to those whom it lets in; who may come stays
+        where it would be all.
+        """
         former = self._app.guard.settings
         if config.source.kind != "log":
-            self._journal.error("page_reload_failed", error="The page shows logs only; it stays with the former one.")
+            reason = "The page shows logs only; it stays with the former one."
+            self._journal.error("page_reload_failed", error=reason)
             return
         try:
             refuse_open_door(self._host, config)
         except ConfigError as error:
             self._journal.error("page_reload_failed", error=str(error))
+            # The log changes all the same; only who may come does not.
             config = replace(config, web=former)
         self._reception.adopt(config)
+        # Sessions that somebody has ended stay ended.
         if config.web != former:
             self._app.guard = self._app.guard.adopting(config.web, time())
 
@@ -177,29 +201,35 @@ def refuse_open_door(host: str, config: Config) -> None:
 
 def _settings(app: object) -> uvicorn.Config:
     return uvicorn.Config(
-        app,  # type: ignore[arg-type]  # Starlette is an ASGI application, which its own type does not say
+        app,  # type: ignore[arg-type]  # Starlette is an ASGI application, its type does not say so
         log_config=None,
         access_log=False,
         lifespan="off",
-        proxy_headers=False,  # who asks is the guard's business
+        # Who asks is the guard's business.
+        proxy_headers=False,
         server_header=False,
         ws="none",
+        # Streams end by themselves a quarter of a second after `closing`.
         timeout_graceful_shutdown=2,
         http=Connection,
     )
 
 
 def _listening(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    # Here and not in the server's thread, so that a port that is taken is an error of the command.
     try:
-        return socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
+        return socket.create_server((host, port), family=family)
     except OSError as error:
         raise cannot_listen(host, port, error) from error
 
 
 def _watching(vitals: PublisherHealth | None) -> list[Route]:
-    """What programs ask, without a token as ever: figures, and whether all is well. It names no row and no value.
+    """What programs ask, without a token as ever: figures, and whether all is well. It names no row
+    and no value.
 
-    It is answered by the server's own thread and never waits for one of those that read the log for visitors.
+    It is answered by the server's own thread and never waits for one of those that read the log for
+    visitors.
     """
 
     async def watches(_request: Request) -> Response:

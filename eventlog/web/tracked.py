@@ -1,4 +1,6 @@
-"""The part "Tables" of the first page, which comes in by the door that other packages have, and the page Tables."""
+"""The part "Tables" of the first page, which comes in by the door that other packages have, and the
+page Tables.
+"""
 
 from __future__ import annotations
 
@@ -17,12 +19,16 @@ WORST_FIRST: Final[tuple[Literal["bad", "warn", "good", ""], ...]] = ("bad", "wa
 
 
 def tracked_tables(triggers: Sequence[TriggerState]) -> PageTable:
-    """A line for each table: how its triggers capture it, and whether they are as they should be."""
+    """A line for each table: how its triggers capture it, and whether they are as they should
+    be.
+    """
     rows = []
     for name, its_triggers in tables_of(triggers).items():
         styles = sorted({str(trigger.style) for trigger in its_triggers if trigger.style})
-        words = sorted({word_of(trigger_state(trigger)) for trigger in its_triggers}, key=lambda one: one.text)
-        # One colour for all of a table's triggers, that of the worst; its words say which there are.
+        states = {word_of(trigger_state(trigger)) for trigger in its_triggers}
+        words = sorted(states, key=lambda word: word.text)
+        # One colour for all of a table's triggers, that of the worst; its words say which there
+        # are.
         look = next(kind for kind in WORST_FIRST if any(word.kind == kind for word in words))
         rows.append(
             (

@@ -1,4 +1,5 @@
-"""Each state in one word and one colour, for all pages. A colour says nothing that the word does not. Pure.
+"""Each state in one word and one colour, for all pages. A colour says nothing that the word does
+not. Pure.
 
 Law: what is in a state is called and coloured by this table, wherever it stands on the page.
 """
@@ -66,7 +67,9 @@ def letter_word(letter: str | None) -> StateWord:
 
 
 def output_state(place: OutputView, flow: Flow | None) -> str:
-    """How an output stands; of several states the one that most asks for somebody, but for what somebody wants."""
+    """How an output stands; of several states the one that most asks for somebody, but for what
+    somebody wants.
+    """
     lag = None if flow is None else flow.lags.get(place.noted)
     if place.paused is not None or (lag is not None and lag.paused):
         return "paused"
@@ -82,9 +85,13 @@ def publisher_state(reading: PageReading) -> str:
     """What the publisher of the log is about: that of this process, or of another one."""
     if reading.loop is not None:
         return reading.loop.state
-    return "works elsewhere" if reading.flow is not None and reading.flow.publishing else "no publisher"
+    if reading.flow is not None and reading.flow.publishing:
+        return "works elsewhere"
+    return "no publisher"
 
 
 def trigger_state(trigger: TriggerState) -> str:
-    """How a trigger stands; one that makes every write to its table fail is called so, whatever else it is."""
+    """How a trigger stands; one that makes every write to its table fail is called so, whatever
+    else it is.
+    """
     return "failing" if trigger.fails else str(trigger.state)

@@ -1,4 +1,6 @@
-"""eventlog on Spark: the log as a data source, the rules on DataFrames, and bulk conversion. Extra: `[spark]`."""
+"""eventlog on Spark: the log as a data source, the rules on DataFrames, and bulk conversion. Extra:
+`[spark]`.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,9 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    """Names are imported when they are first used: workers and `eventlog --help` need none of them."""
+    """Names are imported when they are first used: workers and `eventlog --help` need none of
+    them.
+    """
     from importlib import import_module
 
     places = {"EventLogSource": "source", "Cluster": "cluster", "session": "cluster"}

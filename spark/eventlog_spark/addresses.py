@@ -1,12 +1,15 @@
-"""Conversions from and to any file system that Hadoop knows: Spark reads, the step decides, Spark's writers write.
+"""Conversions from and to any file system that Hadoop knows: Spark reads, the step decides, Spark's
+writers write.
 
     events      Parquet by Spark, lines and CSV by our own readers, whole files
-    decided     blobs to buckets, buckets through the step, as everywhere (`exchange`, `deciding`); kept as blobs by ranges
+    decided     blobs to buckets, buckets through the step, as everywhere (`exchange`, `deciding`);
+                kept as blobs by ranges
     gathered    only where transactions are to be whole: changes to the ranges of where these end
     stored      parts and outcomes by Spark's writers (`storing`)
     committed   files renamed to the names of the contract, `_SUCCESS` last (`hadoop`)
 
-No node needs a folder that others see. Where all nodes mount one, ranges and parts are files there (`convert`), of every kind.
+No node needs a folder that others see. Where all nodes mount one, ranges and parts are files there
+(`convert`), of every kind.
 """
 
 from __future__ import annotations
@@ -51,7 +54,16 @@ from eventlog.core.schema import Catalog
 from eventlog.xds.write import XdsFormat
 from eventlog_spark.cluster import Cluster, configured, session
 from eventlog_spark.cutting import Cut, task_count
-from eventlog_spark.deciding import CHANGES, ENDS, BucketRules, Name, decided, gathered, local_folder, together
+from eventlog_spark.deciding import (
+    CHANGES,
+    ENDS,
+    BucketRules,
+    Name,
+    decided,
+    gathered,
+    local_folder,
+    together,
+)
 from eventlog_spark.exchange import NOTES, SCHEMA
 from eventlog_spark.faults import arriving, travelling
 from eventlog_spark.frames import blobs_of, by_task, conflicts_of, events
@@ -73,7 +85,9 @@ LARGEST_BYTES: Final = 2**31 - 1
 
 
 class Addresses(Struct, frozen=True, kw_only=True):
-    """Where a conversion reads and writes. Without a `snapshot` the conversion says what answers read-backs."""
+    """Where a conversion reads and writes. Without a `snapshot` the conversion says what answers
+    read-backs.
+    """
 
     destination: str
     inputs: tuple[str, ...] = ()
@@ -81,7 +95,11 @@ class Addresses(Struct, frozen=True, kw_only=True):
 
 
 def convert_at(
-    conversion: Conversion, places: Addresses, *, cluster: Cluster | None = None, marking: Marking | None = None
+    conversion: Conversion,
+    places: Addresses,
+    *,
+    cluster: Cluster | None = None,
+    marking: Marking | None = None,
 ) -> Summary:
     """Converts from and to addresses."""
     _refuse(conversion)
@@ -94,10 +112,14 @@ def convert_at(
             try:
                 withheld = None if marking is None else marking.withheld
                 rows = _rows(spark, conversion, places, target, withheld)
-                with _decided(spark, conversion, places, rows) as (summary, found), described(spark, "writing"):
-                    return _written(spark, conversion, summary, found, target, marking)
+                with (
+                    _decided(spark, conversion, places, rows) as (summary, blobs),
+                    described(spark, "writing"),
+                ):
+                    return _written(spark, conversion, summary, blobs, target, marking)
             except BaseException:
-                with suppress(Exception):  # what was wrong first is told; the next run removes the rest
+                # What was wrong first is told; the next run removes the rest.
+                with suppress(Exception):
                     target.discard()
                 raise
 
@@ -116,7 +138,9 @@ def _refuse(conversion: Conversion) -> None:
 
 
 class InputRows(Struct, frozen=True, kw_only=True):
-    """The rows that are converted, about how many there are, and how many are left in a log, by the reason."""
+    """The rows that are converted, about how many there are, and how many are left in a log, by the
+    reason.
+    """
 
     frame: DataFrame
     cut: Cut
@@ -124,7 +148,11 @@ class InputRows(Struct, frozen=True, kw_only=True):
 
 
 def _rows(
-    spark: SparkSession, conversion: Conversion, places: Addresses, target: HadoopFolder, withheld: Withheld | None
+    spark: SparkSession,
+    conversion: Conversion,
+    places: Addresses,
+    target: HadoopFolder,
+    withheld: Withheld | None,
 ) -> InputRows:
     if isinstance(conversion.input, FilesInput):
         frame, cut = _events(spark, places.inputs, conversion.input)
@@ -134,40 +162,59 @@ def _rows(
     return InputRows(frame=frame, cut=cut, left=left)
 
 
-def _events(spark: SparkSession, places: tuple[str, ...], source: FilesInput) -> tuple[DataFrame, Cut]:
+def _events(
+    spark: SparkSession,
+    places: tuple[str, ...],
+    source: FilesInput,
+) -> tuple[DataFrame, Cut]:
     """The rows of all files of log rows at these places, and about how many there are."""
-    files = {file: size for place in places for file, size in HadoopFolder(spark, place).files().items()}
-    kinds = {file: kind for file in sorted(files) if (kind := kind_of_file(Path(PurePosixPath(file).name)))}
-    if not kinds:
+    sizes: dict[str, int] = {}
+    for place in places:
+        sizes.update(HadoopFolder(spark, place).files())
+    parquet, lines = [], []
+    for file in sorted(sizes):
+        kind = kind_of_file(Path(PurePosixPath(file).name))
+        if kind == "parquet":
+            parquet.append(file)
+        elif kind is not None:
+            lines.append(file)
+    if not parquet and not lines:
         raise UsageError(
             f"There is no .parquet, .jsonl or .csv file at {', '.join(places)}.",
             hint="Name one, or a folder that has some.",
         )
-    lines = [file for file, kind in kinds.items() if kind != "parquet"]
     frames, rows = [], 0
     alike: dict[str, list[str]] = {}
-    for footer in footers(spark, [file for file, kind in kinds.items() if kind == "parquet"]):
+    for footer in footers(spark, parquet):
         places_of(footer.names, footer.file)
         alike.setdefault(footer.schema, []).append(footer.file)
         rows += footer.rows
-    # Files that Spark reads as one frame have the columns of any of them; the others' would be NULL, or an error of its own.
-    frames += [events(spark.read.parquet(*map(as_named, some)), clock=source.clock) for some in alike.values()]
+    # Files that Spark reads as one frame have the columns of any of them; the others' would be
+    # NULL, or an error of its own.
+    for files in alike.values():
+        frame = spark.read.parquet(*map(as_named, files))
+        frames.append(events(frame, clock=source.clock))
     if lines:
         for file in lines:
-            _refuse_length(file, files[file])
+            _refuse_length(file, sizes[file])
         whole = spark.read.format("binaryFile").load([as_named(file) for file in lines])
-        frames.append(whole.select("path", "content").mapInArrow(named(_lines, source.clock), ddl(EVENTS)))
-        rows += sum(files[file] for file in lines) // ROW_BYTES
-    found = reduce(lambda one, other: one.unionByName(other), frames)
-    found = found.where(found["status"].isin(list(source.statuses))) if source.statuses else found
-    return found, Cut(pieces=(), rows=rows, size=sum(files[file] for file in kinds))
+        read_lines = named(_lines, source.clock)
+        frames.append(whole.select("path", "content").mapInArrow(read_lines, ddl(EVENTS)))
+        rows += sum(sizes[file] for file in lines) // ROW_BYTES
+    all_rows = reduce(lambda frame, other: frame.unionByName(other), frames)
+    if source.statuses:
+        all_rows = all_rows.where(all_rows["status"].isin(list(source.statuses)))
+    size = sum(sizes[file] for file in (*parquet, *lines))
+    return all_rows, Cut(pieces=(), rows=rows, size=size)
 
 
 def _refuse_length(file: str, length: int) -> None:
-    """A task reads the file as a whole; Spark passes over one that is empty, and a CSV file must have its header."""
+    """A task reads the file as a whole; Spark passes over one that is empty, and a CSV file must
+    have its header.
+    """
     if length > LARGEST_BYTES:
-        hint = "Cut it into several, or write it as Parquet."
-        raise DataError(f"{file} has {length:,} bytes; Spark reads such files up to 2 GB.", hint=hint)
+        message = f"{file} has {length:,} bytes; Spark reads such files up to 2 GB."
+        raise DataError(message, hint="Cut it into several, or write it as Parquet.")
     if length == 0 and kind_of_file(Path(PurePosixPath(file).name)) == "csv":
         raise no_header(file)
 
@@ -180,23 +227,30 @@ def _lines(clock: str, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordB
                 name = PurePosixPath(place).name
                 file = folder / name
                 file.write_bytes(content.as_py())
-                unit = Unit(path=str(file), kind=kind_of_file(file) or "", packed=name.endswith(".gz"))
+                kind, packed = kind_of_file(file) or "", name.endswith(".gz")
+                unit = Unit(path=str(file), kind=kind, packed=packed)
+                if not packed:
+                    unit = replace(unit, end=file.stat().st_size)
+                # Who reads the message knows the file by its address.
                 try:
-                    yield from read(replace(unit, end=None if unit.packed else file.stat().st_size), clock=clock)
+                    yield from read(unit, clock=clock)
                 except DataError as error:
-                    raise DataError(error.message.replace(str(file), place), hint=error.hint) from error
+                    message = error.message.replace(str(file), place)
+                    raise DataError(message, hint=error.hint) from error
                 file.unlink()
 
 
 def _snapshot(spark: SparkSession, place: str, catalog: Catalog) -> dict[Name, DataFrame]:
     """The Parquet files of tables in a folder, a file or a folder each."""
     folder, known = HadoopFolder(spark, place), names_of_tables(catalog)
-    stems = {name: name.removesuffix(".parquet") for name in folder.names()}
-    found = {stem: name for name, stem in stems.items() if catalog.fold(stem) in known}
-    if not found:
+    frames = {}
+    for name in folder.names():
+        table = name.removesuffix(".parquet")
+        if catalog.fold(table) in known:
+            frames[table] = spark.read.parquet(as_named(folder.subfolder(name)))
+    if not frames:
         hint = "They are called like usr.parquet."
         raise UsageError(f"{place} has no Parquet file of a table of the schema.", hint=hint)
-    frames = {stem: spark.read.parquet(as_named(folder.subfolder(name))) for stem, name in found.items()}
     return tables_of(frames, catalog)
 
 
@@ -205,58 +259,79 @@ def _decided(
     spark: SparkSession, conversion: Conversion, places: Addresses, rows: InputRows
 ) -> Iterator[tuple[Summary, DecidedBlobs]]:
     """Decides everything; once more where record_ids may stand at several objects, and do."""
-    catalog, found = conversion.catalog, rows.frame
-    tables = {} if places.snapshot is None or catalog is None else _snapshot(spark, places.snapshot, catalog)
+    catalog = conversion.catalog
+    tables: dict[Name, DataFrame] = {}
+    if places.snapshot is not None and catalog is not None:
+        tables = _snapshot(spark, places.snapshot, catalog)
     if tables:
+        # The rows come as blobs; that there are some is all that a task needs to know.
         conversion = replace(conversion, read_back=SnapshotRows(folder=Path()))
     buckets = rows.cut.buckets
     tasks = task_count(buckets, spark.sparkContext.defaultParallelism)
     rules = BucketRules(conversion=conversion, tables=tuple(tables))
-    blobs = blobs_of(found, catalog, buckets, tables, told=tasks)
+    blobs = blobs_of(rows.frame, catalog, buckets, tables, told=tasks)
     with described(spark, "deciding"):
-        made, told = _decided_blobs(blobs, tasks, rules)
-    kept = [made]
+        decided_blobs, answers = _decided_blobs(blobs, tasks, rules)
+    kept = [decided_blobs]
     try:
-        if may_conflict(told.numbers):
-            conflicts = conflicts_of(found, catalog, buckets, by_bucket=True).persist()
+        if may_conflict(answers.numbers):
+            conflicts = conflicts_of(rows.frame, catalog, buckets, by_bucket=True).persist()
             kept.append(conflicts)
             with described(spark, "deciding rows of several objects"):
                 if not conflicts.isEmpty():
-                    made, told = _decided_blobs(blobs.unionAll(conflicts), tasks, rules)
-                    kept.append(made)
-        summary = summary_of(sum(one.rows for one in told.numbers), told.buckets)
+                    decided_blobs, answers = _decided_blobs(blobs.unionAll(conflicts), tasks, rules)
+                    kept.append(decided_blobs)
+        summary = summary_of(sum(unit.rows for unit in answers.numbers), answers.buckets)
         summary = replace(summary, left=rows.left)
-        size = sum(one.size for one in told.numbers)
         ended = Counter[int]()
-        for bucket in told.buckets:
+        for bucket in answers.buckets:
             ended.update(bucket.ended.counted())
-        changes, written = made, list[WrittenChanges](told.buckets)
+        changes, written = decided_blobs, list[WrittenChanges](answers.buckets)
         if conversion.gathers:
-            summary = replace(summary, notes=unknown_transactions(told.numbers))
+            summary = replace(summary, notes=unknown_transactions(answers.numbers))
             with described(spark, "gathering transactions"):
-                changes = _gathered(spark, conversion, made, told)
+                changes = _gathered(spark, conversion, decided_blobs, answers)
                 kept.append(changes)
-                written = [msgspec.json.decode(note, type=WrittenChanges) for note in _notes(changes)]
+                notes = _notes(changes)
+                written = [msgspec.json.decode(note, type=WrittenChanges) for note in notes]
         yield (
             summary,
-            DecidedBlobs(changes=changes, written=tuple(written), outcomes=made, ended=dict(ended), size=size),
+            DecidedBlobs(
+                changes=changes,
+                written=tuple(written),
+                outcomes=decided_blobs,
+                ended=dict(ended),
+                size=sum(unit.size for unit in answers.numbers),
+            ),
         )
     finally:
         for frame in kept:
             frame.unpersist()
 
 
-def _decided_blobs(blobs: DataFrame, tasks: int, rules: BucketRules) -> tuple[DataFrame, DecidedRows]:
-    """Has the blobs of all buckets decided; what comes of it is kept, for changes, outcomes and answers are asked of it."""
+def _decided_blobs(
+    blobs: DataFrame,
+    tasks: int,
+    rules: BucketRules,
+) -> tuple[DataFrame, DecidedRows]:
+    """Has the blobs of all buckets decided; what comes of it is kept, for changes, outcomes and
+    answers are asked of it.
+    """
     kept = by_task(blobs, tasks).mapInArrow(named(decided, rules), SCHEMA).persist()
     return kept, together(_notes(kept))
 
 
-def _gathered(spark: SparkSession, conversion: Conversion, made: DataFrame, told: DecidedRows) -> DataFrame:
+def _gathered(
+    spark: SparkSession,
+    conversion: Conversion,
+    decided_blobs: DataFrame,
+    answers: DecidedRows,
+) -> DataFrame:
     """The changes by where their transactions end; they are kept as well."""
-    tasks = task_count(transaction_labels(told.boundaries), spark.sparkContext.defaultParallelism)
-    blobs = by_task(made.where(f"kind IN ({CHANGES}, {ENDS})"), tasks)
-    return blobs.mapInArrow(named(gathered, conversion, told.boundaries), SCHEMA).persist()
+    boundaries = answers.boundaries
+    tasks = task_count(transaction_labels(boundaries), spark.sparkContext.defaultParallelism)
+    blobs = by_task(decided_blobs.where(f"kind IN ({CHANGES}, {ENDS})"), tasks)
+    return blobs.mapInArrow(named(gathered, conversion, boundaries), SCHEMA).persist()
 
 
 def _notes(blobs: DataFrame) -> list[bytes]:
@@ -267,22 +342,25 @@ def _written(
     spark: SparkSession,
     conversion: Conversion,
     summary: Summary,
-    found: DecidedBlobs,
+    blobs: DecidedBlobs,
     target: HadoopFolder,
     marking: Marking | None,
 ) -> Summary:
     """Writes everything and lets it appear."""
-    moves = stored_parts(conversion, found, target)
+    moves = stored_parts(conversion, blobs, target)
     folders = {name.split("/")[0] for _, name in moves if "/" in name}
-    last = last_number(conversion.after, summary.changes, found.written)
+    last = last_number(conversion.after, summary.changes, blobs.written)
     summary = replace(summary, parts=part_count(moves), change_seq=last)
-    moves += stored_outcomes(found, target)
+    moves += stored_outcomes(blobs, target)
     order = order_of(conversion)
     if marking is not None:
-        outcomes = target.subfolder(f"{WORK}/outcomes")
-        marking.reserve_numbers(numbers_of(spark, outcomes), found.size // max(summary.rows, 1))
+        numbers = numbers_of(spark, target.subfolder(f"{WORK}/outcomes"))
+        marking.reserve_numbers(numbers, blobs.size // max(summary.rows, 1))
         marking.confirm()
         order = marking.order
-    identity = identity_of(conversion) if isinstance(conversion.input, LogInput) else ""
+    # Files at addresses have no sizes and times here by which an input would be known again.
+    identity = ""
+    if isinstance(conversion.input, LogInput):
+        identity = identity_of(conversion)
     target.commit(moves, replace(summary, folders=tuple(sorted(folders))), order, identity)
     return summary

@@ -1,10 +1,13 @@
-"""Captured streams as DataFrames: a capture of GBase's or LINTER's is read in order by one task, captures side by side.
+"""Captured streams as DataFrames: a capture of GBase's or LINTER's is read in order by one task,
+captures side by side.
 
-    files      of any file system, in chunks, each capture's to one task in their order       binaryFile, repartitionById, sort
-    results    changes and outcomes as `eventlog convert` makes them of the stream            mapInArrow
+    files      of any file system, in chunks, each capture's to one task in their order
+               (binaryFile, repartitionById, sort)
+    results    changes and outcomes as `eventlog convert` makes them of the stream (mapInArrow)
 
-Images are whole and come in the order of their commits, so there is nothing to bring together and nothing to decide
-afterwards: changes go to `documents`, `change_tables` and `messages` as those of `decide` do.
+Images are whole and come in the order of their commits, so there is nothing to bring together and
+nothing to decide afterwards: changes go to `documents`, `change_tables` and `messages` as those of
+`decide` do.
 """
 
 from __future__ import annotations
@@ -59,29 +62,41 @@ class Captures(Struct, frozen=True, kw_only=True):
 
     @property
     def changes(self) -> DataFrame:
-        """One row a change, as `Decisions.changes` has them, with its `capture`; `captured` tells its transaction."""
+        """One row a change, as `Decisions.changes` has them, with its `capture`; `captured` tells
+        its transaction.
+        """
         return self.results.where(f"kind = '{CHANGE}'").select("op", *CHANGES.names, "capture")
 
     @property
     def outcomes(self) -> DataFrame:
-        """One row an image. What ended a capture before its end, or was left out of it, is one more row, without `position`."""
+        """One row an image. What ended a capture before its end, or was left out of it, is one more
+        row, without `position`.
+        """
         return self.results.where(f"kind = '{OUTCOME}'").select(*OUTCOMES)
 
     @property
     def damage(self) -> DataFrame:
-        """`capture` and `note` of what is missing: empty where every capture was read to its end."""
+        """`capture` and `note` of what is missing: empty where every capture was read to its
+        end.
+        """
         return self.outcomes.where("position IS NULL").select("capture", "note")
 
     @property
     def notes(self) -> DataFrame:
-        """`capture` and `note` of what was odd and harmless, such as transactions that were open at the end."""
+        """`capture` and `note` of what was odd and harmless, such as transactions that were open at
+        the end.
+        """
         return self.results.where(f"kind = '{NOTE}'").select("capture", "note")
 
     def catalog(self) -> Catalog:
-        """The tables that captures speak of, as they look behind the policies; the last look of each. Runs a job of Spark's."""
+        """The tables that captures speak of, as they look behind the policies; the last look of
+        each. Runs a job of Spark's.
+        """
+        described = self.results.where(f"kind = '{TABLE}'").select("position", "note")
         with arriving():
-            told = self.results.where(f"kind = '{TABLE}'").select("position", "note").orderBy("position").collect()
-        tables = [msgspec.json.decode(row["note"], type=Table) for row in told]
+            rows = described.orderBy("position").collect()
+        tables = [msgspec.json.decode(row["note"], type=Table) for row in rows]
+        # Of a table that was described several times the last one stays.
         return Catalog({(table.schema, table.name): table for table in tables}.values())
 
     def persisted(self) -> Captures:
@@ -97,29 +112,31 @@ def captures(
     *,
     policies: Steps = (),
 ) -> Captures:
-    """Reads captures: a place is a file, or a folder whose files go on from each other in the order of their names.
+    """Reads captures: a place is a file, or a folder whose files go on from each other in the order
+    of their names.
 
-    `settings` say what they are captures of. LINTER's need a catalog; those of GBase describe their tables, whose keys
-    stand in the settings.
+    `settings` say what they are captures of. LINTER's need a catalog; those of GBase describe their
+    tables, whose keys stand in the settings.
     """
     from pyspark.sql import functions as F  # noqa: N812  # as everybody calls it
 
-    found = (places,) if isinstance(places, str) else tuple(places)
-    if not found:
+    capture_places = (places,) if isinstance(places, str) else tuple(places)
+    if not capture_places:
         raise UsageError("`places` names no capture.", hint="Name files or folders.")
     if isinstance(settings, LinterSettings) and catalog is None:
-        raise UsageError("LINTER's queue has only numbers of tables.", hint="Give `captures` a catalog.")
-    frames = [_files(spark, place, settings).withColumn("capture", F.lit(turn)) for turn, place in enumerate(found)]
-    last = F.expr(f"greatest(length(content) - 1, 0) DIV {CHUNK_BYTES}")
-    chunks = (
-        reduce(lambda one, other: one.unionAll(other), frames)
-        .select("capture", "path", "content", F.explode(F.sequence(F.lit(0), last.cast("int"))).alias("chunk"))
-        .selectExpr(
-            *("capture", "path", "chunk"),
-            f"substring(content, chunk * {CHUNK_BYTES} + 1, {CHUNK_BYTES}) AS content",
-        )
-    )
-    together = chunks.repartitionById(len(found), "capture").sortWithinPartitions("capture", "path", "chunk")
+        message = "LINTER's queue has only numbers of tables."
+        raise UsageError(message, hint="Give `captures` a catalog.")
+    frames = []
+    for number, place in enumerate(capture_places):
+        frames.append(_files(spark, place, settings).withColumn("capture", F.lit(number)))
+    # A file goes in chunks: as one value it would be in the memory of Java, of Arrow and of Python.
+    last = F.expr(f"greatest(length(content) - 1, 0) DIV {CHUNK_BYTES}").cast("int")
+    files = reduce(lambda frame, other: frame.unionAll(other), frames)
+    numbered = files.withColumn("chunk", F.explode(F.sequence(F.lit(0), last)))
+    content = f"substring(content, chunk * {CHUNK_BYTES} + 1, {CHUNK_BYTES}) AS content"
+    chunks = numbered.selectExpr("capture", "path", "chunk", content)
+    by_capture = chunks.repartitionById(len(capture_places), "capture")
+    in_order = by_capture.sortWithinPartitions("capture", "path", "chunk")
     order = Conversion(
         input=StreamInput(places=(), settings=settings),
         destination=Path(),
@@ -127,22 +144,29 @@ def captures(
         format=ChangeRows(),
         steps=policies,
     )
-    return Captures(results=together.mapInArrow(named(_read, order, found), ddl(RESULTS)))
+    read = named(_read, order, capture_places)
+    return Captures(results=in_order.mapInArrow(read, ddl(RESULTS)))
 
 
 def _files(spark: SparkSession, place: str, settings: GBaseSettings | LinterSettings) -> DataFrame:
     with arriving():
-        found = spark.read.format("binaryFile").load(place).select("path", "content")
-        names = found.inputFiles()
+        files = spark.read.format("binaryFile").load(place).select("path", "content")
+        names = files.inputFiles()
     if not names:
         raise UsageError(f"There is no file at {place}.", hint="Name one, or a folder that has some.")
     if isinstance(settings, GBaseSettings) and settings.dirty:
         refuse_dirty(map(Path, names))
-    return found
+    return files
 
 
-def _read(order: Conversion, places: Sequence[str], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The results of whole captures, one after the other; each is copied to this node's disk, where the readers look."""
+def _read(
+    order: Conversion,
+    places: Sequence[str],
+    batches: Iterator[pa.RecordBatch],
+) -> Iterator[pa.RecordBatch]:
+    """The results of whole captures, one after the other; each is copied to this node's disk, where
+    the readers look.
+    """
     with travelling(), local_folder() as folder:
         for number, chunks in groupby(_chunks(batches), key=lambda chunk: chunk[0]):
             files = _copied(folder, chunks)
@@ -154,6 +178,7 @@ def _read(order: Conversion, places: Sequence[str], batches: Iterator[pa.RecordB
 def _chunks(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int, str, Any]]:
     for batch in batches:
         numbers, paths = batch.column("capture").to_pylist(), batch.column("path").to_pylist()
+        # Contents stay Arrow's until each is written: as Python's they would be there twice.
         yield from zip(numbers, paths, batch.column("content"), strict=True)
 
 
@@ -161,6 +186,7 @@ def _copied(folder: Path, chunks: Iterable[tuple[int, str, Any]]) -> dict[str, s
     """The files of a capture where they are now, and where they come from."""
     files: dict[str, str] = {}
     for path, contents in groupby(chunks, key=lambda chunk: chunk[1]):
+        # Numbered: files of several folders may have one name, and their order must stay.
         file = folder / f"{len(files):06d}-{PurePosixPath(path).name}"
         with file.open("wb") as opened:
             for _, _, content in contents:
@@ -193,18 +219,29 @@ class _Rows:
 
     def taken(self) -> list[pa.RecordBatch]:
         """What was kept since this was last asked."""
-        found, self._batches = self._batches, []
-        return found
+        batches, self._batches = self._batches, []
+        return batches
 
 
 class _Capture:
     """One capture, as results."""
 
-    def __init__(self, order: Conversion, place: str, number: int, files: dict[str, str], folder: Path) -> None:
+    def __init__(
+        self,
+        order: Conversion,
+        place: str,
+        number: int,
+        files: dict[str, str],
+        folder: Path,
+    ) -> None:
         assert isinstance(order.input, StreamInput)
         source = StreamInput(places=tuple(files), settings=order.input.settings)
         task = ReadPiece(
-            name="capture", conversion=replace(order, input=source), number=number, split=None, folder=str(folder)
+            name="capture",
+            conversion=replace(order, input=source),
+            number=number,
+            split=None,
+            folder=str(folder),
         )
         self._place = place
         self._files = files
@@ -212,40 +249,59 @@ class _Capture:
         self._reading = PieceReading(task, _CapturedForm(), self._changes, self._ended)
 
     def results(self) -> Iterator[pa.RecordBatch]:
-        """Changes and outcomes as they are read; tables, and what is to be said of the whole, at the end."""
+        """Changes and outcomes as they are read; tables, and what is to be said of the whole, at
+        the end.
+        """
         for _ in self._reading.steps():
             for rows in self._changes.taken():
                 yield self._batch(CHANGE, {name: rows.column(name) for name in rows.schema.names})
             for rows in self._ended.taken():
-                told = {name: rows.column(name) for name in ("status", "reason", "note")}
-                places = {"position": rows.column("place"), "source_position": rows.column("position")}
-                yield self._batch(OUTCOME, {**told, **places})
+                columns = {name: rows.column(name) for name in ("status", "reason", "note")}
+                # A place is one number, by which frames can be put in order; a position is several.
+                columns["position"] = rows.column("place")
+                columns["source_position"] = rows.column("position")
+                yield self._batch(OUTCOME, columns)
         tables = self._reading.tables
         described = [msgspec.json.encode(table).decode() for table in tables.values()]
-        yield self._batch(TABLE, {"position": pa.array(tables, pa.int64()), "note": pa.array(described, pa.string())})
-        yield self._batch(NOTE, {"note": pa.array(map(self._in_words, self._reading.notes), pa.string())})
+        columns = {
+            "position": pa.array(tables, pa.int64()),
+            "note": pa.array(described, pa.string()),
+        }
+        yield self._batch(TABLE, columns)
+        notes = map(self._with_addresses, self._reading.notes)
+        yield self._batch(NOTE, {"note": pa.array(notes, pa.string())})
         missing = self._missing()
         words = {"status": STATUS[Reason.INVALID].value, "reason": Reason.INVALID.value}
         columns = {name: pa.array([word] * len(missing), pa.string()) for name, word in words.items()}
         yield self._batch(OUTCOME, {**columns, "note": pa.array(missing, pa.string())})
 
     def _missing(self) -> list[str]:
-        lost = self._reading.lost
-        said = [] if self._reading.damage is None else [f"{self._reading.damage} Everything before it is there."]
-        if lost:
-            said.append(f"Left out: {counted(lost, 'record')} that could not be understood.")
-        return list(map(self._in_words, said))
+        missing = []
+        if self._reading.damage is not None:
+            missing.append(f"{self._reading.damage} Everything before it is there.")
+        if self._reading.lost:
+            records = counted(self._reading.lost, "record")
+            missing.append(f"Left out: {records} that could not be understood.")
+        return list(map(self._with_addresses, missing))
 
-    def _in_words(self, said: str) -> str:
+    def _with_addresses(self, sentence: str) -> str:
         """The same with the names of files as they were given."""
         for file, path in self._files.items():
-            said = said.replace(file, path)
-        return said
+            sentence = sentence.replace(file, path)
+        return sentence
 
     def _batch(self, kind: str, columns: dict[str, pa.Array]) -> pa.RecordBatch:
         """Results with these columns; the others are NULL."""
         count = len(columns["note"] if "note" in columns else columns["op"])
-        same = {"kind": kind, "capture": self._place}
-        known = {name: pa.repeat(pa.scalar(word, pa.string()), count) for name, word in same.items()} | columns
-        made = [known[field.name] if field.name in known else pa.nulls(count, field.type) for field in RESULTS]
-        return pa.RecordBatch.from_arrays(made, schema=RESULTS)
+        known = {
+            "kind": pa.repeat(pa.scalar(kind, pa.string()), count),
+            "capture": pa.repeat(pa.scalar(self._place, pa.string()), count),
+            **columns,
+        }
+        arrays = []
+        for field in RESULTS:
+            array = known.get(field.name)
+            if array is None:
+                array = pa.nulls(count, field.type)
+            arrays.append(array)
+        return pa.RecordBatch.from_arrays(arrays, schema=RESULTS)

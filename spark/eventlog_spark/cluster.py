@@ -1,4 +1,6 @@
-"""Starts Spark: quiet, quick, with the Java that is there and with the driver's own Python in its workers."""
+"""Starts Spark: quiet, quick, with the Java that is there and with the driver's own Python in its
+workers.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 EVERYWHERE: Final = {
-    "spark.sql.adaptive.enabled": "false",  # the number of partitions is ours to say, it is known what is in them
+    # The number of partitions is ours to say, it is known what is in them.
+    "spark.sql.adaptive.enabled": "false",
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.execution.arrow.maxBytesPerBatch": "33554432",
     "spark.ui.showConsoleProgress": "false",
@@ -34,7 +37,9 @@ LOCALLY: Final = {
     "spark.driver.host": "127.0.0.1",
 }
 HIDING: Final = {"spark.io.encryption.enabled": "true"}
-"""What is spilled and shuffled holds the values that a policy hides, on the disks of all who work."""
+"""What is spilled and shuffled holds the values that a policy hides, on the disks of all who
+work.
+"""
 
 _PYTHON: Final = "spark.pyspark.python"
 """Only spark-submit reads this setting; PySpark takes the variable."""
@@ -47,7 +52,9 @@ _PY4J_LOGGERS: Final = (None, "py4j.clientserver", "py4j.java_gateway")
 
 
 class Cluster(Struct, frozen=True, kw_only=True):
-    """Where Spark runs. Without a master it is the one that spark-submit said, else all cores of this machine."""
+    """Where Spark runs. Without a master it is the one that spark-submit said, else all cores of
+    this machine.
+    """
 
     master: str | None = None
     conf: Mapping[str, str] = {}
@@ -58,13 +65,15 @@ def read_conf(settings: tuple[str, ...]) -> dict[str, str]:
     pairs = [setting.partition("=") for setting in settings]
     wrong = [key for key, equals, _ in pairs if not equals or not key]
     if wrong:
-        raise ConfigError(f"--conf {wrong[0]} is not written KEY=VALUE, as in spark.executor.memory=4g.")
+        example = "spark.executor.memory=4g"
+        raise ConfigError(f"--conf {wrong[0]} is not written KEY=VALUE, as in {example}.")
     return {key: value for key, _, value in pairs}
 
 
 @contextmanager
 def session(cluster: Cluster, *, hiding: bool = False) -> Iterator[SparkSession]:
-    """A session that ends with the block; one that runs already, in a notebook or by spark-submit, is used and stays.
+    """A session that ends with the block; one that runs already, in a notebook or by spark-submit,
+    is used and stays.
 
     With `hiding` values are at work that nobody else may see.
     """
@@ -77,7 +86,8 @@ def session(cluster: Cluster, *, hiding: bool = False) -> Iterator[SparkSession]
         yield started
     except Exception as error:
         if _interrupted(error):
-            raise KeyboardInterrupt from None  # Py4J failed on the way out of it
+            # Ctrl-C was the first error; Py4J failed on the way out of it.
+            raise KeyboardInterrupt from None
         raise
     finally:
         started.stop()
@@ -105,18 +115,24 @@ def start(cluster: Cluster, *, hiding: bool = False) -> SparkSession:
     from pyspark.errors import PySparkException
     from pyspark.sql import SparkSession
 
+    # spark-submit has started a Java already, and waits for us at this port.
     submitted = "PYSPARK_GATEWAY_PORT" in os.environ
     # Spark finds a YARN by files, and ends without a word of ours where there are none.
-    if (cluster.master or "").startswith("yarn") and not {"HADOOP_CONF_DIR", "YARN_CONF_DIR"} & os.environ.keys():
-        raise ConfigError("Nobody says where YARN is.", hint="Name the folder of its yarn-site.xml in HADOOP_CONF_DIR.")
-    java = {} if submitted else find_java(os.environ).environment(alone=is_local(cluster.master))
+    knows_yarn = {"HADOOP_CONF_DIR", "YARN_CONF_DIR"} & os.environ.keys()
+    if (cluster.master or "").startswith("yarn") and not knows_yarn:
+        hint = "Name the folder of its yarn-site.xml in HADOOP_CONF_DIR."
+        raise ConfigError("Nobody says where YARN is.", hint=hint)
+    java: dict[str, str] = {}
+    if not submitted:
+        java = find_java(os.environ).environment(alone=is_local(cluster.master))
     with _environment(cluster, java), _interrupted_as_usual():
         try:
             conf = _configured(cluster, submitted=submitted, hiding=hiding)
             return SparkSession.builder.config(conf=conf).getOrCreate()
         except PySparkException as error:
+            message = f"Spark does not start: {_first_line(error)}"
             hint = "With --conf spark.log.level=WARN Spark says more."
-            raise MachineError(f"Spark does not start: {_first_line(error)}", hint=hint, may_pass=False) from error
+            raise MachineError(message, hint=hint, may_pass=False) from error
 
 
 @contextmanager
@@ -129,13 +145,14 @@ def _interrupted_as_usual() -> Iterator[None]:
     for name in _PY4J_LOGGERS:
         logging.getLogger(name).addFilter(_is_no_interruption)
     yield
+    # Only the main thread may say who hears signals.
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGINT, former)
 
 
 def _is_no_interruption(record: logging.LogRecord) -> bool:
     """Whether a record tells of something else than a Ctrl-C, or what failed because of it."""
-    return not _interrupted(record.exc_info[1] if record.exc_info else None)
+    return record.exc_info is None or not _interrupted(record.exc_info[1])
 
 
 def _interrupted(error: BaseException | None) -> bool:
@@ -153,16 +170,20 @@ def _configured(cluster: Cluster, *, submitted: bool, hiding: bool) -> SparkConf
     elif cluster.master:
         raise ConfigError("--master was given, but spark-submit has set it already.", hint="Leave it out.")
     conf.setAppName("eventlog convert")
-    local = is_local(conf.get("spark.master", ""))
-    for key, value in {
-        **EVERYWHERE,
-        **(LOCALLY if local else {}),
-        **(HIDING if hiding else {}),
-        **cluster.conf,
-    }.items():
+    settings = dict(EVERYWHERE)
+    if is_local(conf.get("spark.master", "")):
+        settings |= LOCALLY
+    if hiding:
+        settings |= HIDING
+    # Last, so that what somebody has said counts.
+    settings |= cluster.conf
+    # Java takes its options in one text, so ours would take the place of theirs.
+    options = [settings.get(_JAVA_OPTIONS, "")]
+    if "spark.log.level" not in cluster.conf:
+        options.insert(0, _LOGGING)
+    settings[_JAVA_OPTIONS] = " ".join(filter(None, options))
+    for key, value in settings.items():
         conf.set(key, value)
-    options = [*([_LOGGING] if "spark.log.level" not in cluster.conf else []), cluster.conf.get(_JAVA_OPTIONS, "")]
-    conf.set(_JAVA_OPTIONS, " ".join(filter(None, options)))
     return conf
 
 
@@ -188,15 +209,16 @@ def _running() -> SparkSession | None:
 def _environment(cluster: Cluster, java: Mapping[str, str]) -> Iterator[None]:
     """What Spark reads from the environment while it starts, and nobody else should see afterwards.
 
-    Workers take the driver's Python unless another one is named, because any other would lack eventlog or pickle
-    differently. The nodes of a cluster would look for a driver called localhost at themselves.
+    Workers take the driver's Python unless another one is named, because any other would lack
+    eventlog or pickle differently. The nodes of a cluster would look for a driver called localhost
+    at themselves.
     """
+    changed = dict(java)
     workers = cluster.conf.get(_PYTHON, sys.executable)
     pythons = {"PYSPARK_PYTHON": workers, "PYSPARK_DRIVER_PYTHON": sys.executable}
-    python = {name: program for name, program in pythons.items() if name not in os.environ}
-    alone = is_local(cluster.master) and "SPARK_LOCAL_IP" not in os.environ
-    addresses = {"SPARK_LOCAL_HOSTNAME": "localhost"} if alone else {}
-    changed = {**java, **python, **addresses}
+    changed |= {name: program for name, program in pythons.items() if name not in os.environ}
+    if is_local(cluster.master) and "SPARK_LOCAL_IP" not in os.environ:
+        changed["SPARK_LOCAL_HOSTNAME"] = "localhost"
     before = {name: os.environ.get(name) for name in changed}
     os.environ.update(changed)
     try:

@@ -1,12 +1,15 @@
-"""Bulk conversion on Spark: the local engine's tasks and its step, a shuffle of Spark's, and equal bytes in the end.
+"""Bulk conversion on Spark: the local engine's tasks and its step, a shuffle of Spark's, and equal
+bytes in the end.
 
-    exchange   pieces of the input to blobs of rows, each for the bucket of its objects      mapInArrow
-    shuffle    the blobs of some buckets to one task                                         repartitionById
-    deciding   bucket after bucket, whole objects through the step, into files by ranges     mapInArrow
-    tasks      ranges to parts and outcomes, and whatever else the pipeline has done         mapInArrow, each a row
+    exchange   pieces of the input to blobs of rows, each for the bucket of its objects (mapInArrow)
+    shuffle    the blobs of some buckets to one task (repartitionById)
+    deciding   bucket after bucket, whole objects through the step, into files by ranges (mapInArrow)
+    tasks      ranges to parts and outcomes, and whatever else the pipeline has done: each is a row
+               of mapInArrow
 
-Law: only counts and names of files come to the driver, never rows. Where ranges begin follows from notes that whoever
-reads a piece sends to all tasks; Spark's own range partitioning would run the conversion twice to find out.
+Law: only counts and names of files come to the driver, never rows. Where ranges begin follows from
+notes that whoever reads a piece sends to all tasks; Spark's own range partitioning would run the
+conversion twice to find out.
 """
 
 from __future__ import annotations
@@ -26,7 +29,13 @@ from eventlog.convert.mark import Marking, order_of, placed
 from eventlog.convert.partitions import PartitionFile
 from eventlog.convert.pipeline import ConversionRun, ConversionWatch, DecidedRows, Unwatched
 from eventlog.convert.sending import SENDING, Sent, is_sending, reach, refuse_other
-from eventlog.convert.settings import Conversion, FilesInput, SentMessages, SentTables, SnapshotRows
+from eventlog.convert.settings import (
+    Conversion,
+    FilesInput,
+    SentMessages,
+    SentTables,
+    SnapshotRows,
+)
 from eventlog.convert.transactions import refuse_left_rows, refuse_unknown_transactions
 from eventlog.convert.work import Task
 from eventlog.convert.writing import PartTasks
@@ -53,7 +62,8 @@ ONE_BATCH: Final = "spark.sql.execution.arrow.localRelationThreshold"
 
 def placed_tasks(spark: SparkSession, tasks: Sequence[Any], parts: int) -> DataFrame:
     """The tasks in so many partitions, each with its own alone."""
-    with configured(spark, ONE_BATCH, "0"):  # else Spark takes small tables apart as it likes
+    # Else Spark takes small tables apart as it likes.
+    with configured(spark, ONE_BATCH, "0"):
         return spark.createDataFrame(packed_tasks(tasks, parts))
 
 
@@ -64,13 +74,16 @@ def convert(
     watch: ConversionWatch | None = None,
     marking: Marking | None = None,
 ) -> Summary:
-    """Converts on Spark. The destination must be a folder that the driver and all executors see under one name."""
+    """Converts on Spark. The destination must be a folder that the driver and all executors see
+    under one name.
+    """
     conversion = _absolute(conversion)
     if isinstance(conversion.format, SentTables):
         raise UsageError("Spark sends nothing to a database.", hint="Use --engine local.")
     if conversion.gathers and isinstance(conversion.format, SentMessages):
+        cause = "Executors send side by side, each the messages of some keys"
         raise UsageError(
-            "Executors send side by side, each the messages of some keys, so transactions would not come whole.",
+            f"{cause}, so transactions would not come whole.",
             hint="Use --engine local, or --transactions mixed.",
         )
     refuse_unknown_transactions(conversion)
@@ -78,6 +91,7 @@ def convert(
     identity = identity_of(conversion)
     if not conversion.overwrite:
         refuse_other(order, destination.work)
+    # Only what was being sent is gone on with; all else begins anew.
     resumed = (destination.work / order / SENDING).exists()
     if not resumed:
         reach(conversion.format)
@@ -87,21 +101,24 @@ def convert(
     ):
         try:
             with (
-                _cut(conversion, marking, resumed=resumed) as found,
+                _cut(conversion, marking, resumed=resumed) as input_cut,
                 session(cluster or Cluster(), hiding=conversion.hides) as spark,
             ):
-                folder = destination.begun(order)
-                engine = SparkEngine(conversion, str(folder), spark, found, watch or Unwatched())
+                folder, staged = str(destination.begun(order)), str(destination.staged)
+                engine = SparkEngine(conversion, folder, spark, input_cut, watch or Unwatched())
                 reserve = None if marking is None else marking.reserve
-                run = ConversionRun(conversion, engine, str(folder), str(destination.staged), reserve)
+                run = ConversionRun(conversion, engine, folder, staged, reserve)
                 summary = engine.taken_up(run) if resumed else run.converted()
             if marking is not None:
+                # Last, before anything appears: somebody may have given its rows to publishers.
                 marking.confirm()
         except BaseException:
-            if not is_sending(destination.work):  # nothing of it can be gone on with
+            # Nothing else of it can be gone on with.
+            if not is_sending(destination.work):
                 destination.discard()
             raise
-        destination.commit(summary, order_of(conversion) if marking is None else marking.order, identity)
+        unmarked = order_of(conversion) if marking is None else marking.order
+        destination.commit(summary, unmarked, identity)
     return summary
 
 
@@ -109,12 +126,17 @@ class SparkEngine:
     """Brings rows together by Spark's shuffle, and runs tasks on executors."""
 
     def __init__(
-        self, conversion: Conversion, folder: str, spark: SparkSession, found: Cut, watch: ConversionWatch
+        self,
+        conversion: Conversion,
+        folder: str,
+        spark: SparkSession,
+        input_cut: Cut,
+        watch: ConversionWatch,
     ) -> None:
         self._conversion = conversion
         self._folder = folder
         self._spark = spark
-        self._cut = found
+        self._cut = input_cut
         self._watch = watch
 
     def run(
@@ -147,6 +169,7 @@ class SparkEngine:
             conflicts=tuple(conflicts),
             folder=self._folder,
         )
+        # How many rows tasks have read up to now: all that they tell the driver on their way.
         met = self._spark.sparkContext.accumulator(0)
         pieces = self._numbered(len(work.pieces), task_count(len(work.pieces), self._cores))
         blobs = pieces.mapInArrow(named(scattered, work, met.add), SCHEMA)
@@ -171,14 +194,21 @@ class SparkEngine:
         return Sending(self._conversion, Path(self._folder), self._collected)
 
     def _collected(
-        self, stage: str, tasks: Sequence[Task], step: Step, rows: int | None = None, parts: int = MOST_TASKS
+        self,
+        stage: str,
+        tasks: Sequence[Task],
+        step: Step,
+        rows: int | None = None,
+        parts: int = MOST_TASKS,
     ) -> list[bytes]:
-        """What tasks answer, a few bytes each, in their order; every one is a task of Spark's, or some of them are one."""
+        """What tasks answer, a few bytes each, in their order; every one is a task of Spark's, or
+        some of them are one.
+        """
         if not tasks:
             return []
         with watched(self._spark, self._watch, stage, rows), arriving():
-            told = placed_tasks(self._spark, tasks, min(len(tasks), parts))
-            return [bytes(row.content) for row in told.mapInArrow(step, ANSWERS).collect()]
+            frame = placed_tasks(self._spark, tasks, min(len(tasks), parts))
+            return [bytes(row.content) for row in frame.mapInArrow(step, ANSWERS).collect()]
 
     def _numbered(self, count: int, tasks: int) -> Any:
         """The numbers of so many pieces of work, in so many partitions."""
@@ -196,19 +226,19 @@ def _cut(conversion: Conversion, marking: Marking | None, *, resumed: bool) -> I
     if resumed:
         yield Cut(pieces=(), rows=0)
         return
-    with cut(conversion, None if marking is None else marking.withheld) as found:
-        refuse_left_rows(conversion, found.withheld)
-        yield found
+    with cut(conversion, None if marking is None else marking.withheld) as input_cut:
+        refuse_left_rows(conversion, input_cut.withheld)
+        yield input_cut
 
 
 def _absolute(conversion: Conversion) -> Conversion:
     """Executors work in folders of their own, where relative names mean something else."""
     source = conversion.input
     if isinstance(source, FilesInput):
-        source = FilesInput(
-            places=tuple(str(Path(place).absolute()) for place in source.places), statuses=source.statuses
-        )
-    back = conversion.read_back
-    if isinstance(back, SnapshotRows):
-        back = SnapshotRows(folder=back.folder.absolute())
-    return replace(conversion, input=source, destination=conversion.destination.absolute(), read_back=back)
+        places = tuple(str(Path(place).absolute()) for place in source.places)
+        source = replace(source, places=places)
+    read_back = conversion.read_back
+    if isinstance(read_back, SnapshotRows):
+        read_back = SnapshotRows(folder=read_back.folder.absolute())
+    destination = conversion.destination.absolute()
+    return replace(conversion, input=source, destination=destination, read_back=read_back)

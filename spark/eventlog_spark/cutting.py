@@ -1,4 +1,6 @@
-"""How a conversion is cut for Spark: into which pieces its input, into how many buckets, at which positions its output."""
+"""How a conversion is cut for Spark: into which pieces its input, into how many buckets, at which
+positions its output.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,9 @@ MOST_RANGES: Final = 4_096
 STRETCH_ROWS: Final = 250_000
 
 TASK_PIECES: Final = 4
-"""Pieces of work that go to one task of Spark's: it costs as much to begin a task as to decide thousands of rows."""
+"""Pieces of work that go to one task of Spark's: it costs as much to begin a task as to decide
+thousands of rows.
+"""
 
 CORE_TASKS: Final = 4
 """Fewer tasks than that would leave cores idle when the others are done."""
@@ -33,8 +37,8 @@ CORE_TASKS: Final = 4
 class Cut(Struct, frozen=True, kw_only=True):
     """The pieces of the input, those of a snapshot last.
 
-    `rows` are `counted`, or judged by the size of files that do not say how many they have. `size` are the bytes of all
-    files.
+    `rows` are `counted`, or judged by the size of files that do not say how many they have. `size`
+    are the bytes of all files.
     """
 
     pieces: tuple[Piece, ...]
@@ -46,7 +50,9 @@ class Cut(Struct, frozen=True, kw_only=True):
     @property
     def total(self) -> int | None:
         """What people are told of the number of rows: nothing, where it is only judged."""
-        return self.rows if self.counted else None
+        if not self.counted:
+            return None
+        return self.rows
 
     @property
     def buckets(self) -> int:
@@ -61,8 +67,11 @@ def task_count(pieces: int, cores: int) -> int:
 
 
 def boundaries(noted: Sequence[UnitNumbers]) -> tuple[int, ...]:
-    """Where changes are cut into ranges that are sorted in memory, by the record_ids that were noted."""
-    return _ranges(noted, max(_rows(noted) // RANGE_ROWS, sum(one.size for one in noted) // RANGE_BYTES))
+    """Where changes are cut into ranges that are sorted in memory, by the record_ids that were
+    noted.
+    """
+    size = sum(unit.size for unit in noted)
+    return _ranges(noted, max(_rows(noted) // RANGE_ROWS, size // RANGE_BYTES))
 
 
 def outcome_boundaries(noted: Sequence[UnitNumbers]) -> tuple[int, ...]:
@@ -71,52 +80,66 @@ def outcome_boundaries(noted: Sequence[UnitNumbers]) -> tuple[int, ...]:
 
 
 def _rows(noted: Sequence[UnitNumbers]) -> int:
-    return sum(one.rows for one in noted)
+    return sum(unit.rows for unit in noted)
 
 
 def _ranges(noted: Sequence[UnitNumbers], wanted: int) -> tuple[int, ...]:
-    return ranges((number for one in noted for number in one.sampled), min(MOST_RANGES, 1 + wanted))
+    sampled = (number for unit in noted for number in unit.sampled)
+    return ranges(sampled, min(MOST_RANGES, 1 + wanted))
 
 
 @contextmanager
 def cut(conversion: Conversion, withheld: Withheld | None = None) -> Iterator[Cut]:
-    """The cut, and what must last while pieces are read: a snapshot that all stretches of a log share.
+    """The cut, and what must last while pieces are read: a snapshot that all stretches of a log
+    share.
 
     `withheld` are the rows of a log that are left, where that is known already.
     """
     tables = _tables(conversion)
     if isinstance(conversion.input, StreamInput):
-        yield Cut(pieces=(), rows=0)  # a stream is cut by what it holds
+        # A stream is cut by what it holds.
+        yield Cut(pieces=(), rows=0)
     elif isinstance(conversion.input, FilesInput):
-        found = units(conversion.input)
-        rows = sum(unit.size // ROW_BYTES if unit.rows is None else unit.rows for unit in found)
-        counted = all(unit.rows is not None for unit in found)
-        size = sum(unit.size for unit in found)
-        yield Cut(pieces=(*found, *tables), rows=rows, size=size, counted=counted)
+        pieces = units(conversion.input)
+        rows = sum(unit.size // ROW_BYTES if unit.rows is None else unit.rows for unit in pieces)
+        counted = all(unit.rows is not None for unit in pieces)
+        size = sum(unit.size for unit in pieces)
+        yield Cut(pieces=(*pieces, *tables), rows=rows, size=size, counted=counted)
     else:
         assert isinstance(conversion.input, LogInput)
-        with _log(conversion, conversion.input, tables, withheld) as found_log:
-            yield found_log
+        with _log(conversion, conversion.input, tables, withheld) as log_cut:
+            yield log_cut
 
 
 def _tables(conversion: Conversion) -> list[SnapshotFile]:
     source, catalog = conversion.read_back, conversion.catalog
-    return snapshot_files(source.folder, catalog) if isinstance(source, SnapshotRows) and catalog is not None else []
+    if not isinstance(source, SnapshotRows) or catalog is None:
+        return []
+    return snapshot_files(source.folder, catalog)
 
 
 @contextmanager
 def _log(
-    conversion: Conversion, source: LogInput, tables: Sequence[SnapshotFile], withheld: Withheld | None
+    conversion: Conversion,
+    source: LogInput,
+    tables: Sequence[SnapshotFile],
+    withheld: Withheld | None,
 ) -> Iterator[Cut]:
     log = BulkLog(log_options(source))
     # Before the snapshot: who holds rows meanwhile is too late for this conversion.
-    left = withheld_of(source, conversion.catalog) if withheld is None else withheld
+    if withheld is None:
+        withheld = withheld_of(source, conversion.catalog)
     with log.connection() as connection:
-        snapshot = str(connection.exec_driver_sql(EXPORT).scalar_one()) if log.copies else None
+        snapshot = None
+        if log.copies:
+            # The connection stays open until all pieces are read: the snapshot ends with it.
+            snapshot = str(connection.exec_driver_sql(EXPORT).scalar_one())
         ((lowest, highest),) = log.rows(connection, "extent")
         ((rows,),) = log.rows(connection, "chosen_count")
         pieces: list[NumberRange | WholeLog] = [WholeLog()]
         if snapshot is not None:
-            count = 1 + int(rows) // STRETCH_ROWS
-            pieces = [] if lowest is None else list(stretches(int(lowest), int(highest), count, snapshot))
-        yield Cut(pieces=(*pieces, *tables), rows=int(rows), withheld=left)
+            pieces = []
+            if lowest is not None:
+                count = 1 + int(rows) // STRETCH_ROWS
+                pieces = [*stretches(int(lowest), int(highest), count, snapshot)]
+        yield Cut(pieces=(*pieces, *tables), rows=int(rows), withheld=withheld)

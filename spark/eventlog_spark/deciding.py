@@ -1,7 +1,8 @@
 """What executors do after the shuffle: they decide buckets, and do the pipeline's tasks.
 
-The work is the local engine's own. What it leaves are files that every node can see, in the destination's work folder;
-they are called after their attempt, so that an attempt which Spark repeats meets nothing of the one that failed.
+The work is the local engine's own. What it leaves are files that every node can see, in the
+destination's work folder; they are called after their attempt, so that an attempt which Spark
+repeats meets nothing of the one that failed.
 """
 
 from __future__ import annotations
@@ -26,18 +27,43 @@ from msgspec.structs import replace
 
 from eventlog.convert.collecting import Gather, gather
 from eventlog.convert.commit import merge
-from eventlog.convert.partitions import BY_OBJECT, PartitionFile, PartitionWriter, in_order, labels_of, partition_file
+from eventlog.convert.partitions import (
+    BY_OBJECT,
+    PartitionFile,
+    PartitionWriter,
+    in_order,
+    labels_of,
+    partition_file,
+)
 from eventlog.convert.pipeline import DecidedRows
 from eventlog.convert.rows import one_batch
 from eventlog.convert.settings import Conversion
 from eventlog.convert.snapshot import PlacedTable, reader_of
 from eventlog.convert.step import step
-from eventlog.convert.tasks import NUMBERS, Decide, DecidedBucket, UnitNumbers, decide, keep_in_file, numbers_in
+from eventlog.convert.tasks import (
+    NUMBERS,
+    Decide,
+    DecidedBucket,
+    UnitNumbers,
+    decide,
+    keep_in_file,
+    numbers_in,
+)
 from eventlog.convert.work import guarded, without_collecting
 from eventlog.convert.writing import Write, WriteOutcomes
 from eventlog.core.errors import SourceError
 from eventlog_spark.cutting import boundaries, outcome_boundaries
-from eventlog_spark.exchange import CONFLICTS, NOTES, ROWS, TABLES, Blob, Bundle, packed, unbundled, unpacked
+from eventlog_spark.exchange import (
+    CONFLICTS,
+    NOTES,
+    ROWS,
+    TABLES,
+    Blob,
+    Bundle,
+    packed,
+    unbundled,
+    unpacked,
+)
 from eventlog_spark.faults import travelling
 
 HELD_BYTES: Final = 16_000_000
@@ -52,10 +78,11 @@ Name = tuple[int, int | None]
 
 
 class BucketRules(Struct, frozen=True, kw_only=True):
-    """How buckets are decided. `tables` are those of the snapshot, in the order of their blobs' kinds.
+    """How buckets are decided. `tables` are those of the snapshot, in the order of their blobs'
+    kinds.
 
-    `conflicts` are files of record_ids that stand at several objects. Without a `folder` that all nodes see, what was
-    decided goes on as blobs.
+    `conflicts` are files of record_ids that stand at several objects. Without a `folder` that all
+    nodes see, what was decided goes on as blobs.
     """
 
     conversion: Conversion
@@ -65,7 +92,9 @@ class BucketRules(Struct, frozen=True, kw_only=True):
 
 
 class BucketResult(Struct, frozen=True, kw_only=True):
-    """What came of one bucket, where its ranges begin, and of the first bucket the notes that came to all tasks."""
+    """What came of one bucket, where its ranges begin, and of the first bucket the notes that came
+    to all tasks.
+    """
 
     decided: DecidedBucket
     boundaries: tuple[int, ...]
@@ -74,37 +103,48 @@ class BucketResult(Struct, frozen=True, kw_only=True):
 
 def together(answers: Iterable[bytes]) -> DecidedRows:
     """What the buckets answered; they must have been told the same."""
-    found = [msgspec.json.decode(answer, type=BucketResult) for answer in answers]
-    if len(several := sorted({one.boundaries for one in found})) > 1:
-        told = " and then ".join(str(list(one[:3])) for one in several[:2])
-        message = f"A part of the input was read twice and had changed: its ranges begin with the positions {told}."
-        raise SourceError(message, hint="Convert again when nobody writes to it.", may_pass=False)
+    results = [msgspec.json.decode(answer, type=BucketResult) for answer in answers]
+    boundaries_of_tasks = sorted({result.boundaries for result in results})
+    # Spark repeats a task whose output it has lost; if the input was another one then, tasks that
+    # were done before have cut what they wrote at other places.
+    if len(boundaries_of_tasks) > 1:
+        first_positions = [str(list(several[:3])) for several in boundaries_of_tasks[:2]]
+        positions = " and then ".join(first_positions)
+        what = "A part of the input was read twice and had changed"
+        message = f"{what}: its ranges begin with the positions {positions}."
+        hint = "Convert again when nobody writes to it."
+        raise SourceError(message, hint=hint, may_pass=False)
     return DecidedRows(
-        numbers=[one for answer in found for one in answer.noted],
-        buckets=[answer.decided for answer in found],
-        boundaries=found[0].boundaries if found else (),
+        numbers=[unit for result in results for unit in result.noted],
+        buckets=[result.decided for result in results],
+        boundaries=results[0].boundaries if results else (),
     )
 
 
 CHANGES: Final = 2
 ENDED: Final = 3
 ENDS: Final = 4
-"""What blobs of a decided bucket hold, besides the answer (NOTES): changes or outcomes in one range of positions. Where
-transactions are gathered, changes are those of some transactions, and their ends come too.
+"""What blobs of a decided bucket hold, besides the answer (NOTES): changes or outcomes in one range
+of positions. Where transactions are gathered, changes are those of some transactions, and their
+ends come too.
 """
 
 
 def decided(work: BucketRules, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Decides the buckets whose blobs come; an answer for each, and before it what was decided where no folder takes it."""
+    """Decides the buckets whose blobs come; an answer for each, and before it what was decided
+    where no folder takes it.
+    """
     with travelling(), _buckets(work.tables, batches) as buckets:
         for number in buckets.numbers:
             answer = buckets.answer(number, work)
             bundle = Bundle(CHANGES)
             if work.folder is None:
-                found = answer.decided
-                for kind, file in ((CHANGES, found.rendered), (ENDED, found.ended), (ENDS, found.ends)):
+                of_bucket = answer.decided
+                files = {CHANGES: of_bucket.rendered, ENDED: of_bucket.ended, ENDS: of_bucket.ends}
+                for kind, file in files.items():
                     if file is not None:
                         yield from given_away(bundle, kind, file)
+            # Behind what was decided: a task that fails in between has answered nothing.
             bundle.add(Blob(bucket=0, kind=NOTES, content=msgspec.json.encode(answer)))
             yield from bundle.rest()
 
@@ -118,9 +158,13 @@ def given_away(bundle: Bundle, kind: int, file: PartitionFile) -> Iterator[pa.Re
 
 
 def gathered(
-    conversion: Conversion, cut: tuple[int, ...], batches: Iterator[pa.RecordBatch]
+    conversion: Conversion,
+    cut: tuple[int, ...],
+    batches: Iterator[pa.RecordBatch],
 ) -> Iterator[pa.RecordBatch]:
-    """The changes of the transactions whose blobs come, by the ranges of where these end; a note for each label says of them."""
+    """The changes of the transactions whose blobs come, by the ranges of where these end; a note
+    for each label says of them.
+    """
     with travelling(), local_folder() as folder:
         files: dict[int, PartitionWriter] = {}
         with ExitStack() as opened:
@@ -142,14 +186,16 @@ def gathered(
                 boundaries=cut,
                 folder=str(folder),
             )
-            made = guarded(gather, task)
-            yield from given_away(bundle, CHANGES, made.rendered)
-            bundle.add(Blob(bucket=0, kind=NOTES, content=msgspec.json.encode(made)))
+            changes = guarded(gather, task)
+            yield from given_away(bundle, CHANGES, changes.rendered)
+            bundle.add(Blob(bucket=0, kind=NOTES, content=msgspec.json.encode(changes)))
         yield from bundle.rest()
 
 
 def decided_rows(
-    order: Conversion, tables: tuple[Name, ...], batches: Iterator[pa.RecordBatch]
+    order: Conversion,
+    tables: tuple[Name, ...],
+    batches: Iterator[pa.RecordBatch],
 ) -> Iterator[pa.RecordBatch]:
     """Decides the buckets whose blobs come, and gives out the step's results."""
     with travelling(), without_collecting(), _buckets(tables, batches) as buckets:
@@ -161,9 +207,9 @@ def decided_rows(
 def _buckets(tables: tuple[Name, ...], batches: Iterator[pa.RecordBatch]) -> Iterator[_Buckets]:
     """The buckets whose blobs come."""
     with local_folder() as folder, SpooledTemporaryFile(HELD_BYTES, dir=str(folder)) as rows:
-        found = _Buckets(tables, folder, rows)
-        found.drain(batches)
-        yield found
+        buckets = _Buckets(tables, folder, rows)
+        buckets.drain(batches)
+        yield buckets
 
 
 class _Buckets:
@@ -185,13 +231,15 @@ class _Buckets:
             for blob in (blob for batch in batches for blob in unbundled(batch)):
                 if blob.kind == NOTES:
                     self._noted.append(msgspec.json.decode(blob.content, type=UnitNumbers))
-                    if not blob.bucket:  # the first bucket tells them on, though it may have no rows
+                    # The first bucket tells them on, though it may have no rows.
+                    if not blob.bucket:
                         self._places.setdefault(blob.bucket, [])
                 elif blob.kind == CONFLICTS:
                     numbers = [rows.select(NUMBERS.names) for rows in unpacked(blob.content)]
                     self._contested.setdefault(blob.bucket, []).extend(numbers)
                 elif blob.kind == ROWS:
-                    self._places.setdefault(blob.bucket, []).append((self._rows.tell(), len(blob.content)))
+                    place = self._rows.tell(), len(blob.content)
+                    self._places.setdefault(blob.bucket, []).append(place)
                     self._rows.write(blob.content)
                 else:
                     self._take_table(blob, writers, files)
@@ -206,6 +254,7 @@ class _Buckets:
         """Decides a bucket into files by ranges."""
         cut = boundaries(self._noted)
         task = Decide(
+            # An attempt that Spark gave up may still write into its own file.
             name=f"bucket-{number:05d}-{uuid4().hex}",
             conversion=work.conversion,
             bucket=number,
@@ -216,8 +265,10 @@ class _Buckets:
             outcome_boundaries=outcome_boundaries(self._noted),
             folder=work.folder or str(self._folder),
         )
-        found = guarded(lambda task: decide(task, self._unpacked(number)), task)
-        return BucketResult(decided=found, boundaries=cut, noted=() if number else tuple(self._noted))
+        bucket = guarded(lambda task: decide(task, self._unpacked(number)), task)
+        # They came to all tasks, and the driver needs them once.
+        noted = tuple(self._noted) if number == 0 else ()
+        return BucketResult(decided=bucket, boundaries=cut, noted=noted)
 
     def results(self, number: int, order: Conversion) -> Iterator[pa.RecordBatch]:
         """Decides a bucket."""
@@ -227,13 +278,18 @@ class _Buckets:
         with reader_of(order, self._placed(), number) as reader:
             yield from step(rows, order, keep, reader=reader, conflicts=conflicts)
 
-    def _take_table(self, blob: Blob, writers: dict[int, PartitionWriter], files: ExitStack) -> None:
+    def _take_table(
+        self,
+        blob: Blob,
+        writers: dict[int, PartitionWriter],
+        files: ExitStack,
+    ) -> None:
         """Keeps rows of the snapshot where the local engine looks for them."""
         for rows in unpacked(blob.content):
+            # Only the rows themselves say what columns the table has.
             if blob.kind not in writers:
-                writers[blob.kind] = files.enter_context(
-                    partition_file(self._folder / f"{blob.kind}.arrow", rows.schema)
-                )
+                opening = partition_file(self._folder / f"{blob.kind}.arrow", rows.schema)
+                writers[blob.kind] = files.enter_context(opening)
             writers[blob.kind].write(blob.bucket, rows)
 
     def _unpacked(self, number: int) -> Iterator[pa.RecordBatch]:
@@ -260,18 +316,24 @@ class _Buckets:
 
 
 def packed_tasks(tasks: Sequence[Any], parts: int = 1) -> pa.Table:
-    """Tasks as rows, in so many batches: each goes to who does it, for all together know of every batch in every file."""
+    """Tasks as rows, in so many batches: each goes to who does it, for all together know of every
+    batch in every file.
+    """
     contents = pa.array([zlib.compress(pickle.dumps(task), 1) for task in tasks], pa.binary())
     starts = [len(tasks) * part // parts for part in range(parts + 1)]
-    columns = [[contents.slice(start, end - start)] for start, end in pairwise(starts)]
-    return pa.Table.from_batches([pa.RecordBatch.from_arrays(column, schema=_arrow) for column in columns])
+    batches = []
+    for start, end in pairwise(starts):
+        some = contents.slice(start, end - start)
+        batches.append(pa.RecordBatch.from_arrays([some], schema=_arrow))
+    return pa.Table.from_batches(batches)
 
 
 def unpacked_tasks(batches: Iterator[pa.RecordBatch]) -> Iterator[Any]:
     """The tasks, in their order."""
     for batch in batches:
         for content in batch.column(0):
-            yield pickle.loads(zlib.decompress(content.as_py()))  # noqa: S301  # the driver wrote it, as it did this code
+            unpacked_task = zlib.decompress(content.as_py())
+            yield pickle.loads(unpacked_task)  # noqa: S301  # the driver wrote it, and this code
 
 
 def done(function: Callable[[Any], Any], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -283,7 +345,9 @@ def done(function: Callable[[Any], Any], batches: Iterator[pa.RecordBatch]) -> I
 
 
 def _attempt(function: Callable[[Any], Any], task: Any) -> Any:
-    """Writes output into a folder of the attempt's own, and moves what is complete to where it is expected."""
+    """Writes output into a folder of the attempt's own, and moves what is complete to where it is
+    expected.
+    """
     if not isinstance(task, Write | WriteOutcomes):
         return function(task)
     staged = Path(task.staged)
@@ -302,6 +366,7 @@ def answered(content: bytes) -> pa.RecordBatch:
 @contextmanager
 def local_folder() -> Iterator[Path]:
     """A folder on a disk of this machine that Spark was given for such things."""
+    # Not /tmp, which may be small, or in memory.
     places = os.environ.get("SPARK_LOCAL_DIRS", "").split(",")
     with TemporaryDirectory(prefix="eventlog-", dir=places[0] or None) as folder:
         yield Path(folder)

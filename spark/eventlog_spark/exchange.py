@@ -1,8 +1,10 @@
-"""The first step on Spark: rows are read, by us or by Spark, and go through the shuffle to the bucket of their objects.
+"""The first step on Spark: rows are read, by us or by Spark, and go through the shuffle to the
+bucket of their objects.
 
-What passes through Spark's shuffle are record batches packed whole, so that Spark moves hundreds of rows as one. Spark
-turns each row that comes from Python into one of its own and back; for rows of a log that alone costs more than the
-rules do (`bench/measured.md` has the figures). A blob has the number of its bucket, which says where it goes, and its kind.
+What passes through Spark's shuffle are record batches packed whole, so that Spark moves hundreds of
+rows as one. Spark turns each row that comes from Python into one of its own and back; for rows of a
+log that alone costs more than the rules do (`bench/measured.md` has the figures). A blob has the
+number of its bucket, which says where it goes, and its kind.
 """
 
 from __future__ import annotations
@@ -39,7 +41,9 @@ ROWS: Final = 0
 """Rows of the log, with the numbers of their objects."""
 
 NOTES: Final = 1
-"""What was noted about the rows of a unit, in JSON. It goes to every task, so that all cut what they write alike."""
+"""What was noted about the rows of a unit, in JSON. It goes to every task, so that all cut what
+they write alike.
+"""
 
 CONFLICTS: Final = 2
 """record_ids of rows here that stand at other objects too."""
@@ -87,11 +91,14 @@ class Bundle:
         """What has come together."""
         if self._blobs:
             self._size = 0
+            # `bundled` empties the list.
             yield bundled(self._blobs)
 
 
 def bundled(blobs: list[Blob]) -> pa.RecordBatch:
-    """Blobs as Spark takes them; the list is emptied, for they are not held twice while Spark takes them."""
+    """Blobs as Spark takes them; the list is emptied, for they are not held twice while Spark takes
+    them.
+    """
     columns = [
         pa.array([blob.bucket for blob in blobs], pa.int32()),
         pa.array([blob.kind for blob in blobs], pa.int32()),
@@ -103,8 +110,9 @@ def bundled(blobs: list[Blob]) -> pa.RecordBatch:
 
 def unbundled(batch: pa.RecordBatch) -> Iterator[Blob]:
     """The blobs in a batch of Spark's."""
-    for place in range(len(batch)):
-        bucket, kind, content = (batch.column(name)[place].as_py() for name in _arrow.names)
+    # One by one: as a list all contents would be there twice.
+    for row in range(len(batch)):
+        bucket, kind, content = (batch.column(name)[row].as_py() for name in _arrow.names)
         yield Blob(bucket=bucket, kind=kind, content=content)
 
 
@@ -123,7 +131,12 @@ def unpacked(content: bytes) -> Iterator[pa.RecordBatch]:
 
 
 NAMING: Final = pa.schema(
-    [("record_id", pa.int64()), ("event_type", pa.int64()), ("table_name", pa.string()), ("table_key", pa.string())]
+    [
+        ("record_id", pa.int64()),
+        ("event_type", pa.int64()),
+        ("table_name", pa.string()),
+        ("table_key", pa.string()),
+    ]
 )
 """The columns that say which row it is, and of which object."""
 
@@ -132,24 +145,32 @@ NUMBERED: Final = pa.schema([("record_id", pa.int64()), (OBJECT, pa.int64())])
 GATHERED_ROWS: Final = 250_000
 GATHERED_BYTES: Final = 8_000_000
 SHORT_BYTES: Final = 128
-"""What is read before it is cut into blobs. So many bytes of a row do not count: a blob should have thousands of short rows."""
+"""What is read before it is cut into blobs. So many bytes of a row do not count: a blob should have
+thousands of short rows.
+"""
 
 
 TOLD_NUMBERS: Final = 8
-"""For each range that the rows of a unit make, so many of its numbers go to every task: there may be hundreds of these."""
+"""For each range that the rows of a unit make, so many of its numbers go to every task: there may
+be hundreds of these.
+"""
 
 
 class WholeLog(Struct, frozen=True, kw_only=True):
-    """A log that is read in one piece, because its database has no snapshot that several sessions can share."""
+    """A log that is read in one piece, because its database has no snapshot that several sessions
+    can share.
+    """
 
 
 Piece = Unit | NumberRange | WholeLog | SnapshotFile
 
 
 class Scattering(Struct, frozen=True, kw_only=True):
-    """The whole input, in pieces of which each task gets some by their places. `held` rows wait and stay where they are.
+    """The whole input, in pieces of which each task gets some by their places. `held` rows wait and
+    stay where they are.
 
-    The `buckets` go to so many `tasks`, some to each: the bucket n to the task n modulo their number.
+    The `buckets` go to so many `tasks`, some to each: the bucket n to the task n modulo their
+    number.
     """
 
     conversion: Conversion
@@ -165,13 +186,17 @@ class Scattering(Struct, frozen=True, kw_only=True):
 
 
 def scattered(
-    work: Scattering, met: Callable[[int], None], places: Iterator[pa.RecordBatch]
+    work: Scattering,
+    met: Callable[[int], None],
+    batches: Iterator[pa.RecordBatch],
 ) -> Iterator[pa.RecordBatch]:
-    """Reads the pieces at these places (a column of numbers) and gives out blobs; `met` is told how many rows were read."""
+    """Reads the pieces with these numbers and gives out blobs; `met` is told how many rows were
+    read.
+    """
     with travelling():
-        for batch in places:
-            for place in batch.column(0).to_pylist():
-                piece = work.pieces[place]
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                piece = work.pieces[number]
                 if isinstance(piece, SnapshotFile):
                     yield from _table(work, piece)
                 else:
@@ -179,14 +204,16 @@ def scattered(
 
 
 def _rows(
-    work: Scattering, met: Callable[[int], None], piece: Unit | NumberRange | WholeLog
+    work: Scattering,
+    met: Callable[[int], None],
+    piece: Unit | NumberRange | WholeLog,
 ) -> Iterator[pa.RecordBatch]:
     numbers: list[UnitNumbers] = []
     bundle = Bundle(ROWS)
     left = Counter[str]()
     for read_rows in _placed(rows_of(work.conversion, piece), work.conversion.catalog):
-        placed, some = work.withheld.divide(read_rows)
-        left.update(some)
+        placed, left_here = work.withheld.divide(read_rows)
+        left.update(left_here)
         _note(numbers, placed)
         met(len(placed))
         _write(bundle, placed, work.buckets)
@@ -198,9 +225,14 @@ def _rows(
 
 
 def scattered_rows(
-    catalog: Catalog | None, buckets: int, told: int, batches: Iterator[pa.RecordBatch]
+    catalog: Catalog | None,
+    buckets: int,
+    told: int,
+    batches: Iterator[pa.RecordBatch],
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of a frame of Spark's (ROWS) as blobs, with notes for so many tasks, which may be none."""
+    """The rows of a frame of Spark's (ROWS) as blobs, with notes for so many tasks, which may be
+    none.
+    """
     numbers: list[UnitNumbers] = []
     bundle = Bundle(ROWS)
     with travelling():
@@ -214,7 +246,12 @@ def scattered_rows(
 
 
 def scattered_table(
-    catalog: Catalog, table: int, child: int | None, kind: int, buckets: int, batches: Iterator[pa.RecordBatch]
+    catalog: Catalog,
+    table: int,
+    child: int | None,
+    kind: int,
+    buckets: int,
+    batches: Iterator[pa.RecordBatch],
 ) -> Iterator[pa.RecordBatch]:
     """The rows of a frame with the columns of a table, or of a child table of it, as blobs."""
     bundle = Bundle(kind)
@@ -228,11 +265,12 @@ def scattered_table(
 def scattered_numbers(
     catalog: Catalog | None, buckets: int, batches: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    """Blobs of record_ids and of the objects that rows with them (NAMING) have, for buckets of record_ids."""
+    """Blobs of record_ids and of the objects that rows with them (NAMING) have, for buckets of
+    record_ids.
+    """
     placing, bundle = Placing(catalog), Bundle(ROWS)
-    told = (typed(batch, NAMING) for batch in batches)
     with travelling():
-        for rows in gathered(told, NAMING, most_rows=GATHERED_ROWS, most_bytes=GATHERED_BYTES, short=SHORT_BYTES):
+        for rows in _gathered((typed(batch, NAMING) for batch in batches), NAMING):
             objects = placing.objects(*rows.columns[1:])
             pairs = pa.RecordBatch.from_arrays([rows.column(0), objects], schema=NUMBERED)
             known = pairs.filter(rows.column(0).is_valid())
@@ -242,31 +280,47 @@ def scattered_numbers(
 
 
 def contested(buckets: int, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Of such blobs, the record_ids that stand at several objects, as blobs for the buckets of all of these."""
+    """Of such blobs, the record_ids that stand at several objects, as blobs for the buckets of all
+    of these.
+    """
     blobs = (blob for batch in batches for blob in unbundled(batch))
-    pairs = pa.Table.from_batches([rows for blob in blobs for rows in unpacked(blob.content)], NUMBERED)
+    rows_of_blobs = [rows for blob in blobs for rows in unpacked(blob.content)]
+    pairs = pa.Table.from_batches(rows_of_blobs, NUMBERED)
+    # A number with one object has it as the least and as the greatest: no set of them is needed.
     spans = pairs.group_by("record_id").aggregate([(OBJECT, "min"), (OBJECT, "max")])
-    several = spans.filter(pc.not_equal(spans[f"{OBJECT}_min"], spans[f"{OBJECT}_max"]))["record_id"]
+    differ = pc.not_equal(spans[f"{OBJECT}_min"], spans[f"{OBJECT}_max"])
+    numbers = spans.filter(differ)["record_id"]
     bundle = Bundle(CONFLICTS)
-    if len(several):
-        for rows in pairs.filter(pc.is_in(pairs["record_id"], value_set=several.combine_chunks())).to_batches():
+    if len(numbers):
+        is_contested = pc.is_in(pairs["record_id"], value_set=numbers.combine_chunks())
+        for rows in pairs.filter(is_contested).to_batches():
             _write(bundle, rows, buckets)
     yield from bundle.rest()
+
+
+def _gathered(read: Iterable[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    return gathered(read, schema, most_rows=GATHERED_ROWS, most_bytes=GATHERED_BYTES, short=SHORT_BYTES)
 
 
 def _placed(read: Iterable[pa.RecordBatch], catalog: Catalog | None) -> Iterator[pa.RecordBatch]:
     """Rows with their objects, many together."""
     placing = Placing(catalog)
-    for rows in gathered(read, ROWS_SCHEMA, most_rows=GATHERED_ROWS, most_bytes=GATHERED_BYTES, short=SHORT_BYTES):
+    for rows in _gathered(read, ROWS_SCHEMA):
         yield placing.place(rows)
 
 
 def _note(numbers: list[UnitNumbers], rows: pa.RecordBatch) -> None:
-    """Notes rows; where record_ids begin anew, as with the next of several files, there a unit begins."""
+    """Notes rows; where record_ids begin anew, as with the next of several files, there a unit
+    begins.
+    """
     here = UnitNumbers()
     here.take(rows)
-    last = numbers[-1] if numbers else here
-    if last is not here and (last.highest is None or here.lowest is None or here.lowest > last.highest):
+    if not numbers:
+        numbers.append(here)
+        return
+    last = numbers[-1]
+    # Of rows without a record_id nothing begins anew.
+    if last.highest is None or here.lowest is None or here.lowest > last.highest:
         last.take(rows)
     else:
         numbers.append(here)
@@ -274,10 +328,12 @@ def _note(numbers: list[UnitNumbers], rows: pa.RecordBatch) -> None:
 
 def _add_notes(bundle: Bundle, numbers: Sequence[UnitNumbers], tasks: int) -> None:
     """Adds what was noted for all tasks; each has the bucket of its own number."""
-    for one in numbers:
-        wanted = TOLD_NUMBERS * (1 + max(one.rows // RANGE_ROWS, one.size // RANGE_BYTES))
-        one.sampled = one.sampled[:: -(-len(one.sampled) // wanted) or 1]
-        content = msgspec.json.encode(one)
+    for unit in numbers:
+        wanted = TOLD_NUMBERS * (1 + max(unit.rows // RANGE_ROWS, unit.size // RANGE_BYTES))
+        # Every n-th, rounded up: not more than are wanted.
+        step = -(-len(unit.sampled) // wanted) or 1
+        unit.sampled = unit.sampled[::step]
+        content = msgspec.json.encode(unit)
         for task in range(tasks):
             bundle.add(Blob(bucket=task, kind=NOTES, content=content))
 
@@ -309,7 +365,11 @@ def rows_of(conversion: Conversion, piece: Unit | NumberRange | WholeLog) -> Ite
 def log_options(source: LogInput) -> LogOptions:
     """A conversion's log as the data source is told it."""
     return LogOptions(
-        url=source.url, log=source.log, columns=source.columns, clock=source.clock, status=source.statuses
+        url=source.url,
+        log=source.log,
+        columns=source.columns,
+        clock=source.clock,
+        status=source.statuses,
     )
 
 
@@ -317,10 +377,14 @@ def _copied(source: LogInput, stretch: NumberRange) -> Iterator[pa.RecordBatch]:
     from eventlog_spark.log import TEXTS, TEXTS_AND_TRANSACTION, BulkLog, batches
 
     log = BulkLog(log_options(source))
-    for batch in batches(log, stretch, TEXTS_AND_TRANSACTION if log.transaction else TEXTS):
+    # As texts: a log that was adopted may have columns of other types.
+    schema = TEXTS_AND_TRANSACTION if log.transaction else TEXTS
+    for batch in batches(log, stretch, schema):
         columns = dict(zip(batch.schema.names, batch.columns, strict=True))
         yield shaped(columns)
 
 
 def _write(bundle: Bundle, rows: pa.RecordBatch, buckets: int) -> None:
-    write_by(cast("PartitionWriter", bundle), rows, bucket_of(rows.column(OBJECT), buckets))
+    # A bundle is written to as a partition file is, with buckets for labels.
+    writer = cast("PartitionWriter", bundle)
+    write_by(writer, rows, bucket_of(rows.column(OBJECT), buckets))

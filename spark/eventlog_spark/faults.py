@@ -1,4 +1,6 @@
-"""Carries eventlog's errors from Spark's workers to the driver, where Spark leaves only a text of them."""
+"""Carries eventlog's errors from Spark's workers to the driver, where Spark leaves only a text of
+them.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +46,9 @@ def travelling() -> Iterator[None]:
 
 @contextmanager
 def arriving() -> Iterator[None]:
-    """In the driver: what was wrong in a worker is raised again as what it was; anything else as a MachineError."""
+    """In the driver: what was wrong in a worker is raised again as what it was; anything else as a
+    MachineError.
+    """
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
@@ -52,14 +56,19 @@ def arriving() -> Iterator[None]:
         yield
     except (PySparkException, Py4JError) as error:
         text = str(error)
-        hint = "Spark's own log says more."
-        raise read(text) or MachineError(f"Spark gave up: {_gist(text)}", hint=hint, may_pass=False) from error
+        fault = read(text)
+        if fault is not None:
+            raise fault from error
+        message, hint = f"Spark gave up: {_gist(text)}", "Spark's own log says more."
+        raise MachineError(message, hint=hint, may_pass=False) from error
 
 
 def written(error: EventlogError) -> str:
     """The error as a text; hexadecimal, because nothing on the way quotes or breaks that."""
+    # Of a class that asks for more than a message it becomes the nearest one above that does not.
     kind = next(kind.__name__ for kind in type(error).__mro__ if _is_plain(kind))
-    fault = Fault(kind=kind, message=error.message, hint=error.hint, may_pass=getattr(error, "may_pass", False))
+    may_pass = getattr(error, "may_pass", False)
+    fault = Fault(kind=kind, message=error.message, hint=error.hint, may_pass=may_pass)
     return f"{_OPENING}{msgspec.json.encode(fault).hex()};"
 
 
@@ -76,9 +85,12 @@ def read(text: str) -> EventlogError | None:
 
 
 def _is_plain(kind: type) -> bool:
-    """Whether a class of errors can be found by its name and is made of a message and a hint alone."""
-    maker = next(one for one in kind.__mro__ if "__init__" in vars(one))
-    return maker in (EventlogError, MachineError) and getattr(errors, kind.__name__, None) is kind
+    """Whether a class of errors can be found by its name and is made of a message and a hint
+    alone.
+    """
+    maker = next(parent for parent in kind.__mro__ if "__init__" in vars(parent))
+    is_known = getattr(errors, kind.__name__, None) is kind
+    return maker in (EventlogError, MachineError) and is_known
 
 
 def _gist(text: str) -> str:

@@ -1,15 +1,19 @@
-"""Follows a log: Spark hands out its rows batch by batch, and each batch is converted as a folder of files would be.
+"""Follows a log: Spark hands out its rows batch by batch, and each batch is converted as a folder
+of files would be.
 
     _checkpoint              how far the stream is: Spark's
-    _rows/batch-00000007     the rows of the batch in hand, so that a batch that comes again has the same ones
-    batch-00000007           what `convert` makes of them, with `_SUCCESS`; a batch that has it is not converted again
-    _done/batch-00000007     notes the last batch that is done, and the change_seq that the next one goes on from
-    _log                     says which log it is, for a second one with the checkpoint of the first would lose rows
+    _rows/batch-00000007     the rows of the batch in hand: a batch that comes again has the same
+    batch-00000007           what `convert` makes of them, with `_SUCCESS`; a batch that has it is
+                             not converted again
+    _done/batch-00000007     notes the last batch that is done, and the change_seq that the next one
+                             goes on from
+    _log                     says which log it is: a second one with the checkpoint of the first
+                             would lose rows
     _lock                    keeps a second command out of a folder
 
-Law: a batch counts as done only after its `_SUCCESS`, and what comes again meets what is there, or the note where somebody
-has taken it away. So each row is converted exactly once, whatever was killed when, and messages that are sent are those
-of one conversion that is taken up again.
+Law: a batch counts as done only after its `_SUCCESS`, and what comes again meets what is there, or
+the note where somebody has taken it away. So each row is converted exactly once, whatever was
+killed when, and messages that are sent are those of one conversion that is taken up again.
 """
 
 from __future__ import annotations
@@ -49,14 +53,18 @@ DONE: Final = "_done"
 LOG: Final = "_log"
 LOCK: Final = "_lock"
 BEGUN: Final = frozenset({LOCK, ROWS, LOG, f"_{LOG}"})
-"""What a first run may have left that was killed before it had a checkpoint; the last one is a note on its way."""
+"""What a first run may have left that was killed before it had a checkpoint; the last one is a note
+on its way.
+"""
 
 LOOK_SECONDS: Final = 1
 """How often somebody looks whether the end is asked for."""
 
 SLOW: Final = "failed to connect back"
 MOST_TRIES: Final = 10
-"""Spark waits ten seconds for a Python that begins, which is short on a busy machine; nothing was read then."""
+"""Spark waits ten seconds for a Python that begins, which is short on a busy machine; nothing was
+read then.
+"""
 
 _batch = re.compile(r"batch-\d{8,}").fullmatch
 
@@ -65,7 +73,9 @@ Told = Callable[[str, Summary], None]
 
 
 class Following(Struct, frozen=True, kw_only=True):
-    """How a log is followed. `address` is the destination where it is no folder; `seconds` pass between two looks at the log."""
+    """How a log is followed. `address` is the destination where it is no folder; `seconds` pass
+    between two looks at the log.
+    """
 
     conversion: Conversion
     address: str | None = None
@@ -80,15 +90,21 @@ class Following(Struct, frozen=True, kw_only=True):
 
 
 def follow(
-    following: Following, told: Told, *, cluster: Cluster | None = None, watch: ConversionWatch | None = None
+    following: Following,
+    told: Told,
+    *,
+    cluster: Cluster | None = None,
+    watch: ConversionWatch | None = None,
 ) -> None:
-    """Converts batch after batch until a signal asks for the end, or nothing is left; the batch in hand is finished first."""
+    """Converts batch after batch until a signal asks for the end, or nothing is left; the batch in
+    hand is finished first.
+    """
     source = following.conversion.input
     if not isinstance(source, LogInput):
         raise UsageError("Only the log of a database can be followed.", hint="Name its URL as INPUT.")
     if following.conversion.transactions == "whole":
-        hint = "Use --transactions mixed."
-        raise UsageError("A log that is followed is cut into batches, and transactions with it.", hint=hint)
+        message = "A log that is followed is cut into batches, and transactions with it."
+        raise UsageError(message, hint="Use --transactions mixed.")
     hiding = following.conversion.hides
     with session(cluster or Cluster(), hiding=hiding) as spark, arriving(), ExitStack() as claimed:
         target = HadoopFolder(spark, following.destination)
@@ -101,24 +117,33 @@ def follow(
         _refuse_other(target, source)
         batches = _Batches(spark, following, target, told, watch)
         spark.dataSource.register(EventLogSource)
-        rows = spark.readStream.format("eventlog").options(**_options(source, following.batch_rows)).load()
-        writer = rows.writeStream.option("checkpointLocation", target.subfolder(CHECKPOINT)).foreachBatch(batches.take)
-        writer = writer.trigger(processingTime=f"{0 if following.until_empty else following.seconds} seconds")
-        with requests_by_signal(batches.stop):  # after PySpark has set its own
+        options = _options(source, following.batch_rows)
+        rows = spark.readStream.format("eventlog").options(**options).load()
+        writer = rows.writeStream.option("checkpointLocation", target.subfolder(CHECKPOINT))
+        writer = writer.foreachBatch(batches.take)
+        seconds = 0 if following.until_empty else following.seconds
+        writer = writer.trigger(processingTime=f"{seconds} seconds")
+        # After PySpark has set its own answer to Ctrl-C.
+        with requests_by_signal(batches.stop):
             query = _run(writer, batches, until_empty=following.until_empty)
+            # First the batch in hand: a query that is stopped breaks it off.
             batches.end()
             query.stop()
-        if batches.failed is not None:  # the last batch, after the end was asked for
+        # The last batch may have failed after the end was asked for.
+        if batches.failed is not None:
             raise batches.failed
 
 
 @contextmanager
 def _claimed(folder: Path) -> Iterator[None]:
-    """Keeps a second command out of the folder, and others than us from rows that Spark writes there."""
+    """Keeps a second command out of the folder, and others than us from rows that Spark writes
+    there.
+    """
     make_folder(folder / ROWS)
     claim = Claim(folder / LOCK)
     if not claim.take():
-        raise SinkError(f"Another command follows a log into {folder}.", hint="Wait for it, or choose another folder.")
+        message = f"Another command follows a log into {folder}."
+        raise SinkError(message, hint="Wait for it, or choose another folder.")
     try:
         yield
     finally:
@@ -126,11 +151,15 @@ def _claimed(folder: Path) -> Iterator[None]:
 
 
 def _refuse_other(target: HadoopFolder, source: LogInput) -> None:
-    """Notes whose log is followed into a folder, and refuses another one: its rows up to the other's last number would be passed over."""
+    """Notes whose log is followed into a folder, and refuses another one: its rows up to the
+    other's last number would be passed over.
+    """
     here = f"the log {source.log} of {place_of(read_url(source.url))}"
     if LOG not in target.names():
         target.note(LOG, here.encode())
-    elif (before := target.read(LOG).decode(errors="replace")) != here:
+        return
+    before = target.read(LOG).decode(errors="replace")
+    if before != here:
         raise UsageError(
             f"{target.address} has what was followed of {before}, and this is {here}.",
             hint=f"Choose another folder, or remove {LOG} from this one if the log has only moved.",
@@ -138,7 +167,9 @@ def _refuse_other(target: HadoopFolder, source: LogInput) -> None:
 
 
 def _run(writer: DataStreamWriter, batches: _Batches, *, until_empty: bool) -> StreamingQuery:
-    """The stream when the end was asked for, or nothing is left. One whose Python began too slowly is begun again."""
+    """The stream when the end was asked for, or nothing is left. One whose Python began too slowly
+    is begun again.
+    """
     from pyspark.errors import PySparkException
 
     for tried in range(1, MOST_TRIES + 1):
@@ -146,6 +177,7 @@ def _run(writer: DataStreamWriter, batches: _Batches, *, until_empty: bool) -> S
         try:
             _wait(query, batches, until_empty=until_empty)
         except PySparkException as error:
+            # Spark has only a text of it.
             if batches.failed is not None:
                 raise batches.failed from error
             if batches.stopping.is_set():
@@ -159,14 +191,23 @@ def _run(writer: DataStreamWriter, batches: _Batches, *, until_empty: bool) -> S
 
 def _options(source: LogInput, rows: int) -> dict[str, str]:
     columns = source.columns if isinstance(source.columns, str) else ",".join(source.columns)
-    told = {"url": source.url, "log": source.log, "columns": columns, "clock": source.clock, "rows": str(rows)}
-    return told | {"transactions": "true"}
+    return {
+        "url": source.url,
+        "log": source.log,
+        "columns": columns,
+        "clock": source.clock,
+        "rows": str(rows),
+        "transactions": "true",
+    }
 
 
 def _wait(query: StreamingQuery, batches: _Batches, *, until_empty: bool) -> None:
-    """Returns when the end was asked for, or when nothing is left; what ended the query is raised."""
+    """Returns when the end was asked for, or when nothing is left; what ended the query is
+    raised.
+    """
     emptied = Event()
     if until_empty:
+        # In a thread, because it cannot be told to give up when a signal asks for the end.
         Thread(target=_emptied, args=(query, emptied), daemon=True).start()
     while not batches.stopping.is_set() and not emptied.is_set():
         if query.awaitTermination(LOOK_SECONDS):
@@ -176,7 +217,8 @@ def _wait(query: StreamingQuery, batches: _Batches, *, until_empty: bool) -> Non
 def _emptied(query: StreamingQuery, emptied: Event) -> None:
     from pyspark.errors import PySparkException
 
-    with suppress(PySparkException):  # what ended the query is raised where somebody waits for it
+    # What ended the query is raised where somebody waits for it.
+    with suppress(PySparkException):
         query.processAllAvailable()
         emptied.set()
 
@@ -226,7 +268,10 @@ class _Batches:
         done = HadoopFolder(self._spark, self._target.subfolder(DONE))
         before = max(filter(_batch, done.names()), default="")
         if name > before:
-            after = done.read(before).decode() if before else ""
+            after = ""
+            if before:
+                after = done.read(before).decode()
+            # The new note first: in between a crash leaves both, and the greater one counts.
             done.note(name, self._done(batch, name, after).encode())
             if before:
                 done.remove(before)
@@ -235,14 +280,17 @@ class _Batches:
     def _done(self, batch: DataFrame, name: str, after: str) -> str:
         """Has the batch converted unless it is; the last change_seq then."""
         rows = f"{ROWS}/{name}"
-        made = HadoopFolder(self._spark, self._target.subfolder(name))
-        if SUCCESS in made.names():
-            made.discard()
-            return made.summary().change_seq
+        output = HadoopFolder(self._spark, self._target.subfolder(name))
+        if SUCCESS in output.names():
+            # Only its folder of work may be left.
+            output.discard()
+            return output.summary().change_seq
         kept = HadoopFolder(self._spark, self._target.subfolder(rows))
+        # Spark writes a `_SUCCESS` too, when all rows are there.
         if SUCCESS not in kept.names():
             batch.write.mode("overwrite").parquet(kept.address)
-        if self._spark.read.parquet(as_named(kept.address)).isEmpty():  # a number may turn out to be nobody's
+        # A number may turn out to be nobody's, so that a batch has no rows.
+        if self._spark.read.parquet(as_named(kept.address)).isEmpty():
             return after
         summary = self._converted(name, rows, after)
         self._told(name, summary)
@@ -250,12 +298,24 @@ class _Batches:
 
     def _converted(self, name: str, rows: str, after: str) -> Summary:
         following = self._following
-        conversion = replace(following.conversion, destination=following.conversion.destination / name, after=after)
+        destination = following.conversion.destination
+        # The rows in files have their times in UTC already.
         if following.address is not None:
-            found = replace(conversion, input=FilesInput(places=()))
-            places = Addresses(
-                destination=self._target.subfolder(name), inputs=(as_named(self._target.subfolder(rows)),)
+            conversion = replace(
+                following.conversion,
+                input=FilesInput(places=()),
+                destination=destination / name,
+                after=after,
             )
-            return convert_at(found, places)
-        place = following.conversion.destination / Path(rows)
-        return convert(replace(conversion, input=FilesInput(places=(str(place),))), watch=self._watch)
+            places = Addresses(
+                destination=self._target.subfolder(name),
+                inputs=(as_named(self._target.subfolder(rows)),),
+            )
+            return convert_at(conversion, places)
+        conversion = replace(
+            following.conversion,
+            input=FilesInput(places=(str(destination / rows),)),
+            destination=destination / name,
+            after=after,
+        )
+        return convert(conversion, watch=self._watch)

@@ -1,10 +1,13 @@
 """The rules as DataFrames: events in, changes and outcomes out; Spark reads, orders and writes.
 
-    events     ten columns by name, whatever their types, as rows of a log          mapInArrow only where types differ
-    decide     rows to the bucket of their objects, whole objects through the step  mapInArrow, repartition, mapInArrow
+    events     ten columns by name, whatever their types, as rows of a log
+               (mapInArrow only where types differ)
+    decide     rows to the bucket of their objects, whole objects through the step
+               (mapInArrow, repartition, mapInArrow)
 
-What formats write of changes is in `outputs`. Nothing here touches a file or collects a row, so input and output are
-wherever Spark can read and write. Every frame is lazy, as Spark's are: changes and outcomes come from one pass of the rules when `Decisions.results` is persisted.
+What formats write of changes is in `outputs`. Nothing here touches a file or collects a row, so
+input and output are wherever Spark can read and write. Every frame is lazy, as Spark's are: changes
+and outcomes come from one pass of the rules when `Decisions.results` is persisted.
 """
 
 from __future__ import annotations
@@ -22,7 +25,13 @@ from eventlog.convert.forms import form_of
 from eventlog.convert.inputs import places_of
 from eventlog.convert.rows import NUMBERS, OUTCOMES, PROBLEM, shaped, told_in_utc
 from eventlog.convert.rows import ROWS as EVENTS
-from eventlog.convert.settings import ChangeRows, Conversion, DatabaseRows, FilesInput, SnapshotRows
+from eventlog.convert.settings import (
+    ChangeRows,
+    Conversion,
+    DatabaseRows,
+    FilesInput,
+    SnapshotRows,
+)
 from eventlog.convert.step import CHANGE, DUPLICATE, ENDING, result_schema
 from eventlog.convert.to_changes import CHANGES
 from eventlog.core.errors import UsageError
@@ -50,29 +59,35 @@ if TYPE_CHECKING:
 
 
 class Decisions(Struct, frozen=True, kw_only=True):
-    """What became of events. `catalog` are the tables as they look behind the policies, for formats."""
+    """What became of events. `catalog` are the tables as they look behind the policies, for
+    formats.
+    """
 
     results: DataFrame
     catalog: Catalog | None = None
 
     @property
     def changes(self) -> DataFrame:
-        """One row a change: where it stands, its object, `op`, and `edits` with old and new values; and where its
-        transaction ends, if that was asked for.
+        """One row a change: where it stands, its object, `op`, and `edits` with old and new values;
+        and where its transaction ends, if that was asked for.
         """
-        found = self.results.where(f"kind = '{CHANGE}'")
+        changes = self.results.where(f"kind = '{CHANGE}'")
         if TRANSACTION not in self.results.columns:
-            return found.select("op", *CHANGES.names)
+            return changes.select("op", *CHANGES.names)
         from pyspark.sql import functions as F  # noqa: N812  # as everybody calls it
 
-        met = self.results.where(f"kind = '{ENDING}'").groupBy(TRANSACTION).agg(F.max("position").alias(END))
-        return found.join(met, TRANSACTION, "left").select(
-            "op", *CHANGES.names, F.coalesce(END, F.col("position")).alias(END)
-        )
+        # Each bucket says how far a transaction reaches in it.
+        endings = self.results.where(f"kind = '{ENDING}'")
+        ends = endings.groupBy(TRANSACTION).agg(F.max("position").alias(END))
+        # A change of no known transaction ends where it stands.
+        end = F.coalesce(END, F.col("position")).alias(END)
+        return changes.join(ends, TRANSACTION, "left").select("op", *CHANGES.names, end)
 
     @property
     def outcomes(self) -> DataFrame:
-        """One row an event: `position`, `status`, `reason` and `note`. Rows that stood twice have one."""
+        """One row an event: `position`, `status`, `reason` and `note`. Rows that stood twice have
+        one.
+        """
         others = f"kind NOT IN ('{CHANGE}', '{DUPLICATE}', '{ENDING}')"
         return self.results.where(others).select(*OUTCOMES.names)
 
@@ -82,26 +97,33 @@ class Decisions(Struct, frozen=True, kw_only=True):
 
 
 def events(frame: DataFrame, *, clock: str = UTC, columns: Sequence[str] = ()) -> DataFrame:
-    """Rows of a log from a frame that has the ten columns, in any order and of any types; other columns are left out.
+    """Rows of a log from a frame that has the ten columns, in any order and of any types; other
+    columns are left out.
 
-    `clock` is whose time `event_time` is, as in the configuration, and `columns` are what the frame calls the ten, in the
-    order of the standard names. What cannot be a number becomes the row's problem, and
-    the rules tell it as its outcome.
+    `clock` is whose time `event_time` is, as in the configuration, and `columns` are what the frame
+    calls the ten, in the order of the standard names. What cannot be a number becomes the row's
+    problem, and the rules tell it as its outcome.
     """
     from pyspark.sql import functions as F  # noqa: N812  # as everybody calls it
 
-    frame = _renamed(frame, columns) if columns else frame
+    if columns:
+        frame = _renamed(frame, columns)
     places = places_of(frame.columns, "The frame")
-    told = [F.col(f"`{frame.columns[place]}`").alias(name) for name, place in places.items()]
+    # In backticks a name with a point is one name.
+    own_columns = [F.col(f"`{frame.columns[at]}`").alias(name) for name, at in places.items()]
     if TRANSACTION not in places:
-        told.append(F.lit(None).cast("bigint").alias(TRANSACTION))
-    chosen = frame.select(*told)
+        own_columns.append(F.lit(None).cast("bigint").alias(TRANSACTION))
+    chosen = frame.select(*own_columns)
     usual = all(kind in (_INTEGERS if name in NUMBERS else _TEXTS) for name, kind in chosen.dtypes)
     if not usual or zone_of(clock) is not None:
         return chosen.mapInArrow(named(_shaped, clock), ddl(EVENTS))
+    # Without a way through Python, which costs more than all else that is done to the rows here.
     missing = F.when(F.col("record_id").isNull(), F.lit("record_id is NULL; it must be a number."))
-    cast = [F.col(name).cast("bigint" if name in NUMBERS else "string").alias(name) for name in chosen.columns]
-    return chosen.select(*cast, missing.alias(PROBLEM))
+    typed = []
+    for name in chosen.columns:
+        kind = "bigint" if name in NUMBERS else "string"
+        typed.append(F.col(name).cast(kind).alias(name))
+    return chosen.select(*typed, missing.alias(PROBLEM))
 
 
 def decide(
@@ -116,44 +138,64 @@ def decide(
 ) -> Decisions:
     """What events amount to, by the rules of the publisher and of `eventlog convert`.
 
-    `rows` answers read-backs: the URL of a database, or frames of tables by their names. With `unique` it is known that no record_id stands at two
-    objects, as in a log with a primary key, and nobody looks for that. For formats that are to tell `transactions` whole,
-    changes say theirs, and where it ends.
+    `rows` answers read-backs: the URL of a database, or frames of tables by their names. With
+    `unique` it is known that no record_id stands at two objects, as in a log with a primary key,
+    and nobody looks for that. For formats that are to tell `transactions` whole, changes say
+    theirs, and where it ends.
     """
-    order = _order(catalog, rows if isinstance(rows, str) else None, policies, options or Options())
+    url, tables = (rows, None) if isinstance(rows, str) else (None, rows)
+    order = _order(catalog, url, policies, options or Options())
     order = replace(order, transactions=transactions)
-    tables = None if isinstance(rows, str) else rows
-    return Decisions(results=results_of(found, order, tables, unique=unique), catalog=order.told_catalog)
+    results = results_of(found, order, tables, unique=unique)
+    return Decisions(results=results, catalog=order.told_catalog)
 
 
 def results_of(
-    found: DataFrame, order: Conversion, tables: Mapping[str, DataFrame] | None = None, *, unique: bool = False
+    found: DataFrame,
+    order: Conversion,
+    tables: Mapping[str, DataFrame] | None = None,
+    *,
+    unique: bool = False,
 ) -> DataFrame:
-    """What the step makes of events, in the form that the order asks for; frames of `tables` answer read-backs."""
+    """What the step makes of events, in the form that the order asks for; frames of `tables` answer
+    read-backs.
+    """
     catalog = order.catalog
-    if tables is not None and catalog is None:
-        raise UsageError("`rows` needs to know tables, columns and keys.", hint="Give `decide` a catalog.")
-    known = {} if tables is None or catalog is None else tables_of(tables, catalog)
+    known: dict[Name, DataFrame] = {}
+    if tables is not None:
+        if catalog is None:
+            message = "`rows` needs to know tables, columns and keys."
+            raise UsageError(message, hint="Give `decide` a catalog.")
+        known = tables_of(tables, catalog)
+        # The rows come as blobs; that there are some is all that a task needs to know.
+        order = replace(order, read_back=SnapshotRows(folder=Path()))
     buckets = _buckets(found)
     blobs = blobs_of(found, catalog, buckets, known, told=0)
     if not unique:
         blobs = blobs.unionAll(conflicts_of(found, catalog, buckets))
-    order = order if tables is None else replace(order, read_back=SnapshotRows(folder=Path()))
     decide = named(decided_rows, order, tuple(known))
-    return blobs.repartition("bucket").mapInArrow(decide, ddl(result_schema(form_of(order), gathers=order.gathers)))
+    schema = result_schema(form_of(order), gathers=order.gathers)
+    return blobs.repartition("bucket").mapInArrow(decide, ddl(schema))
 
 
 def blobs_of(
-    found: DataFrame, catalog: Catalog | None, buckets: int, tables: Mapping[Name, DataFrame], *, told: int
+    found: DataFrame,
+    catalog: Catalog | None,
+    buckets: int,
+    tables: Mapping[Name, DataFrame],
+    *,
+    told: int,
 ) -> DataFrame:
-    """Events, and rows of tables that answer their read-backs, on their way to the buckets of their objects.
+    """Events, and rows of tables that answer their read-backs, on their way to the buckets of their
+    objects.
 
     So many tasks are told what was noted about the record_ids.
     """
     blobs = found.mapInArrow(named(scattered_rows, catalog, buckets, told), SCHEMA)
-    for kind, ((place, child), frame) in enumerate(tables.items(), TABLES):
+    for kind, ((table, child), frame) in enumerate(tables.items(), TABLES):
         assert catalog is not None
-        blobs = blobs.unionAll(frame.mapInArrow(named(scattered_table, catalog, place, child, kind, buckets), SCHEMA))
+        scatter = named(scattered_table, catalog, table, child, kind, buckets)
+        blobs = blobs.unionAll(frame.mapInArrow(scatter, SCHEMA))
     return blobs
 
 
@@ -164,13 +206,24 @@ def by_task(blobs: DataFrame, tasks: int) -> DataFrame:
     return blobs.repartitionById(tasks, F.expr(f"bucket % {tasks}"))
 
 
-def conflicts_of(found: DataFrame, catalog: Catalog | None, buckets: int, *, by_bucket: bool = False) -> DataFrame:
-    """The record_ids that stand at several objects, on their way to these; the rules cannot see it, object by object.
+def conflicts_of(
+    found: DataFrame,
+    catalog: Catalog | None,
+    buckets: int,
+    *,
+    by_bucket: bool = False,
+) -> DataFrame:
+    """The record_ids that stand at several objects, on their way to these; the rules cannot see it,
+    object by object.
 
     There are as many tasks as Spark has for any exchange, or one for each bucket.
     """
-    numbers = found.select(*NAMING.names).mapInArrow(named(scattered_numbers, catalog, buckets), SCHEMA)
-    together = numbers.repartitionById(buckets, "bucket") if by_bucket else numbers.repartition("bucket")
+    scatter = named(scattered_numbers, catalog, buckets)
+    numbers = found.select(*NAMING.names).mapInArrow(scatter, SCHEMA)
+    if by_bucket:
+        together = numbers.repartitionById(buckets, "bucket")
+    else:
+        together = numbers.repartition("bucket")
     return together.mapInArrow(named(contested, buckets), SCHEMA)
 
 
@@ -201,17 +254,23 @@ def _renamed(frame: DataFrame, columns: Sequence[str]) -> DataFrame:
     from pyspark.sql import functions as F  # noqa: N812  # as everybody calls it
 
     if len(columns) != len(STANDARD):
-        told = ", ".join(STANDARD)
-        raise UsageError(f"`columns` has {len(columns)} names; name what the frame has for {told}, in this order.")
+        what = f"name what the frame has for {', '.join(STANDARD)}, in this order"
+        raise UsageError(f"`columns` has {len(columns)} names; {what}.")
+    # Spark does not tell letters apart by their case.
     known = {name.casefold() for name in frame.columns}
     missing = [name for name in columns if name.casefold() not in known]
     if missing:
         raise UsageError(f"The frame has no column {', '.join(missing)}.", hint="Correct `columns`.")
-    renamed: list[Any] = [F.col(f"`{name}`").alias(standard) for name, standard in zip(columns, STANDARD, strict=True)]
-    return frame.select(renamed + ([F.col(TRANSACTION)] if TRANSACTION in known else []))
+    renamed: list[Any] = []
+    for name, standard in zip(columns, STANDARD, strict=True):
+        renamed.append(F.col(f"`{name}`").alias(standard))
+    if TRANSACTION in known:
+        renamed.append(F.col(TRANSACTION))
+    return frame.select(renamed)
 
 
 def _shaped(clock: str, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     zone = zone_of(clock)
     for batch in batches:
-        yield told_in_utc(shaped({name: batch.column(name) for name in batch.schema.names}), zone)
+        columns = {name: batch.column(name) for name in batch.schema.names}
+        yield told_in_utc(shaped(columns), zone)

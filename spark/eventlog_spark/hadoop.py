@@ -1,8 +1,10 @@
-"""The file systems that Hadoop knows, as the driver asks them: what lies where, and output that is complete or absent.
+"""The file systems that Hadoop knows, as the driver asks them: what lies where, and output that is
+complete or absent.
 
-Spark writes each table into a folder of work inside the destination. When all is written, files are renamed to the names
-of `eventlog convert`, and `_SUCCESS` comes last. Who finds none there finds nothing complete, whatever was killed when.
-What a killed run has renamed goes when the next one begins: the folder of work names the folders, until they are complete.
+Spark writes each table into a folder of work inside the destination. When all is written, files are
+renamed to the names of `eventlog convert`, and `_SUCCESS` comes last. Who finds none there finds
+nothing complete, whatever was killed when. What a killed run has renamed goes when the next one
+begins: the folder of work names the folders, until they are complete.
 """
 
 from __future__ import annotations
@@ -47,12 +49,16 @@ LOOK_THREADS: Final = 16
 
 
 def as_named(address: str) -> str:
-    """The address for readers of Spark's, which take patterns: it means the one file or folder of this name."""
+    """The address for readers of Spark's, which take patterns: it means the one file or folder of
+    this name.
+    """
     return _special.sub(r"\\\1", address)
 
 
 class Footer(Struct, frozen=True, kw_only=True):
-    """What the end of a Parquet file says: its columns, also as a text with their types, and how many rows it has."""
+    """What the end of a Parquet file says: its columns, also as a text with their types, and how
+    many rows it has.
+    """
 
     file: str
     names: tuple[str, ...]
@@ -72,16 +78,18 @@ def _footer(spark: SparkSession, file: str) -> Footer:
     jvm: Any = spark._jvm  # noqa: SLF001  # the only way to the file systems of Hadoop
     jsc: Any = spark._jsc  # noqa: SLF001  # the same
     hadoop = jvm.org.apache.parquet.hadoop
+    path = jvm.org.apache.hadoop.fs.Path(file)
     try:
-        path = hadoop.util.HadoopInputFile.fromPath(jvm.org.apache.hadoop.fs.Path(file), jsc.hadoopConfiguration())
-        reader = hadoop.ParquetFileReader.open(path)
+        input_file = hadoop.util.HadoopInputFile.fromPath(path, jsc.hadoopConfiguration())
+        reader = hadoop.ParquetFileReader.open(input_file)
     except Py4JJavaError as error:
-        said = str(error.java_exception.getMessage()).replace(file, "it")
-        raise damaged(file, Exception(said)) from error
+        cause = str(error.java_exception.getMessage()).replace(file, "it")
+        raise damaged(file, Exception(cause)) from error
     try:
         schema = reader.getFileMetaData().getSchema()
         names = tuple(str(field.getName()) for field in schema.getFields())
-        text = str(schema.toString()).partition("\n")[2]  # the first line is its name, which is its writer's
+        # The first line is its name, which is its writer's.
+        text = str(schema.toString()).partition("\n")[2]
         return Footer(file=file, names=names, schema=text, rows=int(reader.getRecordCount()))
     finally:
         reader.close()
@@ -100,18 +108,19 @@ class HadoopFolder:
         self._system = self._path(address).getFileSystem(jsc.hadoopConfiguration())
 
     def files(self, pattern: str = "") -> dict[str, int]:
-        """All files in it, or those that a pattern means, by address, and their bytes; hidden ones are left out."""
-        found = self._system.globStatus(self._path(pattern or self.address))
-        return dict(sorted(file for one in found or () for file in self._inside(one)))
+        """All files in it, or those that a pattern means, by address, and their bytes; hidden ones
+        are left out.
+        """
+        # Java's null where nothing is there.
+        statuses = self._system.globStatus(self._path(pattern or self.address)) or ()
+        return dict(sorted(file for status in statuses for file in self._inside(status)))
 
     def names(self) -> set[str]:
         """What lies in it; nothing where it is not there."""
         place = self._path(self.address)
-        return (
-            {str(one.getPath().getName()) for one in self._system.listStatus(place)}
-            if self._system.exists(place)
-            else set()
-        )
+        if not self._system.exists(place):
+            return set()
+        return {str(status.getPath().getName()) for status in self._system.listStatus(place)}
 
     def subfolder(self, name: str) -> str:
         """The address of something in it."""
@@ -128,30 +137,41 @@ class HadoopFolder:
 
     def copy_out(self, name: str, file: str) -> None:
         """Brings a file or a folder in it to this machine."""
-        self._system.copyToLocalFile(False, self._path(self.subfolder(name)), self._path(f"file:{file}"), True)
+        source, target = self._path(self.subfolder(name)), self._path(f"file:{file}")
+        # The last word: else Hadoop leaves a file with a checksum beside each.
+        self._system.copyToLocalFile(False, source, target, True)
 
     def begin(self, *, overwrite: bool) -> None:
-        """Refuses a place that holds anything but what an unfinished run left, unless told to overwrite; removes that."""
+        """Refuses a place that holds anything but what an unfinished run left, unless told to
+        overwrite; removes that.
+        """
         names = self.names()
         if {SUCCESS, MARKING} <= names:
             raise being_marked(self.address)
         unfinished = WORK in names and SUCCESS not in names
         if names and not unfinished and not overwrite:
-            raise UsageError(f"{self.address} is not empty.", hint="Choose another folder, or say --overwrite.")
+            message = f"{self.address} is not empty."
+            raise UsageError(message, hint="Choose another folder, or say --overwrite.")
         if unfinished:
             self._remove(names)
         self._delete(WORK)
         self._system.mkdirs(self._path(self.subfolder(WORK)))
 
     def commit(
-        self, moves: list[tuple[str, str]], summary: Summary, order: str | None = None, identity: str = ""
+        self,
+        moves: list[tuple[str, str]],
+        summary: Summary,
+        order: str | None = None,
+        identity: str = "",
     ) -> None:
-        """Takes a former conversion away, renames files of the work folder, and says that all is there.
+        """Takes a former conversion away, renames files of the work folder, and says that all is
+        there.
 
         The order of a conversion of a log stays there until the log's rows are marked.
         """
         names = self.names()
         folders = sorted(self._folders(names).union(summary.folders))
+        # Once `_SUCCESS` is gone nothing else says that these folders are ours.
         self._write(f"{WORK}/{MOVING}", msgspec.json.encode(folders))
         self._remove(names - {WORK})
         made: set[str] = set()
@@ -161,6 +181,7 @@ class HadoopFolder:
                 self._system.mkdirs(parent)
                 made.add(str(parent))
             self._rename(source, name)
+        # Written elsewhere and renamed, so that each is there as a whole or not at all.
         if order is not None:
             self._write(f"{WORK}/{UNMARKED}", f"{order}\n".encode())
             self._rename(self.subfolder(f"{WORK}/{UNMARKED}"), UNMARKED)
@@ -191,20 +212,29 @@ class HadoopFolder:
 
     def parts(self, name: str) -> dict[int, str]:
         """What Spark wrote into a folder of work: the address of each task's file."""
-        listed = self._system.listStatus(self._path(self.subfolder(f"{WORK}/{name}")))
-        found = {str(one.getPath().getName()): str(one.getPath()) for one in listed}
-        return {int(match[1]): path for file, path in found.items() if (match := _part(file))}
+        parts = {}
+        for status in self._system.listStatus(self._path(self.subfolder(f"{WORK}/{name}"))):
+            match = _part(str(status.getPath().getName()))
+            # Spark's own `_SUCCESS` and checksums stand beside them.
+            if match is not None:
+                parts[int(match[1])] = str(status.getPath())
+        return parts
 
     def files_by(self, column: str, place: str) -> Iterator[tuple[str, str]]:
-        """What Spark wrote by the values of a column, a file for each: its address, and the value."""
+        """What Spark wrote by the values of a column, a file for each: its address, and the
+        value.
+        """
         for folder in self._system.listStatus(self._path(place)):
             name, _, value = str(folder.getPath().getName()).partition("=")
             if name == column:
                 [file] = list(self._system.listStatus(folder.getPath()))
+                # Spark escapes what a file system may not have in a name.
                 yield str(file.getPath()), unquote(value)
 
     def discard(self) -> None:
-        """Removes what is only needed meanwhile, and of a commit that failed what it had renamed."""
+        """Removes what is only needed meanwhile, and of a commit that failed what it had
+        renamed.
+        """
         names = self.names()
         if SUCCESS not in names and self._exists(f"{WORK}/{MOVING}"):
             self._remove(names)
@@ -212,23 +242,34 @@ class HadoopFolder:
 
     def _remove(self, names: set[str]) -> None:
         """Removes a conversion's output, `_SUCCESS` first."""
-        folders = self._folders(names)
+        ours = {OUTCOMES_FILE, UNMARKED, MARKING, *self._folders(names)}
         self._delete(SUCCESS)
-        for name in names & {OUTCOMES_FILE, UNMARKED, MARKING, *folders} | set(filter(_document, names)):
-            self._delete(name)
+        for name in names:
+            if name in ours or _document(name):
+                self._delete(name)
 
     def _folders(self, names: set[str]) -> set[str]:
-        """The folders that a complete conversion made here, and those that an interrupted one was about to make."""
-        ended = self.read(SUCCESS) if SUCCESS in names else b""
-        moving = self.read(f"{WORK}/{MOVING}") if self._exists(f"{WORK}/{MOVING}") else b""
-        return {*folders_told(ended), *(msgspec.json.decode(moving, type=list[str]) if moving else ())}
+        """The folders that a complete conversion made here, and those that an interrupted one was
+        about to make.
+        """
+        folders = set[str]()
+        if SUCCESS in names:
+            folders.update(folders_told(self.read(SUCCESS)))
+        if self._exists(f"{WORK}/{MOVING}"):
+            moving = self.read(f"{WORK}/{MOVING}")
+            # Who was killed while it was written left it empty, and had moved nothing.
+            if moving:
+                folders.update(msgspec.json.decode(moving, type=list[str]))
+        return folders
 
     def _exists(self, name: str) -> bool:
         return bool(self._system.exists(self._path(self.subfolder(name))))
 
     def _rename(self, source: str, name: str) -> None:
+        # Hadoop answers false, and says nothing else, where something has the name already.
         if not self._system.rename(self._path(source), self._path(self.subfolder(name))):
-            raise UsageError(f"{source} cannot be renamed to {name}; somebody else may write to {self.address}.")
+            cause = f"somebody else may write to {self.address}"
+            raise UsageError(f"{source} cannot be renamed to {name}; {cause}.")
 
     def _write(self, name: str, content: bytes) -> None:
         out = self._system.create(self._path(self.subfolder(name)))
@@ -244,6 +285,6 @@ class HadoopFolder:
         if status.isFile():
             yield str(status.getPath()), int(status.getLen())
             return
-        for one in self._system.listStatus(status.getPath()):
-            if not PurePosixPath(str(one.getPath().getName())).name.startswith((".", "_")):
-                yield from self._inside(one)
+        for inner in self._system.listStatus(status.getPath()):
+            if not PurePosixPath(str(inner.getPath().getName())).name.startswith((".", "_")):
+                yield from self._inside(inner)

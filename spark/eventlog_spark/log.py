@@ -1,4 +1,6 @@
-"""A log that is read in bulk, stretch by stretch, into record batches: by COPY where the driver is psycopg, else by plain queries."""
+"""A log that is read in bulk, stretch by stretch, into record batches: by COPY where the driver is
+psycopg, else by plain queries.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,14 @@ from eventlog.core.errors import DataError, SourceError
 from eventlog.sql.access import in_our_words, in_text, session_statements
 from eventlog.sql.clocks import zone_of
 from eventlog.sql.connect import connect
-from eventlog.sql.dialect import Dialect, dialect_of, log_holes, offers, statement, transaction_behind
+from eventlog.sql.dialect import (
+    Dialect,
+    dialect_of,
+    log_holes,
+    offers,
+    statement,
+    transaction_behind,
+)
 from eventlog.sql.names import STANDARD, TRANSACTION, LogNames
 from eventlog_spark.options import LogOptions
 from eventlog_spark.snapshot import reader_name
@@ -25,7 +34,9 @@ if TYPE_CHECKING:
 
 
 class NumberRange(Struct, frozen=True, kw_only=True):
-    """Rows whose numbers lie between two numbers, both of them included, as one snapshot sees them."""
+    """Rows whose numbers lie between two numbers, both of them included, as one snapshot sees
+    them.
+    """
 
     first: int
     last: int
@@ -36,17 +47,20 @@ class BulkLog:
     """A log that is read in bulk, by the queries of bulk.sql."""
 
     def __init__(self, options: LogOptions) -> None:
-        from eventlog.sql.findlog import log_columns  # with SQLAlchemy, which workers without a log do without
+        # With SQLAlchemy, which workers without a log do without.
+        from eventlog.sql.findlog import log_columns
 
         self.engine: Engine = connect(options.url)
         self.dialect: Dialect = dialect_of(self.engine)
+        # A log goes to other processes as it is, where an open connection would be of no use.
         try:
             self.names: LogNames = log_columns(self.engine, options.names, options.columns)
         finally:
             self.engine.dispose()
         self.zone = zone_of(self.names.clock)
         self._holes = log_holes(self.dialect, self.names)
-        self._chosen = " AND ".join(self._conditions(options)) or statement(self.dialect, "chosen_all")
+        conditions = " AND ".join(self._conditions(options))
+        self._chosen = conditions or statement(self.dialect, "chosen_all")
 
     @property
     def transaction(self) -> str:
@@ -60,12 +74,14 @@ class BulkLog:
 
     def query(self, name: str, **holes: object) -> str:
         """A query of bulk.sql as the driver gets it."""
-        log_text = self.dialect.literal(self._holes["log"])
         filling = {hole: str(value) for hole, value in holes.items()}
-        return statement(self.dialect, name, **self._holes, chosen=self._chosen, log_text=log_text, **filling)
+        filling["log_text"] = self.dialect.literal(self._holes["log"])
+        return statement(self.dialect, name, **self._holes, chosen=self._chosen, **filling)
 
     def _conditions(self, options: LogOptions) -> Iterator[str]:
-        """What rows must be to be read. Times are compared as the texts that they come as, where none of them is changed."""
+        """What rows must be to be read. Times are compared as the texts that they come as, where
+        none of them is changed.
+        """
         chosen = options.chosen
         if options.status:
             yield self._condition("chosen_letters", letters=self._several(options.status))
@@ -77,6 +93,7 @@ class BulkLog:
             if number is not None:
                 yield self._condition(name, number=str(number))
         for name, time in (("chosen_since", chosen.since), ("chosen_upto", chosen.upto)):
+            # Not every database has times as texts, and a time of another zone is another text.
             if time is not None and self.zone is None and offers(self.dialect, name):
                 yield self._condition(name, time=self.dialect.literal(time))
 
@@ -84,11 +101,14 @@ class BulkLog:
         return statement(self.dialect, name, **self._holes, **holes)
 
     def _several(self, texts: Iterable[str]) -> str:
+        # `IN ()` is no SQL; nothing is in (NULL).
         return f"({', '.join(map(self.dialect.literal, texts)) or 'NULL'})"
 
     @contextmanager
     def connection(self, snapshot: str | None = None) -> Iterator[Connection]:
-        """A transaction that only reads, in the snapshot that somebody exported; its session ends with it."""
+        """A transaction that only reads, in the snapshot that somebody exported; its session ends
+        with it.
+        """
         with in_our_words(self.engine, f"The event log {self.names.table}"):
             try:
                 with self.engine.connect() as connection:
@@ -98,6 +118,7 @@ class BulkLog:
                 self.engine.dispose()
 
     def _begin(self, connection: Connection, snapshot: str | None) -> None:
+        # Both before any query: PostgreSQL refuses them afterwards.
         if self.copies:
             connection.exec_driver_sql("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
         if snapshot is not None:
@@ -113,23 +134,29 @@ class BulkLog:
         """What a query of bulk.sql finds."""
         from sqlalchemy import text
 
-        return [tuple(row) for row in connection.execute(text(in_text(self.query(name, **holes))))]
+        query = text(in_text(self.query(name, **holes)))
+        return [tuple(row) for row in connection.execute(query)]
 
     def _join(self, connection: Connection, snapshot: str) -> None:
-        """Sees what the one who exported the snapshot sees; the name tells its holder that somebody reads."""
+        """Sees what the one who exported the snapshot sees; the name tells its holder that somebody
+        reads.
+        """
         from sqlalchemy.exc import DBAPIError
 
         try:
             connection.exec_driver_sql(f"SET TRANSACTION SNAPSHOT {self.dialect.literal(snapshot)}")
         except DBAPIError as error:
-            hint = "Read again; with a larger option `patience` it is kept longer for readers that come late."
-            raise SourceError(f"The snapshot {snapshot} of the log has ended.", hint=hint, may_pass=False) from error
+            message = f"The snapshot {snapshot} of the log has ended."
+            longer = "with a larger option `patience` it is kept longer for readers that come late"
+            raise SourceError(message, hint=f"Read again; {longer}.", may_pass=False) from error
         name = self.dialect.literal(reader_name(snapshot))
         connection.exec_driver_sql(f"SELECT set_config('application_name', {name}, false)")
 
 
 def stretches(first: int, last: int, count: int, snapshot: str | None = None) -> list[NumberRange]:
-    """Up to `count` stretches of numbers, equally wide, that cover all from the first to the last."""
+    """Up to `count` stretches of numbers, equally wide, that cover all from the first to the
+    last.
+    """
     width = max(1, -(-(last - first + 1) // count))
     return [
         NumberRange(first=start, last=min(start + width - 1, last), snapshot=snapshot)
@@ -148,7 +175,9 @@ TEXTS_AND_TRANSACTION: Final = TEXTS.append(pa.field(TRANSACTION, pa.string()))
 
 
 def told(log: BulkLog, stretch: NumberRange, *, transactions: bool) -> Iterator[pa.RecordBatch]:
-    """The rows of a stretch as the data source gives them: with their transactions, NULL where the log does not say them."""
+    """The rows of a stretch as the data source gives them: with their transactions, NULL where the
+    log does not say them.
+    """
     if not transactions:
         yield from batches(log, stretch)
     elif log.transaction:
@@ -174,7 +203,8 @@ def _batches(log: BulkLog, stretch: NumberRange, schema: pa.Schema) -> Iterator[
 
         try:
             yield from copied(connection.connection.driver_connection, query, schema)
-        except BaseException:  # a reader that wants no more rows too: the server would go on sending
+        except BaseException:
+            # Also when a reader wants no more rows: the server would go on sending.
             connection.invalidate()
             raise
 
@@ -182,6 +212,7 @@ def _batches(log: BulkLog, stretch: NumberRange, schema: pa.Schema) -> Iterator[
 def _fetched(connection: Connection, query: str, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     from sqlalchemy import text
 
+    # Without it drivers bring the whole result into memory before the first row.
     result = connection.execution_options(stream_results=True).execute(text(in_text(query)))
     while rows := result.fetchmany(FETCHED_ROWS):
         yield _batch(rows, schema)
@@ -191,22 +222,29 @@ def _batch(rows: Sequence[Sequence[Any]], schema: pa.Schema) -> pa.RecordBatch:
     columns = []
     for field, values in zip(schema, zip(*rows, strict=True), strict=True):
         convert = _integer if field.name in NUMBERS else _text
-        columns.append(pa.array([None if value is None else convert(value) for value in values], field.type))
+        cells = [None if value is None else convert(value) for value in values]
+        columns.append(pa.array(cells, field.type))
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
 def _integer(value: Any) -> int | None:
-    """Databases that do not hold a column to its type may have anything there; a row without a kind is for the rules."""
+    """Databases that do not hold a column to its type may have anything there; a row without a kind
+    is for the rules.
+    """
     try:
         number = int(value)
     except (TypeError, ValueError):
         return None
-    return number if number == value or str(number) == str(value).strip() else None
+    # `int` also takes 1.5 and "1_000", which are none.
+    if number == value or str(number) == str(value).strip():
+        return number
+    return None
 
 
 def _text(value: Any) -> str:
     """What SQLite holds as text may be any bytes."""
     text = value.decode("utf-8", "backslashreplace") if isinstance(value, bytes) else str(value)
+    # Half a character is a text to Python, and cannot be written as UTF-8.
     try:
         text.encode()
     except UnicodeEncodeError as error:
@@ -222,8 +260,9 @@ BLOCK_BYTES: Final = 2 << 20
 def copied(connection: Any, query: str, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     """The rows that a query finds, in the transaction that a psycopg connection is in.
 
-    In CSV an empty string stands in quotes and NULL does not, so they stay apart. libpq hands out one row at a time;
-    asked by psycopg's own iterator, that alone would cost twice as much as reading them.
+    In CSV an empty string stands in quotes and NULL does not, so they stay apart. libpq hands out
+    one row at a time; asked by psycopg's own iterator, that alone would cost twice as much as
+    reading them.
     """
     session = connection.pgconn
     _check(session.exec_(f"COPY ({query}) TO STDOUT (FORMAT csv)".encode()), copying=True)
@@ -244,26 +283,30 @@ def copied(connection: Any, query: str, schema: pa.Schema) -> Iterator[pa.Record
 
 def _read(block: bytearray, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     convert = pyarrow.csv.ConvertOptions(
-        column_types=schema, null_values=[""], strings_can_be_null=True, quoted_strings_can_be_null=False
+        column_types=schema,
+        null_values=[""],
+        strings_can_be_null=True,
+        quoted_strings_can_be_null=False,
     )
+    # The block as a whole: Arrow would cut it where a row may go on.
+    read = pyarrow.csv.ReadOptions(use_threads=False, column_names=schema.names, block_size=len(block) + 1)
+    parse = pyarrow.csv.ParseOptions(newlines_in_values=True)
     try:
-        table = pyarrow.csv.read_csv(
-            pa.BufferReader(pa.py_buffer(block)),
-            pyarrow.csv.ReadOptions(use_threads=False, column_names=schema.names, block_size=len(block) + 1),
-            pyarrow.csv.ParseOptions(newlines_in_values=True),
-            convert,
-        )
+        table = pyarrow.csv.read_csv(pa.BufferReader(pa.py_buffer(block)), read, parse, convert)
     except pa.ArrowInvalid as error:
-        raise DataError(f"A value of the log is not what its column should hold: {error}.", hint=_ADOPTED) from error
+        message = f"A value of the log is not what its column should hold: {error}."
+        hint = "Correct the row, or say with `columns` which column is which."
+        raise DataError(message, hint=hint) from error
     yield from table.to_batches()
-
-
-_ADOPTED: Final = "Correct the row, or say with `columns` which column is which."
 
 
 def _check(result: Any, *, copying: bool) -> None:
     from psycopg.pq import ExecStatus, error_message
 
-    if result.status not in ((ExecStatus.COPY_OUT,) if copying else (ExecStatus.COMMAND_OK,)):
-        said = error_message(result).strip().splitlines()
-        raise SourceError(f"The event log cannot be read: {said[0].rstrip('.') if said else 'no answer'}.")
+    expected = ExecStatus.COPY_OUT if copying else ExecStatus.COMMAND_OK
+    if result.status != expected:
+        lines = error_message(result).strip().splitlines()
+        cause = "no answer"
+        if lines:
+            cause = lines[0].rstrip(".")
+        raise SourceError(f"The event log cannot be read: {cause}.")

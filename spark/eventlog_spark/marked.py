@@ -1,15 +1,14 @@
 """Conversions of a log to an address: its rows are taken once, and marked when the output is there.
 
-The rows stand beside the output until it is complete. So a task that Spark does again finds the same ones, whoever
-has changed the log since.
+The rows stand beside the output until it is complete. So a task that Spark does again finds the
+same ones, whoever has changed the log since.
 """
 
 from __future__ import annotations
 
-import tempfile
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -18,7 +17,7 @@ import pyarrow as pa
 from msgspec.structs import replace
 
 from eventlog.convert.commit import OUTCOMES_FILE, WORK
-from eventlog.convert.marked_place import outcome_files
+from eventlog.convert.marked_place import fetched_outcomes
 from eventlog.convert.marked_rows import numbers_in
 from eventlog.convert.rows import ROWS, Placing
 from eventlog.convert.settings import Conversion
@@ -38,7 +37,9 @@ if TYPE_CHECKING:
 
 LEFT: Final = "left"
 TAKEN: Final = ROWS.append(pa.field(LEFT, pa.string()))
-"""Rows that are taken; a row of its own counts those of a piece that are left in the log, by the reason, in JSON."""
+"""Rows that are taken; a row of its own counts those of a piece that are left in the log, by the
+reason, in JSON.
+"""
 
 RUNS: Final = pa.schema([("first", pa.int64()), ("last", pa.int64())])
 
@@ -54,7 +55,10 @@ class MarkedAddress:
         return self._folder.address
 
     def read(self, name: str) -> bytes | None:
-        return self._folder.read(name) if name in self._folder.names() else None
+        # What a file system of Hadoop's says of a missing file is an error of Java's.
+        if name not in self._folder.names():
+            return None
+        return self._folder.read(name)
 
     def write(self, name: str, content: bytes) -> None:
         self._folder.write(name, content)
@@ -65,11 +69,8 @@ class MarkedAddress:
     def tidy(self) -> None:
         self._folder.remove(WORK)
 
-    @contextmanager
-    def outcomes(self) -> Iterator[list[Path]]:
-        with tempfile.TemporaryDirectory(prefix="eventlog-") as folder:
-            self._folder.copy_out(OUTCOMES_FILE, f"{folder}/{OUTCOMES_FILE}")
-            yield outcome_files(Path(folder) / OUTCOMES_FILE)
+    def outcomes(self) -> AbstractContextManager[list[Path]]:
+        return fetched_outcomes(lambda place: self._folder.copy_out(OUTCOMES_FILE, str(place)))
 
 
 @contextmanager
@@ -80,51 +81,64 @@ def marked_address(address: str, cluster: Cluster, *, hiding: bool) -> Iterator[
 
 
 def taken_rows(
-    spark: SparkSession, conversion: Conversion, target: HadoopFolder, withheld: Withheld | None
+    spark: SparkSession,
+    conversion: Conversion,
+    target: HadoopFolder,
+    withheld: Withheld | None,
 ) -> tuple[DataFrame, Cut, dict[str, int]]:
     """The rows of a log that are to be converted, and how many are left in it."""
     place = target.subfolder(f"{WORK}/rows")
-    with cut(replace(conversion, read_back=None), withheld) as found:
-        refuse_left_rows(conversion, found.withheld)
-        count = len(found.pieces)
+    # Without the tables of a snapshot, which are read where they lie.
+    with cut(replace(conversion, read_back=None), withheld) as log_cut:
+        refuse_left_rows(conversion, log_cut.withheld)
+        count = len(log_cut.pieces)
         pieces = spark.range(0, count, 1, max(1, count))
-        rows = pieces.mapInArrow(named(_taken, conversion, found.pieces, found.withheld), ddl(TAKEN))
-        rows.write.parquet(place)
+        take = named(_taken, conversion, log_cut.pieces, log_cut.withheld)
+        pieces.mapInArrow(take, ddl(TAKEN)).write.parquet(place)
+    # With its schema said: of a log without rows there is no file that says it.
     written = spark.read.schema(ddl(TAKEN)).parquet(as_named(place))
     left = Counter[str]()
     for row in written.where(f"{LEFT} IS NOT NULL").select(LEFT).collect():
         left.update(msgspec.json.decode(row[LEFT], type=dict[str, int]))
     size = sum(HadoopFolder(spark, place).files().values())
-    return written.where(f"{LEFT} IS NULL").select(*ROWS.names), Cut(pieces=(), rows=found.rows, size=size), dict(left)
+    rows = written.where(f"{LEFT} IS NULL").select(*ROWS.names)
+    return rows, Cut(pieces=(), rows=log_cut.rows, size=size), dict(left)
 
 
 def _taken(
     conversion: Conversion,
     pieces: Sequence[NumberRange | WholeLog],
     withheld: Withheld,
-    places: Iterator[pa.RecordBatch],
+    batches: Iterator[pa.RecordBatch],
 ) -> Iterator[pa.RecordBatch]:
     placing = Placing(conversion.catalog)
     with travelling():
-        for place in (place for batch in places for place in batch.column(0).to_pylist()):
+        for number in (number for batch in batches for number in batch.column(0).to_pylist()):
             left = Counter[str]()
-            for rows in rows_of(conversion, pieces[place]):
-                taken, some = withheld.divide(placing.place(rows))
-                left.update(some)
+            for rows in rows_of(conversion, pieces[number]):
+                taken, left_here = withheld.divide(placing.place(rows))
+                left.update(left_here)
                 columns = [*taken.select(ROWS.names).columns, pa.nulls(len(taken), pa.string())]
                 yield pa.RecordBatch.from_arrays(columns, schema=TAKEN)
+            # Among the rows: a task has no other way to say something that is kept with them.
             if left:
-                yield pa.RecordBatch.from_pylist([{LEFT: msgspec.json.encode(left).decode()}], schema=TAKEN)
+                row = {LEFT: msgspec.json.encode(left).decode()}
+                yield pa.RecordBatch.from_pylist([row], schema=TAKEN)
 
 
 def numbers_of(spark: SparkSession, outcomes: str) -> Stretches:
-    """The numbers in files of outcomes; they are in order, so only where runs of them begin and end comes here."""
-    found = spark.read.parquet(as_named(outcomes)).select("position").mapInArrow(named(_runs), ddl(RUNS))
-    return Stretches((row["first"], row["last"]) for row in found.collect())
+    """The numbers in files of outcomes; they are in order, so only where runs of them begin and end
+    comes here.
+    """
+    positions = spark.read.parquet(as_named(outcomes)).select("position")
+    runs = positions.mapInArrow(named(_runs), ddl(RUNS)).collect()
+    return Stretches((row["first"], row["last"]) for row in runs)
 
 
 def _runs(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     parts = [part for batch in batches for part in numbers_in([batch.column(0)]).parts]
+    # Joined over batches, each of which may end in the middle of a run.
     joined = Stretches(parts).parts
-    columns = [pa.array([part[place] for part in joined], pa.int64()) for place in (0, 1)]
-    yield pa.RecordBatch.from_arrays(columns, schema=RUNS)
+    firsts = pa.array([first for first, _ in joined], pa.int64())
+    lasts = pa.array([last for _, last in joined], pa.int64())
+    yield pa.RecordBatch.from_arrays([firsts, lasts], schema=RUNS)

@@ -1,8 +1,10 @@
-"""Numbers for changes in the order of their positions, as expressions of Spark: each row's place, and its change_seq. Where
-transactions are whole, the order is that of their ends, and messages are counted in them.
+"""Numbers for changes in the order of their positions, as expressions of Spark: each row's place,
+and its change_seq. Where transactions are whole, the order is that of their ends, and messages are
+counted in them.
 
-A window over all rows would bring them into one task. So positions are cut into stretches of equal width: how many changes
-each has, and the latest of their times, is a short list that one task adds up; within a stretch a window counts.
+A window over all rows would bring them into one task. So positions are cut into stretches of equal
+width: how many changes each has, and the latest of their times, is a short list that one task adds
+up; within a stretch a window counts.
 """
 
 from __future__ import annotations
@@ -29,7 +31,8 @@ STRETCH_BITS: Final = 16
 
 
 def numbered(written: DataFrame, after: str = "") -> DataFrame:
-    """Rows with a `position` (and a `stamp`, in forms that number their changes) with their numbers; they go on `after`.
+    """Rows with a `position` (and a `stamp`, in forms that number their changes) with their
+    numbers; they go on `after`.
 
     Those with an `end` are in the order of it.
     """
@@ -40,35 +43,41 @@ def numbered(written: DataFrame, after: str = "") -> DataFrame:
     stamp = F.col(STAMP) if STAMP in written.columns else F.lit(start.time)
     order = [END, "position"] if END in written.columns else ["position"]
     placed = written.withColumn("stretch", F.shiftright(order[0], STRETCH_BITS))
-    together = Window.partitionBy(F.lit(0))  # a row for each stretch
+    # All in one task: there is only a row for each stretch.
+    together = Window.partitionBy(F.lit(0))
     former = together.orderBy("stretch").rowsBetween(Window.unboundedPreceding, -1)
-    counted = placed.groupBy("stretch").agg(F.count(F.lit(1)).alias("count"), F.max(stamp).alias("latest"))
+    count, latest = F.count(F.lit(1)).alias("count"), F.max(stamp).alias("latest")
+    counted = placed.groupBy("stretch").agg(count, latest)
     first = counted.select(
         "stretch",
         F.coalesce(F.sum("count").over(former), F.lit(0)).alias("before"),
         F.greatest(F.max("latest").over(former), F.lit(start.time)).alias("since"),
     )
-    here = Window.partitionBy("stretch").orderBy(*order).rowsBetween(Window.unboundedPreceding, Window.currentRow)
-    number = F.col("before") + F.row_number().over(here.orderBy(*order))
-    time = F.greatest(F.col("since"), F.max(stamp).over(here))
+    within = Window.partitionBy("stretch").orderBy(*order)
+    upto_here = within.rowsBetween(Window.unboundedPreceding, Window.currentRow)
+    number = F.col("before") + F.row_number().over(upto_here.orderBy(*order))
+    # A change_seq never goes back, though a later row may have an earlier time.
+    time = F.greatest(F.col("since"), F.max(stamp).over(upto_here))
     digits = F.lpad((number + F.lit(start.number)).cast("string"), 19, "0")
-    found = placed.join(first, "stretch").select(
+    rows = placed.join(first, "stretch").select(
         *placed.columns, number.alias(NUMBER), time.alias("time"), digits.alias("digits")
     )
-    return found.withColumn(SEQUENCE, F.concat("time", "digits")).drop("stretch", "time", "digits")
+    return rows.withColumn(SEQUENCE, F.concat("time", "digits")).drop("stretch", "time", "digits")
 
 
 def counted(written: DataFrame) -> DataFrame:
-    """Messages with their places in their transactions, and whether they are the last; those of a full load, without a
-    `tail`, have none.
+    """Messages with their places in their transactions, and whether they are the last; those of a
+    full load, without a `tail`, have none.
     """
     from pyspark.sql import Window
     from pyspark.sql import functions as F  # noqa: N812  # as everybody calls it
 
-    alone = F.when(F.col(TRANSACTION).isNull(), F.col("position"))  # so that not all of these meet in one task
+    # So that not all of these meet in one task.
+    alone = F.when(F.col(TRANSACTION).isNull(), F.col("position"))
     together = Window.partitionBy(TRANSACTION, alone)
     upto = together.orderBy("position").rowsBetween(Window.unboundedPreceding, Window.currentRow)
     counts = F.col(TRANSACTION).isNotNull() & F.col("tail").isNotNull()
     place = F.sum(F.when(counts, 1)).over(upto)
-    every = F.sum(F.when(counts, 1)).over(together)
-    return written.withColumn(PLACE, F.when(counts, place)).withColumn(LAST, F.when(counts, place == every))
+    total = F.sum(F.when(counts, 1)).over(together)
+    with_place = written.withColumn(PLACE, F.when(counts, place))
+    return with_place.withColumn(LAST, F.when(counts, place == total))

@@ -22,7 +22,9 @@ _number = re.compile(r"\d{1,18}").fullmatch
 
 
 class Chosen(Struct, frozen=True, kw_only=True):
-    """The rows that are read: numbers from `first` to `last`, times from `since` to `upto`, letters and tables; None is all."""
+    """The rows that are read: numbers from `first` to `last`, times from `since` to `upto`, letters
+    and tables; None is all.
+    """
 
     first: int | None = None
     last: int | None = None
@@ -56,20 +58,23 @@ class LogOptions(Struct, frozen=True, kw_only=True):
 
 def read_options(options: Mapping[str, str]) -> LogOptions:
     """The options as Spark hands them over, all text; ConfigError names the one that is wrong."""
+    # To Spark the names of options are the same in capitals.
     given = {name.lower(): text for name, text in options.items()}
     unknown = sorted(given.keys() - set(KNOWN))
     if unknown:
         raise ConfigError(f"There is no option {unknown[0]}. {did_you_mean(unknown[0], KNOWN)}")
     if "url" not in given:
         raise ConfigError("The option url is missing; it names the database, as postgresql+psycopg://user@host/name.")
-    columns = given.get("columns", "auto")
+    columns: str | tuple[str, ...] = given.get("columns", "auto")
+    if isinstance(columns, str) and "," in columns:
+        columns = tuple(name.strip() for name in columns.split(","))
     clock = given.get("clock", UTC)
     if clock != DATABASE:
         zone_of(clock, "The option clock")
     return LogOptions(
         url=given["url"],
         log=given.get("log", "event_log"),
-        columns=tuple(name.strip() for name in columns.split(",")) if "," in columns else columns,
+        columns=columns,
         clock=clock,
         status=given.get("status", ""),
         partitions=max(1, _count(given, "partitions", 8)),

@@ -1,11 +1,12 @@
-"""What formats write of changes, as DataFrames: XDS documents, change tables, messages; Spark's writers do the rest.
+"""What formats write of changes, as DataFrames: XDS documents, change tables, messages; Spark's
+writers do the rest.
 
-    documents       each change as a whole document                       mapInArrow
-    change_tables   rows with header columns, a frame for each table      mapInArrow, numbers, mapInArrow
-    messages        key, value and topic, as Spark's Kafka writer takes   mapInArrow, numbers
+    documents       each change as a whole document (mapInArrow)
+    change_tables   rows with header columns, a frame for each table (mapInArrow, numbers, mapInArrow)
+    messages        key, value and topic, as Spark's Kafka writer takes (mapInArrow, numbers)
 
-The formats are those of the publisher and of `eventlog convert`, and so are the numbers: change_seq counts all changes in
-the order of their positions, whatever their table.
+The formats are those of the publisher and of `eventlog convert`, and so are the numbers: change_seq
+counts all changes in the order of their positions, whatever their table.
 """
 
 from __future__ import annotations
@@ -56,7 +57,9 @@ Transactions = Literal["mixed", "whole"]
 
 
 class ChangeTableFrames(Struct, frozen=True, kw_only=True):
-    """Change tables as frames. `written` are the rows of all of them, packed, with their numbers."""
+    """Change tables as frames. `written` are the rows of all of them, packed, with their
+    numbers.
+    """
 
     written: DataFrame
     notes: DataFrame
@@ -65,20 +68,27 @@ class ChangeTableFrames(Struct, frozen=True, kw_only=True):
     settings: ChangeTableSettings
 
     def tables(self, route: str = "") -> dict[str, DataFrame]:
-        """A frame for each table by the name of its change table; with a `route`, of what a policy sends there."""
-        found = {}
+        """A frame for each table by the name of its change table; with a `route`, of what a policy
+        sends there.
+        """
+        frames = {}
         for number, table in enumerate(self.catalog):
             try:
                 made = ChangeTable(table, self.settings, route=route)
-            except ExpressionError:  # its changes were refused, each with the reason
+            except ExpressionError:
+                # Its changes were refused, each with the reason.
                 continue
-            here = self.written.where((self.written["table"] == number) & (self.written[ROUTE] == route))
+            is_own = self.written["table"] == number
+            own_rows = self.written.where(is_own & (self.written[ROUTE] == route))
             unpack = named(_unpacked, made.columns, self.catalog, self.settings)
-            found[folder_of(made.table, made.target)] = here.mapInArrow(unpack, ddl(arrow_schema(made.columns)))
-        return found
+            name = folder_of(made.table, made.target)
+            frames[name] = own_rows.mapInArrow(unpack, ddl(arrow_schema(made.columns)))
+        return frames
 
     def last(self) -> str:
-        """The change_seq of the last change; empty where there is none. It is where the next changes go on."""
+        """The change_seq of the last change; empty where there is none. It is where the next
+        changes go on.
+        """
         return str(self.written.agg({SEQUENCE: "max"}).collect()[0][0] or "")
 
     def persisted(self) -> ChangeTableFrames:
@@ -96,26 +106,38 @@ class MessageFrames(Struct, frozen=True, kw_only=True):
     settings: MessageSettings
 
     def metadata(self, sequence: str) -> list[tuple[str, bytes | None, bytes | None]]:
-        """Topic, key and value of the messages that describe the tables, told at the time of a change_seq; they go before all others."""
-        found = {}
+        """Topic, key and value of the messages that describe the tables, told at the time of a
+        change_seq; they go before all others.
+        """
+        messages = {}
         for table in self.catalog:
             writer = writer_of(table, self.settings)
-            structure = None if writer is None else writer.structure
-            if structure is not None and structure.schema_id not in found:
+            if writer is None or writer.structure is None:
+                continue
+            structure = writer.structure
+            if structure.schema_id not in messages:
                 value = structure.told(structure.version, sequence_time(sequence))
-                found[structure.schema_id] = (structure.topic, structure.key, value)
-        return [*found.values()]
+                messages[structure.schema_id] = (structure.topic, structure.key, value)
+        return [*messages.values()]
 
 
-def documents(changes: DataFrame, catalog: Catalog | None = None, *, format: str = "xds", **settings: Any) -> DataFrame:  # noqa: A002  # Spark's word
-    """Each change as a whole document, in no order: `position`, `id`, `route`, `body`, and a `note` where a value cannot be written.
+def documents(
+    changes: DataFrame,
+    catalog: Catalog | None = None,
+    *,
+    format: str = "xds",  # noqa: A002  # Spark's word
+    **settings: Any,
+) -> DataFrame:
+    """Each change as a whole document, in no order: `position`, `id`, `route`, `body`, and a `note`
+    where a value cannot be written.
 
-    A change that the format cannot write has no body. `settings` are those of `eventlog.xds.XdsFormat`.
+    A change that the format cannot write has no body. `settings` are those of
+    `eventlog.xds.XdsFormat`.
     """
     if format != "xds":
-        raise UsageError(
-            f"There is no format {format} for documents; there is xds.", hint="Or take change_tables or messages."
-        )
+        message = f"There is no format {format} for documents; there is xds."
+        raise UsageError(message, hint="Or take change_tables or messages.")
+    # A document for each change, whatever the settings say.
     writer = XdsFormat(**{**settings, "batch_size": 1})
     return changes.mapInArrow(named(_documents, writer, catalog), ddl(DOCUMENTS))
 
@@ -128,15 +150,16 @@ def change_tables(
     after: str = "",
     transactions: Transactions = "mixed",
 ) -> ChangeTableFrames:
-    """The rows of change tables. Numbers go on `after` a change_seq, that of the last change which was written before.
+    """The rows of change tables. Numbers go on `after` a change_seq, that of the last change which
+    was written before.
 
     `transactions` that are whole have numbers one after the other.
     """
     settings = settings or ChangeTableSettings()
     form = TableForm(TableFiles(settings=settings), dict(enumerate(catalog)))
-    found = _written(changes, form, catalog, transactions)
-    rows = numbered(found.where(f"{STAMP} IS NOT NULL").drop("note"), after)
-    return ChangeTableFrames(written=rows, notes=_notes(found), catalog=catalog, settings=settings)
+    written = _written(changes, form, catalog, transactions)
+    rows = numbered(written.where(f"{STAMP} IS NOT NULL").drop("note"), after)
+    return ChangeTableFrames(written=rows, notes=_notes(written), catalog=catalog, settings=settings)
 
 
 def messages(
@@ -147,7 +170,8 @@ def messages(
     after: str = "",
     transactions: Transactions = "mixed",
 ) -> MessageFrames:
-    """A message for each change, and one more for each tombstone. Numbers go on `after` a changeSequence.
+    """A message for each change, and one more for each tombstone. Numbers go on `after` a
+    changeSequence.
 
     Those of `transactions` that are whole have numbers one after the other, and are counted.
     """
@@ -157,13 +181,16 @@ def messages(
         raise UsageError("A DataFrame of messages has no schema registry that gives numbers.", hint=hint)
     whole = transactions == "whole"
     form = PackedMessages(settings, dict(enumerate(catalog)), open_=whole)
-    found = _written(changes, form, catalog, transactions)
-    rows = numbered(found.where(f"{STAMP} IS NOT NULL").drop("note"), after)
+    written = _written(changes, form, catalog, transactions)
+    rows = numbered(written.where(f"{STAMP} IS NOT NULL").drop("note"), after)
     if whole:
-        told = counted(rows)
-        rows = told.mapInArrow(named(_closed, form), told.schema)
+        with_places = counted(rows)
+        rows = with_places.mapInArrow(named(_closed, form), with_places.schema)
     return MessageFrames(
-        frame=_as_messages(rows, catalog, settings), notes=_notes(found), catalog=catalog, settings=settings
+        frame=_as_messages(rows, catalog, settings),
+        notes=_notes(written),
+        catalog=catalog,
+        settings=settings,
     )
 
 
@@ -171,30 +198,38 @@ def _as_messages(rows: DataFrame, catalog: Catalog, settings: MessageSettings) -
     """Messages with their numbers. A row of a full load tells none: its value is whole."""
     from pyspark.sql import functions as F  # noqa: N812  # as everybody calls it
 
+    # Without a tail the first is NULL.
     value = F.coalesce(F.concat("head", F.encode(SEQUENCE, "utf-8"), "tail"), F.col("head"))
     values = F.array(value)
     if settings.tombstones:
         both = F.array(value, F.lit(None).cast("binary"))
         values = F.when(F.col("deleted") & F.col("key").isNotNull(), both).otherwise(values)
     topic = F.lit(None).cast("string")
-    for place, table in enumerate(catalog):
+    for number, table in enumerate(catalog):
         writer = writer_of(table, settings)
         if writer is not None:
-            topic = F.when(F.col("table") == place, F.lit(writer.shape.topic)).otherwise(topic)
+            own_topic = F.lit(writer.shape.topic)
+            topic = F.when(F.col("table") == number, own_topic).otherwise(topic)
     topic = F.when(F.col(ROUTE) == "", topic).otherwise(F.col(ROUTE)).alias("topic")
     return rows.select("position", SEQUENCE, topic, "key", F.explode(values).alias("value"))
 
 
-def _notes(found: DataFrame) -> DataFrame:
-    return found.where("note IS NOT NULL").select("position", "note")
+def _notes(written: DataFrame) -> DataFrame:
+    return written.where("note IS NOT NULL").select("position", "note")
 
 
-def _written(changes: DataFrame, form: Form, catalog: Catalog, transactions: Transactions) -> DataFrame:
-    """What a form writes of changes; with the transaction of each, and where that ends, if these are to be whole."""
+def _written(
+    changes: DataFrame,
+    form: Form,
+    catalog: Catalog,
+    transactions: Transactions,
+) -> DataFrame:
+    """What a form writes of changes; with the transaction of each, and where that ends, if these
+    are to be whole.
+    """
     if transactions == "whole" and END not in changes.columns:
-        raise UsageError(
-            "These changes do not say where their transactions end.", hint='Ask `decide` for transactions="whole".'
-        )
+        message = "These changes do not say where their transactions end."
+        raise UsageError(message, hint='Ask `decide` for transactions="whole".')
     schema = form.schema.append(NOTE)
     if transactions == "whole":
         schema = pa.schema([*with_transaction(form.schema), (END, pa.int64()), NOTE])
@@ -206,34 +241,45 @@ def _closed(form: PackedMessages, batches: Iterator[pa.RecordBatch]) -> Iterator
     for batch in filter(len, batches):
         columns = {name: batch.column(name) for name in batch.schema.names}
         heads, tails = form.closed(batch)
-        told = {"head": pa.array(heads, columns["head"].type), "tail": pa.array(tails, columns["tail"].type)}
-        yield pa.RecordBatch.from_pydict(columns | told)
+        columns["head"] = pa.array(heads, columns["head"].type)
+        columns["tail"] = pa.array(tails, columns["tail"].type)
+        yield pa.RecordBatch.from_pydict(columns)
 
 
 def _rendered(
-    form: Form, catalog: Catalog, schema: pa.Schema, batches: Iterator[pa.RecordBatch]
+    form: Form,
+    catalog: Catalog,
+    schema: pa.Schema,
+    batches: Iterator[pa.RecordBatch],
 ) -> Iterator[pa.RecordBatch]:
     """What a form writes of changes; what it cannot write is a row with a note and nothing else."""
     rendering = form.rendering(catalog)
     whole = END in schema.names
-    rendering = rendering.in_transactions() if whole else rendering
+    if whole:
+        rendering = rendering.in_transactions()
     for batch in batches:
-        told: list[dict[str, object]] = []
-        for place, change in zip(batch.column("position").to_pylist(), changes_of(batch), strict=True):
-            rendering.take(change, place)
-            told += [{"position": place, "note": one.note} for one in rendering.refused]
+        notes: list[dict[str, object]] = []
+        positions = batch.column("position")
+        for position, change in zip(positions.to_pylist(), changes_of(batch), strict=True):
+            rendering.take(change, position)
+            notes += [{"position": position, "note": one.note} for one in rendering.refused]
+            # At once, for a note stands at the position of its change.
             rendering.refused.clear()
         rows = rendering.rendered()
         if whole:
-            places = pc.index_in(rows.column("position"), value_set=batch.column("position"))
+            # A change may be several rows or none, so the ends are looked up by the positions.
+            places = pc.index_in(rows.column("position"), value_set=positions)
             rows = rows.append_column(END, batch.column(END).take(places))
         yield rows.append_column("note", pa.nulls(len(rows), pa.string())).cast(schema)
-        if told:
-            yield pa.RecordBatch.from_pylist(told, schema)
+        if notes:
+            yield pa.RecordBatch.from_pylist(notes, schema)
 
 
 def _unpacked(
-    columns: Any, catalog: Catalog, settings: ChangeTableSettings, batches: Iterator[pa.RecordBatch]
+    columns: Any,
+    catalog: Catalog,
+    settings: ChangeTableSettings,
+    batches: Iterator[pa.RecordBatch],
 ) -> Iterator[pa.RecordBatch]:
     """The finished rows of one change table."""
     packed = PackedRows(ChangeTableFormat(settings=settings), dict(enumerate(catalog)))
@@ -243,25 +289,31 @@ def _unpacked(
         if not len(batch):
             continue
         gathered = Gathered(partitions)
-        for written, sequence in zip(packed.written(batch), batch.column(SEQUENCE).to_pylist(), strict=True):
+        sequences = batch.column(SEQUENCE).to_pylist()
+        for written, sequence in zip(packed.written(batch), sequences, strict=True):
             gathered.take_rows(written, sequence)
         for block in gathered.document().blocks:
             yield from arrow_columns(columns, block.cells).to_batches()
 
 
-def _documents(form: XdsFormat, catalog: Catalog | None, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _documents(
+    form: XdsFormat,
+    catalog: Catalog | None,
+    batches: Iterator[pa.RecordBatch],
+) -> Iterator[pa.RecordBatch]:
     write = form.writer(catalog)
     for batch in batches:
-        found: list[tuple[Any, ...]] = []
-        for place, change in zip(batch.column("position").to_pylist(), changes_of(batch), strict=True):
-            note = document = None
+        rows: list[dict[str, object]] = []
+        positions = batch.column("position").to_pylist()
+        for position, change in zip(positions, changes_of(batch), strict=True):
+            row: dict[str, object] = {}
+            # Both, where one of its values cannot be written and the others are.
             for item in write((change,)):
                 if isinstance(item, Refusal):
-                    note = item.note
+                    row["note"] = item.note
                 else:
                     [document] = form.bind([item], whole=True)
-            if note is not None or document is not None:
-                found.append((place, document and document.id, change.route, document and document.body.decode(), note))
-        columns = list(zip(*found, strict=True)) or [()] * len(DOCUMENTS)
-        arrays = [pa.array(column, field.type) for column, field in zip(columns, DOCUMENTS, strict=True)]
-        yield pa.RecordBatch.from_arrays(arrays, schema=DOCUMENTS)
+                    row |= {"id": document.id, "body": document.body.decode()}
+            if row:
+                rows.append({"position": position, "route": change.route, **row})
+        yield pa.RecordBatch.from_pylist(rows, schema=DOCUMENTS)

@@ -1,7 +1,8 @@
-"""Parts for Spark's writers: a task writes its parts on its own disk, as the local engine does, and gives their bytes away.
+"""Parts for Spark's writers: a task writes its parts on its own disk, as the local engine does, and
+gives their bytes away.
 
-Text goes in pieces that end where a line ends, because Spark's writer ends each with a line break. Rows of Parquet files go
-as packed batches, and become columns when Spark writes them.
+Text goes in pieces that end where a line ends, because Spark's writer ends each with a line break.
+Rows of Parquet files go as packed batches, and become columns when Spark writes them.
 """
 
 from __future__ import annotations
@@ -40,7 +41,9 @@ FILES: Final = pa.schema(
         ("text", pa.string()),
     ]
 )
-"""Files in pieces: where it is to stand, and its text, or for tables what columns it has and rows."""
+"""Files in pieces: where it is to stand, and its text, or for tables what columns it has and
+rows.
+"""
 
 PIECE_BYTES: Final = 1 << 18
 """Java keeps larger ones where only a long collection of garbage finds them."""
@@ -54,12 +57,15 @@ def parted(tasks: Sequence[Write], batches: Iterator[pa.RecordBatch]) -> Iterato
             return
         out = folder / "out"
         out.mkdir()
-        guarded(produce, replace(tasks[number], rendered=(changes,), folder=str(folder), staged=str(out)))
+        task = replace(tasks[number], rendered=(changes,), folder=str(folder), staged=str(out))
+        guarded(produce, task)
+        # In an order, so that a task which Spark tries once more gives the same.
         for path in sorted(out.rglob("*")):
             if path.suffix == ".parquet":
                 yield from _pieces(path, out, _of_rows(path))
             elif path.suffix in (".xml", ".jsonl"):
-                yield from _pieces(path, out, ((None, None, text) for text in _of_text(path)))
+                texts = ((None, None, text) for text in _of_text(path))
+                yield from _pieces(path, out, texts)
 
 
 def outcomes_in_order(spans: Sequence[PartSpan], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -81,16 +87,18 @@ def between(batches: Iterable[pa.RecordBatch], first: int, last: int) -> Iterato
     """The rows from one number to before another, counted from 0."""
     start = 0
     for batch in batches:
-        found = batch.slice(max(0, first - start), max(0, last - max(first, start)))
+        rows = batch.slice(max(0, first - start), max(0, last - max(first, start)))
         start += len(batch)
-        if len(found):
-            yield found
+        if len(rows):
+            yield rows
         if start >= last:
             return
 
 
 def rows_of_blobs(path_name: str, row_name: str, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The rows of packed batches of files, each with the path of its file and a number that says in which order they came."""
+    """The rows of packed batches of files, each with the path of its file and a number that says in
+    which order they came.
+    """
     count = 0
     with travelling():
         for batch in batches:
@@ -99,7 +107,8 @@ def rows_of_blobs(path_name: str, row_name: str, batches: Iterator[pa.RecordBatc
                     numbers = pa.array(range(count, count + len(rows)), pa.int64())
                     count += len(rows)
                     paths = pa.array([path] * len(rows), pa.string())
-                    yield rows.append_column(path_name, paths).append_column(row_name, numbers)
+                    with_path = rows.append_column(path_name, paths)
+                    yield with_path.append_column(row_name, numbers)
 
 
 def _taken(batches: Iterator[pa.RecordBatch], path: Path) -> tuple[int, PartitionFile | None]:
@@ -108,12 +117,17 @@ def _taken(batches: Iterator[pa.RecordBatch], path: Path) -> tuple[int, Partitio
     number = 0
     with ExitStack() as files:
         for batch in batches:
-            for task, label, content in zip(*(column.to_pylist() for column in batch.columns), strict=True):
+            columns = [column.to_pylist() for column in batch.columns]
+            for task, label, content in zip(*columns, strict=True):
+                # The same of all of them.
                 number = task
                 for rows in unpacked(content):
+                    # Not before: the schema is known from the first rows.
                     writer = writer or files.enter_context(partition_file(path, rows.schema))
                     writer.write(label, rows)
-    return number, None if writer is None else writer.finished()
+    if writer is None:
+        return number, None
+    return number, writer.finished()
 
 
 def _of_text(path: Path) -> Iterator[bytes]:
@@ -137,8 +151,8 @@ def _of_rows(path: Path) -> Iterator[tuple[bytes, bytes, None]]:
 def _pieces(
     path: Path, out: Path, pieces: Iterator[tuple[bytes | None, bytes | None, bytes | None]]
 ) -> Iterator[pa.RecordBatch]:
-    there = str(path.relative_to(out))
+    name = str(path.relative_to(out))
     for chunk, piece in enumerate(pieces):
-        row = (there, chunk, *piece)
+        row = (name, chunk, *piece)
         columns = [pa.array([value], field.type) for value, field in zip(row, FILES, strict=True)]
         yield pa.RecordBatch.from_arrays(columns, schema=FILES)

@@ -1,4 +1,6 @@
-"""Tells how far Spark is with a step: to whoever watches a conversion, and by names in Spark's UI."""
+"""Tells how far Spark is with a step: to whoever watches a conversion, and by names in Spark's
+UI.
+"""
 
 from __future__ import annotations
 
@@ -20,9 +22,14 @@ LOOK_SECONDS: Final = 0.5
 
 @contextmanager
 def watched(
-    spark: SparkSession, watch: ConversionWatch, stage: str, rows: int | None, met: Accumulator[int] | None = None
+    spark: SparkSession,
+    watch: ConversionWatch,
+    stage: str,
+    rows: int | None,
+    met: Accumulator[int] | None = None,
 ) -> Iterator[None]:
-    """While the block runs, the tally counts as many of the rows as Spark's finished tasks are of its tasks.
+    """While the block runs, the tally counts as many of the rows as Spark's finished tasks are of
+    its tasks.
 
     Where nobody knows how many rows there are, it counts those that tasks have `met` up to now.
     """
@@ -44,7 +51,11 @@ def described(spark: SparkSession, stage: str) -> Iterator[None]:
 
 @contextmanager
 def _counted(
-    spark: SparkSession, watch: ConversionWatch, stage: str, rows: int | None, met: Accumulator[int] | None
+    spark: SparkSession,
+    watch: ConversionWatch,
+    stage: str,
+    rows: int | None,
+    met: Accumulator[int] | None,
 ) -> Iterator[None]:
     if isinstance(watch, Unwatched):
         yield
@@ -58,17 +69,27 @@ def _counted(
     finally:
         done.set()
         looker.join()
+        # What the last tasks have met comes with the end of the job.
         if rows is None and met is not None:
             tally.shared.value = met.value
 
 
-def _look(spark: SparkSession, tally: SharedTally, rows: int | None, met: Accumulator[int] | None, done: Event) -> None:
+def _look(
+    spark: SparkSession,
+    tally: SharedTally,
+    rows: int | None,
+    met: Accumulator[int] | None,
+    done: Event,
+) -> None:
     tracker = spark.sparkContext.statusTracker()
     while not done.wait(LOOK_SECONDS):
         if rows is None:
-            tally.shared.value = max(tally.shared.value, met.value if met is not None else 0)
+            if met is not None:
+                tally.shared.value = max(tally.shared.value, met.value)
             continue
-        stages = [info for stage in tracker.getActiveStageIds() if (info := tracker.getStageInfo(stage)) is not None]
+        # A stage may end between the two questions, and is None then.
+        infos = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
+        stages = [info for info in infos if info is not None]
         tasks = sum(info.numTasks for info in stages)
         finished = sum(info.numCompletedTasks for info in stages)
         tally.shared.value = max(tally.shared.value, rows * finished // max(1, tasks))

@@ -1,7 +1,7 @@
 """Filters of Spark's as conditions on the log: which rows need not be read at all.
 
-Law: a condition lets through every row that its filter lets through, and may let through more; Spark looks at the rows
-once more. So texts may be compared as the database compares them.
+Law: a condition lets through every row that its filter lets through, and may let through more;
+Spark looks at the rows once more. So texts may be compared as the database compares them.
 """
 
 from __future__ import annotations
@@ -27,15 +27,16 @@ from eventlog_spark.options import Chosen
 def chosen_by(filters: Iterable[Filter]) -> Chosen:
     """What filters say of numbers, letters, tables and times, all of them together."""
     chosen = Chosen()
-    for one in filters:
-        column = ".".join(getattr(one, "attribute", ()))
-        value: Any = getattr(one, "value", None)
-        if isinstance(one, EqualTo | EqualNullSafe | In):
-            values = tuple(value) if isinstance(one, In) else (value,)
+    for condition in filters:
+        column = ".".join(getattr(condition, "attribute", ()))
+        value: Any = getattr(condition, "value", None)
+        if isinstance(condition, EqualTo | EqualNullSafe | In):
+            values = tuple(value) if isinstance(condition, In) else (value,)
+            # A NULL is equal to nothing, or is asked for alone, and then all rows are read.
             chosen = _among(chosen, column, tuple(each for each in values if each is not None))
-        elif isinstance(one, GreaterThan | GreaterThanOrEqual):
+        elif isinstance(condition, GreaterThan | GreaterThanOrEqual):
             chosen = _from(chosen, column, value)
-        elif isinstance(one, LessThan | LessThanOrEqual):
+        elif isinstance(condition, LessThan | LessThanOrEqual):
             chosen = _upto(chosen, column, value)
     return chosen
 
@@ -46,24 +47,36 @@ def _among(chosen: Chosen, column: str, values: tuple[Any, ...]) -> Chosen:
         return chosen
     if column in ("record_id", "event_time"):
         return _upto(_from(chosen, column, min(values)), column, max(values))
-    if column in ("status", "table_name") and not any("\0" in value for value in values):
-        former = chosen.letters if column == "status" else chosen.tables
-        both = values if former is None else tuple(value for value in former if value in values)
-        return replace(chosen, letters=both) if column == "status" else replace(chosen, tables=both)
-    return chosen
+    # No database takes a text with a zero byte, so such a condition stays Spark's.
+    if column not in ("status", "table_name") or any("\0" in value for value in values):
+        return chosen
+    if column == "status":
+        return replace(chosen, letters=_both(chosen.letters, values))
+    return replace(chosen, tables=_both(chosen.tables, values))
+
+
+def _both(former: tuple[str, ...] | None, values: tuple[str, ...]) -> tuple[str, ...]:
+    """What two conditions let through."""
+    if former is None:
+        return values
+    return tuple(value for value in former if value in values)
 
 
 def _from(chosen: Chosen, column: str, value: Any) -> Chosen:
-    if column == "record_id":
-        return replace(chosen, first=value if chosen.first is None else max(value, chosen.first))
-    if column == "event_time" and "\0" not in value:
-        return replace(chosen, since=value if chosen.since is None else max(value, chosen.since))
+    if column == "record_id" and (chosen.first is None or value > chosen.first):
+        return replace(chosen, first=value)
+    if column != "event_time" or "\0" in value:
+        return chosen
+    if chosen.since is None or value > chosen.since:
+        return replace(chosen, since=value)
     return chosen
 
 
 def _upto(chosen: Chosen, column: str, value: Any) -> Chosen:
-    if column == "record_id":
-        return replace(chosen, last=value if chosen.last is None else min(value, chosen.last))
-    if column == "event_time" and "\0" not in value:
-        return replace(chosen, upto=value if chosen.upto is None else min(value, chosen.upto))
+    if column == "record_id" and (chosen.last is None or value < chosen.last):
+        return replace(chosen, last=value)
+    if column != "event_time" or "\0" in value:
+        return chosen
+    if chosen.upto is None or value < chosen.upto:
+        return replace(chosen, upto=value)
     return chosen

@@ -1,4 +1,6 @@
-"""Read-backs from DataFrames of tables: what the frames are, and their columns as read-backs ask for them."""
+"""Read-backs from DataFrames of tables: what the frames are, and their columns as read-backs ask
+for them.
+"""
 
 from __future__ import annotations
 
@@ -15,18 +17,25 @@ if TYPE_CHECKING:
 
 
 def names_of_tables(catalog: Catalog) -> dict[str, Name]:
-    """The tables and child tables by what they may be called: `table` or `schema.table`, as the catalog folds names."""
+    """The tables and child tables by what they may be called: `table` or `schema.table`, as the
+    catalog folds names.
+    """
     known: dict[str, Name] = {}
-    for place, table in enumerate(catalog):
-        for name, child in [(table.name, None), *((one.name, number) for number, one in enumerate(table.children))]:
-            known.setdefault(catalog.fold(name), (place, child))
+    for number, table in enumerate(catalog):
+        names: list[tuple[str, int | None]] = [(table.name, None)]
+        names += [(child.name, at) for at, child in enumerate(table.children)]
+        for name, child in names:
+            # Without its schema a name means the first table that has it.
+            known.setdefault(catalog.fold(name), (number, child))
             if table.schema is not None:
-                known[catalog.fold(f"{table.schema}.{name}")] = (place, child)
+                known[catalog.fold(f"{table.schema}.{name}")] = (number, child)
     return known
 
 
 def tables_of(frames: Mapping[str, DataFrame], catalog: Catalog) -> dict[Name, DataFrame]:
-    """The frames by the tables that they are rows of, with the columns that read-backs may ask for."""
+    """The frames by the tables that they are rows of, with the columns that read-backs may ask
+    for.
+    """
     known = names_of_tables(catalog)
     unknown = [name for name in frames if catalog.fold(name) not in known]
     if unknown:

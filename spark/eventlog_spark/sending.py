@@ -1,7 +1,9 @@
-"""Messages to Kafka from Spark's executors: lanes are laid and sent there, by the code of `eventlog.convert.lanes`.
+"""Messages to Kafka from Spark's executors: lanes are laid and sent there, by the code of
+`eventlog.convert.lanes`.
 
-The driver asks the target for its last number and reserves those of this conversion, and tells metadata; no message
-passes through it. The plan is noted before the first message goes, and stays until all are sent.
+The driver asks the target for its last number and reserves those of this conversion, and tells
+metadata; no message passes through it. The plan is noted before the first message goes, and stays
+until all are sent.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ import msgspec
 import pyarrow as pa
 
 from eventlog.convert.commit import Summary
-from eventlog.convert.inputs import units
+from eventlog.convert.inputs import Unit, units
 from eventlog.convert.lanes import (
     LaidStretch,
     LanePlan,
@@ -32,7 +34,14 @@ from eventlog.convert.lanes import (
 )
 from eventlog.convert.partitions import labels_of
 from eventlog.convert.plan import fingerprint
-from eventlog.convert.sending import NOTHING_YET, ONCE_MORE, Sent, our_words, sink_of, something_else
+from eventlog.convert.sending import (
+    NOTHING_YET,
+    ONCE_MORE,
+    Sent,
+    our_words,
+    sink_of,
+    something_else,
+)
 from eventlog.convert.settings import Conversion, FilesInput, SentMessages
 from eventlog.convert.work import Task, guarded
 from eventlog.convert.writing import PartTasks, Write, last_number
@@ -41,17 +50,23 @@ from eventlog_spark.faults import travelling
 
 Step = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 Collected = Callable[[str, Sequence[Task], Step, int], list[bytes]]
-"""What tasks answer: the name of the step, the tasks, what executors do with them, how many rows they get through."""
+"""What tasks answer: the name of the step, the tasks, what executors do with them, how many rows
+they get through.
+"""
 
 UNNUMBERED: Final = "spark"
 """The work of a conversion that cannot be gone on with."""
 
 
 def order_name(conversion: Conversion) -> str:
-    """What the work of a conversion is kept under: its own name where the same command can go on with it."""
+    """What the work of a conversion is kept under: its own name where the same command can go on
+    with it.
+    """
     if not isinstance(conversion.format, SentMessages):
         return UNNUMBERED
-    cut = units(conversion.input) if isinstance(conversion.input, FilesInput) else []
+    cut: list[Unit] = []
+    if isinstance(conversion.input, FilesInput):
+        cut = units(conversion.input)
     return f"{UNNUMBERED}-{fingerprint(conversion, cut)}"
 
 
@@ -73,18 +88,23 @@ class Sending:
         self._collected = collected
 
     def planned(self, summary: Summary, tasks: PartTasks) -> LanePlan:
-        """Numbers all changes and takes the numbers; from then on the conversion can be gone on with."""
-        known = self._conversion.told_tables if tasks.tables is None else tasks.tables
+        """Numbers all changes and takes the numbers; from then on the conversion can be gone on
+        with.
+        """
+        tables = tasks.tables
+        if tables is None:
+            tables = self._conversion.told_tables
         with our_words(NOTHING_YET), closing(sink_of(self._target)) as sink:
             after = sink.last()
-            found = self._laid(list(tasks.each()), after, summary.changes)
+            stretches = self._laid(list(tasks.each()), after, summary.changes)
             last = last_number(after, summary.changes, tasks.changes)
-            places = sorted({place for one in found for place in one.tables})
-            reserve(sink, self._target, last, [known[place] for place in places])
+            # Metadata is told only of tables that have messages.
+            numbers = sorted({number for stretch in stretches for number in stretch.tables})
+            reserve(sink, self._target, last, [tables[number] for number in numbers])
         plan = LanePlan(
             after=after,
             last=last,
-            laid=tuple(one.file for one in found),
+            laid=tuple(stretch.file for stretch in stretches),
             ended=tasks.ended,
             summary=summary,
             tables=tasks.tables,
@@ -93,9 +113,12 @@ class Sending:
         return plan
 
     def taken_up(self) -> LanePlan:
-        """The plan of a run that was interrupted while it sent; refused where others have written since."""
+        """The plan of a run that was interrupted while it sent; refused where others have written
+        since.
+        """
         plan = kept_plan(self._folder)
         with our_words(ONCE_MORE):
+            # First: the last number cannot be read behind what a lane has left open.
             end_open(self._target.into, labels_of(plan.laid))
             with closing(sink_of(self._target)) as sink:
                 if sink.last() != plan.last:
@@ -107,14 +130,25 @@ class Sending:
         tasks = lane_tasks(self._conversion, plan, self._folder)
         with our_words(ONCE_MORE):
             answers = self._collected("sending", tasks, lanes_sent, plan.summary.changes)
-        found = [msgspec.json.decode(answer, type=Sent) for answer in answers]
-        refused = {place: note for one in found for place, note in one.refused.items()}
-        return Sent(documents=sum(one.documents for one in found), refused=refused)
+        documents = 0
+        refused: dict[int, str] = {}
+        for answer in answers:
+            lane = msgspec.json.decode(answer, type=Sent)
+            documents += lane.documents
+            refused |= lane.refused
+        return Sent(documents=documents, refused=refused)
 
     def _laid(self, stretches: Sequence[Write], after: str, changes: int) -> list[LaidStretch]:
         lanes = lane_count(changes)
         tasks = [
-            Lay(name=f"laid-{one.name}", stretch=one, after=after, lanes=lanes, folder=one.folder) for one in stretches
+            Lay(
+                name=f"laid-{stretch.name}",
+                stretch=stretch,
+                after=after,
+                lanes=lanes,
+                folder=stretch.folder,
+            )
+            for stretch in stretches
         ]
         answers = self._collected("numbering", tasks, partial(done, lay), changes)
         return [msgspec.json.decode(answer, type=LaidStretch) for answer in answers]

@@ -1,13 +1,17 @@
-"""The sink `eventlog`: rows of a log that a stream brings become what `eventlog convert` makes of them, batch after batch.
+"""The sink `eventlog`: rows of a log that a stream brings become what `eventlog convert` makes of
+them, batch after batch.
 
-    rows.writeStream.format("eventlog").option("out", "sent/").option("checkpointLocation", "checkpoint/").start()
+    stream = rows.writeStream.format("eventlog").option("out", "sent/")
+    stream.option("checkpointLocation", "checkpoint/").start()
 
-    <out>/_rows/batch-00000007     the rows of the batch in hand, so that a batch that comes again has the same ones
+    <out>/_rows/batch-00000007     the rows of the batch in hand: a batch that comes again has the
+                                   same ones
     <out>/batch-00000007           what `convert` makes of them, with `_SUCCESS`
-    <out>/_stream.json             whose stream it is, its last batch that is done, and the change_seq to go on from
+    <out>/_stream.json             whose stream it is, its last batch that is done, and the
+                                   change_seq to go on from
 
-Law: Spark repeats a batch until its commit has returned, and that returns after the note. So each row is converted once,
-and what is sent elsewhere is sent by one conversion that is taken up again.
+Law: Spark repeats a batch until its commit has returned, and that returns after the note. So each
+row is converted once, and what is sent elsewhere is sent by one conversion that is taken up again.
 """
 
 from __future__ import annotations
@@ -39,7 +43,8 @@ if TYPE_CHECKING:
 
 KNOWN: Final = (
     *("to", "config", "output", "no-policies", "schema", "database", "snapshot"),
-    *("format", "metadata-topic", "to-database", "to-lake", "kafka", "part-events", "coalesce", "jobs"),
+    *("format", "metadata-topic", "to-database", "to-lake", "kafka"),
+    *("part-events", "coalesce", "jobs"),
 )
 """The words of `eventlog convert` that are options here."""
 
@@ -51,7 +56,9 @@ NEW: Final = ".new-"
 """How the names of files begin that belong to no batch yet."""
 
 QUERY: Final = "sql.streaming.queryId"
-"""Where Spark tells its tasks which stream they work for; the same whenever it goes on from its checkpoint."""
+"""Where Spark tells its tasks which stream they work for; the same whenever it goes on from its
+checkpoint.
+"""
 
 
 class SinkOptions(Struct, frozen=True, kw_only=True):
@@ -68,11 +75,18 @@ def sink_options(options: Mapping[str, str]) -> SinkOptions:
     out = given.pop(OUT, "")
     unknown = sorted(given.keys() - set(KNOWN))
     if unknown:
-        raise ConfigError(f"The sink has no option {unknown[0]}. {did_you_mean(unknown[0], (OUT, *KNOWN))}")
+        hint = did_you_mean(unknown[0], (OUT, *KNOWN))
+        raise ConfigError(f"The sink has no option {unknown[0]}. {hint}")
     if not out or "://" in out:
         hint = "It gets the outcomes of each batch, and the files of formats."
         raise ConfigError(f"The option out is {visible(out)!r}, and must name a folder.", hint=hint)
-    words = [f"--{name}" if text == "true" else f"--{name}={text}" for name, text in given.items() if text != "false"]
+    words = []
+    for name, text in given.items():
+        # Options of Spark's are texts; on a command line a word is there or not.
+        if text == "true":
+            words.append(f"--{name}")
+        elif text != "false":
+            words.append(f"--{name}={text}")
     return SinkOptions(out=Path(out).absolute(), words=tuple(words))
 
 
@@ -96,7 +110,9 @@ class LogSink(DataSourceStreamArrowWriter):
 
         with travelling():
             context = TaskContext.get()
-            query = "" if context is None else context.getLocalProperty(QUERY) or ""
+            query = ""
+            if context is not None:
+                query = context.getLocalProperty(QUERY) or ""
             batches = [batch for batch in iterator if len(batch)]
             if not batches:
                 return Brought(query, None)
@@ -107,19 +123,28 @@ class LogSink(DataSourceStreamArrowWriter):
             write_file(self._options.out / ROWS / name, body.getvalue())
             return Brought(query, name)
 
-    def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803  # Spark calls it so
+    def commit(
+        self,
+        messages: list[WriterCommitMessage | None],
+        batchId: int,  # noqa: N803  # Spark calls it so
+    ) -> None:
         """In the driver: converts the rows that tasks have brought."""
-        brought = [one for one in messages if isinstance(one, Brought)]
+        # A task that failed has brought None.
+        brought = [message for message in messages if isinstance(message, Brought)]
         with travelling():
             if brought:
-                files = [one.file for one in brought if one.file is not None]
+                files = [message.file for message in brought if message.file is not None]
                 StreamFolder(self._options).take(batchId, brought[0].query, files)
 
-    def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803  # likewise
+    def abort(
+        self,
+        messages: list[WriterCommitMessage | None],
+        batchId: int,  # noqa: N803  # likewise
+    ) -> None:
         """In the driver: the batch comes again."""
-        for one in messages:
-            if isinstance(one, Brought) and one.file is not None:
-                (self._options.out / ROWS / one.file).unlink(missing_ok=True)
+        for message in messages:
+            if isinstance(message, Brought) and message.file is not None:
+                (self._options.out / ROWS / message.file).unlink(missing_ok=True)
 
 
 class StreamNote(Struct, frozen=True, kw_only=True):
@@ -142,14 +167,17 @@ class StreamFolder:
         make_folder(self._out / ROWS)
         claim = Claim(self._out / LOCK)
         if not claim.take():
-            raise SinkError(f"Another stream writes into {self._out}.", hint="Wait for it, or choose another folder.")
+            message = f"Another stream writes into {self._out}."
+            raise SinkError(message, hint="Wait for it, or choose another folder.")
         try:
             note = self._note(query)
             if number > note.batch:
                 kept = self._kept(f"batch-{number:08d}", files)
                 after = self._converted(kept, note.change_seq)
+                # Before the rows go: a batch that comes again finds either them or the note.
                 self._write(StreamNote(query=query, batch=number, change_seq=after))
                 shutil.rmtree(kept)
+            # What tasks have brought for a try of the batch that failed.
             for left in (self._out / ROWS).glob(f"{NEW}*"):
                 left.unlink()
         finally:
@@ -183,8 +211,8 @@ class StreamFolder:
         if not kept.exists():
             shutil.rmtree(making, ignore_errors=True)
             make_folder(making)
-            for place, file in enumerate(files):
-                (rows / file).rename(making / f"part-{place:05d}.parquet")
+            for number, file in enumerate(files):
+                (rows / file).rename(making / f"part-{number:05d}.parquet")
             flush(making)
             making.rename(kept)
             flush(rows)
@@ -195,7 +223,8 @@ class StreamFolder:
         from eventlog.convert.again import complete
         from eventlog.convert.local import convert
 
-        if not any(kept.iterdir()):  # a number may turn out to be nobody's
+        # A number may turn out to be nobody's, so that a batch has no rows.
+        if not any(kept.iterdir()):
             return after
         conversion, jobs = self._conversion(kept)
         conversion = replace(conversion, after=after)
@@ -209,7 +238,9 @@ class StreamFolder:
         from eventlog.convert.command import convert
         from eventlog.convert.ordering import conversion_of, order_of
 
-        words = [str(kept), "--out", str(self._out / kept.name), "--engine", "local", *self._options.words]
+        words = [str(kept), "--out", str(self._out / kept.name), "--engine", "local"]
+        words += self._options.words
+        # The command itself reads them, so that options mean here what they mean there.
         try:
             given: dict[str, Any] = convert.make_context("writeStream", words).params
         except click.UsageError as error:

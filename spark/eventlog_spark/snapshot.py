@@ -1,9 +1,11 @@
-"""A snapshot that several readers share: exported by a session that keeps its transaction open while they read.
+"""A snapshot that several readers share: exported by a session that keeps its transaction open
+while they read.
 
-Spark plans a reading in a process that ends before the first reader begins. So a process of its own holds the snapshot
-(`python -m eventlog_spark.snapshot`), and gives it up when nobody has read for a while: nothing has to tell it that the
-reading is over, and a session that is forgotten does not keep the database from cleaning up for ever. It loads nothing
-but the driver, because Spark waits for it.
+Spark plans a reading in a process that ends before the first reader begins. So a process of its own
+holds the snapshot (`python -m eventlog_spark.snapshot`), and gives it up when nobody has read for a
+while: nothing has to tell it that the reading is over, and a session that is forgotten does not
+keep the database from cleaning up for ever. It loads nothing but the driver, because Spark waits
+for it.
 """
 
 from __future__ import annotations
@@ -50,7 +52,10 @@ def reader_name(snapshot: str) -> str:
 def hold(engine: Engine, patience: float) -> str:
     """Starts a process that holds a snapshot of the database, and says the snapshot's name."""
     _, arguments = engine.dialect.create_connect_args(engine.url)
-    connect = {name: value for name, value in arguments.items() if isinstance(value, str | int | float)}
+    # The others are objects of this process, which no JSON can carry.
+    plain = str | int | float
+    connect = {name: value for name, value in arguments.items() if isinstance(value, plain)}
+    # A session of its own: a Ctrl-C that is meant for us must not end it while others read.
     process = subprocess.Popen(
         [sys.executable, "-m", "eventlog_spark.snapshot"],
         stdin=subprocess.PIPE,
@@ -60,15 +65,20 @@ def hold(engine: Engine, patience: float) -> str:
     )
     assert process.stdin is not None
     assert process.stdout is not None
+    # On standard input: others can see the arguments of a process, and here is a password.
+    order = msgspec.json.encode(SnapshotOrder(connect=connect, patience=patience))
     with process.stdin, process.stdout:
-        process.stdin.write(msgspec.json.encode(SnapshotOrder(connect=connect, patience=patience)) + b"\n")
+        process.stdin.write(order + b"\n")
         process.stdin.flush()
         answer = process.stdout.readline().decode().strip()
-    Thread(target=process.wait, daemon=True).start()  # it outlives us, or is fetched when it has ended
-    if fault := read(answer):
+    # It outlives us, or is fetched when it has ended.
+    Thread(target=process.wait, daemon=True).start()
+    fault = read(answer)
+    if fault is not None:
         raise fault
     if not answer:
-        hint = "The process that should hold it ended without a word; try it again, or read with one partition."
+        cause = "The process that should hold it ended without a word"
+        hint = f"{cause}; try it again, or read with one partition."
         raise SourceError("The log's snapshot could not be exported.", hint=hint, may_pass=False)
     return answer
 
@@ -93,10 +103,12 @@ def main() -> None:
             connection.read_only = True
             ((snapshot,),) = connection.execute(EXPORT).fetchall()
             print(snapshot, flush=True)  # noqa: T201  # the answer to whoever started this process
+            # The snapshot lives as long as this transaction, which does nothing else.
             watch(lambda: _readers(connection, snapshot), order.patience)
     except psycopg.Error as error:
-        said = str(error).strip().splitlines()[0].rstrip(".")
-        print(written(SourceError(f"The log's snapshot cannot be exported: {said}.")))  # noqa: T201  # as above
+        cause = str(error).strip().splitlines()[0].rstrip(".")
+        fault = SourceError(f"The log's snapshot cannot be exported: {cause}.")
+        print(written(fault))  # noqa: T201  # as above
 
 
 def _readers(connection: Connection[Any], snapshot: str) -> int:

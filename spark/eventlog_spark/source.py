@@ -3,10 +3,12 @@
     spark.dataSource.register(EventLogSource)
     spark.read.format("eventlog").option("url", url).option("log", "event_log").load()
 
-Options: `url` (SQLAlchemy's form), `log`, `columns` (auto, new, old, or ten names), `clock` (whose time event_time is), `status` (letters; all rows without
-it), `partitions` (how many ranges of record_id are read side by side), `pushdown` (true: the database evaluates filters), `snapshot` (of PostgreSQL, exported by whoever
-reads), `transactions` (true: an eleventh column), and for streams `rows` (of one batch at most), `start` (a record_id to begin after), `patience` (seconds).
-Those of its sink are in `sink`.
+Options: `url` (SQLAlchemy's form), `log`, `columns` (auto, new, old, or ten names), `clock` (whose
+time event_time is), `status` (letters; all rows without it), `partitions` (how many ranges of
+record_id are read side by side), `pushdown` (true: the database evaluates filters), `snapshot` (of
+PostgreSQL, exported by whoever reads), `transactions` (true: an eleventh column), and for streams
+`rows` (of one batch at most), `start` (a record_id to begin after), `patience` (seconds). Those of
+its sink are in `sink`.
 """
 
 from __future__ import annotations
@@ -35,7 +37,9 @@ if TYPE_CHECKING:
 SCHEMA: Final = ", ".join(
     f"{name} {'bigint' if name in ('record_id', 'event_type') else 'string'}" for name in STANDARD
 )
-"""The ten columns by their standard names, whatever the table calls them; event_time as the database writes it, or in UTC where `clock` names another zone."""
+"""The ten columns by their standard names, whatever the table calls them; event_time as the
+database writes it, or in UTC where `clock` names another zone.
+"""
 
 OUT: Final = "out"
 """The option of the sink that no reader has."""
@@ -49,13 +53,16 @@ class EventLogSource(DataSource):
         return "eventlog"
 
     def schema(self) -> StructType | str:
-        if OUT in self.options:  # Spark asks also whoever is to take rows
+        # Spark asks also whoever is to take rows, whose options are other ones.
+        if OUT in self.options or read_options(self.options).transactions:
             return f"{SCHEMA}, {TRANSACTION} string"
-        return f"{SCHEMA}, {TRANSACTION} string" if read_options(self.options).transactions else SCHEMA
+        return SCHEMA
 
     def reader(self, schema: StructType) -> DataSourceReader:
         options = read_options(self.options)
-        return FilteredLogReader(options) if options.pushdown else LogReader(options)
+        if options.pushdown:
+            return FilteredLogReader(options)
+        return LogReader(options)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802  # Spark calls it so
         from eventlog_spark.stream import LogStream
@@ -84,11 +91,14 @@ class LogReader(DataSourceReader):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         with travelling():
             stretch: NumberRange = partition.value
-            yield from told(BulkLog(self._options), stretch, transactions=self._options.transactions)
+            log, transactions = BulkLog(self._options), self._options.transactions
+            yield from told(log, stretch, transactions=transactions)
 
 
 class FilteredLogReader(LogReader):
-    """The same, whose rows the database filters; a class of its own, because Spark refuses one with `pushFilters` unless it is told to push."""
+    """The same, whose rows the database filters; a class of its own, because Spark refuses one with
+    `pushFilters` unless it is told to push.
+    """
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802  # Spark calls it so
         """Spark evaluates all of them again: the database may compare texts in another way."""
@@ -97,10 +107,13 @@ class FilteredLogReader(LogReader):
 
 
 def planned(options: LogOptions) -> list[NumberRange]:
-    """The stretches to read; an empty log has one without rows, because Spark takes no empty list."""
+    """The stretches to read; an empty log has one without rows, because Spark takes no empty
+    list.
+    """
     log = BulkLog(options)
     snapshot = options.snapshot
     if snapshot is None and log.copies:
+        # Partitions are read over connections of their own, and must see one state.
         snapshot = hold(log.engine, options.patience)
     with log.connection(snapshot) as connection:
         ((first, last),) = log.rows(connection, "extent")

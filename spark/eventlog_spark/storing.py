@@ -1,4 +1,5 @@
-"""What was decided goes to Spark's writers: parts and outcomes, which are then called as `eventlog convert` calls them.
+"""What was decided goes to Spark's writers: parts and outcomes, which are then called as `eventlog
+convert` calls them.
 
     parts      tasks write them as the local engine does, and give their bytes away (`parting`)
     outcomes   in their order, in files of equally many rows: no task has to see all of them
@@ -32,7 +33,9 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 OUTCOME_ROWS: Final = 8 * GROUP_ROWS
-"""Rows of a file of outcomes: always as many, so that the files do not depend on how the rows came."""
+"""Rows of a file of outcomes: always as many, so that the files do not depend on how the rows
+came.
+"""
 
 NO_ROWS: Final = PartSpan(first=0, last=0, range=0, skipped=0, until=0)
 """A file of outcomes stands there even if there are none."""
@@ -44,7 +47,9 @@ _part = re.compile(r"(?:.*/)?(?:part-(\d+)|LOAD(\d+))").match
 
 
 class DecidedBlobs(Struct, frozen=True, kw_only=True):
-    """Changes and outcomes as blobs by ranges of positions (`deciding`), and what is known of each range."""
+    """Changes and outcomes as blobs by ranges of positions (`deciding`), and what is known of each
+    range.
+    """
 
     changes: DataFrame
     written: tuple[WrittenChanges, ...]
@@ -55,53 +60,66 @@ class DecidedBlobs(Struct, frozen=True, kw_only=True):
     """The bytes of all rows in memory."""
 
 
-def stored_parts(conversion: Conversion, found: DecidedBlobs, target: HadoopFolder) -> list[Move]:
+def stored_parts(conversion: Conversion, blobs: DecidedBlobs, target: HadoopFolder) -> list[Move]:
     """Has Spark write the files of all parts."""
-    tasks = PartTasks(conversion=conversion, changes=found.written, tables=None, folder="", staged="")
+    tasks = PartTasks(conversion=conversion, changes=blobs.written, tables=None, folder="", staged="")
     if not tasks.counted():
         return []
     if isinstance(conversion.format, TableFiles):
-        return list(_stored_tables(_parted(list(tasks.each(at_once=1)), found.changes), target))
-    files = _parted(list(tasks.each()), found.changes)
+        # A part a task: rows of Parquet take more memory than text when Spark writes them.
+        files = _parted(list(tasks.each(at_once=1)), blobs.changes)
+        return list(_stored_tables(files, target))
+    files = _parted(list(tasks.each()), blobs.changes)
     place = target.subfolder(f"{WORK}/text")
+    # Spark writes a file for each value of `path`, its rows in the order in which they come.
     text = files.selectExpr("path", "chunk", "text AS value").sortWithinPartitions("path", "chunk")
+    # However large: a file that is cut by its rows would be two.
     text.drop("chunk").write.option("maxRecordsPerFile", 0).partitionBy("path").text(place)
     return list(target.files_by("path", place))
 
 
 def part_count(moves: Sequence[Move]) -> int:
     """How many parts the files are of: several tables or topics have files of one."""
-    names = [match for _, name in moves if (match := _part(name))]
-    return len({int(match[1]) if match[1] else int(match[2]) - 1 for match in names})
+    numbers = set[int]()
+    for _, name in moves:
+        match = _part(name)
+        if match is not None and match[1]:
+            numbers.add(int(match[1]))
+        elif match is not None:
+            # LOAD00000001 is of the first part, which has the number 0.
+            numbers.add(int(match[2]) - 1)
+    return len(numbers)
 
 
-def stored_outcomes(found: DecidedBlobs, target: HadoopFolder) -> list[Move]:
+def stored_outcomes(blobs: DecidedBlobs, target: HadoopFolder) -> list[Move]:
     """Has Spark write the outcomes of all rows, in their order."""
-    spans = list(part_spans(found.ended, OUTCOME_ROWS, 1)) or [NO_ROWS]
-    here = _by_task(found.outcomes.where(f"kind = {ENDED}"), spans)
-    rows = here.mapInArrow(named(outcomes_in_order, spans), ddl(OUTCOMES))
-    writer = rows.write.option("parquet.enable.dictionary#position", "false")  # positions never repeat
+    spans = list(part_spans(blobs.ended, OUTCOME_ROWS, 1)) or [NO_ROWS]
+    by_span = _by_task(blobs.outcomes.where(f"kind = {ENDED}"), spans)
+    rows = by_span.mapInArrow(named(outcomes_in_order, spans), ddl(OUTCOMES))
+    # Positions never repeat, so a dictionary of them would be larger than they are.
+    writer = rows.write.option("parquet.enable.dictionary#position", "false")
     writer = writer.option("compression", "zstd").option("maxRecordsPerFile", 0)
     writer.parquet(target.subfolder(f"{WORK}/outcomes"))
-    parts = target.parts("outcomes")
-    return [(path, f"{OUTCOMES_FILE}/part-{number:05d}.parquet") for number, path in sorted(parts.items())]
+    parts = sorted(target.parts("outcomes").items())
+    return [(path, f"{OUTCOMES_FILE}/part-{number:05d}.parquet") for number, path in parts]
 
 
 def _stored_tables(files: DataFrame, target: HadoopFolder) -> Iterator[Move]:
     """Has Spark write the rows of tables: those with the same columns together."""
     from pyspark.sql import functions as F  # noqa: N812  # as everybody calls it
 
+    # Asked for once for each layout; without this the parts would be written as often.
     files = files.persist()
     try:
-        layouts = sorted(bytes(row.layout) for row in files.select("layout").distinct().collect())
-        for number, layout in enumerate(layouts):
+        distinct = files.select("layout").distinct().collect()
+        for number, layout in enumerate(sorted(bytes(row.layout) for row in distinct)):
             columns = pa.ipc.read_schema(pa.py_buffer(layout))
             path, row = _unlike("path", columns), _unlike("row", columns)
-            there = pa.schema([*columns, pa.field(path, pa.string()), pa.field(row, pa.int64())])
-            here = files.where(F.col("layout") == F.lit(bytearray(layout))).select("path", "content")
-            rows = (
-                here.mapInArrow(named(rows_of_blobs, path, row), ddl(there)).sortWithinPartitions(path, row).drop(row)
-            )
+            schema = pa.schema([*columns, pa.field(path, pa.string()), pa.field(row, pa.int64())])
+            of_layout = files.where(F.col("layout") == F.lit(bytearray(layout)))
+            blobs = of_layout.select("path", "content")
+            rows = blobs.mapInArrow(named(rows_of_blobs, path, row), ddl(schema))
+            rows = rows.sortWithinPartitions(path, row).drop(row)
             place = target.subfolder(f"{WORK}/table-{number}")
             rows.write.option("maxRecordsPerFile", 0).partitionBy(path).parquet(place)
             yield from target.files_by(path, place)
@@ -110,7 +128,9 @@ def _stored_tables(files: DataFrame, target: HadoopFolder) -> Iterator[Move]:
 
 
 def _unlike(name: str, columns: pa.Schema) -> str:
-    """The name, or a longer one where a table has a column of it; Spark does not tell letters apart by their case."""
+    """The name, or a longer one where a table has a column of it; Spark does not tell letters apart
+    by their case.
+    """
     taken = {column.lower() for column in columns.names}
     while name in taken:
         name += "_"
@@ -129,6 +149,8 @@ def _by_task(blobs: DataFrame, several: Sequence[Write | PartSpan]) -> DataFrame
     for number, task in enumerate(several):
         for label in range(task.range, task.until + 1):
             wanted[label].append(number)
-    asking = f"explode(from_json('{msgspec.json.encode(wanted).decode()}', 'array<array<int>>')[bucket])"
-    meant = blobs.selectExpr(f"{asking} AS task", "bucket AS label", "content")
-    return meant.repartitionById(len(several), "task")
+    # A blob whose range two tasks need, for parts end within it, goes to both of them.
+    tasks_of = f"from_json('{msgspec.json.encode(wanted).decode()}', 'array<array<int>>')[bucket]"
+    by_task = blobs.selectExpr(f"explode({tasks_of}) AS task", "bucket AS label", "content")
+    # By the number itself: a hash would bring several tasks to one of Spark's.
+    return by_task.repartitionById(len(several), "task")

@@ -1,4 +1,6 @@
-"""Follows a log as it grows: each row once, in batches that Spark can repeat, also rows that commit or are released late."""
+"""Follows a log as it grows: each row once, in batches that Spark can repeat, also rows that commit
+or are released late.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,17 @@ from eventlog.convert.withheld import held_numbers
 from eventlog.core.errors import ConfigError, SourceError
 from eventlog.sql.dialect import offers
 from eventlog_spark.faults import travelling
-from eventlog_spark.gaps import MOST_GAPS, GapLook, Offset, Step, advanced, chosen, read_offset, steps, together
+from eventlog_spark.gaps import (
+    MOST_GAPS,
+    GapLook,
+    Offset,
+    Step,
+    advanced,
+    chosen,
+    read_offset,
+    steps,
+    together,
+)
 from eventlog_spark.log import BulkLog, NumberRange, stretches, told
 
 if TYPE_CHECKING:
@@ -28,11 +40,14 @@ WORTHWHILE_NUMBERS: Final = 10_000
 
 
 class LogStream(DataSourceStreamReader):
-    """The data source as a stream: every row whatever its status, because a status changes while the row is read."""
+    """The data source as a stream: every row whatever its status, because a status changes while
+    the row is read.
+    """
 
     def __init__(self, options: LogOptions) -> None:
         if options.status:
-            raise ConfigError("A stream cannot choose rows by status, which changes.", hint="Filter what it gives.")
+            message = "A stream cannot choose rows by status, which changes."
+            raise ConfigError(message, hint="Filter what it gives.")
         self._options = options
         self._latest: object = None
         self._log: BulkLog | None = None
@@ -40,27 +55,37 @@ class LogStream(DataSourceStreamReader):
     def initialOffset(self) -> dict[str, object]:  # noqa: N802  # Spark calls it so
         return Offset(upto=self._options.start).written()
 
-    def latestOffset(self, start: object = None, limit: object = None) -> dict[str, object]:  # noqa: N802  # Spark's
+    def latestOffset(  # noqa: N802  # Spark calls it so
+        self, start: object = None, limit: object = None
+    ) -> dict[str, object]:
         """Where the next batch ends. Older versions of Spark do not say where it starts."""
         with travelling():
             before = read_offset(start or self._latest or self.initialOffset())
             look = self._look(before)
             latest = advanced(before, look)
+            # There are new rows, and no room for the gaps among them.
             if look.numbers and latest.upto == before.upto:
                 _refuse_scattered(latest)
+            # Kept for versions of Spark that do not say where a batch starts.
             self._latest = latest.written()
             return self._latest
 
     def partitions(self, start: dict[str, object], end: dict[str, object]) -> list[InputPartition]:
-        """What is new in pieces of about equal size; what was late is many steps of few rows, some for each partition."""
-        found = steps(read_offset(start), read_offset(end))
-        large = [step for step in found if step.last - step.first >= WORTHWHILE_NUMBERS]
-        small = [step for step in found if step.last - step.first < WORTHWHILE_NUMBERS]
+        """What is new in pieces of about equal size; what was late is many steps of few rows, some
+        for each partition.
+        """
+        partitions: list[InputPartition] = []
+        small: list[Step] = []
+        for step in steps(read_offset(start), read_offset(end)):
+            if step.last - step.first >= WORTHWHILE_NUMBERS:
+                partitions += [InputPartition((piece,)) for piece in self._pieces(step)]
+            else:
+                # A question costs more than its few rows, so several share a partition.
+                small.append(step)
         count = self._options.partitions
-        return [
-            *(InputPartition((piece,)) for step in large for piece in self._pieces(step)),
-            *(InputPartition(tuple(some)) for place in range(count) if (some := small[place::count])),
-        ]
+        for number in range(min(count, len(small))):
+            partitions.append(InputPartition(tuple(small[number::count])))
+        return partitions
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         with travelling():
@@ -72,27 +97,33 @@ class LogStream(DataSourceStreamReader):
         """Nothing is kept for batches that were handed out: the log has them."""
 
     def _pieces(self, step: Step) -> Iterator[Step]:
-        count = min(self._options.partitions, -(-(step.last - step.first) // WORTHWHILE_NUMBERS) or 1)
-        for stretch in stretches(step.first, step.last, count):
-            without = tuple(run for run in step.without if run[0] <= stretch.last and run[1] >= stretch.first)
-            yield Step(first=stretch.first, last=stretch.last, without=without)
+        worthwhile = -(-(step.last - step.first) // WORTHWHILE_NUMBERS) or 1
+        for piece in stretches(step.first, step.last, min(self._options.partitions, worthwhile)):
+            without = [(first, last) for first, last in step.without if first <= piece.last and last >= piece.first]
+            yield Step(first=piece.first, last=piece.last, without=tuple(without))
 
     def _look(self, before: Offset) -> GapLook:
-        """Who writes is asked before and after the numbers, each time in a transaction of its own."""
+        """Who writes is asked before and after the numbers, each time in a transaction of its
+        own.
+        """
         log = self._log = self._log or BulkLog(self._options)
         writers = self._writers(log)
         found: list[int] = []
         with log.connection() as connection:
-            numbers = log.numbers(connection, "numbers_after", first=before.upto, limit=self._options.rows)
-            for step in together((gap.first, gap.last) for gap in before.gaps if not gap.held):
-                there = log.numbers(connection, "numbers_within", first=step.first, last=step.last)
-                found += compress(there, chosen(step, there))
+            limit = self._options.rows
+            numbers = log.numbers(connection, "numbers_after", first=before.upto, limit=limit)
+            # Rows of held gaps are known to be there; whether they still wait is asked below.
+            gaps = [(gap.first, gap.last) for gap in before.gaps if not gap.held]
+            for step in together(gaps):
+                present = log.numbers(connection, "numbers_within", first=step.first, last=step.last)
+                found += compress(present, chosen(step, present))
             if before.upto and not numbers:
                 _refuse_restarted(log, connection, before.upto)
+        last = numbers[-1] if numbers else before.upto
         return GapLook(
             numbers=numbers,
             found=found,
-            held=held_numbers(log.engine, log.names, before.upto, numbers[-1] if numbers else before.upto),
+            held=held_numbers(log.engine, log.names, before.upto, last),
             before=writers,
             after=self._writers(log),
             now=time.time(),
@@ -100,7 +131,9 @@ class LogStream(DataSourceStreamReader):
         )
 
     def _writers(self, log: BulkLog) -> frozenset[str] | None:
-        """The transactions that may still commit a number that was drawn; an embedded database has one writer at a time."""
+        """The transactions that may still commit a number that was drawn; an embedded database has
+        one writer at a time.
+        """
         if log.dialect.embedded:
             return frozenset()
         if not offers(log.dialect, "writers"):
@@ -110,7 +143,8 @@ class LogStream(DataSourceStreamReader):
 
 
 def _refuse_restarted(log: BulkLog, connection: Connection, upto: int) -> None:
-    """A log whose numbers begin again, as after TRUNCATE … RESTART IDENTITY or from a backup, has rows that no look finds.
+    """A log whose numbers begin again, as after TRUNCATE … RESTART IDENTITY or from a backup, has
+    rows that no look finds.
 
     That its last rows are gone may be a purge; that its sequence stands before them is none.
     """
@@ -118,10 +152,13 @@ def _refuse_restarted(log: BulkLog, connection: Connection, upto: int) -> None:
         return
     ((_, highest),) = log.rows(connection, "extent")
     column = log.dialect.literal(log.names.column("record_id"))
-    drawn = [row[0] for row in log.rows(connection, "last_drawn", number_text=column) if row[0] is not None]
+    rows = log.rows(connection, "last_drawn", number_text=column)
+    # A sequence from which nobody has drawn yet says NULL.
+    drawn = [number for (number, *_) in rows if number is not None]
     if drawn and max(int(drawn[0]), int(highest or 0)) < upto:
+        what = f"The numbers of the log begin again: its last one is {drawn[0]}"
         raise SourceError(
-            f"The numbers of the log begin again: its last one is {drawn[0]}, and rows up to {upto} were read before.",
+            f"{what}, and rows up to {upto} were read before.",
             hint="Follow into another folder, or with another checkpoint.",
             may_pass=False,
         )
@@ -139,8 +176,10 @@ def _refuse_scattered(offset: Offset) -> None:
 
 def _rows(log: BulkLog, step: Step, *, transactions: bool) -> Iterator[pa.RecordBatch]:
     """The rows of a step; what came into a gap after the batch was made belongs to a later one."""
-    for batch in told(log, NumberRange(first=step.first, last=step.last), transactions=transactions):
+    stretch = NumberRange(first=step.first, last=step.last)
+    for batch in told(log, stretch, transactions=transactions):
         if not step.without:
             yield batch
             continue
-        yield batch.filter(pa.array(chosen(step, batch.column("record_id").to_pylist()), pa.bool_()))
+        numbers = batch.column("record_id").to_pylist()
+        yield batch.filter(pa.array(chosen(step, numbers), pa.bool_()))

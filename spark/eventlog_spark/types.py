@@ -19,10 +19,14 @@ def ddl(schema: pa.Schema) -> Any:
 def named(function: Callable[..., Any], *told: object) -> Callable[..., Any]:
     """The function without its first words; `explain()` shows it by its name."""
     step = partial(function, *told)
+    # Spark asks a function for its name, and a partial has none.
     step.__dict__["__name__"] = function.__name__.strip("_")
     return step
 
 
 def typed(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """A batch of Spark's as ours: Spark may have larger types of text, and says that columns have no NULLs."""
-    return pa.RecordBatch.from_arrays([batch.column(field.name).cast(field.type) for field in schema], schema=schema)
+    """A batch of Spark's as ours: Spark may have larger types of text, and says that columns have
+    no NULLs.
+    """
+    columns = [batch.column(field.name).cast(field.type) for field in schema]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)

@@ -114,6 +114,7 @@ def _connected(config: Config) -> tuple[Engine | None, Point]:
     except EventlogError as error:
         return None, failure("connection", error)
     try:
+        # An engine connects to nothing until it is asked to.
         with engine.connect():
             return engine, ok("connection", shown_url(engine.url))
     except EventlogError as error:  # the driver lacks something for the login

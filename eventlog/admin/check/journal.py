@@ -25,12 +25,13 @@ def journal_points(engine: Engine, names: LogNames, config: Config) -> Iterator[
     log = Log(engine, names)
     with log.transaction() as connection:
         reading = read_journal(connection, log)
+    # An output keeps its place in the journal when it is renamed.
     configured = [name for output in config.output for name in (name_of(output), *former_names_of(output))]
-    found = list(damages(reading, configured))
-    for one in found:
-        if one.serious:
-            yield failure("journal", DataError(one.said, hint=one.mend))
+    faults = list(damages(reading, configured))
+    for fault in faults:
+        if fault.serious:
+            yield failure("journal", DataError(fault.said, hint=fault.mend))
         else:
-            yield warning("journal", one.said, one.mend)
-    if not found:
+            yield warning("journal", fault.said, fault.mend)
+    if not faults:
         yield ok("journal", "its tables fit each other and the log")

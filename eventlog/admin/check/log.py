@@ -180,9 +180,11 @@ def _attempts(
     holes = log_holes(dialect, names)
     for what, queries in own.items():
         for query in queries:
+            # Drivers take one statement each time.
             for part in statement(dialect, query, **holes).split(";\n"):
                 yield what, part
     with engine.connect() as connection:
+        # The tables that have our triggers are the ones that read-backs ask.
         classes = tracked(connection, with_schema(connection, names))
     for table in classes:
         for name in (table.name, *(child.name for child in table.children)):

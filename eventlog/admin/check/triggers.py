@@ -47,6 +47,7 @@ def trigger_points(engine: Engine, names: LogNames) -> Iterator[Point]:
     with engine.connect() as connection:
         log = with_schema(connection, names)
         standing = {trigger.marker.table: trigger.marker.options for trigger in installed(connection, log)}
+        # What was asked for last goes before what the triggers say, which may be older.
         asked = standing | asked_of(connection, log)
         triggers = states(connection, log)
     if not triggers:
@@ -70,7 +71,8 @@ def gap_points(engine: Engine, names: LogNames) -> Iterator[Point]:
     try:
         with engine.connect() as connection:
             known = latest(read_history(connection, with_schema(connection, names)))
-    except SQLAlchemyError:  # a log of before
+    except SQLAlchemyError:
+        # A log of before has no history.
         return
     for version in known.values():
         described = version.described
@@ -78,13 +80,15 @@ def gap_points(engine: Engine, names: LogNames) -> Iterator[Point]:
             continue
         if described.unlogged_from < version.first:
             columns = ", ".join(version.changed.get("added", ()))
+            rows = f"rows {described.unlogged_from} and {version.first} of the log"
             said = (
-                f"Triggers of {version.table} followed a change of the table later: between rows"
-                f" {described.unlogged_from} and {version.first} of the log, changes of {columns} may not have been logged."
+                f"Triggers of {version.table} followed a change of the table later: between {rows},"
+                f" changes of {columns} may not have been logged."
             )
             mend = f"`eventlog refresh {version.table}` publishes its rows again."
             if described.table is not None and described.table.whole_row:
-                mend = "Make its mirrors again."  # a full load reads rows back by their keys
+                # A full load reads rows back by their keys.
+                mend = "Make its mirrors again."
             yield warning("triggers", said, mend)
 
 
@@ -172,10 +176,12 @@ def _member_points(engine: Engine, log_name: str, reader: str) -> Iterator[Point
         installers = [str(role) for (role,) in answers(connection, "trigger_owners", {"log_name": log_name})]
         publisher = engine.url.username or ""
         parts = [*(("installer", role) for role in installers), ("publisher", publisher), ("reader", reader)]
+        # One role may be several parts: it is asked for once, and named by all of them.
         for role in dict.fromkeys(role for _, role in parts if role):
             powers = role_powers(connection, role)
             if any(power.role == role and power.power == SUPERUSER for power in powers):
-                continue  # who is one gets nothing more by a membership
+                # Who is one gets nothing more by a membership.
+                continue
             given = [power for power in powers if power.role not in {role, *WATCHING}]
             if given:
                 called = " and ".join(part for part, other in parts if other == role)
@@ -211,6 +217,7 @@ def loopback_points(engine: Engine, names: LogNames, config: Config) -> Iterator
     Whoever tries everything with one user sees no document otherwise.
     """
     user = config.source.user or engine.url.username
+    # An embedded database knows no users.
     if dialect_of(engine).embedded or not user:
         return
     if config.publisher.allow_loopback:

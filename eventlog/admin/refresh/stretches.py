@@ -89,7 +89,9 @@ class Refresh:
         return cut
 
     def steps(self, stands: Sequence[Stand]) -> Iterator[Stand]:
-        """Goes through one range after the other, and says after each stretch how far its range is."""
+        """Goes through one range after the other, and says after each stretch how far its range
+        is.
+        """
         left = [stand.place for stand in stands if not stand.done]
         for stand in stands:
             for step in self.stretches(stand):

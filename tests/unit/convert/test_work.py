@@ -12,8 +12,10 @@ from typing import Any, cast
 import pytest
 from msgspec import Struct
 
+from eventlog.convert.settings import Conversion, FilesInput
 from eventlog.convert.work import Workers
 from eventlog_spark import workers
+from eventlog_spark.convert import _absolute
 
 
 class Doubling(Struct, frozen=True, kw_only=True):
@@ -73,3 +75,9 @@ def test_a_worker_of_sparks_begins_each_task_but_its_first_small(monkeypatch: py
     for _ in range(3):
         workers.settle()
     assert done == ["freeze", "one core", "give back", "give back"]
+
+
+def test_spark_takes_files_by_their_whole_names_and_keeps_whose_time_is_in_them(tmp_path: Path) -> None:
+    source = FilesInput(places=("rows.parquet",), statuses="NE", clock="Europe/Berlin")
+    made = _absolute(Conversion(input=source, destination=tmp_path))
+    assert made.input == FilesInput(places=(str(Path.cwd() / "rows.parquet"),), statuses="NE", clock="Europe/Berlin")
