@@ -119,7 +119,9 @@ def source_named(name: str) -> SourcePlugin:
 
 
 def function_named(name: str, where: str) -> Callable[..., Any]:
-    """A function for policies; `where` begins the sentence of the error, if there is none or it cannot be loaded."""
+    """A function for policies; `where` begins the sentence of the error, if there is none or it
+    cannot be loaded.
+    """
     known = _offered("policies")
     if name not in known:
         hint = did_you_mean(name, known) if known else "Install the package that has it where eventlog runs."

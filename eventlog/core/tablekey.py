@@ -100,6 +100,7 @@ def arranged(key: TableKey, names: Mapping[str, str], fold: Callable[[str], str]
 
     None when the key does not name exactly these columns, each once.
     """
+    # Nearly all keys: one column, spelled as the catalog does, so that nothing is to be arranged.
     if len(key.parts) == 1 == len(names) and key.parts[0][0] in names.values():
         return key.canonical
     values: dict[str, str] = {}
@@ -131,7 +132,9 @@ def _name(text: str, at: int) -> tuple[str, int]:
     end = _end(_plain(text, at))
     name = text[at:end].strip(" ")
     if end == len(text):
-        problem = "a column name and '=' are missing" if not name else "'=' is missing after the column name"
+        problem = "'=' is missing after the column name"
+        if not name:
+            problem = "a column name and '=' are missing"
         raise KeySyntaxError(problem, text=text, column=end + 1)
     if text[end] != "=":
         raise KeySyntaxError(f"{text[end]!r} cannot be in a column name", text=text, column=end + 1)
@@ -157,7 +160,8 @@ def _value(text: str, at: int) -> tuple[str, int]:
 def _quoted_value(text: str, opening: int) -> tuple[str, int]:
     end = _end(_quoted(text, opening + 1))
     if end == len(text):
-        raise KeySyntaxError("the quote that opens here is never closed", text=text, column=opening + 1)
+        problem = "the quote that opens here is never closed"
+        raise KeySyntaxError(problem, text=text, column=opening + 1)
     if text[end] == "\\":
         raise KeySyntaxError('only \\" and \\\\ can follow a backslash', text=text, column=end + 1)
     value = _escaped.sub(r"\1", text[opening + 1 : end])

@@ -23,7 +23,9 @@ IS_SET = "eventlog session"
 """What a connection's info holds when its session was prepared for good."""
 
 UNFINISHED = "8s2b"
-"""SQLAlchemy's code for a connection that was lost: it speaks of what it wants done, and not of what has happened."""
+"""SQLAlchemy's code for a connection that was lost: it speaks of what it wants done, and not of
+what has happened.
+"""
 
 LOCKED = (
     "Another process has locked the database file and does not release it: `fuser` with the file's name says which."
@@ -128,7 +130,9 @@ def fetched(
 def answers(
     connection: Connection, query: str, parameters: Mapping[str, Any] | None = None, /, **holes: str
 ) -> Sequence[Any]:
-    """What a named query finds; nothing in a database that has no such query. What fills its holes is SQL already."""
+    """What a named query finds; nothing in a database that has no such query. What fills its holes
+    is SQL already.
+    """
     from sqlalchemy import text
 
     spelled = {hole: in_text(sql) for hole, sql in holes.items()}
@@ -317,5 +321,7 @@ def is_denied(dialect: Dialect, error: BaseException | None) -> bool:
 
 
 def is_of_value(dialect: Dialect, error: BaseException | None) -> bool:
-    """Whether a driver's error has a code that speaks of a value, where the driver's class does not say so."""
+    """Whether a driver's error has a code that speaks of a value, where the driver's class does not
+    say so.
+    """
     return getattr(_said_first(error), "code", None) in dialect.value_codes

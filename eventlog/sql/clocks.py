@@ -25,13 +25,17 @@ DATABASE: Final = "database"
 """The zone of the database's own clock."""
 
 SET_BACK: Final = dt.timedelta(hours=2)
-"""For so long after clocks were set back there may be rows with the time of before; no place sets them back by more."""
+"""For so long after clocks were set back there may be rows with the time of before; no place sets
+them back by more.
+"""
 
 _offset: Final = re.compile(r"([+-])(\d\d):(\d\d)").fullmatch
 
 
 def zone_of(clock: str, what: str = "source.clock") -> dt.tzinfo | None:
-    """The zone that a setting names, None for UTC; ConfigError, which says what setting it is, for one that nobody knows."""
+    """The zone that a setting names, None for UTC; ConfigError, which says what setting it is, for
+    one that nobody knows.
+    """
     if clock.casefold() in ("", UTC, "gmt", "+00:00", "etc/utc"):
         return None
     found = _offset(clock)
@@ -71,6 +75,8 @@ def offset_name(seconds: float) -> str:
 
 
 def due_clock(dialect: Dialect, now: str, zone: dt.tzinfo, at: dt.datetime) -> str:
-    """SQL for the latest time of the zone at which something may be due: `now`, which is SQL for UTC, moved by an offset."""
+    """SQL for the latest time of the zone at which something may be due: `now`, which is SQL for
+    UTC, moved by an offset.
+    """
     offsets = [zone.utcoffset(moment.astimezone(zone)) or dt.timedelta() for moment in (at, at - SET_BACK)]
     return dialect.later.format(now=now, seconds=int(max(offsets).total_seconds()))

@@ -1,4 +1,6 @@
-"""Opens databases, limits how long their sessions wait, and says in sentences why one cannot be used."""
+"""Opens databases, limits how long their sessions wait, and says in sentences why one cannot be
+used.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +46,9 @@ LOCK_WAIT_SECONDS = 30
 
 
 def connect(url: str, *, may_create: bool = False) -> Engine:
-    """An engine for the database. A SQLite file that does not exist is only made where `may_create` says so."""
+    """An engine for the database. A SQLite file that does not exist is only made where `may_create`
+    says so.
+    """
     from sqlalchemy import create_engine
     from sqlalchemy.exc import NoSuchModuleError
 
@@ -83,7 +87,9 @@ def connect(url: str, *, may_create: bool = False) -> Engine:
 def reading_engine(
     engine: Engine, reader: str, statement_timeout: float | None = None, lock_timeout: float | None = None
 ) -> Engine:
-    """What reads captured tables: sessions of the login that the URL `reader` names, which end with those of the engine."""
+    """What reads captured tables: sessions of the login that the URL `reader` names, which end with
+    those of the engine.
+    """
     from sqlalchemy import event
 
     if not reader:
@@ -97,14 +103,18 @@ def reading_engine(
 
 
 def _teach(engine: Engine, words: frozenset[str]) -> None:
-    """Lets SQLAlchemy quote words that it does not know to be reserved; it may make another preparer when it connects."""
+    """Lets SQLAlchemy quote words that it does not know to be reserved; it may make another
+    preparer when it connects.
+    """
     usual = engine.dialect.preparer
     engine.dialect.preparer = type(usual.__name__, (usual,), {"reserved_words": usual.reserved_words | words})
     engine.dialect.identifier_preparer = engine.dialect.preparer(engine.dialect)
 
 
 def _without_driver(begins: str, dialect: Dialect, module: str | None) -> ConfigError:
-    """What to do without a driver; one that no extra brings may be the default of whoever reads URLs, and not meant."""
+    """What to do without a driver; one that no extra brings may be the default of whoever reads
+    URLs, and not meant.
+    """
     what = f"A URL that begins with {begins}:"
     if module == dialect.driver or dialect.extra is None:
         return missing(what, module, drivers())
@@ -135,7 +145,9 @@ def read_url(url: str) -> URL:
 
 
 def place_of(url: URL) -> str:
-    """Where a database is, for people: without who connects, and without any option that might be a secret."""
+    """Where a database is, for people: without who connects, and without any option that might be a
+    secret.
+    """
     from sqlalchemy.engine import URL
 
     query = {name: value for name, value in url.query.items() if name in PLACES}
@@ -158,7 +170,9 @@ def names_a_place(url: str) -> bool:
 
 
 def in_words(error: SQLAlchemyError, doing: str) -> EventlogError:
-    """Our error for a driver's: its first line, without the statement and its values, which may be secret."""
+    """Our error for a driver's: its first line, without the statement and its values, which may be
+    secret.
+    """
     from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
 
     said = str(error.orig) if isinstance(error, DBAPIError) and error.orig is not None else str(error)
@@ -174,12 +188,15 @@ def in_words(error: SQLAlchemyError, doing: str) -> EventlogError:
 
 
 def _advise_who_cannot_connect(engine: Engine, dialect: Dialect) -> None:
-    """Has each error of a connection that cannot be made carry what to check, as a note that `hint_of` reads."""
+    """Has each error of a connection that cannot be made carry what to check, as a note that
+    `hint_of` reads.
+    """
     from sqlalchemy import event
 
     def advise(context: ExceptionContext) -> None:
         error = context.sqlalchemy_exception
-        if context.connection is None and error is not None:  # no connection was there yet: it could not be made
+        # no connection was there yet: it could not be made
+        if context.connection is None and error is not None:
             said = str(context.original_exception)
             named = [name for name in engine.url.query if _blames(said, name)]
             if named:
@@ -193,7 +210,9 @@ def _advise_who_cannot_connect(engine: Engine, dialect: Dialect) -> None:
 
 
 def _blames(said: str, option: str) -> bool:
-    """Whether a driver's words say that the value of this option is wrong, as libpq and psycopg write it."""
+    """Whether a driver's words say that the value of this option is wrong, as libpq and psycopg
+    write it.
+    """
     blaming = (
         f"invalid {option} value",
         f"value for {option}",
@@ -204,7 +223,9 @@ def _blames(said: str, option: str) -> bool:
 
 
 def _say_what_it_refuses(engine: Engine, login_package: str | None) -> None:
-    """Says in a sentence what the driver refuses before it asks the server: a value of an option, or a login without a package."""
+    """Says in a sentence what the driver refuses before it asks the server: a value of an option,
+    or a login without a package.
+    """
     usual, options = engine.dialect.connect, ", ".join(engine.url.query)
 
     def log_in(*positional: Any, **named: Any) -> Any:
@@ -231,7 +252,9 @@ def _say_what_it_refuses(engine: Engine, login_package: str | None) -> None:
 
 
 def _file_trouble(error: Exception) -> str:
-    """What the system says of a file that an option names; other words of a driver may hold the value, which may be secret."""
+    """What the system says of a file that an option names; other words of a driver may hold the
+    value, which may be secret.
+    """
     return f": {error.strerror}" if isinstance(error, OSError) and error.strerror else ""
 
 
@@ -252,16 +275,22 @@ def _missing_file(url: URL) -> str | None:
 
 STATEMENT_SECONDS: Final = 300.0
 LOCK_SECONDS: Final = 30.0
-"""The defaults; ConfigError comes only where somebody asks for a limit that the database cannot keep."""
+"""The defaults; ConfigError comes only where somebody asks for a limit that the database cannot
+keep.
+"""
 
 ANSWER_SECONDS: Final = 30
-"""How much longer than a statement may run its answer is waited for, where the driver would wait for ever."""
+"""How much longer than a statement may run its answer is waited for, where the driver would wait
+for ever.
+"""
 
 PROGRAM: Final = "eventlog"
 """What sessions are called."""
 
 IDLE_LEASES: Final = 2
-"""A transaction may be idle for so many leases: between two statements of it a large batch is computed, and machines stutter."""
+"""A transaction may be idle for so many leases: between two statements of it a large batch is
+computed, and machines stutter.
+"""
 
 SHORTEST_SECONDS: Final = 1.0
 """No lease counts as shorter here."""

@@ -1,4 +1,6 @@
-"""Definitions as the history keeps them: how a class looked, and the numbers by which a database knows its columns again."""
+"""Definitions as the history keeps them: how a class looked, and the numbers by which a database
+knows its columns again.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,9 @@ from eventlog.sql.dialect import dialect_of, offers, statement
 
 
 class NumberedColumn(Struct, frozen=True, array_like=True):
-    """A column by its number, which stays when it gets another name; its type by number, by what is said of it, and in words."""
+    """A column by its number, which stays when it gets another name; its type by number, by what is
+    said of it, and in words.
+    """
 
     number: int
     name: str
@@ -90,7 +94,9 @@ def known_types(described: Iterable[Described | None]) -> dict[tuple[int, int], 
 
 
 def derived(noted: Described, former: Described | None, types: Types) -> Described:
-    """What the database noted of a table, as a table: what is known of the version before is true of it as well."""
+    """What the database noted of a table, as a table: what is known of the version before is true
+    of it as well.
+    """
     own, *others = noted.raw
     if former is None or former.table is None or not former.raw or former.raw[0].relation != own.relation:
         names = own.names
@@ -103,7 +109,8 @@ def derived(noted: Described, former: Described | None, types: Types) -> Describ
     for one in own.columns:
         name = was.get(one.number)
         attribute = unwatched.get(name) if name is not None else None
-        if attribute is None and name is None and before.left_out:  # nobody has said whether it may be seen
+        # nobody has said whether it may be seen
+        if attribute is None and name is None and before.left_out:
             attribute = Attribute(name=one.name, column=_column(one, types))
         if attribute is not None:
             columns.pop(one.number, None)

@@ -23,7 +23,9 @@ _times = (Category.TIMESTAMP, Category.DATE)  # Oracle's DATE holds a time of da
 
 
 def _by_bytes(columns: Sequence[Column]) -> list[Column]:
-    """The order of their names in hexadecimal: what the commercial driver takes where nobody tells it another one."""
+    """The order of their names in hexadecimal: what the commercial driver takes where nobody tells
+    it another one.
+    """
     return sorted(columns, key=lambda column: column.name.encode())
 
 
@@ -39,11 +41,15 @@ BY_PLACE: Final[Mapping[str, tuple[tuple[str, ...], Callable[[Sequence[Column]],
     "new by letters": (NEW_ORDER, _by_letters),
     "old by letters": (OLD_ORDER, _by_letters),
 }
-"""The order of the columns by what configuration calls it: as the table has them, or sorted by their names."""
+"""The order of the columns by what configuration calls it: as the table has them, or sorted by
+their names.
+"""
 
 
 def order_wanted(wanted: str | Sequence[str], option: str | None = None) -> tuple[str, ...]:
-    """The order in which a new log gets its columns; `option` is what the command line says, which may not contradict."""
+    """The order in which a new log gets its columns; `option` is what the command line says, which
+    may not contradict.
+    """
     known = wanted if isinstance(wanted, str) and wanted in BY_PLACE else None
     if option and known and not known.startswith(option):
         message = f"--columns {option} contradicts source.columns = {known!r}: the log would be read as what it is not."
@@ -52,14 +58,18 @@ def order_wanted(wanted: str | Sequence[str], option: str | None = None) -> tupl
 
 
 def refuse_sorted(wanted: str | Sequence[str]) -> None:
-    """Refuses to make a log whose columns would be found by sorting their names: ours do not sort so."""
+    """Refuses to make a log whose columns would be found by sorting their names: ours do not sort
+    so.
+    """
     if isinstance(wanted, str) and wanted in BY_PLACE and wanted not in ("new", "old"):
         message = f"source.columns = {wanted!r} finds the columns of a log that is there already; there is none."
         raise ConfigError(message, hint='Say "new" or "old" to make one.')
 
 
 def log_columns(where: Engine | Connection, names: LogNames, wanted: str | Sequence[str] = "auto") -> LogNames:
-    """The names with the columns that the log table has; `wanted` is auto, one of BY_PLACE, or ten names in STANDARD's order."""
+    """The names with the columns that the log table has; `wanted` is auto, one of BY_PLACE, or ten
+    names in STANDARD's order.
+    """
     if isinstance(where, Engine):
         with where.connect() as connection:
             return log_columns(connection, names, wanted)
@@ -78,7 +88,9 @@ def log_columns(where: Engine | Connection, names: LogNames, wanted: str | Seque
 
 
 def _migration(connection: Connection, names: LogNames) -> str | None:
-    """The migration that the log is at; nobody tells it to who may not read the companion, and has no business with it."""
+    """The migration that the log is at; nobody tells it to who may not read the companion, and has
+    no business with it.
+    """
     version = table(names.version, column("version_num"), schema=names.schema)
     try:
         with connection.begin_nested():
@@ -122,7 +134,9 @@ def _by_name(columns: Sequence[Column]) -> tuple[str, ...] | None:
 
 
 def _by_position(columns: Sequence[Column], table: str) -> tuple[str, ...]:
-    """Types tell the orders apart; where names are nearly all there, a missing one is the likelier explanation."""
+    """Types tell the orders apart; where names are nearly all there, a missing one is the likelier
+    explanation.
+    """
     fits = [order for order in (NEW_ORDER, OLD_ORDER) if len(columns) >= len(order) and _fits(columns, order)]
     known = {column.name.casefold() for column in columns}
     missing = [name for name in STANDARD if name not in known]

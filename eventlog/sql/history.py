@@ -1,4 +1,6 @@
-"""What captured tables looked like, version by version: a companion table that whoever publishes adds to."""
+"""What captured tables looked like, version by version: a companion table that whoever publishes
+adds to.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +47,9 @@ class ShapeVersion(Struct, frozen=True, kw_only=True):
     noted: bool = False
 
     def fits(self, shape: Shape) -> bool:
-        """Whether a table that looks so has this version; the database itself may call types otherwise."""
+        """Whether a table that looks so has this version; the database itself may call types
+        otherwise.
+        """
         if self.noted:
             return [*self.columns] == [*shape]
         return self.columns == shape
@@ -155,7 +159,9 @@ def history_stamp(engine: Engine, names: LogNames) -> int | None:
 
 
 def counted(connection: Connection, names: LogNames, tables: Sequence[Table]) -> list[Table]:
-    """The tables with the versions that the history counts; all are the first one where there is none to be read."""
+    """The tables with the versions that the history counts; all are the first one where there is
+    none to be read.
+    """
     try:
         known = latest(read_history(connection, names))
     except SQLAlchemyError:

@@ -1,4 +1,6 @@
-"""One event log in one database: its queries with their holes filled, its transactions, and what can be wrong with it."""
+"""One event log in one database: its queries with their holes filled, its transactions, and what
+can be wrong with it.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,9 @@ LONG_TEXTS = ("gaps", "ids", "missing", "note", "objects", "passed", "records", 
 
 
 class Log:
-    """The log `names` in the database behind `engine`. `clock` is SQL for the time in UTC, where it is not the database's."""
+    """The log `names` in the database behind `engine`. `clock` is SQL for the time in UTC, where it
+    is not the database's.
+    """
 
     def __init__(self, engine: Engine, names: LogNames, *, clock: str | None = None) -> None:
         self.engine = engine
@@ -42,7 +46,9 @@ class Log:
         self._queries: dict[tuple[str, ...], TextClause] = {}
 
     def query(self, name: str, **fragments: str) -> TextClause:
-        """A query of log.sql; `fragments` names the queries of that file which fill its further holes, "" none."""
+        """A query of log.sql; `fragments` names the queries of that file which fill its further
+        holes, "" none.
+        """
         from eventlog.sql.longtext import with_long_text
 
         local = self._clock
@@ -83,7 +89,9 @@ class Log:
         return dt.datetime.fromisoformat(str(now))
 
     def transaction(self, *, lone: bool = False) -> AbstractContextManager[Connection]:
-        """A transaction on the log, or `lone` statements; what the database refuses is told as a SourceError."""
+        """A transaction on the log, or `lone` statements; what the database refuses is told as a
+        SourceError.
+        """
         return transaction(self.engine, f"The event log {self.name}", lone=lone)
 
     def moment(self) -> AbstractContextManager[Connection]:
@@ -91,7 +99,9 @@ class Log:
         return moment(self.engine, f"The event log {self.name}")
 
     def check(self) -> None:
-        """InstallError when the log, one of its ten columns or a companion table is missing; it names which."""
+        """InstallError when the log, one of its ten columns or a companion table is missing; it
+        names which.
+        """
         from sqlalchemy import inspect
 
         with transaction(self.engine, f"The event log {self.name}") as connection:

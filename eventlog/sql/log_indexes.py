@@ -1,4 +1,6 @@
-"""Which indexes a log has: those that lead to its waiting rows, and those that lead to any row by its number."""
+"""Which indexes a log has: those that lead to its waiting rows, and those that lead to any row by
+its number.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,9 @@ PROCESSED: Final = ("'S'", "'W'", "'E'", "'F'", "NULL")
 
 
 def has_number_index(engine: Engine, names: LogNames) -> bool:
-    """Whether the database finds any row of the log by its number: by one index, or the waiting and the others by one each."""
+    """Whether the database finds any row of the log by its number: by one index, or the waiting and
+    the others by one each.
+    """
     with engine.connect() as connection:
         inspector, number = inspect(connection), names.column("record_id").casefold()
         key = inspector.get_pk_constraint(names.table, schema=names.schema)["constrained_columns"]
@@ -43,7 +47,9 @@ def has_number_index(engine: Engine, names: LogNames) -> bool:
 
 
 def serves(connection: Connection, index: Mapping[str, Any], log: LogNames) -> bool:
-    """Whether an index leads to all rows that wait: by their status first, or because it holds those of a few letters only."""
+    """Whether an index leads to all rows that wait: by their status first, or because it holds
+    those of a few letters only.
+    """
     options = index.get("dialect_options", {})
     if _is_of_waiting(connection, index, log):
         return True
@@ -56,7 +62,9 @@ def serves(connection: Connection, index: Mapping[str, Any], log: LogNames) -> b
 
 
 def _is_of_waiting(connection: Connection, index: Mapping[str, Any], log: LogNames) -> bool:
-    """Whether an index is of the expression that has a value for waiting rows alone; the catalog spells it in its own way."""
+    """Whether an index is of the expression that has a value for waiting rows alone; the catalog
+    spells it in its own way.
+    """
     dialect = dialect_of(connection)
     if dialect.waiting_number is None:
         return False
@@ -77,7 +85,9 @@ def _option(options: Mapping[str, Any], what: str, usual: str = "") -> str:
 
 
 def _holds(connection: Connection, condition: str, log: LogNames, letter: str) -> bool:
-    """Whether the condition of an index is true of every row with a letter; one that asks for more than the letter is not."""
+    """Whether the condition of an index is true of every row with a letter; one that asks for more
+    than the letter is not.
+    """
     status = dialect_of(connection).quoted(log.column("status"))
     try:
         with connection.begin_nested():

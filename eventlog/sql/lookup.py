@@ -57,7 +57,9 @@ def value_text(dialect: Dialect, column: Column, value: str) -> str:
 
 
 def is_moment(dialect: Dialect, column: Column) -> bool:
-    """Whether the column holds moments, which our sessions see in UTC; MariaDB's and MySQL's TIMESTAMP says so by no zone."""
+    """Whether the column holds moments, which our sessions see in UTC; MariaDB's and MySQL's
+    TIMESTAMP says so by no zone.
+    """
     if column.category is not Category.TIMESTAMP:
         return False
     return is_zoned(column.type) or dialect.type_texts.get(bare_type(column.type)) == ZONED
@@ -77,14 +79,18 @@ _stated: Final = re.compile(r"(?i)(?:char|varchar|character|character varying|bi
 
 
 class Question(Struct, frozen=True, kw_only=True):
-    """Which columns of which table, and the columns that hold the keys; all names are the catalog's."""
+    """Which columns of which table, and the columns that hold the keys; all names are the
+    catalog's.
+    """
 
     schema: str | None
     table: str
     matched: tuple[Column, ...]
     selected: tuple[Column, ...]
     several: bool = False
-    """Whether a key may have several rows; they are ordered by their values then, so that they repeat."""
+    """Whether a key may have several rows; they are ordered by their values then, so that they
+    repeat.
+    """
     plain: int | None = None
     """How many bytes a value may have at most; of a row with a longer one the bytes of all its
     values come, as the last column of every answer, and NULL instead of the value.
@@ -94,7 +100,9 @@ class Question(Struct, frozen=True, kw_only=True):
 
 
 class KeyComparison(Struct, frozen=True, kw_only=True):
-    """How values of one key column are compared: SQL for the column and for a parameter, and what a text is bound as."""
+    """How values of one key column are compared: SQL for the column and for a parameter, and what a
+    text is bound as.
+    """
 
     column: str = "{column}"
     value: str = "{key}"
@@ -119,13 +127,17 @@ class KeyForm(Struct, frozen=True, kw_only=True):
 
 
 class KeyLookup(Protocol):
-    """One database's way of looking up keys. With `keeps_lengths` no value is longer than its column's type says."""
+    """One database's way of looking up keys. With `keeps_lengths` no value is longer than its
+    column's type says.
+    """
 
     @property
     def keeps_lengths(self) -> bool: ...
 
     def ask(self, connection: Connection, dialect: Dialect, question: Question, keys: Sequence[Key]) -> list[Answer]:
-        """The rows that have the keys, in the order of the keys; keys that cannot be values of their columns have none."""
+        """The rows that have the keys, in the order of the keys; keys that cannot be values of
+        their columns have none.
+        """
 
     def selected(self, dialect: Dialect, name: str, column: Column) -> str:
         """SQL for what is read of a column."""
@@ -183,7 +195,9 @@ def lookup_holes(
 
 
 def nobody(question: Question) -> list[str]:
-    """The condition that no row meets, where none is asked for; the others stay, for they may be what is wrong."""
+    """The condition that no row meets, where none is asked for; the others stay, for they may be
+    what is wrong.
+    """
     return ["1 = 0"] if question.nobody else []
 
 
@@ -205,7 +219,9 @@ def _size(lengths: Sequence[str], plain: int) -> str:
 
 
 def readable(readers: Sequence[Callable[[str], Any]], keys: Sequence[Key]) -> tuple[list[int], list[list[Any]]]:
-    """The numbers of the keys that can be values of their columns, and the values, a list for each column."""
+    """The numbers of the keys that can be values of their columns, and the values, a list for each
+    column.
+    """
     columns = [[read(key[place]) for key in keys] for place, read in enumerate(readers)]
     if not any(None in column for column in columns):
         return list(range(len(keys))), columns
@@ -249,7 +265,9 @@ def number_of(written: str) -> Decimal | None:
 
 
 def reader_of(reading: Callable[[str], Any]) -> Callable[[str], Any]:
-    """A reader of text without the blanks round it that answers None where the standard library raises."""
+    """A reader of text without the blanks round it that answers None where the standard library
+    raises.
+    """
 
     def read(written: str) -> Any:
         try:
@@ -291,7 +309,9 @@ class KeyOrder:
         return self._compared("refresh_upto", "u", "<=")
 
     def parameters(self, key: str, called: str = "k") -> Parameters:
-        """What `after` or `upto` asks for; DataError when no value of a column's type can be read from the key's text."""
+        """What `after` or `upto` asks for; DataError when no value of a column's type can be read
+        from the key's text.
+        """
         texts = [text for _, text in parse(key).parts]
         values = [form.read(text) for form, text in zip(self._forms, texts, strict=True)]
         if None in values:

@@ -1,4 +1,6 @@
-"""The log table's names: the table, its ten columns, and the companion tables that are derived from it."""
+"""The log table's names: the table, its ten columns, and the companion tables that are derived from
+it.
+"""
 
 from __future__ import annotations
 
@@ -22,10 +24,14 @@ STANDARD = (
     "old_value",
     "new_value",
 )
-"""What the ten columns are for; every list of them, here and in configuration, keeps this order of meaning."""
+"""What the ten columns are for; every list of them, here and in configuration, keeps this order of
+meaning.
+"""
 
 TRANSACTION = "eventlog_transaction"
-"""A column behind the ten, in logs that are ours: the transaction that wrote the row. No other log has one of this name."""
+"""A column behind the ten, in logs that are ours: the transaction that wrote the row. No other log
+has one of this name.
+"""
 
 NEW_ORDER = (
     "record_id",
@@ -46,7 +52,9 @@ OLD_ORDER = STANDARD
 
 
 NAME_BYTES = 30
-"""Bytes of a companion's name on every database: Oracle takes no more before 12.2, and a name must not depend on the server."""
+"""Bytes of a companion's name on every database: Oracle takes no more before 12.2, and a name must
+not depend on the server.
+"""
 KEY_ENDING = "_pkc"
 """What Alembic puts behind the version table's name to call its key."""
 DIGITS = 8
@@ -62,13 +70,17 @@ class LogNames(Struct, frozen=True, kw_only=True):
     clock: str = "utc"
     """Whose time event_time is: utc, database, an offset, or a zone such as Asia/Tokyo."""
     sequence: str | None = None
-    """Where record_ids come from if the table does not number its rows itself, as databases older than identities."""
+    """Where record_ids come from if the table does not number its rows itself, as databases older
+    than identities.
+    """
     transaction: str | None = None
     """The column that says which transaction wrote a row, where the log has one."""
 
     @property
     def outcomes(self) -> str:
-        """Companion: reasons, attempts, next attempts, documents and holds, one row per record_id that needs one."""
+        """Companion: reasons, attempts, next attempts, documents and holds, one row per record_id
+        that needs one.
+        """
         return self._beside("_outcome")
 
     @property
@@ -93,7 +105,9 @@ class LogNames(Struct, frozen=True, kw_only=True):
         return self._beside("_version", NAME_BYTES - len(KEY_ENDING))
 
     def _beside(self, ending: str, longest: int = NAME_BYTES) -> str:
-        """The log's name with an ending, upper-case where it is: so databases report what nobody quotes."""
+        """The log's name with an ending, upper-case where it is: so databases report what nobody
+        quotes.
+        """
         name, kept = self.table + ending, longest - len(ending) - DIGITS - 1
         if len(name.encode()) > longest:
             digest = hashlib.sha256(self.table.encode()).hexdigest()[:DIGITS]
@@ -126,7 +140,9 @@ A file of a later one may be in capture/migrations already: nobody runs it befor
 
 
 def refuse_newer(names: LogNames, found: str | None) -> None:
-    """InstallError when the log is at a migration that this program does not know: what it would do there nobody has tried."""
+    """InstallError when the log is at a migration that this program does not know: what it would do
+    there nobody has tried.
+    """
     if found is None or found <= NEWEST_MIGRATION:
         return
     message = f"The log {names.whole} is at migration {found}; eventlog {VERSION} knows those up to {NEWEST_MIGRATION}."

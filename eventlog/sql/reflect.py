@@ -1,4 +1,6 @@
-"""Reads classes out of a database: parent tables and views with their columns, keys, child tables and references."""
+"""Reads classes out of a database: parent tables and views with their columns, keys, child tables
+and references.
+"""
 
 from __future__ import annotations
 
@@ -74,7 +76,9 @@ class Classes:
         return [table for table in whole if table.key]
 
     def _referred(self, schema: Schema, shape: TableShape) -> tuple[str, ...]:
-        """What tells the rows of a table without a primary key apart, where another table refers to it."""
+        """What tells the rows of a table without a primary key apart, where another table refers to
+        it.
+        """
         if schema.referring(shape.name):
             return schema.row_key(shape.name)
         return ()
@@ -83,7 +87,9 @@ class Classes:
         return self._table(schema, shape, (), schema.row_key(shape.name))
 
     def one(self, name: str, children: Sequence[str] = (), key: Sequence[str] = ()) -> Table:
-        """One class by its name; `key` says which columns tell its rows apart, where somebody knows better."""
+        """One class by its name; `key` says which columns tell its rows apart, where somebody knows
+        better.
+        """
         schema, found = self._find(name)
         if not key:
             return self.named([name], children)[0]
@@ -95,7 +101,9 @@ class Classes:
         return self._table(schema, shape, named, own)
 
     def primary(self, table: Table) -> tuple[str, ...]:
-        """The primary key of a class, whatever else may tell its rows apart; of a view, what its columns' names say."""
+        """The primary key of a class, whatever else may tell its rows apart; of a view, what its
+        columns' names say.
+        """
         if table.view:
             return table.key
         return self.schema(table.schema).key(table.name)
@@ -157,7 +165,9 @@ class Classes:
         )
 
     def _children(self, schema: Schema, parent: TableShape, named: Sequence[str]) -> Iterable[Child]:
-        """Child tables in the order of their names. Of two parents the one whose column stands first owns the table."""
+        """Child tables in the order of their names. Of two parents the one whose column stands
+        first owns the table.
+        """
         for name in sorted(schema.referring(parent.name)):
             if name not in named and schema.key(name):
                 continue
@@ -233,7 +243,9 @@ _quoted = re.compile(r"""(?:(?P<schema>"(?:[^"]|"")+"|[^."]+)\.)?(?P<table>"(?:[
 
 
 def parts_of(name: str) -> tuple[str, str]:
-    """The schema, which may be empty, and the table of a name; in quotes as SQL has them, or with a bare point between."""
+    """The schema, which may be empty, and the table of a name; in quotes as SQL has them, or with a
+    bare point between.
+    """
     found = _quoted.fullmatch(name) if '"' in name else None
     if found is None:
         first, _, last = name.rpartition(".")

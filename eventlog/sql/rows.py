@@ -1,4 +1,6 @@
-"""Reads rows back: what stands in the tables now, one statement for all keys of a table and one for each child table."""
+"""Reads rows back: what stands in the tables now, one statement for all keys of a table and one for
+each child table.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,9 @@ ColumnStamps = Mapping[TableName, str]
 
 
 def column_stamps(engine: Engine, catalog: Catalog) -> ColumnStamps:
-    """The stamps of a catalog's tables as they are now; none where the database does not tell cheaply."""
+    """The stamps of a catalog's tables as they are now; none where the database does not tell
+    cheaply.
+    """
     names = [name for table in catalog for name in _names_of(table)]
     if not names or not offers(dialect_of(engine), "column_stamps"):
         return {}
@@ -104,7 +108,9 @@ class SqlRowReader:
         self._room = room
 
     def rows(self, wanted: Wanted) -> Mapping[RowId, ReadBack]:
-        """The wanted attributes of the objects that exist; why an object cannot be read, or not now."""
+        """The wanted attributes of the objects that exist; why an object cannot be read, or not
+        now.
+        """
         rows: dict[RowId, ReadBack] = {}
         large: dict[RowId, int] = {}
         asked = self._by_table(wanted)

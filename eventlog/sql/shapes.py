@@ -25,7 +25,9 @@ from eventlog.sql.dialect import Dialect, dialect_of, offers
 
 
 class ForeignKey(Struct, frozen=True, kw_only=True):
-    """Columns that hold the key of another table; `referred` are that table's columns, in the same order."""
+    """Columns that hold the key of another table; `referred` are that table's columns, in the same
+    order.
+    """
 
     columns: tuple[str, ...]
     schema: str | None
@@ -34,7 +36,9 @@ class ForeignKey(Struct, frozen=True, kw_only=True):
 
 
 class TableShape(Struct, frozen=True, kw_only=True):
-    """One table or view as the database describes it, before it is known what it is to its neighbours."""
+    """One table or view as the database describes it, before it is known what it is to its
+    neighbours.
+    """
 
     schema: str | None
     name: str
@@ -45,7 +49,9 @@ class TableShape(Struct, frozen=True, kw_only=True):
 
 
 class Schema:
-    """One schema of a database; what was asked once is kept. Names are as the database reports them."""
+    """One schema of a database; what was asked once is kept. Names are as the database reports
+    them.
+    """
 
     def __init__(self, connection: Connection, name: str | None) -> None:
         self._connection = connection
@@ -63,7 +69,9 @@ class Schema:
         return TableShape(schema=self.name, name=name, columns=self._columns(name), key=key, foreign=foreign, view=view)
 
     def find(self, name: str) -> str | None:
-        """The name of a table or view as the database reports it; upper and lower case count only to tell two apart."""
+        """The name of a table or view as the database reports it; upper and lower case count only
+        to tell two apart.
+        """
         alike = self._alike.get(name.casefold(), ())
         if name in alike:
             return name
@@ -74,7 +82,9 @@ class Schema:
         return self._keys.get(table, ())
 
     def row_key(self, table: str) -> tuple[str, ...]:
-        """The columns that tell rows apart: the primary key, else a unique index over columns that are NOT NULL."""
+        """The columns that tell rows apart: the primary key, else a unique index over columns that
+        are NOT NULL.
+        """
         if self.key(table) or table in self.views:
             return self.key(table)
         if table not in self._uniques:
@@ -83,7 +93,9 @@ class Schema:
         return self._uniques[table]
 
     def referring(self, table: str) -> list[str]:
-        """The tables of this schema that have a foreign key to a table of it; its parts are spoken for by the whole."""
+        """The tables of this schema that have a foreign key to a table of it; its parts are spoken
+        for by the whole.
+        """
         return self._referring.get(table, [])
 
     def referred(self, table: str) -> list[str]:
@@ -104,7 +116,9 @@ class Schema:
 
     @cached_property
     def _there(self) -> bool:
-        """Whether the schema exists; an embedded database takes any other for a file that is not attached, and fails."""
+        """Whether the schema exists; an embedded database takes any other for a file that is not
+        attached, and fails.
+        """
         if self._asked is None or not self._dialect.embedded:
             return True
         return self._asked.casefold() in {name.casefold() for name in self._inspector.get_schema_names()}
@@ -208,12 +222,15 @@ class Schema:
         return None
 
     def _made(self, table: str) -> dict[str, Made]:
-        """Columns whose types are of somebody's own making, where that is a way to run code in others' statements."""
+        """Columns whose types are of somebody's own making, where that is a way to run code in
+        others' statements.
+        """
         rows = answers(self._connection, "made_types", {"schema": self.name, "table": table})
         return {row.name: Made(row.made) for row in rows}
 
     def _type(self, type_: Any) -> str:
-        while (domain := getattr(type_, "data_type", None)) is not None:  # a domain is what it is made of
+        # a domain is what it is made of
+        while (domain := getattr(type_, "data_type", None)) is not None:
             type_ = domain
         try:
             return str(type_.compile(dialect=self._connection.dialect))
@@ -233,7 +250,9 @@ class Schema:
 
 
 def _teach(compiler: Any, types: frozenset[str]) -> None:
-    """Lets SQLAlchemy read tables in which these types are; it would stumble over the arguments of one it does not know."""
+    """Lets SQLAlchemy read tables in which these types are; it would stumble over the arguments of
+    one it does not know.
+    """
     missing = types - compiler.ischema_names.keys() if types else types
     if missing:
         compiler.ischema_names = {**compiler.ischema_names, **dict.fromkeys(missing, LargeBinary)}
@@ -241,14 +260,18 @@ def _teach(compiler: Any, types: frozenset[str]) -> None:
 
 @contextmanager
 def _unknown_types_are_text() -> Iterator[None]:
-    """Keeps SQLAlchemy from warning of types that it does not know; some databases tell them with every key."""
+    """Keeps SQLAlchemy from warning of types that it does not know; some databases tell them with
+    every key.
+    """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         yield
 
 
 def unique_columns(connection: Connection, schema: str | None, table: str) -> list[frozenset[str]]:
-    """Sets of columns of which no two rows of a table have the same at any time, not even while a transaction is open."""
+    """Sets of columns of which no two rows of a table have the same at any time, not even while a
+    transaction is open.
+    """
     dialect = dialect_of(connection)
     if offers(dialect, "always_unique"):
         rows = answers(connection, "always_unique", {"schema": schema, "table": table})

@@ -22,7 +22,9 @@ if TYPE_CHECKING:
 
 
 def refuse_unknown(url: URL, dialect: Dialect) -> None:
-    """ConfigError for an option that the driver does not know, or whose value cannot be read. No value gets into the message."""
+    """ConfigError for an option that the driver does not know, or whose value cannot be read. No
+    value gets into the message.
+    """
     if not url.query:
         return
     driver = url.get_driver_name()
@@ -50,7 +52,9 @@ def refuse_unknown(url: URL, dialect: Dialect) -> None:
 
 
 def _parameters(connect: Callable[..., Any]) -> tuple[set[str], bool]:
-    """The names of a driver's parameters, and whether there may be others: a module in C does not tell them."""
+    """The names of a driver's parameters, and whether there may be others: a module in C does not
+    tell them.
+    """
     try:
         parameters = inspect.signature(connect).parameters
     except ValueError:

@@ -1,4 +1,6 @@
-"""XDS: changes out as `<add>`, `<modify>` and `<delete>`, statuses back. Pure: text and bytes in, text and bytes out."""
+"""XDS: changes out as `<add>`, `<modify>` and `<delete>`, statuses back. Pure: text and bytes in,
+text and bytes out.
+"""
 
 from __future__ import annotations
 

@@ -24,7 +24,9 @@ _Defines = Mapping[str, _Node]
 
 
 class Word(Struct, frozen=True, kw_only=True):
-    """One element: its attributes with the values they may have (none: any), and what it holds, as people write it."""
+    """One element: its attributes with the values they may have (none: any), and what it holds, as
+    people write it.
+    """
 
     attributes: Mapping[str, tuple[str, ...]]
     required: tuple[str, ...]

@@ -35,7 +35,9 @@ class XdsSayer:
         values(self._fields[column], value, column)
 
     def nearest(self, column: str, value: Value) -> Value:
-        """The nearest value that can be said; a reference has none, for that would be another object."""
+        """The nearest value that can be said; a reference has none, for that would be another
+        object.
+        """
         try:
             field = self._fields[column]
         except ExpressionError:  # its name cannot be said either
@@ -61,7 +63,9 @@ class XdsSayer:
 
 
 def _side(value: Value, category: Category | None) -> BeyondSide | None:
-    """On which side of what the syntax can say a time lies; None where it is none of its column's kind."""
+    """On which side of what the syntax can say a time lies; None where it is none of its column's
+    kind.
+    """
     try:
         at = moment(value)
     except ExpressionError:

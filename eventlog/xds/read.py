@@ -32,12 +32,16 @@ class Level(StrEnum):
 
 
 _NOT_UNDERSTOOD = (expat.ExpatError, LookupError, ValueError)
-"""What expat raises for what it cannot read, encodings included; libxml2 knows more of them and says what is wrong."""
+"""What expat raises for what it cannot read, encodings included; libxml2 knows more of them and
+says what is wrong.
+"""
 _BADNESS = {level: rank for rank, level in enumerate(Level)}
 
 
 class StatusReply(Struct, frozen=True, kw_only=True):
-    """One `<status>`: what a receiver says of the event with this id, or of everything where it names none."""
+    """One `<status>`: what a receiver says of the event with this id, or of everything where it
+    names none.
+    """
 
     level: Level
     event_id: str | None = None
@@ -46,7 +50,9 @@ class StatusReply(Struct, frozen=True, kw_only=True):
 
 
 def read_statuses(body: bytes) -> list[StatusReply]:
-    """The statuses of a reply: `<nds><output>`, a bare `<output>` or a bare `<status>`; DataError for anything else."""
+    """The statuses of a reply: `<nds><output>`, a bare `<output>` or a bare `<status>`; DataError
+    for anything else.
+    """
     root = parse(body)
     output = root.find("output") if root.tag == "nds" else root
     if output is not None and output.tag == "status":
@@ -64,7 +70,9 @@ def worst(levels: Iterable[Level]) -> Level:
 
 
 def parse(body: bytes, *, huge: bool = False) -> XmlElement:
-    """The root element, or XmlError. `huge` admits texts of any length; a document type is never admitted."""
+    """The root element, or XmlError. `huge` admits texts of any length; a document type is never
+    admitted.
+    """
     # The limits go only where no entity can be declared, whatever libxml2 guards against without
     # them.
     parser = etree.XMLParser(
@@ -102,7 +110,9 @@ def _starts_plainly(body: bytes) -> bool:
 
 
 def start_lines(body: bytes) -> list[int]:
-    """The line of each element in document order, of any length; libxml2 counts to 65535 and guesses from there on."""
+    """The line of each element in document order, of any length; libxml2 counts to 65535 and
+    guesses from there on.
+    """
     lines: list[int] = []
     reader = expat.ParserCreate()
     reader.StartElementHandler = lambda *_: lines.append(reader.CurrentLineNumber)

@@ -54,7 +54,9 @@ def _misfits(root: XmlElement) -> list[Fault]:
 
 
 def _told(root: XmlElement) -> Iterator[Fault]:
-    """Every misfit of the elements that the grammar knows. What may hold anything is not looked into."""
+    """Every misfit of the elements that the grammar knows. What may hold anything is not looked
+    into.
+    """
     words = vocabulary()
     waiting = [root]  # not recursion: a document may nest as deep as its sender likes
     while waiting:

@@ -46,13 +46,17 @@ from eventlog.core.tablekey import quoted
 
 FORBIDDEN = "\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff"
 special = re.compile(f"[&<>\r{FORBIDDEN}]").search
-"""Finds a character that cannot stand as it is; nearly every value has none, and is written untouched."""
+"""Finds a character that cannot stand as it is; nearly every value has none, and is written
+untouched.
+"""
 _forbidden = re.compile(f"[{FORBIDDEN}]").search
 _ATTRIBUTE = str.maketrans({'"': "&quot;", "\t": "&#9;", "\n": "&#10;"})
 
 
 def escaped(text: str) -> str:
-    """The text as element content. A carriage return is written as a reference, for parsers drop a bare one."""
+    """The text as element content. A carriage return is written as a reference, for parsers drop a
+    bare one.
+    """
     if special(text) is None:
         return text
     check(text)
@@ -61,7 +65,9 @@ def escaped(text: str) -> str:
 
 
 def attribute(text: str) -> str:
-    """The text as an attribute's value, where parsers would turn a bare tab or newline into a blank."""
+    """The text as an attribute's value, where parsers would turn a bare tab or newline into a
+    blank.
+    """
     return escaped(text).translate(_ATTRIBUTE)
 
 
@@ -88,7 +94,9 @@ _FORMS = tuple(
 
 
 class Moment(Struct, frozen=True):
-    """A day (as an ordinal), a second of it, nanoseconds of that, all UTC; the day or the second may be unknown."""
+    """A day (as an ordinal), a second of it, nanoseconds of that, all UTC; the day or the second
+    may be unknown.
+    """
 
     day: int | None
     second: int | None
@@ -159,7 +167,8 @@ def _from_text(text: str) -> Moment:
         match = next((found for form in _FORMS if (found := form(trimmed)) is not None), None)
         if match is not None:
             return _from_groups({name: found for name, found in match.groupdict().items() if found})
-    except (ValueError, ExpressionError):  # 30 February, 25 o'clock, a zone that leads out of the calendar
+    # 30 February, 25 o'clock, a zone that leads out of the calendar
+    except (ValueError, ExpressionError):
         pass
     raise _unread(text)
 

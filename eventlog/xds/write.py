@@ -44,7 +44,8 @@ from eventlog.xds.values import (
 DECLARATION = '<?xml version="1.0" encoding="UTF-8"?>\n'
 
 HEARTBEAT = "0-heartbeat"
-"""The id of every heartbeat: it sorts before all others, because none has fewer than twenty digits."""
+"""The id of every heartbeat: it sorts before all others, because none has fewer than twenty digits.
+"""
 
 
 class XdsFormat(Struct, frozen=True, kw_only=True):

@@ -130,7 +130,8 @@ class KafkaSink:
             return refusals((*before, *self._written(fresh, plan)))
         except KafkaException as failed:
             raise self._lost(failed) from failed
-        except BaseException:  # also what nobody expected leaves a transaction open, in which nothing new can begin
+        # also what nobody expected leaves a transaction open, in which nothing new can begin
+        except BaseException:
             self._drop()
             raise
 

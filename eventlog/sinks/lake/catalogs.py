@@ -53,7 +53,9 @@ def open_catalog(properties: Mapping[str, Any]) -> Catalog:
 
 
 def catalog_trouble(place: str, error: Exception) -> SinkError | None:
-    """What to tell where it was the catalog that did not do its part; None where the table itself was."""
+    """What to tell where it was the catalog that did not do its part; None where the table itself
+    was.
+    """
     for kinds, why, mend in SAID:
         if isinstance(error, kinds):
             return SinkError(f"The catalog of {place} {why}.", hint=f"{mend}; it is tried again, and nothing is lost.")

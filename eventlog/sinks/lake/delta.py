@@ -115,7 +115,8 @@ class DeltaTables:
             partitions = [folded[column] for column in wanted if column in folded]
             place = self.place(name)
             if not is_address(place):
-                Path(place).mkdir(parents=True, exist_ok=True)  # whose error has a number, that of the library none
+                # whose error has a number, that of the library none
+                Path(place).mkdir(parents=True, exist_ok=True)
             found = DeltaTable.create(
                 place, schema, mode="ignore", partition_by=partitions, storage_options=self._options
             )
@@ -174,7 +175,8 @@ class DeltaTables:
             raise
         except Exception as error:
             self._known.pop(name, None)
-            if not isinstance(error, LIBRARY) and type(error) is not Exception:  # which the library raises as well
+            # which the library raises as well
+            if not isinstance(error, LIBRARY) and type(error) is not Exception:
                 raise
             raise trouble(self.place(name), error, done) from error
 

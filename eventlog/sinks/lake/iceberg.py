@@ -88,7 +88,9 @@ class IcebergTables:
             return None if found is None else plain_schema(found.schema().as_arrow())
 
     def batches(self, name: str) -> Iterator[pa.RecordBatch]:
-        """The rows of a table that is there, a piece at a time; no more than a file's are in memory."""
+        """The rows of a table that is there, a piece at a time; no more than a file's are in
+        memory.
+        """
         with self._asking(name, "read"):
             scan = self._opened().load_table(self._identifier(name)).scan()
             for task in scan.plan_files():
@@ -153,7 +155,8 @@ class IcebergTables:
 
     def _create(self, name: str, schema: pa.Schema) -> None:
         identifier = self._identifier(name)
-        with suppress(NamespaceAlreadyExistsError, IntegrityError):  # somebody else makes it at the same time
+        # somebody else makes it at the same time
+        with suppress(NamespaceAlreadyExistsError, IntegrityError):
             self._opened().create_namespace_if_not_exists(identifier[0])
         folded = {column.casefold(): column for column in schema.names}
         wanted = [column.casefold() for column in self._settings.partition_by]

@@ -144,14 +144,18 @@ def aligned(rows: pa.Table, schema: pa.Schema) -> pa.Table:
 
 
 def together(several: Sequence[pa.Table], known: pa.Schema) -> pa.Table:
-    """Rows of one table that came in several blocks. Its columns may have become more between them, or wider."""
+    """Rows of one table that came in several blocks. Its columns may have become more between them,
+    or wider.
+    """
     names = dict.fromkeys(name for rows in several for name in rows.column_names)
     schema = pa.schema([known.field(name) for name in names])
     return pa.concat_tables([aligned(rows, schema) for rows in several]).combine_chunks()
 
 
 def grown(known: pa.Schema | None, schema: pa.Schema) -> pa.Schema:
-    """The columns that a table has after rows with these, whose names are its own and whose types are not narrower."""
+    """The columns that a table has after rows with these, whose names are its own and whose types
+    are not narrower.
+    """
     if known is None:
         return schema
     types = dict(zip(schema.names, schema.types, strict=True))

@@ -174,7 +174,9 @@ def _merged(name: str, several: Sequence[Fitted], known: pa.Schema) -> Staged:
 
 
 def _as_there(found: Fitted, *, values: bool) -> RowBlock:
-    """The block with the names that the table has, and with its values where blocks have several types."""
+    """The block with the names that the table has, and with its values where blocks have several
+    types.
+    """
     names = found.rows.column_names
     columns = [replace(one, name=name) for one, name in zip(found.block.columns, names, strict=True)]
     cells = tuple([column.to_pylist() for column in found.rows.columns]) if values else found.block.cells

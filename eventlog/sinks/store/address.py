@@ -1,4 +1,6 @@
-"""Addresses of object stores as they stand in a configuration or on the command line; nothing is loaded to know one."""
+"""Addresses of object stores as they stand in a configuration or on the command line; nothing is
+loaded to know one.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,9 @@ _bucket = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^/?#]+(/[^?#]*)?").fullmatch
 
 
 class StoreSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Where an object store is, if not where its cloud is; who may write there says the environment."""
+    """Where an object store is, if not where its cloud is; who may write there says the
+    environment.
+    """
 
     endpoint: str = ""
     region: str = ""
@@ -45,7 +49,9 @@ def refuse_unknown(what: str, place: str) -> None:
 
 
 def place_of(path: str, settings: StoreSettings, *, ordered: bool) -> Path | Plans:
-    """The folder of an output, or its place in a store, where what comes together gets its names in order or not."""
+    """The folder of an output, or its place in a store, where what comes together gets its names in
+    order or not.
+    """
     if not is_address(path):
         return Path(path)
     from eventlog.sinks.store.objects import objects_at

@@ -1,4 +1,6 @@
-"""Whether a folder, or a place in an object store, can be used by an output; nothing is left behind there."""
+"""Whether a folder, or a place in an object store, can be used by an output; nothing is left behind
+there.
+"""
 
 from __future__ import annotations
 

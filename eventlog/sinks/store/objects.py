@@ -37,7 +37,9 @@ PART_THREADS: Final = 4
 TRIES: Final = 2
 TRYING_SECONDS: Final = 20
 ANSWER_SECONDS: Final = 60
-"""The publisher waits and tries again by itself, and says why; so a request is not repeated for minutes here."""
+"""The publisher waits and tries again by itself, and says why; so a request is not repeated for
+minutes here.
+"""
 
 Tag = dict[str, Any]
 """Which state of an object it is, as the store calls it."""
@@ -104,7 +106,9 @@ class Bucket:
             obstore.put(self._store, name, whole, use_multipart=parts, max_concurrency=PART_THREADS)
 
     def put_over(self, name: str, content: bytes, former: Tag | None) -> Tag | None:
-        """Writes an object if it still is in its former state, or is not there yet; None where it is not so any more."""
+        """Writes an object if it still is in its former state, or is not there yet; None where it
+        is not so any more.
+        """
         import obstore
 
         mode: Any = "create" if former is None else former
@@ -156,7 +160,9 @@ class Bucket:
 
     @contextmanager
     def _asking(self) -> Iterator[None]:
-        """Tells apart what a store answers: what was to be expected, and what a sentence is needed for."""
+        """Tells apart what a store answers: what was to be expected, and what a sentence is needed
+        for.
+        """
         from obstore.exceptions import AlreadyExistsError, BaseError, PreconditionError
 
         try:

@@ -94,7 +94,8 @@ class StoredPlans:
 
         def ours(position: Position) -> Position:
             owner = position.owner
-            if tenure is not None or owner.log:  # where nobody has a tenure, the place stays nobody's
+            # where nobody has a tenure, the place stays nobody's
+            if tenure is not None or owner.log:
                 owner = taken_over(owner, tenure, self._objects.place, way_out)
             return replace(position, owner=owner, holder=self._holder)
 
@@ -110,7 +111,8 @@ class StoredPlans:
     def settle(self) -> None:
         """Shows the rest of the plan that was begun, and removes what is hidden of others."""
         found = set(self._objects.names(HIDDEN))
-        self._put_anew(self._still_ours)  # so all that was found is of former owners, and nothing of a later one
+        # so all that was found is of former owners, and nothing of a later one
+        self._put_anew(self._still_ours)
         self._copy(self._position)
         self._replaced()
         begun = _hidden(self._position.maker, len(self._position.files))  # a store may list late
@@ -159,7 +161,9 @@ class StoredPlans:
         return None if found is None else found.content
 
     def last(self, ids: Callable[[Iterable[PurePath]], Iterator[str]]) -> str:
-        """The greatest id, as the position has it: a store with a million objects takes minutes to list them."""
+        """The greatest id, as the position has it: a store with a million objects takes minutes to
+        list them.
+        """
         return self._position.last
 
     def forget(self) -> None:
@@ -174,7 +178,8 @@ class StoredPlans:
             found = self._objects.read(POSITION)
             if found is None or found.content != told:  # else it was put, and the answer was lost
                 there = self._read(found.content) if found else Position()
-                if there.maker != hidden.maker:  # else a later owner shows them: it was put before that one came
+                # else a later owner shows them: it was put before that one came
+                if there.maker != hidden.maker:
                     hidden.discard()
                 self._still_ours(there)
                 message = f"{self._objects.place} is in another state than was known."
@@ -190,7 +195,9 @@ class StoredPlans:
             raise
 
     def _put_anew(self, ours: Callable[[Position], Position]) -> None:
-        """Puts the position in a state of its own, so that whatever is on its way over a former one is refused."""
+        """Puts the position in a state of its own, so that whatever is on its way over a former one
+        is refused.
+        """
         for _ in range(TAKEOVER_TRIES):
             found = self._objects.read(POSITION)
             position = replace(ours(self._read(found.content) if found else Position()), turn=secrets.token_hex(8))
@@ -214,7 +221,9 @@ class StoredPlans:
         self._still_ours(self._read(found.content) if found else Position())
 
     def _copy(self, position: Position) -> bool:
-        """Copies what is hidden to its names; False where something of it was not there, for it was copied before."""
+        """Copies what is hidden to its names; False where something of it was not there, for it was
+        copied before.
+        """
         if position.gone:
             self._confirm()  # what a later owner has shown since is not ours to take away
             self._objects.remove(position.gone[:1])
@@ -229,7 +238,9 @@ class StoredPlans:
         return all(there[0] + there[1])
 
     def _replaced(self) -> None:
-        """Notes that what was to be gone is gone, while all is still hidden that comes in its place."""
+        """Notes that what was to be gone is gone, while all is still hidden that comes in its
+        place.
+        """
         if self._position.gone:
             self._put_anew(lambda position: replace(self._still_ours(position), gone=()))
 

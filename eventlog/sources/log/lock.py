@@ -39,7 +39,9 @@ from eventlog.sql.dialect import offers
 from eventlog.sql.log import Log
 
 UNCHANGED_LEASES: Final = 2
-"""A mark that nobody has renewed for so many leases is nobody's, whatever the database's clock says."""
+"""A mark that nobody has renewed for so many leases is nobody's, whatever the database's clock
+says.
+"""
 
 
 class Sight(Struct, frozen=True, kw_only=True):
@@ -310,7 +312,9 @@ class Lease:
         return not self.lost
 
     def end(self) -> None:
-        """Begins no further renewal; one that is under way may wait for a row that the caller has locked."""
+        """Begins no further renewal; one that is under way may wait for a row that the caller has
+        locked.
+        """
         self._stopped.set()
 
     def stop(self) -> None:

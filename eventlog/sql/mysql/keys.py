@@ -70,7 +70,9 @@ class Collation(Struct, frozen=True, kw_only=True):
 
 @lru_cache(maxsize=4096)
 def mysql_form(sql_type: str) -> MysqlKeyForm:
-    """How keys of a column of this type are looked up; types that are not listed are compared as text."""
+    """How keys of a column of this type are looked up; types that are not listed are compared as
+    text.
+    """
     match = _type.fullmatch(" ".join(sql_type.lower().split()))
     if match is None:
         return _AS_TEXT
@@ -97,7 +99,9 @@ def comparison(form: MysqlKeyForm, column: str, key: str, collation: Collation |
 
 
 class MysqlLookup:
-    """The keys as one JSON text, which the server reads as a table whose columns have the types of the key's."""
+    """The keys as one JSON text, which the server reads as a table whose columns have the types of
+    the key's.
+    """
 
     keeps_lengths: Final = True
     at_once: Final = 10_000
@@ -169,7 +173,9 @@ def _unsigned(written: str) -> int | None:
 
 
 def _decimal_form(arguments: str) -> MysqlKeyForm:
-    """A number that the column can hold as it is: one with more digits would be rounded to somebody else's key."""
+    """A number that the column can hold as it is: one with more digits would be rounded to somebody
+    else's key.
+    """
     precision, _, scale = arguments.partition(",")
     places = int(scale or 0)
     limit = Decimal(10) ** (int(precision) - places)
@@ -204,14 +210,17 @@ def _moment(written: str) -> str | None:
 
 
 def _zero(written: str, *, with_clock: bool) -> str | None:
-    """A date of which parts are 0, which Python does not have; other dates that it does not have are none."""
+    """A date of which parts are 0, which Python does not have; other dates that it does not have
+    are none.
+    """
     match = _zero_date(written)
     if match is None or (match[4] is not None and not with_clock):
         return None
     year, month, day = map(int, match.groups()[:3])
     if year and month and day:
         return None
-    dt.date(2000 if year == 0 else year, month or 1, day or 1)  # ValueError where there is no such day
+    # ValueError where there is no such day
+    dt.date(2000 if year == 0 else year, month or 1, day or 1)
     read_clock(match[4] or "00:00")
     return f"{match[1]}-{match[2]}-{match[3]}{f' {match[4]}' if match[4] else ''}"
 

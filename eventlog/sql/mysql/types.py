@@ -35,7 +35,9 @@ def _text(length: int | None) -> ColumnType:
 
 
 def _keyed(kind: ColumnType) -> ColumnType:
-    """Texts are told apart byte by byte. There are no keys of unbounded text, nor of unbounded bytes."""
+    """Texts are told apart byte by byte. There are no keys of unbounded text, nor of unbounded
+    bytes.
+    """
     if isinstance(kind, mysql.LONGBLOB):
         return mysql.VARBINARY(LONGEST_CHARACTERS)
     if isinstance(kind, mysql.LONGTEXT):
@@ -47,7 +49,9 @@ def _keyed(kind: ColumnType) -> ColumnType:
 
 @compiles(KeyText, "mysql", "mariadb")
 def _key_text(element: KeyText, compiler: Any, **_given: Any) -> str:
-    """Also utf8mb4_bin takes 'a' for 'a ', and each server has another name for the collation that does not."""
+    """Also utf8mb4_bin takes 'a' for 'a ', and each server has another name for the collation that
+    does not.
+    """
     exact = "utf8mb4_nopad_bin" if compiler.dialect.is_mariadb else "utf8mb4_0900_bin"
     return f"VARCHAR({element.length}) CHARACTER SET utf8mb4 COLLATE {exact}"
 

@@ -21,12 +21,16 @@ ADVICE: Final[dict[int | str, str]] = {
     16000: "The database is open for reading only, as a standby is. It continues when it is the primary again.",
     30036: "The undo tablespace is full: enlarge it, or wait for long transactions to end. It is tried again.",
 }
-"""What passes when somebody does something, with what that is; `Similar to ORA-12516` is how the driver tells of a listener."""
+"""What passes when somebody does something, with what that is; `Similar to ORA-12516` is how the
+driver tells of a listener.
+"""
 
 PASSING: Final[frozenset[int | str]] = frozenset(
     {51, 54, 60, 1536, 1555, 1562, 1628, 1652, 1653, 1654, 1688, 1691, 4021, 4068, 8177, 30006, "DPY-4024"}
 )
-"""Busy, deadlocked, no room, a snapshot too old or in conflict, a library in use: oracledb tells them as lasting."""
+"""Busy, deadlocked, no room, a snapshot too old or in conflict, a library in use: oracledb tells
+them as lasting.
+"""
 
 ORACLE = Dialect(
     name="oracle",

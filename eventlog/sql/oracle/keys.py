@@ -51,7 +51,9 @@ def oracle_form(sql_type: str) -> KeyForm:
 
 
 class JsonTableLookup:
-    """All keys in one JSON document of any length, bound as a LOB; comparisons by the rules of Oracle's types."""
+    """All keys in one JSON document of any length, bound as a LOB; comparisons by the rules of
+    Oracle's types.
+    """
 
     keeps_lengths: Final = True
 
@@ -76,7 +78,9 @@ class JsonTableLookup:
         return None
 
     def _taken_apart(self, dialect: Dialect, question: Question, forms: Sequence[KeyForm]) -> dict[str, str]:
-        """The document's columns, how they meet the table's, and an order without what cannot be sorted by."""
+        """The document's columns, how they meet the table's, and an order without what cannot be
+        sorted by.
+        """
         names = [f"k{place} {form.bound} PATH '$[{place + 1}]'" for place, form in enumerate(forms)]
         found = [f"found.{in_text(dialect.quoted(column.name))}" for column in question.matched]
         match = [form.match.format(column=found[place], key=f"asked.k{place}") for place, form in enumerate(forms)]

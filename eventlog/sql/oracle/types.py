@@ -55,7 +55,9 @@ TYPES: Final = ColumnTypes(
 
 @compiles(CreateTable, "oracle")  # SQLAlchemy has no word for it
 def _created(element: CreateTable, compiler: Any, **given: Any) -> str:
-    """A table whose rows know when each was committed, and hold short values themselves, where that was asked for."""
+    """A table whose rows know when each was committed, and hold short values themselves, where that
+    was asked for.
+    """
     text = str(compiler.visit_create_table(element, **given))
     if not element.element.info.get(ROWDEPENDENCIES):
         return text

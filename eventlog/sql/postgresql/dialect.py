@@ -71,5 +71,6 @@ POSTGRESQL = Dialect(
         "tcp_user_timeout": 30_000,
     },
     lease_arguments={"keepalives_idle": 1, "keepalives_interval": 1 / 3, "tcp_user_timeout": 2_000},
-    passing_codes=frozenset({"25P03", "25P04"}),  # the server ended a transaction that was idle, or took too long
+    # the server ended a transaction that was idle, or took too long
+    passing_codes=frozenset({"25P03", "25P04"}),
 )

@@ -64,7 +64,9 @@ class PostgresqlKeyForm(KeyForm, frozen=True, kw_only=True):
 
 
 class ArrayLookup:
-    """One array for each key column: the planner knows how many keys come, and no limit is in the way."""
+    """One array for each key column: the planner knows how many keys come, and no limit is in the
+    way.
+    """
 
     keeps_lengths: Final = True
 
@@ -111,7 +113,9 @@ def _form_of(column: Column) -> PostgresqlKeyForm:
 
 
 def _array(values: list[Any]) -> list[Any] | str:
-    """Whole numbers as PostgreSQL writes an array of them: its driver takes three times as long to do that."""
+    """Whole numbers as PostgreSQL writes an array of them: its driver takes three times as long to
+    do that.
+    """
     if type(values[0]) is int:
         return "{" + ",".join(map(str, values)) + "}"
     return values
@@ -176,7 +180,9 @@ def _moment(written: str) -> str | None:
 
 
 def _far(written: str, last: int, zone: str = "") -> str | None:
-    """A time beyond the years of Python, as PostgreSQL reads it; its calendar repeats itself every 400 years."""
+    """A time beyond the years of Python, as PostgreSQL reads it; its calendar repeats itself every
+    400 years.
+    """
     if written in _ENDLESS:
         return written
     match = _far_moment(written)
@@ -220,7 +226,9 @@ _arguments = re.compile(r"\([^)]*\)")
 
 
 def postgresql_form(sql_type: str) -> PostgresqlKeyForm:
-    """How keys of a column of this type are bound on PostgreSQL; types that are not listed are compared as text."""
+    """How keys of a column of this type are bound on PostgreSQL; types that are not listed are
+    compared as text.
+    """
     name = _arguments.sub("", sql_type.lower()).partition(" collate ")[0]
     return FORMS.get(" ".join(name.split()), _AS_TEXT)
 
@@ -259,7 +267,8 @@ def _rows(driver: Any, result: Any) -> list[tuple[Any, ...]]:
     from psycopg.adapt import Transformer
 
     if result.status != pq.ExecStatus.TUPLES_OK:
-        if result.error_field(pq.DiagnosticField.SQLSTATE) is None:  # the library says it: the connection is gone
+        # the library says it: the connection is gone
+        if result.error_field(pq.DiagnosticField.SQLSTATE) is None:
             raise OperationalError(result.get_error_message())
         raise errors.error_from_result(result)
     reading = Transformer(driver)

@@ -32,7 +32,8 @@ SQLITE = Dialect(
     transactional_ddl=True,
     qualified_in_triggers=False,
     begin_ddl="BEGIN IMMEDIATE",
-    passing_errors=frozenset([5, 6, 7, 9, 10, 13, 14, 15]),  # busy, locked, interrupted; no memory, disk, space or file
+    # busy, locked, interrupted; no memory, disk, space or file
+    passing_errors=frozenset([5, 6, 7, 9, 10, 13, 14, 15]),
     locked_errors=frozenset([5, 6]),
     now="strftime('%Y-%m-%d %H:%M:%f', 'now')",
     later="strftime('%Y-%m-%d %H:%M:%f', {now}, '{seconds} seconds')",

@@ -1,4 +1,6 @@
-"""SQLite's keys: a list of them in the statement; texts become what their columns prefer, as they did when they were stored."""
+"""SQLite's keys: a list of them in the statement; texts become what their columns prefer, as they
+did when they were stored.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,9 @@ _whole = re.compile(r" *[+-]?[0-9]+ *", re.ASCII).fullmatch
 
 
 class SqliteLookup:
-    """A list of keys in the statement, each value a parameter, split where the database limits their number."""
+    """A list of keys in the statement, each value a parameter, split where the database limits
+    their number.
+    """
 
     keeps_lengths: Final = False
 
@@ -91,7 +95,9 @@ def _listed(
 
 
 def _may_be_there(question: Question, key: Key) -> bool:
-    """Whether a row may have the key although it was not found; only of a whole number that is certain."""
+    """Whether a row may have the key although it was not found; only of a whole number that is
+    certain.
+    """
     if None in map(text_of, key):
         return False
     both = zip(question.matched, key, strict=True)
@@ -99,7 +105,9 @@ def _may_be_there(question: Question, key: Key) -> bool:
 
 
 def _as_text(dialect: Dialect, question: Question) -> str:
-    """The condition that a trigger would write the key for a row, from whatever value; an index finds the candidates."""
+    """The condition that a trigger would write the key for a row, from whatever value; an index
+    finds the candidates.
+    """
     conditions = []
     for place, column in enumerate(question.matched):
         name, key = f"found.{dialect.quoted(column.name)}", f"asked.k{place}"
@@ -132,7 +140,9 @@ def _reader(column: Column) -> Callable[[str], Any]:
 
 
 def _number(written: str) -> float | str | None:
-    """A real number as such: SQLite itself reads its digits less exactly, and knows no text for an infinite one."""
+    """A real number as such: SQLite itself reads its digits less exactly, and knows no text for an
+    infinite one.
+    """
     if _fraction(written):
         value = float(written)
         if math.isfinite(value) or written.endswith("Inf"):
@@ -142,4 +152,6 @@ def _number(written: str) -> float | str | None:
 
 _fraction = re.compile(r"-?(?:[0-9]+\.[0-9]*(?:e[+-]?[0-9]+)?|Inf)", re.ASCII).fullmatch
 _READERS: Final[dict[Category, Callable[[str], Any]]] = {Category.OCTET: octets_of, Category.NUMBER: _number}
-"""Everything else is bound as text, which SQLite converts to what the column prefers, as it did when it was stored."""
+"""Everything else is bound as text, which SQLite converts to what the column prefers, as it did
+when it was stored.
+"""
