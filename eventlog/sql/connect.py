@@ -54,6 +54,7 @@ def connect(url: str, *, may_create: bool = False) -> Engine:
 
     parsed = read_url(url)
     dialect = dialect_of(parsed)
+    # SQLAlchemy's own choice of a driver need not be the one that our extra brings.
     if "+" not in parsed.drivername and dialect.driver and is_there(dialect.driver):
         parsed = parsed.set(drivername=f"{parsed.drivername}+{dialect.driver}")
     arguments: dict[str, object] = {}
@@ -66,7 +67,9 @@ def connect(url: str, *, may_create: bool = False) -> Engine:
         if missing_name is not None:
             hint = "Name one that is there; for a new log `eventlog install` makes it."
             raise ConfigError(f"There is no database file {missing_name}.", hint=hint)
-    if dialect.latin_driver and parsed.drivername.endswith(dialect.latin_driver) and parsed.password:
+    # PyMySQL writes a text in Latin-1; bytes it leaves as they are.
+    is_latin = dialect.latin_driver and parsed.drivername.endswith(dialect.latin_driver)
+    if is_latin and parsed.password:
         arguments["password"] = str(parsed.password).encode()
     try:
         refuse_unknown(parsed, dialect)
@@ -85,7 +88,10 @@ def connect(url: str, *, may_create: bool = False) -> Engine:
 
 
 def reading_engine(
-    engine: Engine, reader: str, statement_timeout: float | None = None, lock_timeout: float | None = None
+    engine: Engine,
+    reader: str,
+    statement_timeout: float | None = None,
+    lock_timeout: float | None = None,
 ) -> Engine:
     """What reads captured tables: sessions of the login that the URL `reader` names, which end with
     those of the engine.
@@ -94,6 +100,7 @@ def reading_engine(
 
     if not reader:
         return engine
+    # Kept by its engine and not for ever, so that both end together.
     if engine not in _readers:
         reading = connect(reader)
         limit_sessions(reading, statement_timeout, lock_timeout)
@@ -107,7 +114,9 @@ def _teach(engine: Engine, words: frozenset[str]) -> None:
     preparer when it connects.
     """
     usual = engine.dialect.preparer
-    engine.dialect.preparer = type(usual.__name__, (usual,), {"reserved_words": usual.reserved_words | words})
+    reserved = {"reserved_words": usual.reserved_words | words}
+    engine.dialect.preparer = type(usual.__name__, (usual,), reserved)
+    # The one for this dialect was made with the former class.
     engine.dialect.identifier_preparer = engine.dialect.preparer(engine.dialect)
 
 
@@ -118,7 +127,8 @@ def _without_driver(begins: str, dialect: Dialect, module: str | None) -> Config
     what = f"A URL that begins with {begins}:"
     if module == dialect.driver or dialect.extra is None:
         return missing(what, module, drivers())
-    hint = f"Install it, or write {_usual_name(dialect)}: in the URL, for which there is: {installing(dialect.extra)}."
+    usual_name = _usual_name(dialect)
+    hint = f"Install it, or write {usual_name}: in the URL, for which there is: {installing(dialect.extra)}."
     return ConfigError(f"{what} needs the package {module}, which is not installed.", hint=hint)
 
 
@@ -137,7 +147,8 @@ def read_url(url: str) -> URL:
     try:
         parsed = make_url(url)
     except ArgumentError:
-        hint = "It is written as SQLAlchemy has it: postgresql+psycopg://user@host/database or sqlite:///file.db."
+        forms = "postgresql+psycopg://user@host/database or sqlite:///file.db"
+        hint = f"It is written as SQLAlchemy has it: {forms}."
         raise ConfigError("The database URL cannot be read.", hint=hint) from None
     if parsed.drivername in OTHER_NAMES:
         return parsed.set(drivername=_usual_name(dialect_of(parsed)))
@@ -175,16 +186,20 @@ def in_words(error: SQLAlchemyError, doing: str) -> EventlogError:
     """
     from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
 
-    said = str(error.orig) if isinstance(error, DBAPIError) and error.orig is not None else str(error)
-    if error.code == UNFINISHED:
-        said = words_of(error)
-    first = said.strip().splitlines()[0].rstrip(".") if said.strip() else type(error).__name__
     original = error.orig if isinstance(error, DBAPIError) else None
+    # SQLAlchemy's own text of an error holds the statement and its values.
+    words = str(error) if original is None else str(original)
+    if error.code == UNFINISHED:
+        words = words_of(error)
+    first = type(error).__name__
+    if words.strip():
+        first = words.strip().splitlines()[0].rstrip(".")
     advice = unconnected(error)
     lasting = is_lasting(original) or has_wrong_value(error)
     may_pass = isinstance(error, OperationalError | InterfaceError) and not lasting
     right = None if advice else right_hint(original)
-    return SourceError(f"{'A right is missing' if right else doing}: {first}.", hint=advice or right, may_pass=may_pass)
+    problem = "A right is missing" if right else doing
+    return SourceError(f"{problem}: {first}.", hint=advice or right, may_pass=may_pass)
 
 
 def _advise_who_cannot_connect(engine: Engine, dialect: Dialect) -> None:
@@ -195,12 +210,12 @@ def _advise_who_cannot_connect(engine: Engine, dialect: Dialect) -> None:
 
     def advise(context: ExceptionContext) -> None:
         error = context.sqlalchemy_exception
-        # no connection was there yet: it could not be made
+        # No connection was there yet: it could not be made.
         if context.connection is None and error is not None:
-            said = str(context.original_exception)
-            named = [name for name in engine.url.query if _blames(said, name)]
-            if named:
-                error.add_note(WrongValue(f"See to the value of {', '.join(named)} in the database URL."))
+            words = str(context.original_exception)
+            blamed = [name for name in engine.url.query if _blames(words, name)]
+            if blamed:
+                error.add_note(WrongValue(f"See to the value of {', '.join(blamed)} in the database URL."))
                 return
             lasting = is_lasting(context.original_exception)
             note = REFUSED if lasting else SILENT
@@ -209,7 +224,7 @@ def _advise_who_cannot_connect(engine: Engine, dialect: Dialect) -> None:
     event.listen(engine, "handle_error", advise)
 
 
-def _blames(said: str, option: str) -> bool:
+def _blames(words: str, option: str) -> bool:
     """Whether a driver's words say that the value of this option is wrong, as libpq and psycopg
     write it.
     """
@@ -219,19 +234,20 @@ def _blames(said: str, option: str) -> bool:
         f'option "{option}"',
         f"{option} parameter must be",  # up to libpq 13
     )
-    return any(words in said for words in blaming)
+    return any(blame in words for blame in blaming)
 
 
 def _say_what_it_refuses(engine: Engine, login_package: str | None) -> None:
     """Says in a sentence what the driver refuses before it asks the server: a value of an option,
     or a login without a package.
     """
-    usual, options = engine.dialect.connect, ", ".join(engine.url.query)
+    usual = engine.dialect.connect
+    options = ", ".join(engine.url.query)
 
     def log_in(*positional: Any, **named: Any) -> Any:
         try:
             return usual(*positional, **named)
-        except RuntimeError as error:
+        except RuntimeError as error:  # as PyMySQL raises where it lacks the package for a login
             if login_package is None:
                 raise
             hint = f"pip install {login_package} brings it; a connection with TLS does without."
@@ -239,7 +255,8 @@ def _say_what_it_refuses(engine: Engine, login_package: str | None) -> None:
         except UnicodeError:
             raise  # of a user or a password, not of an option
         except (ArithmeticError, AttributeError, LookupError, OSError, TypeError, ValueError) as error:
-            # A driver has its own class for what a server says; with Python's it trips over what it was given.
+            # A driver has its own class for what a server says; with Python's it trips over what it
+            # was given.
             if not options:
                 raise
             problem = f"The driver {engine.driver} cannot use an option of the database URL"
@@ -255,7 +272,9 @@ def _file_trouble(error: Exception) -> str:
     """What the system says of a file that an option names; other words of a driver may hold the
     value, which may be secret.
     """
-    return f": {error.strerror}" if isinstance(error, OSError) and error.strerror else ""
+    if isinstance(error, OSError) and error.strerror:
+        return f": {error.strerror}"
+    return ""
 
 
 def missing_file(url: str) -> str | None:
@@ -300,7 +319,10 @@ PROBES: Final = 3
 
 
 def limit_sessions(
-    engine: Engine, statement_timeout: float | None, lock_timeout: float | None, lease: float | None = None
+    engine: Engine,
+    statement_timeout: float | None,
+    lock_timeout: float | None,
+    lease: float | None = None,
 ) -> None:
     """Limits every session that the engine opens from now on, and prepares it for reading once and
     for all.
@@ -330,17 +352,20 @@ def limit_sessions(
         if dialect.limits_calls:
             connection.call_timeout = round(seconds * 1000)
         if dialect.names_sessions:
-            connection.module, connection.action = PROGRAM, "publish" if lease is not None else "read"
+            # Where a DBA looks at sessions: what each is for.
+            connection.module = PROGRAM
+            connection.action = "read" if lease is None else "publish"
         cursor = connection.cursor()
         for setting in settings:
             cursor.execute(setting)
         cursor.close()
+        # Some settings hold only from the end of a transaction on.
         connection.commit()
         record.info[IS_SET] = True
 
     def hurry(_dialect: Any, _record: Any, _positional: Any, given: dict[str, Any]) -> None:
         for name, value in arguments.items():
-            given.setdefault(name, value)
+            given.setdefault(name, value)  # what the URL says comes first
 
     event.listen(engine, "do_connect", hurry)
     event.listen(engine, "connect", limit)
@@ -349,6 +374,7 @@ def limit_sessions(
 def _refuse(dialect: Dialect, **wanted: float | None) -> None:
     limits = texts(dialect.name).get("session_limits", "")
     for name, seconds in wanted.items():
+        # A limit is there where the statement that sets limits has a hole for it.
         hole = f"/* {name.removesuffix('timeout')}"
         known = hole in limits or (dialect.limits_calls and name == "statement_timeout")
         if seconds is not None and not known:
@@ -379,7 +405,8 @@ def idle_seconds(lease: float) -> float:
 
 def _lease_settings(dialect: Dialect, lease: float) -> list[str]:
     """What a new session is told so that nobody waits for its client much longer than a lease."""
-    seconds, idle = max(lease, SHORTEST_SECONDS), idle_seconds(lease)
+    seconds = max(lease, SHORTEST_SECONDS)
+    idle = idle_seconds(lease)
     limits = statement(
         dialect,
         "lease_limits",

@@ -31,6 +31,8 @@ def journal_tables(names: LogNames, dialect: Dialect) -> sa.MetaData:
     columns = {**_of_outputs(types), **_of_rows(types)}
     for hole, table in names.journal.items():
         sa.Table(table, metadata, *columns[hole], **types.table_options)
+    # Of what is parked an index leads to an object's rows, to what is due, and to a row whatever
+    # output it is for.
     parked = sa.Table(names.journal["parked"], metadata)
     for ending, indexed in (
         ("object", ("output", "object", "record_id")),

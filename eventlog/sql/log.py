@@ -25,7 +25,10 @@ if TYPE_CHECKING:
 
 ALL = 2**62
 """A LIMIT that no log reaches."""
-LONG_TEXTS = ("gaps", "ids", "missing", "note", "objects", "passed", "records", "transactions", "unread", "value")
+LONG_TEXTS = (
+    *("gaps", "ids", "missing", "note", "objects", "passed", "records", "transactions"),
+    *("unread", "value"),
+)
 """Parameters that grow with the batch, or with what somebody says."""
 
 
@@ -51,6 +54,8 @@ class Log:
         """
         from eventlog.sql.longtext import with_long_text
 
+        # In logs that others fill a row is due by the time of some place, which changes with the
+        # seasons.
         local = self._clock
         if self.zone is not None:
             local = due_clock(self.dialect, self._clock, self.zone, dt.datetime.now(dt.UTC))
@@ -75,7 +80,10 @@ class Log:
         return in_utc(str(time), self.zone)
 
     def rows(
-        self, connection: Connection, query: TextClause, parameters: Mapping[str, Any] | None = None
+        self,
+        connection: Connection,
+        query: TextClause,
+        parameters: Mapping[str, Any] | None = None,
     ) -> list[tuple[Any, ...]]:
         """What a query finds, as plain tuples."""
         return fetched(connection, query, parameters)
@@ -106,28 +114,30 @@ class Log:
 
         with transaction(self.engine, f"The event log {self.name}") as connection:
             inspector = inspect(connection)
-            self._check_columns(inspector)
+            present = self._columns_there(inspector)
+            missing = [name for name in self.names.columns if name.casefold() not in present]
+            if missing:
+                message = f"The event log {self.name} has no column {', '.join(missing)}."
+                hint = "A log has ten columns; add it, or say in `columns` what it is called."
+                raise InstallError(message, hint=hint)
             for companion in (self.names.outcomes, self.names.marks):
                 if not inspector.has_table(companion, schema=self.names.schema):
                     message = f"The table {companion} beside the event log {self.name} is missing."
                     raise InstallError(message, hint=f"`eventlog install --log {self.name}` makes it.")
             for table in self.names.journal.values():
                 if not inspector.has_table(table, schema=self.names.schema):
-                    message = f"The event log {self.name} has no table {table}, which a later migration makes."
+                    message = f"The event log {self.name} has no table {table}"
+                    message = f"{message}, which a later migration makes."
                     raise InstallError(message, hint=f"Run `eventlog upgrade --log {self.name}`.")
 
-    def _check_columns(self, inspector: Inspector) -> None:
+    def _columns_there(self, inspector: Inspector) -> set[str]:
         from sqlalchemy.exc import NoSuchTableError
 
         try:
             columns = inspector.get_columns(self.names.table, schema=self.names.schema)
         except NoSuchTableError as error:
             raise no_log(self.names) from error
-        present = {column["name"].casefold() for column in columns}
-        missing = [name for name in self.names.columns if name.casefold() not in present]
-        if missing:
-            hint = "A log has ten columns; add it, or say in `columns` what it is called."
-            raise InstallError(f"The event log {self.name} has no column {', '.join(missing)}.", hint=hint)
+        return {column["name"].casefold() for column in columns}
 
 
 def id_list(numbers: Sequence[int]) -> str:

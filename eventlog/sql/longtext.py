@@ -29,7 +29,14 @@ def bind_long_texts(connection: Connection) -> None:
     """
     clob = getattr(connection.dialect.loaded_dbapi, "CLOB", None)
 
-    def tell(_connection: Any, cursor: Any, _statement: str, _parameters: Any, context: Any, _many: bool) -> None:
+    def tell(
+        _connection: Any,
+        cursor: Any,
+        _statement: str,
+        _parameters: Any,
+        context: Any,
+        _many: bool,
+    ) -> None:
         binds = getattr(context.compiled, "binds", {})
         long = [name for name, bound in binds.items() if isinstance(bound.type, LongText)]
         if long:

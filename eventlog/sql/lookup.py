@@ -134,7 +134,13 @@ class KeyLookup(Protocol):
     @property
     def keeps_lengths(self) -> bool: ...
 
-    def ask(self, connection: Connection, dialect: Dialect, question: Question, keys: Sequence[Key]) -> list[Answer]:
+    def ask(
+        self,
+        connection: Connection,
+        dialect: Dialect,
+        question: Question,
+        keys: Sequence[Key],
+    ) -> list[Answer]:
         """The rows that have the keys, in the order of the keys; keys that cannot be values of
         their columns have none.
         """
@@ -173,12 +179,15 @@ def lookup_holes(
     selected = [lookup.selected(dialect, name(column), column) for column in question.selected]
     sizes = []
     if question.plain is not None:
+        # A long value would come with each of many rows; its length comes instead, and the value
+        # later, if there is room.
         lengths = [_length(lookup, dialect, name(column), column, question.plain) for column in question.selected]
         selected = [
             text if length is None else f"CASE WHEN {length} <= {question.plain} THEN {text} END"
             for text, length in zip(selected, lengths, strict=True)
         ]
-        sizes = [_size([length for length in lengths if length is not None], question.plain)]
+        long_ones = [length for length in lengths if length is not None]
+        sizes = [_size(long_ones, question.plain)]
     keys = [
         cast_to_text(dialect, name(column), column) if cast else name(column)
         for column, cast in zip(question.matched, as_text, strict=True)
@@ -204,7 +213,9 @@ def nobody(question: Question) -> list[str]:
 def _length(lookup: KeyLookup, dialect: Dialect, name: str, column: Column, plain: int) -> str | None:
     """SQL for the length of a value; None where its type says that it is never longer than that."""
     length = lookup.length(dialect, name, column)
-    stated = _stated(column.type) if lookup.keeps_lengths else None
+    if not lookup.keeps_lengths:
+        return length
+    stated = _stated(column.type)
     if stated is not None and int(stated[1]) * CHARACTER_BYTES <= plain:
         return None
     return length
@@ -215,7 +226,8 @@ def _size(lengths: Sequence[str], plain: int) -> str:
     if not lengths:
         return "NULL"
     long = " OR ".join(f"{length} > {plain}" for length in lengths)
-    return f"CASE WHEN {long} THEN {' + '.join(f'COALESCE({length}, 0)' for length in lengths)} END"
+    all_of_them = " + ".join(f"COALESCE({length}, 0)" for length in lengths)
+    return f"CASE WHEN {long} THEN {all_of_them} END"
 
 
 def readable(readers: Sequence[Callable[[str], Any]], keys: Sequence[Key]) -> tuple[list[int], list[list[Any]]]:
@@ -229,6 +241,7 @@ def readable(readers: Sequence[Callable[[str], Any]], keys: Sequence[Key]) -> tu
     return numbers, [[column[number] for number in numbers] for column in columns]
 
 
+# Bounded, for a number of millions of digits would be made before anybody asks for its size.
 _number = re.compile(r"[+-]?(?=\.?[0-9])[0-9]{0,300}(?:\.[0-9]{0,300})?(?:[eE][+-]?[0-9]{1,3})?").fullmatch
 _true = frozenset({"1", "t", "true", "y", "yes", "on"})
 _false = frozenset({"0", "f", "false", "n", "no", "off"})
@@ -248,7 +261,9 @@ def truth_of(written: str) -> bool | None:
     folded = written.strip().lower()
     if folded in _true:
         return True
-    return False if folded in _false else None
+    if folded in _false:
+        return False
+    return None
 
 
 def octets_of(written: str) -> bytes | None:
@@ -261,7 +276,9 @@ def octets_of(written: str) -> bytes | None:
 
 def number_of(written: str) -> Decimal | None:
     trimmed = written.strip()
-    return Decimal(trimmed) if _number(trimmed) else None
+    if _number(trimmed):
+        return Decimal(trimmed)
+    return None
 
 
 def reader_of(reading: Callable[[str], Any]) -> Callable[[str], Any]:
@@ -315,14 +332,16 @@ class KeyOrder:
         texts = [text for _, text in parse(key).parts]
         values = [form.read(text) for form, text in zip(self._forms, texts, strict=True)]
         if None in values:
-            where = f"the row {shortened(key)} of {self._table.name}"
-            raise DataError(f"Rows after {where} cannot be asked for.", hint="Leave that row out with --where.")
+            # Without a condition the rows would begin anew, and with NULL none would come.
+            problem = f"Rows after the row {shortened(key)} of {self._table.name} cannot be asked for."
+            raise DataError(problem, hint="Leave that row out with --where.")
         return {f"{called}{place}": value for place, value in enumerate(values)}
 
     def _compared(self, query: str, called: str, sign: str) -> str:
         values = [form.value.format(key=f":{called}{place}") for place, form in enumerate(self._forms)]
         tree = _tree(self._columns, values, sign)
-        return statement(self._dialect, query, columns=self.columns, values=", ".join(values), tree=tree)
+        listed = ", ".join(values)
+        return statement(self._dialect, query, columns=self.columns, values=listed, tree=tree)
 
 
 def _tree(columns: Sequence[str], values: Sequence[str], sign: str) -> str:
@@ -330,4 +349,5 @@ def _tree(columns: Sequence[str], values: Sequence[str], sign: str) -> str:
     column, value = columns[0], values[0]
     if len(columns) == 1:
         return f"({column} {sign} {value})"
-    return f"({column} {sign[0]} {value} OR ({column} = {value} AND {_tree(columns[1:], values[1:], sign)}))"
+    rest = _tree(columns[1:], values[1:], sign)
+    return f"({column} {sign[0]} {value} OR ({column} = {value} AND {rest}))"

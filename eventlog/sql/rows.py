@@ -16,7 +16,15 @@ from eventlog.core.errors import ChangedError, KeySyntaxError, shortened
 from eventlog.core.model import Cell, ReadBack, Reason, RowId, Unreadable
 from eventlog.core.schema import Attribute, Catalog, Child, Column, Table
 from eventlog.core.tablekey import parse, simple
-from eventlog.sql.access import driver_errors, fetched, hint_of, is_denied, may_pass, transaction, words_of
+from eventlog.sql.access import (
+    driver_errors,
+    fetched,
+    hint_of,
+    is_denied,
+    may_pass,
+    transaction,
+    words_of,
+)
 from eventlog.sql.dialect import Dialect, dialect_of, offers, statement
 from eventlog.sql.lookup import Answer, Key, Question
 
@@ -114,6 +122,7 @@ class SqlRowReader:
         rows: dict[RowId, ReadBack] = {}
         large: dict[RowId, int] = {}
         asked = self._by_table(wanted)
+        # Keys that cannot be read, or of tables that nobody describes, are asked of no database.
         if not asked:
             return rows
         plain: int | None = None
@@ -179,6 +188,7 @@ class SqlRowReader:
         for group in asked:
             some = _of(group, [place for place, row in enumerate(group.rows) if row in taken])
             if some.rows:
+                # A row alone, whatever it has: without a limit its long values come with it.
                 found |= self._careful(connection, some, wanted, None).found
         return found
 
@@ -275,7 +285,8 @@ class SqlRowReader:
         by_name = {fold(column.name): column for column in table.columns}
         columns = [by_name.get(fold(name)) for name in names]
         known = tuple(column for column in columns if column is not None)
-        if len(known) < len(columns) or (table.key and {column.name for column in known} != set(table.key)):
+        named = {column.name for column in known}
+        if len(known) < len(columns) or (table.key and named != set(table.key)):
             return ()
         return known
 
@@ -356,6 +367,7 @@ class _Reading(Struct, frozen=True, kw_only=True):
         columns_of_key = _child_columns(asked, child)
         answers = self._answers(some, child.name, columns_of_key, attributes, several=True)
         for row in found:
+            # Empty where the child has no rows, which is not the same as not read.
             found[row].update(dict.fromkeys([attribute.name for attribute in attributes], ()))
         for number, rows in _by_number(answers):
             columns = zip(*(values for _, *values in rows), strict=True)
@@ -375,6 +387,7 @@ class _Reading(Struct, frozen=True, kw_only=True):
         """The answers; which objects lack values, and how many bytes they have, goes to `large`."""
         plain: int | None = None
         if self.plain is not None:
+            # Each value has an equal share of what the object may have.
             plain = max(1, self.plain // max(1, len(attributes)))
         question = Question(
             schema=some.table.schema,

@@ -65,7 +65,12 @@ def storing(connection: Connection, write: Callable[[str], str]) -> Iterator[Non
     from sqlalchemy import event
 
     def stored(
-        _connection: Any, _cursor: Any, statement: str, parameters: Any, _context: Any, _many: bool
+        _connection: Any,
+        _cursor: Any,
+        statement: str,
+        parameters: Any,
+        _context: Any,
+        _many: bool,
     ) -> tuple[str, Any]:
         return write(statement), parameters
 

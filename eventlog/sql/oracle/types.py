@@ -61,7 +61,11 @@ def _created(element: CreateTable, compiler: Any, **given: Any) -> str:
     text = str(compiler.visit_create_table(element, **given))
     if not element.element.info.get(ROWDEPENDENCIES):
         return text
-    values = [compiler.preparer.format_column(one) for one in element.element.columns if isinstance(one.type, sa.Text)]
+    values = [
+        compiler.preparer.format_column(column)
+        for column in element.element.columns
+        if isinstance(column.type, sa.Text)
+    ]
     stored = f"LOB ({', '.join(values)}) STORE AS SECUREFILE (ENABLE STORAGE IN ROW)"
     return f"{text.rstrip()}\n{stored}\n{ROWDEPENDENCIES_CLAUSE}\n\n"
 
