@@ -183,8 +183,10 @@ class EventFormat(Struct, frozen=True, kw_only=True):
                     if placed is None:
                         yield refused(change, error)
                         continue
-                    sayer = placed.table.rows.sayer
-                    refusal, written = written_otherwise(change, error, sayer, self.on_value, placed.written)
+                    write_anew = placed.written
+                    refusal, written = written_otherwise(
+                        change, error, placed.table.rows.sayer, self.on_value, write_anew
+                    )
                     yield refusal
                 if written is not None:
                     yield written
@@ -201,9 +203,12 @@ class EventFormat(Struct, frozen=True, kw_only=True):
 
         Ids come from positions, as those of XDS do.
         """
+        # What was one document must stay one, however many events it has: another one would be no
+        # repeat.
         size = None if whole else self.batch_size
         for events in _batches(written, size):
             identity = document_id(events[-1].positions[-1])
+            # Where ids must rise although events do not, because some take effect later.
             if self.rising:
                 identity = after = rising_id(identity, after)
             covers = {event.event_id: event.positions for event in events}
@@ -217,7 +222,8 @@ class EventFormat(Struct, frozen=True, kw_only=True):
                     cut=cut_by(events),
                 )
             else:
-                yield Document(id=identity, body=self._body(events), covers=covers, route=events[0].route)
+                body, route = self._body(events), events[0].route
+                yield Document(id=identity, body=body, covers=covers, route=route)
 
     def heartbeat(self) -> None:
         """There is none."""
@@ -240,7 +246,8 @@ class EventFormat(Struct, frozen=True, kw_only=True):
         if catalog is not None:
             table = catalog.class_named(row.schema, row.table)
         if table is None:
-            return ExpressionError(f"the columns of {row.table} are not known; events need a schema that describes it")
+            problem = f"the columns of {row.table} are not known"
+            return ExpressionError(f"{problem}; events need a schema that describes it")
         named = {"schema": table.schema or "", "table": table.name}
         try:
             topic = self._topic({**named, **self.topic_values})
@@ -257,7 +264,8 @@ class EventFormat(Struct, frozen=True, kw_only=True):
         # A table may have no schema, and then its topic has no empty part.
         name = ".".join(filter(None, self.topic.filled(values).split(".")))
         if topic_name(name) is None:
-            raise ExpressionError(f"no topic can be called {value_shown(name)}: it has a-z A-Z 0-9 . _ - only")
+            problem = f"no topic can be called {value_shown(name)}"
+            raise ExpressionError(f"{problem}: it has a-z A-Z 0-9 . _ - only")
         if self.transactions is not None and name == self.transactions.topic:
             problem = f"its topic would be {name}, which is that of transactions"
             raise ExpressionError(f"{problem}; name another one for these")
@@ -287,7 +295,8 @@ class EventPlace:
         try:
             event = self.table.written(change, told)
         except UnicodeEncodeError:
-            raise ExpressionError("a value, or the key, holds half a character, which UTF-8 cannot carry") from None
+            problem = "a value, or the key, holds half a character, which UTF-8 cannot carry"
+            raise ExpressionError(problem) from None
         return WrittenEvent(
             event_id=change.event_id,
             positions=change.positions,
@@ -307,6 +316,7 @@ def cut_by(events: Iterable[WrittenEvent]) -> tuple[CutTransaction, ...]:
         if part is None or part.tables is None:
             continue
         if part.mark not in first:
+            # The counts of a part include its own event.
             without = {**part.tables, part.table: part.tables[part.table] - 1}
             first[part.mark] = {table: count for table, count in without.items() if count}
         latest[part.mark] = part
@@ -331,6 +341,10 @@ def _batches(written: Iterable[WrittenEvent], size: int | None) -> Iterator[list
         return
     while batch := [*left, *islice(events, size - len(left))]:
         route = batch[0].route
-        end = next((at for at, event in enumerate(batch) if event.route != route), len(batch))
+        end = len(batch)
+        for at, event in enumerate(batch):
+            if event.route != route:
+                end = at
+                break
         left = batch[end:]
         yield batch[:end]

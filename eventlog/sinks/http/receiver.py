@@ -34,6 +34,8 @@ TAKES: Final = frozenset({Level.SUCCESS, Level.WARNING})
 IDLE_SECONDS: Final = 60
 """Seconds until a connection that sends nothing is closed."""
 
+TEXT: Final = "text/plain; charset=utf-8"
+
 
 class Sender(Struct, frozen=True, kw_only=True):
     """Who says that a document comes from them, and under which plan."""
@@ -109,6 +111,7 @@ class Receiver:
 
     def stop(self) -> None:
         """Ends `serve`, from any thread; what is being answered is answered."""
+        # From a thread of its own: `shutdown` waits until `serve_forever` has ended.
         Thread(target=self._server.shutdown, daemon=True).start()
 
     def take(self, identity: str | None, body: bytes, sender: Sender = NOBODY) -> bytes:
@@ -173,8 +176,8 @@ def event_ids(body: bytes) -> tuple[str, ...]:
     given = root.find("input") if root.tag == "nds" else root
     if given is None or given.tag != "input":
         raise XmlError(f"a document is <nds> with <input>, or <input>, not <{root.tag}>", line=1)
-    events = [element for element in given if element.tag != "status"]
-    return tuple(str(element.get("event-id")) for element in events if element.get("event-id") is not None)
+    ids = [element.get("event-id") for element in given if element.tag != "status"]
+    return tuple(str(event_id) for event_id in ids if event_id is not None)
 
 
 def reply(events: tuple[str, ...], level: Level) -> bytes:
@@ -209,29 +212,29 @@ class _Handler(BaseHTTPRequestHandler):
         body = self._body()
         if body is None:
             return
-        identity, sender = self.headers.get(DOCUMENT_ID), self._sender()
+        identity = self.headers.get(DOCUMENT_ID)
+        sender = Sender(
+            plan=self.headers.get(PLAN_ID, ""),
+            log=self.headers.get(LOG_ID, ""),
+            epoch=header_number(self.headers.get(EPOCH, "")) or 0,
+        )
         try:
             answer = server.receiver.take(None if identity is None else unquote(identity), body, sender)
         except Overtaken as later:
-            said = b"A later publisher sends by now.\n"
-            self._say(HTTPStatus.CONFLICT, said, "text/plain; charset=utf-8", later.epoch)
+            self._say(HTTPStatus.CONFLICT, b"A later publisher sends by now.\n", TEXT, later.epoch)
         except XmlError as error:
-            self._say(HTTPStatus.BAD_REQUEST, f"{error}\n".encode(), "text/plain; charset=utf-8")
+            self._say(HTTPStatus.BAD_REQUEST, f"{error}\n".encode(), TEXT)
         except EventlogError as error:
-            self._say(HTTPStatus.INTERNAL_SERVER_ERROR, f"{error}\n".encode(), "text/plain; charset=utf-8")
+            self._say(HTTPStatus.INTERNAL_SERVER_ERROR, f"{error}\n".encode(), TEXT)
         else:
             self._say(HTTPStatus.OK, answer, "application/xml; charset=utf-8")
             server.receiver.answered()
 
     def do_GET(self) -> None:
-        self._say(HTTPStatus.METHOD_NOT_ALLOWED, b"Documents are sent here by POST.\n", "text/plain; charset=utf-8")
+        self._say(HTTPStatus.METHOD_NOT_ALLOWED, b"Documents are sent here by POST.\n", TEXT)
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002  # the name is http.server's
         """Says nothing: the documents are told, not the requests."""
-
-    def _sender(self) -> Sender:
-        epoch = header_number(self.headers.get(EPOCH, "")) or 0
-        return Sender(plan=self.headers.get(PLAN_ID, ""), log=self.headers.get(LOG_ID, ""), epoch=epoch)
 
     def _body(self) -> bytes | None:
         """The document, or None when the request was refused already."""
@@ -244,12 +247,12 @@ class _Handler(BaseHTTPRequestHandler):
             body = self.rfile.read(length)
             if len(body) == length:
                 return body
-            self.close_connection = True
+            self.close_connection = True  # the sender broke off, and nothing else can follow
         return None
 
     def _refuse(self, status: HTTPStatus, text: bytes) -> None:
         self.close_connection = True
-        self._say(status, text, "text/plain; charset=utf-8")
+        self._say(status, text, TEXT)
 
     def _say(
         self,
