@@ -42,4 +42,6 @@ def _catalog(tables: Catalog | Iterable[Table] | Mapping[str, Table] | None) -> 
 
     if tables is None or isinstance(tables, Catalog):
         return tables
-    return Catalog(tables.values() if isinstance(tables, Mapping) else tables)
+    if isinstance(tables, Mapping):
+        tables = tables.values()
+    return Catalog(tables)

@@ -21,6 +21,7 @@ _ENDS = {
 }
 """The first and the last time of each syntax."""
 _clocks = ("00:00:00", "23:59:59.999999999")
+# Syntax 1 counts seconds in 32 bits; the others have four digits of the year.
 _forbidden = re.compile(f"[{FORBIDDEN}]")
 
 
@@ -57,9 +58,13 @@ class XdsSayer:
         return self._fields[column].several
 
     def _end(self, category: Category | None, side: BeyondSide) -> str:
-        ends = _clocks if category is Category.TIME else _ENDS[self._syntax]
-        found = ends[side is BeyondSide.LATE]
-        return found[:10] if category is Category.DATE else found
+        ends = _ENDS[self._syntax]
+        if category is Category.TIME:
+            ends = _clocks
+        end = ends[side is BeyondSide.LATE]
+        if category is Category.DATE:
+            return end[:10]
+        return end
 
 
 def _side(value: Value, category: Category | None) -> BeyondSide | None:
@@ -69,10 +74,14 @@ def _side(value: Value, category: Category | None) -> BeyondSide | None:
     try:
         at = moment(value)
     except ExpressionError:
+        # Text that is no time may still say that it is after all times, as `infinity` does.
         return side_of(value)
     if at.day is None or category is Category.TIME:
         return None
-    return BeyondSide.EARLY if at.day < EPOCH else BeyondSide.LATE
+    # A time that can be read was refused by syntax 1 only, so it lies on one side of its range.
+    if at.day < EPOCH:
+        return BeyondSide.EARLY
+    return BeyondSide.LATE
 
 
 def _is_number(value: Value) -> bool:

@@ -51,7 +51,7 @@ class WrittenMessage(NamedTuple):
     route: str = ""
 
     def counted(self, place: int, last: bool) -> WrittenMessage:
-        """The same, as number `place` of its transaction's."""
+        # Not by `_replace`, which takes several times as long.
         return tuple.__new__(WrittenMessage, (*self[:9], place, last, self.route))
 
     def closed(self) -> tuple[bytes, bytes | None]:
@@ -92,9 +92,10 @@ class MessageFormat(Struct, frozen=True, kw_only=True):
             for change in changes:
                 positions = change.positions
                 alone = len(positions) == 1
-                # What `event_id` would give, without its work for the one row that most changes
-                # are.
-                event_id = str(positions[0][0]) if alone and len(positions[0]) == 1 else change.event_id
+                if alone and len(positions[0]) == 1:
+                    event_id = str(positions[0][0])
+                else:
+                    event_id = change.event_id
                 table = None
                 try:
                     table = tables.of_table(change.row)
@@ -166,6 +167,7 @@ class MessageFormat(Struct, frozen=True, kw_only=True):
             value = head if tail is None else b"".join((head, last.encode(), tail))
             messages.append(table.message(key, value, positions, route))
             covers[event_id] = positions
+            # After the deletion itself, whose positions it shares: both are sent, or neither.
             if tombstones and deleted and key is not None:
                 messages.append(replace(messages[-1], value=None, value_schema=None))
             if len(messages) >= size and not whole:
@@ -184,7 +186,9 @@ class MessageFormat(Struct, frozen=True, kw_only=True):
         covers: dict[str, tuple[Position, ...]],
         parts: dict[int, tuple[int, int, bool | None]],
     ) -> MessagesDocument:
-        body = lines(with_metadata(messages, last)) if self.body else b""
+        body = b""
+        if self.body:
+            body = lines(with_metadata(messages, last))
         cut = []
         for transaction, (before, after, ends) in parts.items():
             if before or not ends:  # another document has a part of it
@@ -207,6 +211,7 @@ def with_metadata(messages: Iterable[Message], last: str) -> Iterator[Message]:
 
 def sequence_time(sequence: str) -> str:
     """The time in a changeSequence, as messages write times."""
+    # The digits after the year stand in pairs: month, day, hour, minute, second, hundredth.
     year, rest = sequence[:4], [sequence[place : place + 2] for place in range(4, 16, 2)]
     return "{}-{}-{}T{}:{}:{}.{}0".format(year, *rest)
 
@@ -216,12 +221,15 @@ CONTAINER: Final = b"Obj\x01"
 
 def container_schema(shape: MessageShape) -> str:
     """The schema of what a table's messages are in a container: envelopes where there are some."""
-    return text_of(ENVELOPE) if shape.settings.mode in ("envelope", "metadata") else shape.data_text
+    if shape.settings.mode in ("envelope", "metadata"):
+        return text_of(ENVELOPE)
+    return shape.data_text
 
 
 def container_head(schema: str) -> bytes:
     facts = {"avro.schema": schema.encode(), "avro.codec": b"null"}
     entries = b"".join([sized(name.encode()) + sized(value) for name, value in facts.items()])
+    # A map of Avro is a block of so many entries, and a block of none ends it.
     return b"".join((CONTAINER, number(len(facts)), entries, number(0), sync_of(schema)))
 
 
