@@ -133,22 +133,20 @@ def states(connection: Connection, names: LogNames) -> list[TriggerState]:
     if following is not None:
         # A log has one event trigger. It is told as one of the first class's, which makes it stand
         # when it is tracked anew.
-        states.append(_ddl_state(connection, names, following))
+        ddl_trigger = standing_ddl(connection, names)
+        if ddl_trigger is None:
+            state = TriggerCondition.MISSING
+        elif not ddl_trigger.enabled:
+            state = TriggerCondition.DISABLED
+        elif not ddl_trigger.current:
+            state = TriggerCondition.OUTDATED
+        else:
+            state = TriggerCondition.CURRENT
+        name = ddl_trigger_name(dialect_of(connection), names)
+        states.append(
+            TriggerState(name=name, table="ALTER TABLE", owner=following, state=state, note=_ddl_notes.get(state))
+        )
     return states
-
-
-def _ddl_state(connection: Connection, names: LogNames, owner: str) -> TriggerState:
-    standing = standing_ddl(connection, names)
-    if standing is None:
-        state = TriggerCondition.MISSING
-    elif not standing.enabled:
-        state = TriggerCondition.DISABLED
-    elif not standing.current:
-        state = TriggerCondition.OUTDATED
-    else:
-        state = TriggerCondition.CURRENT
-    name = ddl_trigger_name(dialect_of(connection), names)
-    return TriggerState(name=name, table="ALTER TABLE", owner=owner, state=state, note=_ddl_notes.get(state))
 
 
 _ddl_notes = {

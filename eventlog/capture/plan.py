@@ -158,7 +158,20 @@ def plan(table: Table, options: TriggerOptions | None = None) -> TriggerPlan:
     options = options or TriggerOptions()
     _check_key(table)
     if table.whole_row:
-        _check_whole_row(table, options)
+        # Refuses what would look at a row for a second time: without a key nobody finds it again.
+        if table.view:
+            raise UsageError(
+                f"{table.name} is a view; --whole-row is for tables.", hint="Track the tables that it reads."
+            )
+        if options.style != Style.IMAGE:
+            message = f"Rows of {table.name} cannot be read back by a key: --whole-row logs images."
+            raise UsageError(message, hint="Leave out --events, or use --events image.")
+        if options.follow_ddl:
+            message = f"{table.name} is tracked with --whole-row; --follow-ddl cannot follow that."
+            raise UsageError(message, hint="Leave out --follow-ddl, and set publisher.follow = true.")
+        if options.when:
+            message = f"--when asks about a row by its key, and {table.name} has none with --whole-row."
+            raise UsageError(message, hint="Leave out --when, or name a key with --key.")
     chosen = _chosen(table, options)
     children = [ChildPlan(child=child, watched=_of(chosen, child.name)) for child in table.children]
     names = {attribute.name for attribute in chosen}
@@ -262,21 +275,6 @@ def _check_key(table: Table) -> None:
         if set(name) & set(SPECIAL) or name != name.strip(" "):
             message = f"The key column {name!r} of {table.name} has a character that a table_key cannot carry."
             raise InstallError(message, hint=f"Rename it; none of {' '.join(SPECIAL)} may be in it.")
-
-
-def _check_whole_row(table: Table, options: TriggerOptions) -> None:
-    """Refuses what would look at a row for a second time: without a key nobody finds it again."""
-    if table.view:
-        raise UsageError(f"{table.name} is a view; --whole-row is for tables.", hint="Track the tables that it reads.")
-    if options.style != Style.IMAGE:
-        message = f"Rows of {table.name} cannot be read back by a key: --whole-row logs images."
-        raise UsageError(message, hint="Leave out --events, or use --events image.")
-    if options.follow_ddl:
-        message = f"{table.name} is tracked with --whole-row; --follow-ddl cannot follow that."
-        raise UsageError(message, hint="Leave out --follow-ddl, and set publisher.follow = true.")
-    if options.when:
-        message = f"--when asks about a row by its key, and {table.name} has none with --whole-row."
-        raise UsageError(message, hint="Leave out --when, or name a key with --key.")
 
 
 class When(StrEnum):

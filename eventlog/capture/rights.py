@@ -145,7 +145,14 @@ def give_rights(
     for called, role in (("writer", roles.writer), ("reader", roles.reader)):
         if role is not None and site.standing:
             with engine.connect() as connection:
-                _refuse_reach(connection, site, called, role)
+                for table in (site.names.table, *site.companions):
+                    reached = held_rights(connection, site.names, table, role)
+                    if reached:
+                        rights_held = ", ".join(reached)
+                        raise InstallError(
+                            f"The {called} {role} may still {rights_held} on {table}, by a role, an ownership or a wider grant.",
+                            hint="Take that from it, or give the log a schema or database of its own.",
+                        )
     return done
 
 
@@ -404,17 +411,6 @@ def _owner(connection: Connection, place: CapturedTable) -> str | None:
         return place.schema if dialect.schemas else None
     owners = answers(connection, "table_owner", {"place": dialect.qualified(place.schema, place.name)})
     return str(owners[0][0]) if owners else None
-
-
-def _refuse_reach(connection: Connection, site: RightsScope, called: str, role: str) -> None:
-    for table in (site.names.table, *site.companions):
-        reached = held_rights(connection, site.names, table, role)
-        if reached:
-            rights_held = ", ".join(reached)
-            raise InstallError(
-                f"The {called} {role} may still {rights_held} on {table}, by a role, an ownership or a wider grant.",
-                hint="Take that from it, or give the log a schema or database of its own.",
-            )
 
 
 EVERYBODY: Final = frozenset({"public", "none"})

@@ -69,7 +69,16 @@ class TableNeeds:
                 " with that key is read back."
             )
         if options.style in VALUED:
-            yield from self._of_repeated(plan(table, replace(options, repeated=tuple(self._repeated(table)))))
+            # A receiver would take both for gone with the first.
+            planned = plan(table, replace(options, repeated=tuple(self._repeated(table))))
+            for child in planned.children:
+                names = [watched.column.name for watched in child.watched if watched.name in planned.options.repeated]
+                if names:
+                    yield (
+                        f"{child.child.name} may have the same value twice under one parent ({', '.join(names)})."
+                        " So, when such a value is deleted, the values that are left are read back. A unique index that also"
+                        f" has {', '.join(child.child.parent_key)} makes this unnecessary."
+                    )
         between = sorted({str(name) for name in self._asked(table, "triggers_between")})
         if between:
             yield (
@@ -104,19 +113,6 @@ class TableNeeds:
                 yield (
                     f"{name} is changed by foreign keys when {parents} is changed,"
                     " and this database fires no trigger then: such changes are not logged."
-                )
-
-    def _of_repeated(self, planned: TriggerPlan) -> Iterator[str]:
-        """Where two rows of a child may have one value, and a receiver would take both for gone
-        with the first.
-        """
-        for child in planned.children:
-            names = [watched.column.name for watched in child.watched if watched.name in planned.options.repeated]
-            if names:
-                yield (
-                    f"{child.child.name} may have the same value twice under one parent ({', '.join(names)})."
-                    " So, when such a value is deleted, the values that are left are read back. A unique index that also"
-                    f" has {', '.join(child.child.parent_key)} makes this unnecessary."
                 )
 
     def _repeated(self, table: Table) -> Iterator[str]:

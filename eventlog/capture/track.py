@@ -174,7 +174,16 @@ def _kept_as_planned(
         if not (can_lock and new):
             break
         for table_schema, table in sorted(new, key=str):
-            _keep_shape(connection, table_schema, table)
+            dialect = dialect_of(connection)
+            try:
+                with connection.begin_nested():
+                    _execute(
+                        connection, statement(dialect, "keep_shape", target=dialect.qualified(table_schema, table))
+                    )
+            except DBAPIError as error:
+                # Who may make triggers on a table, and not read it, makes them without the lock.
+                if not is_denied(dialect, error.orig):
+                    raise
         locked |= new
     for text in notes:
         note(text)
@@ -192,17 +201,6 @@ def _tables_of(wanted: Sequence[WantedClass]) -> set[tuple[str | None, str]]:
             tables.add((table.schema, table.name))
             tables |= {(table.schema, child.child.name) for child in planned.plan.children}
     return tables
-
-
-def _keep_shape(connection: Connection, schema: str | None, table: str) -> None:
-    dialect = dialect_of(connection)
-    try:
-        with connection.begin_nested():
-            _execute(connection, statement(dialect, "keep_shape", target=dialect.qualified(schema, table)))
-    except DBAPIError as error:
-        # Who may make triggers on a table, and not read it, makes them without the lock.
-        if not is_denied(dialect, error.orig):
-            raise
 
 
 def _of_owners(

@@ -111,7 +111,13 @@ def place(
     if kind == "topic":
         return _topic(template.filled(values), taken)
     if kind == "table":
-        return _table_name(template.filled(values))
+        name = template.filled(values)
+        if _table(name) is None or len(name.encode()) > TABLE_BYTES:
+            problem = "a table's name has letters, digits and _, begins with no digit,"
+            raise NoPlace(f"{problem} and has at most {TABLE_BYTES} bytes")
+        if name.lower().startswith("attrep_"):  # the control tables of Qlik Replicate
+            raise NoPlace("the table has another use")
+        return name
     write = _in_folder if kind == "folder" else _in_address
     # A slash of a value must not part the place, so it is hidden until the template's own have. A value is
     # written as a part of a name: what the whole part must not be is known only when it is put
@@ -164,14 +170,4 @@ def _topic(name: str, taken: Iterable[str]) -> str:
     # Names with two underscores are the broker's own.
     if name in taken or name.startswith("__"):
         raise NoPlace("the topic has another use")
-    return name
-
-
-def _table_name(name: str) -> str:
-    if _table(name) is None or len(name.encode()) > TABLE_BYTES:
-        raise NoPlace(
-            f"a table's name has letters, digits and _, begins with no digit, and has at most {TABLE_BYTES} bytes"
-        )
-    if name.lower().startswith("attrep_"):  # the control tables of Qlik Replicate
-        raise NoPlace("the table has another use")
     return name

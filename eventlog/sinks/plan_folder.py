@@ -113,7 +113,13 @@ class OwnedFolder:
             self._write(self._ours)
         # Somebody may have been faster, or may be ahead: only the highest has it.
         self.confirm()
-        self._forget_others()
+        # The files of former owners do no harm where they stay.
+        if self._claims.is_dir():
+            remove_leftovers(self._claims)
+        for name in self._names():
+            if name < self._ours.name:
+                with suppress(OSError):
+                    (self._claims / name).unlink()
 
     def confirm(self) -> None:
         """OccupiedError when somebody else has taken the folder over since."""
@@ -144,15 +150,6 @@ class OwnedFolder:
             return [entry.name for entry in self._claims.iterdir() if _claim_name(entry.name)]
         except FileNotFoundError:
             return []
-
-    def _forget_others(self) -> None:
-        """Removes the files of former owners; those that stay do no harm."""
-        if self._claims.is_dir():
-            remove_leftovers(self._claims)
-        for name in self._names():
-            if self._ours is not None and name < self._ours.name:
-                with suppress(OSError):
-                    (self._claims / name).unlink()
 
     def _read(self, claim: FolderClaim | None) -> Owner:
         if claim is None:

@@ -101,7 +101,14 @@ class Classes:
             return self.named([name], children)[0]
         shape = schema.shape(table)
         if tuple(key) == (WHOLE_ROW,):
-            return _without_key(shape)
+            if any(column.name.casefold() == WHOLE_ROW for column in shape.columns):
+                problem = f"{shape.name} has a column {WHOLE_ROW}"
+                message = f"{problem}, which is what eventlog calls the hash of a whole row."
+                raise InstallError(message, hint="Rename it, or track the table with --key.")
+            # Its rows are told apart by nothing but themselves: by the hash of all their columns.
+            row_hash = Column(name=WHOLE_ROW, type="varchar(64)", key=1, nullable=False)
+            columns = (row_hash, *[replace(column, key=None) for column in shape.columns])
+            return Table(name=shape.name, schema=shape.schema, columns=columns, view=shape.view)
         own = tuple(_column(shape, column) for column in key)
         named = []
         for child in children:
@@ -243,17 +250,6 @@ class Classes:
                 f"{name} is {what}: no trigger sees its rows change.",
                 hint="Track the tables behind it.",
             )
-
-
-def _without_key(shape: TableShape) -> Table:
-    """A table whose rows are told apart by nothing but themselves."""
-    if any(column.name.casefold() == WHOLE_ROW for column in shape.columns):
-        problem = f"{shape.name} has a column {WHOLE_ROW}"
-        message = f"{problem}, which is what eventlog calls the hash of a whole row."
-        raise InstallError(message, hint="Rename it, or track the table with --key.")
-    columns = [replace(column, key=None) for column in shape.columns]
-    own = Column(name=WHOLE_ROW, type="varchar(64)", key=1, nullable=False)
-    return Table(name=shape.name, schema=shape.schema, columns=(own, *columns), view=shape.view)
 
 
 _name_part = r'"(?:[^"]|"")+"|[^."]+'

@@ -364,7 +364,10 @@ class _Reading(Struct, frozen=True, kw_only=True):
         some = asked = self.asked
         if not self.nobody:
             some = _of(asked, [place for place, row in enumerate(asked.rows) if row in found])
-        columns_of_key = _child_columns(asked, child)
+        described = {column.name: column for column in child.columns}
+        parents = dict(zip(asked.table.key or child.parent_key, child.parent_key, strict=True))
+        held = [(parents.get(column.name, column.name), column) for column in asked.columns]
+        columns_of_key = tuple(described.get(name) or Column(name=name, type=column.type) for name, column in held)
         answers = self._answers(some, child.name, columns_of_key, attributes, several=True)
         for row in found:
             # Empty where the child has no rows, which is not the same as not read.
@@ -422,14 +425,6 @@ def _parts(key: str) -> tuple[tuple[str, ...], Key] | None:
     except KeySyntaxError:
         return None
     return tuple(name for name, _ in parts), tuple(value for _, value in parts)
-
-
-def _child_columns(asked: AskedObjects, child: Child) -> tuple[Column, ...]:
-    """The child's columns that hold the key, in the order in which the key names its columns."""
-    described = {column.name: column for column in child.columns}
-    parents = dict(zip(asked.table.key or child.parent_key, child.parent_key, strict=True))
-    held = [(parents.get(column.name, column.name), column) for column in asked.columns]
-    return tuple(described.get(name) or Column(name=name, type=column.type) for name, column in held)
 
 
 def _by_number(answers: Sequence[Answer]) -> Iterator[tuple[int, list[Answer]]]:

@@ -164,7 +164,14 @@ class _Move:
         self._tables = tables_of(log)
         self._outputs = former_outputs(marks)
         self._marks = marks
-        self._retried = self._read_retried()
+        # Rows that wait for another attempt of the outputs that are in step.
+        asked, kept = numbers_in(self._marks.get("retried", "")), outcomes_table(self._log)
+        query = sa.select(kept.c.record_id, kept.c.attempts, kept.c.next_attempt).where(kept.c.next_attempt.isnot(None))
+        self._retried = {
+            int(number): (int(attempts or 0), milliseconds(moment))
+            for number, attempts, moment in (self._connection.execute(query) if asked else ())
+            if int(number) in asked
+        }
         settled = set[int]().union(*(one.owed for one in self._outputs if one.owed is not None))
         known = settled.union(self._retried, *(one.has for one in self._outputs))
         known.update(record for one in self._outputs for made in one.documents for record in made.records)
@@ -183,16 +190,6 @@ class _Move:
             rows += _listed_rows(one.name, listed[one.name], tries[one.name])
             insert(self._connection, self._tables["planned"], rows)
         self._write_said()
-
-    def _read_retried(self) -> Tries:
-        """Rows that wait for another attempt of the outputs that are in step."""
-        asked, kept = numbers_in(self._marks.get("retried", "")), outcomes_table(self._log)
-        query = sa.select(kept.c.record_id, kept.c.attempts, kept.c.next_attempt).where(kept.c.next_attempt.isnot(None))
-        return {
-            int(number): (int(attempts or 0), milliseconds(moment))
-            for number, attempts, moment in (self._connection.execute(query) if asked else ())
-            if int(number) in asked
-        }
 
     def _lacked_by(self, one: FormerOutput) -> set[int]:
         """The rows among those that are told apart which this output has not had for certain."""

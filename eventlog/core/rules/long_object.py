@@ -55,8 +55,8 @@ class LongObject:
         self._unfinished, self._net = Unfinished(), NetEdits(PackedPositions())
 
     def look_ahead(self, events: Sequence[Event]) -> None:
-        # A row without a key is told by itself, so nothing of what follows matters to it.
         """Takes in how lifetimes end."""
+        # A row without a key is told by itself, so nothing of what follows matters to it.
         if is_whole_row(self.subject):
             return
         for event in events:

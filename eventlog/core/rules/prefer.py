@@ -44,7 +44,15 @@ def prefer(screened: Screened, lifetime: Lifetime, row: ReadBack | None) -> list
             if event is not winner:
                 _supersede(screened, event, winner, "which reads the whole row back")
         return [winner]
-    return _back_beats_data(screened, _without_unread(screened, events, row))
+    events = _without_unread(screened, events, row)
+    winners = {event.column: event for event in events if event.kind in BACK}
+    remaining = []
+    for event in events:
+        if event.kind in BACK or event.column not in winners:
+            remaining.append(event)
+        else:
+            _supersede(screened, event, winners[event.column], "which reads the column back")
+    return remaining
 
 
 def _without_back(screened: Screened, events: list[Event], reason: Reason, note: str) -> list[Event]:
@@ -75,17 +83,6 @@ def _without_unread(screened: Screened, events: list[Event], row: Row) -> list[E
         else:
             read.append(event)
     return read
-
-
-def _back_beats_data(screened: Screened, events: list[Event]) -> list[Event]:
-    winners = {event.column: event for event in events if event.kind in BACK}
-    remaining = []
-    for event in events:
-        if event.kind in BACK or event.column not in winners:
-            remaining.append(event)
-        else:
-            _supersede(screened, event, winners[event.column], "which reads the column back")
-    return remaining
 
 
 def _supersede(screened: Screened, event: Event, winner: Event, why: str) -> None:

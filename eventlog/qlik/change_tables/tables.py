@@ -76,7 +76,16 @@ class ChangeTable:
         # Header columns have bits too, and stand before the table's own.
         self._masks = KeptMasks(codec(0), lambda bits: codec(bits << self.offset))
         self._before_image = settings.before_image
-        self._pick = _picked([name for name in settings.present if name != "change_seq"])
+        places = [_NO_SEQUENCE.index(name) for name in settings.present if name != "change_seq"]
+        self._pick: Callable[[tuple[Any, ...]], tuple[Any, ...]] | None = None
+        """Takes the cells of the header columns that are there; None where that is all of them."""
+        if not places:
+            self._pick = lambda _: ()
+        elif len(places) == 1:  # itemgetter would give the cell and not a tuple of it
+            only = places[0]
+            self._pick = lambda cells: (cells[only],)
+        elif len(places) < len(_NO_SEQUENCE):
+            self._pick = itemgetter(*places)
         self._seen: tuple[object, str] = (None, "")
         """The last transaction and its 32 digits, which neighbours mostly share."""
         readings = [reading(column) for column in self.values.columns]
@@ -236,16 +245,3 @@ def finished(
     if table.sequenced:
         return (change_seq, *row)
     return row
-
-
-def _picked(names: Sequence[str]) -> Callable[[tuple[Any, ...]], tuple[Any, ...]] | None:
-    """Takes the cells of the header columns that are there; None where that is all of them."""
-    places = [_NO_SEQUENCE.index(name) for name in names]
-    if len(places) == len(_NO_SEQUENCE):
-        return None
-    if not places:
-        return lambda _: ()
-    if len(places) == 1:  # itemgetter would give the cell and not a tuple of it
-        only = places[0]
-        return lambda cells: (cells[only],)
-    return itemgetter(*places)

@@ -41,10 +41,18 @@ def structure_of(shape: MessageShape) -> Structure:
     avro = shape.settings.encoding == "avro"
     if avro:
         envelope = avrocoder.envelope_head("MD", shape.schema_id, shape.metadata_text)
-        head, tail = _avro(shape)
+        texts = [shape.schema_id, *_lineage(shape).values()]
+        head = b"".join([sized(text.encode()) for text in texts])
+        facts = [_fact(of_column[name]) for of_column in shape.columns.values() for name in COLUMN_FACTS]
+        tail = b"".join([*facts, sized(shape.data_text.encode())])
     else:
         envelope = jsoncoder.envelope_head("MD", shape.schema_id, shape.metadata_text)
-        head, tail = _json(shape)
+        encode = msgspec.json.encode
+        # The lineage stays open: the table's version and the time are its last two fields.
+        lineage = encode(_lineage(shape))[:-1]
+        head = encode({"schemaId": shape.schema_id})[:-1] + b',"lineage":' + lineage + b',"tableVersion":'
+        rest = {"tableStructure": {"tableColumns": shape.columns}, "dataSchema": shape.data_text}
+        tail = b"}," + encode(rest)[1:]
     keys = {"table": shape.title, "schema-id": shape.schema_id, "none": None}
     key = keys[shape.settings.metadata_key]
     return Structure(
@@ -69,21 +77,6 @@ def _lineage(shape: MessageShape) -> dict[str, str]:
         "schema": table.schema or "",
         "table": table.name,
     }
-
-
-def _json(shape: MessageShape) -> tuple[bytes, bytes]:
-    encode = msgspec.json.encode
-    # The lineage stays open: the table's version and the time are its last two fields.
-    head = encode({"schemaId": shape.schema_id})[:-1] + b',"lineage":' + encode(_lineage(shape))[:-1]
-    rest = {"tableStructure": {"tableColumns": shape.columns}, "dataSchema": shape.data_text}
-    return head + b',"tableVersion":', b"}," + encode(rest)[1:]
-
-
-def _avro(shape: MessageShape) -> tuple[bytes, bytes]:
-    texts = [shape.schema_id, *_lineage(shape).values()]
-    head = b"".join([sized(text.encode()) for text in texts])
-    tail = [_fact(facts[name]) for facts in shape.columns.values() for name in COLUMN_FACTS]
-    return head, b"".join([*tail, sized(shape.data_text.encode())])
 
 
 def _fact(value: object) -> bytes:

@@ -75,7 +75,16 @@ class MessageReader:
         # The bytes that a registry's clients put before a value: zero, and four of its schema's
         # number.
         if value.startswith(b"\x00") and len(value) > 5:
-            return self._numbered_message(value)
+            number = int.from_bytes(value[1:5], "big")
+            if self._registered is None:
+                note = "its schema is in a registry; name the registry"
+                return Read(kind="unread", schema_id=str(number), note=note)
+            if number not in self._numbered:
+                self._numbered[number] = lenient(self._registered(number))
+            schema = self._numbered[number]
+            # Producers put the names of schema and table at the end of the namespace.
+            space = str(schema.get("namespace", "")).split(".")
+            return _data(decoded(schema, value[5:]), ".".join(space[-2:]) or None, str(number))
         if value.lstrip()[:1] == b"{":
             return self.read_json(_object(value))
         if self._schema is None:
@@ -97,18 +106,6 @@ class MessageReader:
         if "magic" in content:
             return self._avro_envelope_of(content)
         return _data(content, None, None)
-
-    def _numbered_message(self, value: bytes) -> Read:
-        number = int.from_bytes(value[1:5], "big")
-        if self._registered is None:
-            note = "its schema is in a registry; name the registry"
-            return Read(kind="unread", schema_id=str(number), note=note)
-        if number not in self._numbered:
-            self._numbered[number] = lenient(self._registered(number))
-        schema = self._numbered[number]
-        # Producers put the names of schema and table at the end of the namespace.
-        space = str(schema.get("namespace", "")).split(".")
-        return _data(decoded(schema, value[5:]), ".".join(space[-2:]) or None, str(number))
 
     def _avro_envelope_of(self, envelope: Mapping[str, Any]) -> Read:
         try:

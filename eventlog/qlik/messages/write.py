@@ -23,7 +23,7 @@ from eventlog.core.seams import FormerNames, Writer
 from eventlog.qlik.change_seq import Sequencer, Stamps
 from eventlog.qlik.messages.avrovalues import number, sized
 from eventlog.qlik.messages.document import Message, MessagesDocument, lines
-from eventlog.qlik.messages.render import Pieces, Renderer, TableRenderer
+from eventlog.qlik.messages.render import Renderer, TableRenderer
 from eventlog.qlik.messages.schemas import ENVELOPE, text_of
 from eventlog.qlik.messages.settings import MessageSettings
 from eventlog.qlik.messages.shape import MessageShape
@@ -101,7 +101,12 @@ class MessageFormat(Struct, frozen=True, kw_only=True):
                     table = tables.of_table(change.row)
                     pieces = table.pieces(change, event_id if alone else None)
                 except ExpressionError as error:
-                    refusal, pieces = self._otherwise(change, error, table)
+                    if table is None:
+                        refusal, pieces = refused(change, error), None
+                    else:
+                        refusal, pieces = written_otherwise(
+                            change, error, table.sayer, self.settings.on_value, table.pieces
+                        )
                     yield refusal
                 if pieces is not None and table is not None:
                     key, head, tail = pieces
@@ -126,14 +131,6 @@ class MessageFormat(Struct, frozen=True, kw_only=True):
                     yield new(WrittenMessage, cells)
 
         return write
-
-    def _otherwise(
-        self, change: Change, error: ExpressionError, table: TableRenderer | None
-    ) -> tuple[Refusal, Pieces | None]:
-        """Why a change cannot be told, or not with all its values; and its message without them."""
-        if table is None:
-            return refused(change, error), None
-        return written_otherwise(change, error, table.sayer, self.settings.on_value, table.pieces)
 
     def bind(
         self, written: Iterable[WrittenMessage], after: str = "", whole: bool = False

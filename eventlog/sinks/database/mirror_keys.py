@@ -27,7 +27,9 @@ def refuse_loose_key(connection: Connection, name: str, schema: str | None, reco
     loose = _loose_key(connection, name, schema, keys, types)
     if loose is not None:
         column, collation = loose
-        raise DataError(_problem_of(name, schema, column, collation), hint=_WAY_OUT)
+        whole = f"{schema}.{name}" if schema else name
+        problem = f"its key column {column} takes different texts for equal ({collation})"
+        raise DataError(f"The mirror {whole} may lose rows: {problem}.", hint=_WAY_OUT)
 
 
 def loose_mirrors(engine: Engine, change_schema: str | None) -> Iterator[tuple[str, str]]:
@@ -77,12 +79,6 @@ def _loose_key(
         if column.casefold() in folded and not (only_blanks and never_padded):
             return column, collation
     return None
-
-
-def _problem_of(name: str, schema: str | None, column: str, collation: str) -> str:
-    whole = f"{schema}.{name}" if schema else name
-    problem = f"its key column {column} takes different texts for equal ({collation})"
-    return f"The mirror {whole} may lose rows: {problem}."
 
 
 _WAY_OUT = (

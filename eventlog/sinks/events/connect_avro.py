@@ -38,7 +38,18 @@ def avro_schema(schema: Schema) -> Any:
             return {"type": "array", "items": either(described["items"])}
         if described["type"] == "struct":
             return record(described)
-        return _simple(described)
+        kind = described["type"]
+        simple: Schema = {"type": _PLAIN.get(kind, kind)}
+        if kind == "int16":  # Avro has no such number
+            simple["connect.type"] = kind
+        for own, connects in (("version", "version"), ("parameters", "parameters"), ("name", "name")):
+            if own in described:
+                simple[f"connect.{connects}"] = described[own]
+        if described.get("name") == CONNECT_DECIMAL:
+            digits = int(described["parameters"][CONNECT_DIGITS])
+            scale = int(described["parameters"]["scale"])
+            simple |= {"logicalType": "decimal", "precision": digits, "scale": scale}
+        return simple if len(simple) > 1 else simple["type"]
 
     def record(described: Schema) -> Any:
         title = full_name(described["name"])
@@ -82,22 +93,16 @@ def fitting(schema_type: str, parameters: Mapping[str, str] | None) -> Callable[
         return _single
     if parameters is None:
         return None
-    return _of_digits(int(parameters[CONNECT_DIGITS]))
+    most = int(parameters[CONNECT_DIGITS])
+    limit: int = 10**most
 
+    def checked(value: bytes) -> bytes:
+        if -limit < int.from_bytes(value, "big", signed=True) < limit:
+            return value
+        hint = "correct the column's type in the schema"
+        raise ExpressionError(f"the number has more than {most} digits; {hint}")
 
-def _simple(schema: Schema) -> Any:
-    kind = schema["type"]
-    simple: Schema = {"type": _PLAIN.get(kind, kind)}
-    if kind == "int16":  # Avro has no such number
-        simple["connect.type"] = kind
-    for own, connects in (("version", "version"), ("parameters", "parameters"), ("name", "name")):
-        if own in schema:
-            simple[f"connect.{connects}"] = schema[own]
-    if schema.get("name") == CONNECT_DECIMAL:
-        digits = int(schema["parameters"][CONNECT_DIGITS])
-        scale = int(schema["parameters"]["scale"])
-        simple |= {"logicalType": "decimal", "precision": digits, "scale": scale}
-    return simple if len(simple) > 1 else simple["type"]
+    return checked
 
 
 def _names(schema: Schema) -> Sequence[str]:
@@ -168,18 +173,6 @@ def _single(value: float) -> float:
         problem = f"{value_shown(value)} is too large for a float"
         raise ExpressionError(f"{problem}; correct the column's type in the schema") from None
     return value
-
-
-def _of_digits(most: int) -> Callable[[bytes], bytes]:
-    limit: int = 10**most
-
-    def checked(value: bytes) -> bytes:
-        if -limit < int.from_bytes(value, "big", signed=True) < limit:
-            return value
-        hint = "correct the column's type in the schema"
-        raise ExpressionError(f"the number has more than {most} digits; {hint}")
-
-    return checked
 
 
 _WRITERS: Final[Mapping[str, ToAvro]] = {

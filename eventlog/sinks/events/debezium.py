@@ -121,7 +121,20 @@ class DebeziumTable:
         self._key, self._value = Coder(key, settings), Envelope(self._envelope(title), settings)
 
     def written(self, change: Change, event: RowEvent) -> EventBytes:
-        head = {"before": event.before, "after": event.after, "source": self._source_of(change)}
+        transaction = change.transaction
+        source_times = {name: at or 0 for name, at in times(change).items()}  # which must not be null
+        head = {
+            "before": event.before,
+            "after": event.after,
+            "source": {
+                **self._source,
+                **source_times,
+                "snapshot": "true" if change.refresh else "false",
+                **self._place,
+                "txId": None if transaction is None else str(transaction.id),
+                "position": change.stream or change.event_id,
+            },
+        }
         value, block_at = self._value.write(head, {"op": _OPS[event.op], **times(change)})
         key = key_schema = None
         if event.key is not None:
@@ -134,18 +147,6 @@ class DebeziumTable:
             value_schema=self._value.schema,
             block_at=block_at,
         )
-
-    def _source_of(self, change: Change) -> JsonRow:
-        transaction = change.transaction
-        source_times = {name: at or 0 for name, at in times(change).items()}  # which must not be null
-        return {
-            **self._source,
-            **source_times,
-            "snapshot": "true" if change.refresh else "false",
-            **self._place,
-            "txId": None if transaction is None else str(transaction.id),
-            "position": change.stream or change.event_id,
-        }
 
     def _fields(self, places: Sequence[int]) -> list[Schema]:
         """The columns; those of the key are always there."""
@@ -236,7 +237,18 @@ def described(kind: FieldType, field: str, *, optional: bool) -> Schema:
 
 def debezium_field(settings: DebeziumSettings, column: Column, kind: QlikType) -> FieldType:
     """How Debezium writes the values of a column of this type."""
-    field = _field_of(settings.decimals, column, kind)
+    if kind.name in ("NUMERIC", "UINT8"):
+        field = _number(settings.decimals, kind)
+    elif kind.name == "DATETIME":
+        field = _moment(column)
+    else:
+        meaning = None
+        if kind.name == "STRING":
+            meaning = _SEMANTIC.get(type_name(column.type))
+        if meaning is not None:
+            field = FieldType(type="string", write=as_it_is, name=f"io.debezium.data.{meaning}")
+        else:
+            field = _TYPES[kind.name]
     check: Callable[[Any], Any] | None = None
     if settings.encoding == "avro":
         check = fitting(field.type, field.parameters)
@@ -249,19 +261,6 @@ def debezium_field(settings: DebeziumSettings, column: Column, kind: QlikType) -
 
 def _checked(check: Callable[[Any], Any], write: Write, value: Any) -> Any:
     return check(write(value))
-
-
-def _field_of(decimals: Decimals, column: Column, kind: QlikType) -> FieldType:
-    if kind.name in ("NUMERIC", "UINT8"):
-        return _number(decimals, kind)
-    if kind.name == "DATETIME":
-        return _moment(column)
-    meaning = None
-    if kind.name == "STRING":
-        meaning = _SEMANTIC.get(type_name(column.type))
-    if meaning is not None:
-        return FieldType(type="string", write=as_it_is, name=f"io.debezium.data.{meaning}")
-    return _TYPES[kind.name]
 
 
 def _moment(column: Column) -> FieldType:

@@ -52,7 +52,20 @@ class HttpSettings(OutputKeys, frozen=True, kw_only=True):
             problem = f"output.connections is {self.connections}"
             raise ConfigError(f"{problem}; it must be between 1 and {MOST_CONNECTIONS}.")
         # Checked here, so that a wrong configuration ends the start and not the first document.
-        _check_url(self.url)
+        try:
+            parts = urlsplit(self.url)
+            fits = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+        except ValueError:
+            fits = False
+        # A blank, a line's end or another control character would end up in the head of a request.
+        if not fits or not self.url.isascii() or any(character <= " " for character in self.url):
+            form = "http://… or https://…"
+            raise ConfigError(f"output.url is no address that documents can be sent to; it is {form}.")
+        if "@" in parts.netloc:
+            raise ConfigError(
+                "output.url holds a user or a password.",
+                hint="Write them as `authorization`.",
+            )
         if self.authorization is not None and not _is_header(self.authorization):
             problem = "output.authorization holds a character that no HTTP header can carry"
             raise ConfigError(f"{problem}; remove it.")
@@ -115,23 +128,6 @@ def reach(settings: HttpSettings) -> Finding:
             hint=hint,
         ) from error
     return Finding(said=f"{place} takes connections")
-
-
-def _check_url(url: str) -> None:
-    try:
-        parts = urlsplit(url)
-        fits = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-    except ValueError:
-        fits = False
-    # A blank, a line's end or another control character would end up in the head of a request.
-    if not fits or not url.isascii() or any(character <= " " for character in url):
-        form = "http://… or https://…"
-        raise ConfigError(f"output.url is no address that documents can be sent to; it is {form}.")
-    if "@" in parts.netloc:
-        raise ConfigError(
-            "output.url holds a user or a password.",
-            hint="Write them as `authorization`.",
-        )
 
 
 def _is_proxy(url: str) -> bool:

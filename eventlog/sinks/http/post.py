@@ -133,7 +133,17 @@ class Poster:
 
         deadline = time.monotonic() + self._settings.total_timeout
         try:
-            return self._posted(document, plan, deadline)
+            connection, kept = self._connected()
+            try:
+                return self._exchange(connection, document, plan, deadline)
+            except (BrokenPipeError, ConnectionResetError, RemoteDisconnected):
+                # A kept connection may have been given up by the other side while nothing was sent: it
+                # is replaced, once.
+                if not kept or self._broken_off:
+                    raise
+                self._drop()
+            connection, _ = self._connected()
+            return self._exchange(connection, document, plan, deadline)
         except (HTTPError, HTTPException, OSError) as error:
             self._drop()
             raise self._in_words(error) from error
@@ -159,19 +169,6 @@ class Poster:
         connection, self._connection = self._connection, None
         if connection is not None:
             connection.close()
-
-    def _posted(self, document: Document, plan: str, deadline: float) -> HttpAnswer:
-        connection, kept = self._connected()
-        try:
-            return self._exchange(connection, document, plan, deadline)
-        except (BrokenPipeError, ConnectionResetError, RemoteDisconnected):
-            # A kept connection may have been given up by the other side while nothing was sent: it
-            # is replaced, once.
-            if not kept or self._broken_off:
-                raise
-            self._drop()
-        connection, _ = self._connected()
-        return self._exchange(connection, document, plan, deadline)
 
     def _connected(self) -> tuple[HTTPConnection, bool]:
         """An open connection, and whether it was open before."""

@@ -75,7 +75,19 @@ class Frames:
         than our own limit.
         """
         if isinstance(written, WrittenEvent):
-            return self._refuses_event(written)
+            [message, *_] = written.messages()
+            size = len(message.key or b"") + len(message.value or b"") + _frame_bytes(message)
+            if written.part is not None:
+                size += len(written.part.id) * 2 + BLOCK_BYTES
+                try:
+                    # A schema that the registry refuses must be known before others are counted behind
+                    # it.
+                    self._with_numbers(message)
+                except ExpressionError as error:
+                    return f"{error}."
+            if size <= self._settings.max_message_bytes:
+                return None
+            return too_large(message)
         if not isinstance(written, WrittenMessage):
             # A document of XDS has no number to come, so its length is judged when it is sent.
             return None
@@ -91,24 +103,6 @@ class Frames:
             value += b"0" * CHARACTERS + tail
         message = written.table.message(written.key, value)
         if len(message.value or b"") + key + _frame_bytes(message) <= limit:
-            return None
-        return too_large(message)
-
-    def _refuses_event(self, written: WrittenEvent) -> str | None:
-        """The same of an event. Once it is counted its number must be there: the registry is asked
-        now.
-        """
-        [message, *_] = written.messages()
-        size = len(message.key or b"") + len(message.value or b"") + _frame_bytes(message)
-        if written.part is not None:
-            size += len(written.part.id) * 2 + BLOCK_BYTES
-            try:
-                # A schema that the registry refuses must be known before others are counted behind
-                # it.
-                self._with_numbers(message)
-            except ExpressionError as error:
-                return f"{error}."
-        if size <= self._settings.max_message_bytes:
             return None
         return too_large(message)
 

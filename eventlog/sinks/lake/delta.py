@@ -78,7 +78,12 @@ class DeltaTables:
                     noted = CommitProperties(app_transactions=[Transaction(writer, number)])
                     self._put(delta, table, rows, noted)
                     if self._settings.optimize_every and number % self._settings.optimize_every == 0:
-                        self._optimize(delta, table.name)
+                        # The rows are there already, so what fails here waits for another time.
+                        try:
+                            delta.optimize.compact()
+                        except Exception as error:  # noqa: BLE001  # the library raises Exception itself
+                            self._known.pop(table.name, None)
+                            _log.warning("%s is not put together this time: %s.", self.place(table.name), told(error))
                     return number
                 except CommitFailedError:
                     self._known.pop(table.name, None)  # its version is not the latest
@@ -162,16 +167,6 @@ class DeltaTables:
         if table.emptied:
             merging = merging.when_not_matched_by_source_delete()
         merging.execute()
-
-    def _optimize(self, delta: DeltaTable, name: str) -> None:
-        """Puts small files together. The rows are there already, so what fails here waits for
-        another time.
-        """
-        try:
-            delta.optimize.compact()
-        except Exception as error:  # noqa: BLE001  # the library raises Exception itself
-            self._known.pop(name, None)
-            _log.warning("%s is not put together this time: %s.", self.place(name), told(error))
 
     @contextmanager
     def _asking(self, name: str, done: str = "written") -> Iterator[None]:

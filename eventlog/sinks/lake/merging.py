@@ -68,7 +68,10 @@ class Merging:
             elif isinstance(step, Moved):
                 self._move(step)
             else:
-                self._empty()
+                # Rows of before are gone with the rest of the table; what comes now is new there.
+                self._rows.clear()
+                self._gone.clear()
+                self._emptied = True
         return Merge(gone=self._gone, rows=list(self._rows.values()), emptied=self._emptied)
 
     def _nets(self, step: Nets) -> None:
@@ -92,12 +95,6 @@ class Merging:
         # What the row is called now; where the table has it stays its `origin`.
         row.values.update(step.values | dict(zip(self._key, key, strict=True)))
         self._rows[key] = row
-
-    def _empty(self) -> None:
-        # Rows of before are gone with the rest of the table; what comes now is new there.
-        self._rows.clear()
-        self._gone.clear()
-        self._emptied = True
 
     def _row(self, key: Key) -> MergeRow:
         """The row that has this key by now."""

@@ -395,7 +395,18 @@ def table_of(
         # file's.
         own = [column for column in layout.columns if column.name.casefold() not in spelled]
         columns += [Column(name=column.name, type=column.type.sql) for column in own]
-    return _with_key(replace(table, columns=tuple(columns)), settings)
+    table = replace(table, columns=tuple(columns))
+    keys = {name.rpartition(":")[2].casefold(): key for name, key in settings.keys.items()}
+    key = keys.get(table.whole.casefold()) or keys.get(table.name.casefold())
+    if key is None:
+        return table
+    places = {name.casefold(): place for place, name in enumerate(key, start=1)}
+    columns = [replace(column, key=places.get(column.name.casefold())) for column in table.columns]
+    missing = places.keys() - {column.name.casefold() for column in columns}
+    # Key columns that nothing has described yet: the first TABSCHEM may come later.
+    unseen = [name for name in key if name.casefold() in missing]
+    columns += [Column(name=name, key=places[name.casefold()]) for name in unseen]
+    return replace(table, columns=tuple(columns))
 
 
 def spelled_as(layout: CapturedLayout, table: Table) -> CapturedLayout:
@@ -426,16 +437,3 @@ def _named(label: int, settings: GBaseSettings, known: Catalog | None) -> Table:
         return match.table
     schema, _, bare = name.rpartition(".")
     return Table(name=bare, schema=schema or None, columns=(), number=label)
-
-
-def _with_key(table: Table, settings: GBaseSettings) -> Table:
-    keys = {name.rpartition(":")[2].casefold(): key for name, key in settings.keys.items()}
-    key = keys.get(table.whole.casefold()) or keys.get(table.name.casefold())
-    if key is None:
-        return table
-    places = {name.casefold(): place for place, name in enumerate(key, start=1)}
-    columns = [replace(column, key=places.get(column.name.casefold())) for column in table.columns]
-    missing = places.keys() - {column.name.casefold() for column in columns}
-    # Key columns that nothing has described yet: the first TABSCHEM may come later.
-    unseen = [Column(name=name, key=places[name.casefold()]) for name in key if name.casefold() in missing]
-    return replace(table, columns=(*columns, *unseen))

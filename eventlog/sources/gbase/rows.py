@@ -56,7 +56,12 @@ class GBaseRowReader:
         DataError when neither does.
         """
         if header_size - FIXED_HEADER_BYTES != self._sizes_bytes:
-            raise self._without_sizes(header_size)
+            # A header of another size is of another table, or of a former shape of this one.
+            varying = f"{counted(len(self.layout.varying), 'column')} of varying length"
+            raise DataError(
+                f"the header has {header_size - FIXED_HEADER_BYTES} bytes of sizes; for"
+                f" {varying} it must have {self._sizes_bytes}."
+            )
         rest = len(data) - header_size - self._fixed_bytes
         for unpack in self._orders:
             sizes = unpack(data, FIXED_HEADER_BYTES)
@@ -65,12 +70,6 @@ class GBaseRowReader:
         raise DataError(
             f"the row has {len(data) - header_size} bytes, and neither byte order of its sizes fits"
             f" {self._fixed_bytes} bytes of fixed length and {counted(len(self.layout.varying), 'column')} of varying length."
-        )
-
-    def _without_sizes(self, header_size: int) -> DataError:
-        return DataError(
-            f"the header has {header_size - FIXED_HEADER_BYTES} bytes of sizes; for"
-            f" {counted(len(self.layout.varying), 'column')} of varying length it must have {self._sizes_bytes}."
         )
 
     def _damaged(

@@ -66,7 +66,14 @@ class CaptureSession:
             self.number = self._open()
             for label, table in settings.tables.items():
                 self._capture(int(label), table)
-            self._activate(start)
+            try:
+                self._call("activatesess", self.number, start, doing="starting to read")
+            except SourceError as error:
+                if str(POSITION_GONE) in error.message:
+                    hint = "What happened since is lost: load the tables again, and begin without the state file."
+                    raise SourceError(error.message, hint=hint, may_pass=False) from None
+                raise
+            self._undo.callback(self._undoing, "deactivatesess", self.number)
         except BaseException:
             self.close()
             raise
@@ -94,16 +101,6 @@ class CaptureSession:
         self._undo.callback(self._log_no_longer, table)
         self._call("startcapture", self.number, 0, table, ",".join(columns), label, doing=f"capturing {table}")
         self._undo.callback(self._undoing, "endcapture", self.number, 0, table)
-
-    def _activate(self, start: int) -> None:
-        try:
-            self._call("activatesess", self.number, start, doing="starting to read")
-        except SourceError as error:
-            if str(POSITION_GONE) in error.message:
-                hint = "What happened since is lost: load the tables again, and begin without the state file."
-                raise SourceError(error.message, hint=hint, may_pass=False) from None
-            raise
-        self._undo.callback(self._undoing, "deactivatesess", self.number)
 
     def _call(self, function: str, *arguments: object, doing: str) -> int:
         owner = self._settings.owner and f"{self._settings.owner}."

@@ -133,7 +133,19 @@ class CommittedRows:
             return None
         fault = None
         if action is _END:
-            action, fault = self._chosen_end(row)
+            # What an end without an outcome is taken as, and the fault that its images get.
+            chosen = self._settings.unknown_end
+            if chosen == "commit":
+                action, fault = _COMMIT, None
+            elif chosen == "rollback":
+                action, fault = _ROLLBACK, None
+            else:
+                # Nothing is applied unless somebody said so: a fault is seen, and is no change.
+                where = address(row.syslog_addr)
+                problem = f"TYP {row.typ} does not say how"
+                self._report(f"Transaction {row.transact_id} ends at {where}, and {problem}.")
+                action = _COMMIT
+                fault = f"Its transaction ended with TYP {row.typ}, which does not say how; see unknown_end."
         # What ended before that was handed out formerly.
         if action is _ROLLBACK or addr < self.begin:
             if action is _ROLLBACK:
@@ -147,18 +159,6 @@ class CommittedRows:
             self._disordered.discard(tx)
             rows = iter(sorted(rows, key=lambda held: (held.syslog_addr, held.extdata)))
         return _last_marked(self._telling.images(rows, addr, transaction, fault))
-
-    def _chosen_end(self, row: QueueRow) -> tuple[Action, str | None]:
-        """What an end without an outcome is taken as, and the fault that its images get."""
-        chosen = self._settings.unknown_end
-        if chosen == "commit":
-            return _COMMIT, None
-        if chosen == "rollback":
-            return _ROLLBACK, None
-        # Nothing is applied unless somebody said so: as a fault each image is seen, and is no change.
-        where = address(row.syslog_addr)
-        self._report(f"Transaction {row.transact_id} ends at {where}, and TYP {row.typ} does not say how.")
-        return _COMMIT, f"Its transaction ended with TYP {row.typ}, which does not say how; see unknown_end."
 
     def _committed(self, row: QueueRow) -> dt.datetime | None:
         """When it was committed.

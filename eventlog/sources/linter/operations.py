@@ -165,7 +165,17 @@ def parts(rows: Sequence[QueueRow], *, pad: bool) -> tuple[bytes, bytes]:
     # A row cannot hold as much, so the lengths are totals; else they are each row's own (linter-
     # dispatch-queue.md 3).
     if max([row.len1 + row.len2 for row in rows]) > DATA_BYTES:
-        return _by_totals(rows, pad=pad)
+        head = rows[0]
+        if any((row.len1, row.len2) != (head.len1, head.len2) for row in rows):
+            raise DataError("LEN1 and LEN2 are totals, and differ between the operation's rows.")
+        total = head.len1 + head.len2
+        if total > min(DATA_BYTES * len(rows), TOTAL_BYTES):
+            held = f"{counted(len(rows), 'row')} can hold {DATA_BYTES * len(rows)} bytes at most"
+            raise DataError(f"LEN1 + LEN2 is {total}, and {held}.")
+        needed = [min(DATA_BYTES, max(total - DATA_BYTES * number, 0)) for number in range(len(rows))]
+        sized = zip(rows, needed, strict=True)
+        joined = b"".join([_filled(row.data, size, pad=pad) for row, size in sized])
+        return joined[: head.len1], joined[head.len1 : total]
     firsts, seconds = [], []
     for row in rows:
         end = row.len1 + row.len2
@@ -199,20 +209,6 @@ def _checked(rows: list[QueueRow]) -> list[QueueRow]:
 def _meaning(row: QueueRow) -> tuple[object, ...]:
     own = min(max(row.len1, 0) + max(row.len2, 0), DATA_BYTES)  # what lies behind may differ
     return row.typ, row.rowid_src, row.tabnum_src, row.blobatr, row.len1, row.len2, row.data[:own]
-
-
-def _by_totals(rows: Sequence[QueueRow], *, pad: bool) -> tuple[bytes, bytes]:
-    head = rows[0]
-    if any((row.len1, row.len2) != (head.len1, head.len2) for row in rows):
-        raise DataError("LEN1 and LEN2 are totals, and differ between the operation's rows.")
-    total = head.len1 + head.len2
-    if total > min(DATA_BYTES * len(rows), TOTAL_BYTES):
-        raise DataError(
-            f"LEN1 + LEN2 is {total}, and {counted(len(rows), 'row')} can hold {DATA_BYTES * len(rows)} bytes at most."
-        )
-    needed = [min(DATA_BYTES, max(total - DATA_BYTES * number, 0)) for number in range(len(rows))]
-    joined = b"".join([_filled(row.data, size, pad=pad) for row, size in zip(rows, needed, strict=True)])
-    return joined[: head.len1], joined[head.len1 : total]
 
 
 def _filled(data: bytes, size: int, *, pad: bool) -> bytes:

@@ -30,8 +30,27 @@ def upgrade() -> None:
     if not adopted:
         _make_log(names, context.config.attributes["order"])
     types = dialect_of(op.get_bind()).types
-    _make_outcomes(names, types)
-    marks = _make_marks(names, types)
+    op.create_table(
+        names.outcomes,
+        sa.Column("record_id", types.log_number, primary_key=True, autoincrement=False),
+        sa.Column("status", _letter),
+        sa.Column("reason", sa.String(40)),
+        sa.Column("note", types.log_value),
+        sa.Column("attempts", _integer, nullable=False, server_default=sa.text("0")),
+        sa.Column("next_attempt", types.log_moment),
+        sa.Column("document", sa.String(200)),
+        sa.Column("held", _integer, nullable=False, server_default=sa.text("0")),
+        sa.Column("settled_at", types.log_moment),
+        schema=names.schema,
+        **types.table_options,
+    )
+    marks = op.create_table(
+        names.marks,
+        sa.Column("name", sa.String(200), primary_key=True),
+        sa.Column("value", types.log_value),
+        schema=names.schema,
+        **types.table_options,
+    )
     if adopted:
         op.bulk_insert(marks, [{"name": ADOPTED, "value": names.table}])
     elif names.sequence:
@@ -171,31 +190,4 @@ def _index_new_rows(names: LogNames, dialect: Dialect) -> None:
         unique=not dialect.log_has_key,
         schema=names.schema,
         **partial,
-    )
-
-
-def _make_outcomes(names: LogNames, types: ColumnTypes) -> None:
-    op.create_table(
-        names.outcomes,
-        sa.Column("record_id", types.log_number, primary_key=True, autoincrement=False),
-        sa.Column("status", _letter),
-        sa.Column("reason", sa.String(40)),
-        sa.Column("note", types.log_value),
-        sa.Column("attempts", _integer, nullable=False, server_default=sa.text("0")),
-        sa.Column("next_attempt", types.log_moment),
-        sa.Column("document", sa.String(200)),
-        sa.Column("held", _integer, nullable=False, server_default=sa.text("0")),
-        sa.Column("settled_at", types.log_moment),
-        schema=names.schema,
-        **types.table_options,
-    )
-
-
-def _make_marks(names: LogNames, types: ColumnTypes) -> sa.Table:
-    return op.create_table(
-        names.marks,
-        sa.Column("name", sa.String(200), primary_key=True),
-        sa.Column("value", types.log_value),
-        schema=names.schema,
-        **types.table_options,
     )
