@@ -242,7 +242,7 @@ class Clauses(Struct, frozen=True, kw_only=True):
         value = parent.matched
         columns = self.plan.table.columns
         if self.plan.options.when is not None and any(column.made for column in columns):
-            # Parts of a type that users made are spelled otherwise; a subquery makes names of them.
+            # As in a trigger's own row, `when` sees values of types that somebody made in plain ones.
             seen = Row(dialect=self.dialect, alias="parent", columns=columns)
             target = f"(SELECT {seen.list(columns)} FROM {target} AS parent)"
             value = parent.stored
