@@ -285,7 +285,7 @@ class _Writer(Struct, frozen=True, kw_only=True):
         is_sure = child is None or when in (When.INSERT, When.TRUNCATE)
         if is_sure or self.plan.options.when is not None:
             return bodies.body(when)
-        # Row security of its owner may hide the parent from who writes; then it is taken for there.
+        # A policy, or the want of a right, may hide the parent; then it is taken for there.
         table = self.plan.table
         parent = self.dialect.literal(qualified(self.dialect, table.schema, table.name))
         unseen = replace(bodies, unseen=True).body(when)

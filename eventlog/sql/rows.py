@@ -335,7 +335,12 @@ class _Reading(Struct, frozen=True, kw_only=True):
             if of_child and (rows or self.nobody):
                 self._children(child, of_child, rows)
         if len(wishes) > 1:
-            rows = _restricted(rows, wanted, len(attributes))
+            # Each object with what was wanted of it, where its neighbours wanted more.
+            count = len(attributes)
+            for row, values in rows.items():
+                wished = wanted[row]
+                if len(values) != count or len(wished) < count:
+                    rows[row] = {name: value for name, value in values.items() if name in wished}
         # Those that lack a value are read again, if there is room.
         if self.large:
             rows = {row: values for row, values in rows.items() if row not in self.large}
@@ -444,12 +449,3 @@ def _gathered(rows: Sequence[Answer], attributes: Sequence[Attribute]) -> dict[s
             known = [value for value in values if value is not None]
             gathered[attribute.name] = tuple(dict.fromkeys(known))
     return gathered
-
-
-def _restricted(found: _Rows, wanted: Wanted, count: int) -> _Rows:
-    """Each object with what was wanted of it, where its neighbours wanted more."""
-    for row, values in found.items():
-        names = wanted[row]
-        if len(values) != count or len(names) < count:
-            found[row] = {name: value for name, value in values.items() if name in names}
-    return found

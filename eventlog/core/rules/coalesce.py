@@ -126,8 +126,14 @@ class NetEdits:
             if of_child:
                 told, stayed = edit(column.first, row), False
             else:
-                told = _net_edit(column, row, self._op)
-                # A new object's values are all told; of an old one those that are as they were are not.
+                # The value that was there before the first event, and what the last one leaves.
+                before, after = edit(column.first, row), edit(column.last, row)
+                old, new, reset = before.old, after.new, column.reset
+                if self._op is Op.ADD:
+                    told = Edit(column=before.column, new=new)
+                else:
+                    told = Edit(column=before.column, old=old, new=new, reset=reset)
+                # A new object's values are all told; of an old one, not those that are as before.
                 stayed = self._op is not Op.ADD and column.only_updates and told.old == told.new
             changed = changed or not stayed
             if images or not stayed:
@@ -184,10 +190,3 @@ def coalesce(
 def cancelled(position: Position) -> Outcome:
     """How an event ends that had no effect in the end."""
     return Outcome(position=position, reason=Reason.NOTHING, note=CANCELLED)
-
-
-def _net_edit(column: NetColumn, row: Row | None, op: Op) -> Edit:
-    first, last = edit(column.first, row), edit(column.last, row)
-    if op is Op.ADD:
-        return Edit(column=first.column, new=last.new)
-    return Edit(column=first.column, old=first.old, new=last.new, reset=column.reset)

@@ -216,19 +216,16 @@ class LogLock:
         else:
             grasps = offers(self.log.dialect, "lock_grasp")
             if grasps and not self.log.rows(connection, self.log.query("lock_grasp")):
-                self._end_silent(connection)
+                # A holder may have been silent for longer than the server lets it.
+                if offers(self.log.dialect, "lock_silent"):
+                    silence = {"seconds": idle_seconds(self.lease)}
+                    self.log.rows(connection, self.log.query("lock_silent"), silence)
                 return False
             query = self.log.query("lock_replace", until="lock_until")
             connection.execute(query, {**values, "former": former})
         # Read back: where somebody was quicker the statement has changed nothing.
         [(mark, _)] = self.log.rows(connection, self.log.query("lock_read"))
         return str(mark).endswith(f" {token}")
-
-    def _end_silent(self, connection: Connection) -> None:
-        """Ends the session of a holder that has been silent for longer than the server lets it."""
-        if offers(self.log.dialect, "lock_silent"):
-            values = {"seconds": idle_seconds(self.lease)}
-            self.log.rows(connection, self.log.query("lock_silent"), values)
 
     def _new_tenure(self, connection: Connection, now: dt.datetime) -> Tenure:
         marks = Marks(self.log)

@@ -89,7 +89,12 @@ def _make_log(names: LogNames, order: tuple[str, ...]) -> None:
         _make_domains(names, dialect)
     checks = []
     if not dialect.domains:
-        checks = _checks(names, dialect)
+        meanings = _meanings({name: dialect.quoted(names.column(name)) for name in STANDARD})
+        checks = [
+            sa.CheckConstraint(text, name=dialect.shortened(f"{names.table}_{what}_ck"))
+            for what, text in meanings.items()
+            if what != "id" or dialect.checks_identity
+        ]
     ordered = [columns[name] for name in order]
     types = dialect.types
     if names.sequence:
@@ -98,15 +103,6 @@ def _make_log(names: LogNames, order: tuple[str, ...]) -> None:
     options = {**types.log_options, **types.table_options}
     op.create_table(names.table, *ordered, *checks, schema=names.schema, **options)
     _index_new_rows(names, dialect)
-
-
-def _checks(names: LogNames, dialect: Dialect) -> list[sa.CheckConstraint]:
-    meanings = _meanings({name: dialect.quoted(names.column(name)) for name in STANDARD})
-    return [
-        sa.CheckConstraint(text, name=dialect.shortened(f"{names.table}_{what}_ck"))
-        for what, text in meanings.items()
-        if what != "id" or dialect.checks_identity
-    ]
 
 
 def _domain(names: LogNames, dialect: Dialect, column: str) -> str:
