@@ -56,6 +56,8 @@ class Column(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def category(self) -> Category:
+        # Its text is all that may be taken of such a value: its casts and operators are somebody's
+        # own.
         if self.made is Made.TYPE:
             return Category.STRING
         return category(self.type)
@@ -116,6 +118,7 @@ class Table(Struct, frozen=True, kw_only=True, omit_defaults=True, dict=True):
     @cached_property
     def key(self) -> tuple[str, ...]:
         """Names of the key columns in the order of the key."""
+        # A view has no key of the database's: the prefixes of its columns' names say it.
         if self.view and not any(column.key for column in self.columns):
             return tuple(column.name for column in self.columns if read_column_name(column.name).key)
         keyed = sorted((column.key, column.name) for column in self.columns if column.key is not None)
@@ -223,11 +226,13 @@ class Catalog:
         match = self._found.get(self.fold(name.strip(" ")), _UNKNOWN)
         if match is None:
             raise DataError(f"{name} is in several schemas; the log must say which, as schema.{name}.")
-        return None if match is _UNKNOWN else match
+        if match is _UNKNOWN:
+            return None
+        return match
 
     def referenced(self, table: Table, column: Column) -> Table | None:
-        """The class whose objects the column's values name; None when it is no reference, or to
-        nothing known.
+        """The class whose objects the column's values name; None when it is no reference, or when
+        nobody knows to what.
 
         A table's column says it by its foreign key, a view's column by its name: `fk__idu__manager`
         holds an `idu`.
@@ -240,8 +245,11 @@ class Catalog:
         if key is None:
             return None
         owners = self._by_key.get(self.fold(key), [])
+        # A view's column names a key and no schema: its own comes first.
         near = [owner for owner in owners if owner.schema == table.schema] or owners
-        return near[0] if len(near) == 1 else None  # of several nobody can tell which is meant
+        if len(near) != 1:  # of several nobody can tell which is meant
+            return None
+        return near[0]
 
     @cached_property
     def _by_key(self) -> dict[str, list[Table]]:
@@ -256,18 +264,22 @@ class Catalog:
         """The class of this name, of this schema if there are several; None when there is none or
         nobody can tell.
         """
-        qualified = self._found.get(self.fold(f"{schema}.{name}")) if schema else None
-        match = qualified or self._found.get(self.fold(name))
+        match = self._found.get(self.fold(name))
+        if schema:
+            match = self._found.get(self.fold(f"{schema}.{name}")) or match
         if match is not None and match.child is None:
             return match.table
         return None
 
     def fold(self, name: str) -> str:
         """The name as it is compared: databases that do not tell cases apart get it folded."""
-        return name if self.case_sensitive else name.casefold()
+        if self.case_sensitive:
+            return name
+        return name.casefold()
 
     def _enter(self, schema: str | None, name: str, entry: Found) -> None:
         if schema is not None:
+            # The first of several counts: a class comes before a child table of another one.
             self._found.setdefault(self.fold(f"{schema}.{name}"), entry)
         bare = self.fold(name)
         earlier = self._found.setdefault(bare, entry)

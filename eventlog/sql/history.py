@@ -50,6 +50,7 @@ class ShapeVersion(Struct, frozen=True, kw_only=True):
         """Whether a table that looks so has this version; the database itself may call types
         otherwise.
         """
+        # The database notes columns in its own words for types, so only their names are compared.
         if self.noted:
             return [*self.columns] == [*shape]
         return self.columns == shape
@@ -58,7 +59,10 @@ class ShapeVersion(Struct, frozen=True, kw_only=True):
 def shape_of(table: Table) -> Shape:
     """The columns of a class and of its child tables."""
     own = {column.name: column.type for column in table.columns}
-    of_children = {f"{child.name}.{column.name}": column.type for child in table.children for column in child.columns}
+    of_children = {}
+    for child in table.children:
+        for column_of_child in child.columns:
+            of_children[f"{child.name}.{column_of_child.name}"] = column_of_child.type
     return own | of_children
 
 
@@ -101,6 +105,7 @@ def read_history(connection: Connection, names: LogNames) -> list[ShapeVersion]:
 
 
 def _version_of(row: Any) -> ShapeVersion:
+    # As text, or as what the driver makes of a number: databases differ.
     table, version, seen_at, changed, columns, first, described = row
     return ShapeVersion(
         table=str(table),
@@ -110,6 +115,7 @@ def _version_of(row: Any) -> ShapeVersion:
         columns=msgspec.json.decode(columns, type=dict[str, str]) if columns else {},
         first=None if first is None else int(first),
         described=msgspec.json.decode(described, type=Described) if described else None,
+        # Only a database that follows DDL enters one without columns.
         noted=not columns,
     )
 
@@ -136,10 +142,14 @@ def _completed(versions: Sequence[ShapeVersion]) -> list[ShapeVersion]:
             chain = described.raw[0].relation
         before = former.get(chain) or former.get(version.table)
         if version.noted and described is not None and described.raw:
-            described = derived(described, None if before is None else before.described, types)
+            former_described: Described | None = None
+            former_columns: Shape = {}
+            if before is not None:
+                former_described, former_columns = before.described, before.columns
+            described = derived(described, former_described, types)
             assert described.table is not None
             columns = shape_of(described.table)
-            changed = differing({} if before is None else before.columns, columns)
+            changed = differing(former_columns, columns)
             known = replace(version, described=described, columns=columns, changed=changed)
         former[chain] = former[version.table] = known
         completed[version.table, version.version] = known
@@ -180,6 +190,7 @@ def counted(connection: Connection, names: LogNames, tables: Sequence[Table]) ->
     """
     try:
         known = latest(read_history(connection, names))
+    # Who may read the log and not its companions has no history: that is no reason to fail.
     except SQLAlchemyError:
         return list(tables)
     return [replace(table, version=version_of(table, known.get(table.whole))) for table in tables]
@@ -244,7 +255,10 @@ def enter_versions(
         if former is None or version.version != former.version:
             former_name = (former_names or {}).get(version.table)
             described = describe(connection, by_name[version.table], former_name)
-            gap = since if version.changed.get("added") else None
+            # Only a column that came can have been written to before the triggers knew it.
+            gap = None
+            if version.changed.get("added"):
+                gap = since
             described = replace(described, place=len(versions) + entered, unlogged_from=gap)
             entered += 1
             first = newest_number(connection, names)
@@ -266,7 +280,9 @@ def moment_text() -> str:
 def newest_number(connection: Connection, names: LogNames) -> int | None:
     """The number of the newest row of the log; None where it has none."""
     [(number,)] = answers(connection, "newest_number", **log_holes(dialect_of(connection), names))
-    return None if number is None else int(number)
+    if number is None:
+        return None
+    return int(number)
 
 
 def add_version(connection: Connection, names: LogNames, version: ShapeVersion) -> None:

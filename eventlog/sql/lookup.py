@@ -23,6 +23,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal, InvalidOperation
 from functools import lru_cache
+from itertools import compress
 from typing import Any, Final, Protocol
 
 from msgspec import Struct
@@ -52,8 +53,11 @@ _FRAGMENTS = {
 
 def value_text(dialect: Dialect, column: Column, value: str) -> str:
     """The text that the log holds for a value of this column; `value` is SQL that gives it."""
-    usual = ZONED if is_moment(dialect, column) else _FRAGMENTS[column.category]
-    return statement(dialect, dialect.type_texts.get(bare_type(column.type), usual), value=value)
+    usual = _FRAGMENTS[column.category]
+    if is_moment(dialect, column):
+        usual = ZONED
+    fragment = dialect.type_texts.get(bare_type(column.type), usual)
+    return statement(dialect, fragment, value=value)
 
 
 def is_moment(dialect: Dialect, column: Column) -> bool:
@@ -159,6 +163,7 @@ def cast_to_text(dialect: Dialect, name: str, column: Column) -> str:
     """A column as text; a cast of a type that somebody made could be a function of theirs."""
     if column.made is Made.TYPE:
         return statement(dialect, "made_type", value=name)
+    # Only types that come with the database get here, whose casts are its own.
     return f"CAST({name} AS text)"
 
 
@@ -181,19 +186,27 @@ def lookup_holes(
     if question.plain is not None:
         # A long value would come with each of many rows; its length comes instead, and the value
         # later, if there is room.
-        lengths = [_length(lookup, dialect, name(column), column, question.plain) for column in question.selected]
-        selected = [
-            text if length is None else f"CASE WHEN {length} <= {question.plain} THEN {text} END"
-            for text, length in zip(selected, lengths, strict=True)
-        ]
+        plain, columns = question.plain, question.selected
+        lengths = [_length(lookup, dialect, name(column), column, plain) for column in columns]
+        short = []
+        for text, length in zip(selected, lengths, strict=True):
+            if length is not None:
+                text = f"CASE WHEN {length} <= {question.plain} THEN {text} END"  # noqa: PLW2901
+            short.append(text)
+        selected = short
         long_ones = [length for length in lengths if length is not None]
         sizes = [_size(long_ones, question.plain)]
-    keys = [
-        cast_to_text(dialect, name(column), column) if cast else name(column)
-        for column, cast in zip(question.matched, as_text, strict=True)
-    ]
+    keys = []
+    for column, cast in zip(question.matched, as_text, strict=True):
+        if cast:
+            keys.append(cast_to_text(dialect, name(column), column))
+        else:
+            keys.append(name(column))
     matched = [f"{key} = asked.k{place}" for place, key in enumerate(keys)]
-    ordered = range(1, len(selected) + 2) if question.several else [1]
+    # By the key's number, and by all values where a key has several rows, so that they repeat.
+    ordered = range(1, 2)
+    if question.several:
+        ordered = range(1, len(selected) + 2)
     return {
         "columns": ", ".join(["asked.n", *selected, *sizes]),
         "names": ", ".join(["n", *(f"k{place}" for place in range(len(keys)))]),
@@ -207,14 +220,23 @@ def nobody(question: Question) -> list[str]:
     """The condition that no row meets, where none is asked for; the others stay, for they may be
     what is wrong.
     """
-    return ["1 = 0"] if question.nobody else []
+    if not question.nobody:
+        return []
+    return ["1 = 0"]
 
 
-def _length(lookup: KeyLookup, dialect: Dialect, name: str, column: Column, plain: int) -> str | None:
+def _length(
+    lookup: KeyLookup,
+    dialect: Dialect,
+    name: str,
+    column: Column,
+    plain: int,
+) -> str | None:
     """SQL for the length of a value; None where its type says that it is never longer than that."""
     length = lookup.length(dialect, name, column)
     if not lookup.keeps_lengths:
         return length
+    # A type says characters, and how many bytes these are depends on the database's encoding.
     stated = _stated(column.type)
     if stated is not None and int(stated[1]) * CHARACTER_BYTES <= plain:
         return None
@@ -230,14 +252,19 @@ def _size(lengths: Sequence[str], plain: int) -> str:
     return f"CASE WHEN {long} THEN {all_of_them} END"
 
 
-def readable(readers: Sequence[Callable[[str], Any]], keys: Sequence[Key]) -> tuple[list[int], list[list[Any]]]:
+def readable(
+    readers: Sequence[Callable[[str], Any]],
+    keys: Sequence[Key],
+) -> tuple[list[int], list[list[Any]]]:
     """The numbers of the keys that can be values of their columns, and the values, a list for each
     column.
     """
     columns = [[read(key[place]) for key in keys] for place, read in enumerate(readers)]
+    # Nearly always all of them can be read.
     if not any(None in column for column in columns):
         return list(range(len(keys))), columns
-    numbers = [number for number in range(len(keys)) if all(column[number] is not None for column in columns)]
+    read = [all(column[number] is not None for column in columns) for number in range(len(keys))]
+    numbers = list(compress(range(len(keys)), read))
     return numbers, [[column[number] for number in numbers] for column in columns]
 
 
@@ -306,7 +333,8 @@ class KeyOrder:
         self._table = table
         self._forms = [dialect.lookup.compared(dialect, column) for column in table.key_columns]
         called = [f"{row}.{in_text(dialect.quoted(column.name))}" for column in table.key_columns]
-        self._columns = [form.column.format(column=name) for form, name in zip(self._forms, called, strict=True)]
+        pairs = zip(self._forms, called, strict=True)
+        self._columns = [form.column.format(column=name) for form, name in pairs]
         self.filled = " AND ".join(f"{name} IS NOT NULL" for name in called)
         """The condition that the row has a key at all."""
 
@@ -322,7 +350,7 @@ class KeyOrder:
 
     @property
     def upto(self) -> str:
-        """The condition that a row does not come after the key whose `parameters` are called `u`."""
+        """The condition that a row does not come after the key whose parameters begin with `u`."""
         return self._compared("refresh_upto", "u", "<=")
 
     def parameters(self, key: str, called: str = "k") -> Parameters:
@@ -333,12 +361,15 @@ class KeyOrder:
         values = [form.read(text) for form, text in zip(self._forms, texts, strict=True)]
         if None in values:
             # Without a condition the rows would begin anew, and with NULL none would come.
-            problem = f"Rows after the row {shortened(key)} of {self._table.name} cannot be asked for."
+            which = f"the row {shortened(key)} of {self._table.name}"
+            problem = f"Rows after {which} cannot be asked for."
             raise DataError(problem, hint="Leave that row out with --where.")
         return {f"{called}{place}": value for place, value in enumerate(values)}
 
     def _compared(self, query: str, called: str, sign: str) -> str:
-        values = [form.value.format(key=f":{called}{place}") for place, form in enumerate(self._forms)]
+        values = []
+        for place, form in enumerate(self._forms):
+            values.append(form.value.format(key=f":{called}{place}"))
         tree = _tree(self._columns, values, sign)
         listed = ", ".join(values)
         return statement(self._dialect, query, columns=self.columns, values=listed, tree=tree)
@@ -350,4 +381,5 @@ def _tree(columns: Sequence[str], values: Sequence[str], sign: str) -> str:
     if len(columns) == 1:
         return f"({column} {sign} {value})"
     rest = _tree(columns[1:], values[1:], sign)
+    # The last column has the whole sign: of rows with equal ones before it, the key itself may count.
     return f"({column} {sign[0]} {value} OR ({column} = {value} AND {rest}))"

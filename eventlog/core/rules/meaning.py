@@ -40,6 +40,8 @@ MEANING: Final[Mapping[int | None, Meaning]] = {
     Kind.UPDATE_FIELD: Meaning(op=Op.MODIFY),
     Kind.REPLACE_FIELD: Meaning(op=Op.MODIFY, reset=True),
     Kind.DELETE_ROW: Meaning(op=Op.DELETE, row=True),
+    # Modifies too, also for an insert: what stands there now is told, and nobody knows what did
+    # before.
     Kind.INSERT_ROW_BACK: Meaning(op=Op.MODIFY, row=True, back=True, reset=True),
     Kind.UPDATE_ROW_BACK: Meaning(op=Op.MODIFY, row=True, back=True, reset=True),
     Kind.INSERT_FIELD_BACK: Meaning(op=Op.MODIFY, back=True, reset=True),
@@ -57,6 +59,7 @@ STATUS: Final = {
     Reason.REFUSED: Status.ERROR,
     Reason.ALTERED: Status.WARNING,
     Reason.SKIPPED: Status.WARNING,
+    # From here on a row waits: it keeps its letter, and is read again.
     Reason.NOT_DUE: Status.NEW,
     Reason.HELD: Status.NEW,
     Reason.BEHIND: Status.NEW,
@@ -142,6 +145,7 @@ def ended(position: Position, refusal: Refusal | None) -> Outcome:
 def refusals(refused: Iterable[tuple[Position, str]]) -> list[Outcome]:
     """The outcomes of events that a target does not take, and why."""
     return [
+        # The note says why, in the target's own words.
         Outcome(position=tuple(position), status=Status.ERROR, reason=Reason.REFUSED, note=note)
         for position, note in refused
     ]
@@ -149,6 +153,10 @@ def refusals(refused: Iterable[tuple[Position, str]]) -> list[Outcome]:
 
 def category_name(meaning: Meaning) -> str:
     """The name of an event type's category, as the product's documents have it."""
-    speaks_of = "per-row" if meaning.row else "per-field"
-    brings = "query-back" if meaning.back else "non-query-back"
+    speaks_of = "per-field"
+    if meaning.row:
+        speaks_of = "per-row"
+    brings = "non-query-back"
+    if meaning.back:
+        brings = "query-back"
     return f"{speaks_of} {brings}"

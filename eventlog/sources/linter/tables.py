@@ -70,10 +70,19 @@ def raw_table(number: int, known: Table | None = None) -> Table:
 
     Without a schema its number is its only name.
     """
-    columns = (Column(name=ROWID, type="bigint", key=1, nullable=False), Column(name=DATA, type="varchar"))
+    columns = (
+        Column(name=ROWID, type="bigint", key=1, nullable=False),
+        Column(name=DATA, type="varchar"),
+    )
     if known is None:
         return Table(name=f"TABLE_{number}", number=number, columns=columns)
-    return Table(name=known.name, schema=known.schema, class_name=known.class_name, number=number, columns=columns)
+    return Table(
+        name=known.name,
+        schema=known.schema,
+        class_name=known.class_name,
+        number=number,
+        columns=columns,
+    )
 
 
 class SourceTable(Struct, frozen=True, kw_only=True):
@@ -97,14 +106,18 @@ class SourceTable(Struct, frozen=True, kw_only=True):
         values = self.codec.decode(record)
         if self.layout is None:
             return {ROWID: rowid, **values}  # the bytes alone would be no row: they have no key
-        return {name: value for name, value in values.items() if value is None or name not in self.blobs}
+        blobs = self.blobs
+        return {name: value for name, value in values.items() if value is None or name not in blobs}
 
     def blob(self, number: int) -> str | None:
         """The name of the BLOB column of that number, from 1."""
         if self.layout is None or not 0 < number <= len(self.layout.fields):
             return None
         name = self.layout.fields[number - 1].name
-        return name if name in self.blobs else None
+        # The number may be that of a column which is no BLOB, in a schema that is out of date.
+        if name not in self.blobs:
+            return None
+        return name
 
 
 class SourceTables(dict[int, SourceTable]):
@@ -125,13 +138,15 @@ class SourceTables(dict[int, SourceTable]):
 
     def __missing__(self, number: int) -> SourceTable:
         made = self[number] = _raw(raw_table(number))
+        # A catalog never changes, so one with this table too is made.
         self.catalog = self._made()
         return made
 
     def _enter(self, number: int, table: Table, settings: ReadingSettings) -> None:
         if number in self:
             names = f"{self[number].name} and {table.name}"
-            raise DataError(f"{names} have the same number {number} in the schema file; each needs its own.")
+            problem = f"{names} have the same number {number} in the schema file"
+            raise DataError(f"{problem}; each needs its own.")
         chosen = _by_table(settings.codecs).get(table.name.casefold(), settings.codec)
         if chosen == RAW:
             self[number] = _raw(raw_table(number, table))
