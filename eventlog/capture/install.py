@@ -334,26 +334,14 @@ def _run(
     """Runs migrations; with `leaving` nobody needs afterwards what they would move."""
     dialect = dialect_of(connection)
     transactional = dialect.transactional_ddl
-    config = _config(
-        names,
-        order,
-        connection=connection,
-        transactional=transactional,
-        leaving=leaving,
-        storage=storage,
-    )
+    settings = {"connection": connection, "transactional": transactional, "leaving": leaving}
+    config = _config(names, order, storage=storage, **settings)
     with storing(connection, writing(dialect.stored, storage, dialect.name)):
         getattr(command, direction)(config, goal)
 
 
 def _printed(
-    url: str,
-    names: LogNames,
-    goal: str,
-    order: tuple[str, ...],
-    *,
-    storage: Storage = UNSAID,
-    **found: Any,
+    url: str, names: LogNames, goal: str, order: tuple[str, ...], *, storage: Storage = UNSAID, **found: Any
 ) -> str:
     """The statements of a way up, or down where the goal is the base; `found` is what a database
     was asked before.
@@ -361,14 +349,8 @@ def _printed(
     dialect = dialect_of(url)
     write = writing(dialect.stored, storage, dialect.name)
     transactional = dialect.transactional_ddl
-    config = _config(
-        names,
-        order,
-        url=read_url(url),
-        transactional=transactional,
-        storage=storage,
-        **found,
-    )
+    settings = {"url": read_url(url), "transactional": transactional, "storage": storage}
+    config = _config(names, order, **settings, **found)
     config.output_buffer = StringIO()
     first, _, last = goal.rpartition(":")
     # A single migration as the goal is a way up from nothing: `first` is empty then, and comes

@@ -240,7 +240,7 @@ def _class_states(
         states = []
         for state in compare(wanted, standing, owner, options):
             if state.name in differing:
-                state = _differing(state, options)  # noqa: PLW2901
+                state = _differing(state, options)  # noqa: PLW2901  # as it is told
             states.append(state)
     # The event trigger leaves a marker without a hash. After a renaming its triggers stand under
     # the former name, so they are not strays, and those that would be made now are not missing.

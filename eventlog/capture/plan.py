@@ -34,6 +34,7 @@ class Style(StrEnum):
     IMAGE = "image"
 
 
+_Names = set[tuple[str | None, str]]
 VALUED = (Style.FIELD, Style.FIELD_REPLACE, Style.IMAGE)
 """The styles that log values; others leave them to be read back."""
 
@@ -227,11 +228,7 @@ def captured(table: Table, options: TriggerOptions, watched: Collection[str] = (
     )
 
 
-def _among(
-    columns: Iterable[Column],
-    child: str | None,
-    names: set[tuple[str | None, str]],
-) -> tuple[Column, ...]:
+def _among(columns: Iterable[Column], child: str | None, names: _Names) -> tuple[Column, ...]:
     return tuple([column for column in columns if (child, column.name) in names])
 
 
@@ -425,13 +422,8 @@ def _arrival(plan: TriggerPlan, fate: Fate) -> list[Fact]:
 
 def _changes(plan: TriggerPlan) -> list[Fact]:
     style, watched = plan.options.style, plan.watched
-    stayed = Fact(
-        kind=Kind.UPDATE_ROW_BACK,
-        side=Side.NEW,
-        fate=Fate.STAYED,
-        test=Test.CHANGED,
-        watched=watched,
-    )
+    read_back = Fact(kind=Kind.UPDATE_ROW_BACK, side=Side.NEW, fate=Fate.STAYED)
+    stayed = replace(read_back, test=Test.CHANGED, watched=watched)
     if style == Style.ROW_BACK:
         return [stayed]
     if style == Style.IMAGE:
@@ -488,13 +480,7 @@ def _child_read_back(fact: Fact, when: When) -> list[Fact]:
 
 
 def _value(
-    kind: Kind,
-    watched: Attribute,
-    side: Side,
-    *,
-    fate: Fate = Fate.ANY,
-    test: Test = Test.NONE,
-    valued: bool = True,
+    kind: Kind, watched: Attribute, side: Side, *, fate: Fate = Fate.ANY, test: Test = Test.NONE, valued: bool = True
 ) -> Fact:
     """A row about the value that one side has in one column; without the value where it is to be
     read back.

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
+from itertools import chain
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -64,8 +65,7 @@ def wanted_classes(
         raise UsageError("Which table? `eventlog track TABLE…` needs the names of tables or views.")
     if request.key == (WHOLE_ROW,):
         if any(map(is_pattern, tables)):
-            names_only = "--whole-row is about tables that are named"
-            raise UsageError(f"{names_only}; a pattern means tables with a key.")
+            raise UsageError("--whole-row is about tables that are named; a pattern means tables with a key.")
     elif request.key and (len(tables) > 1 or is_pattern(tables[0])):
         raise UsageError("--key is about one table; track the others by themselves.")
     classes, needs = Classes(connection, schema), TableNeeds(connection)
@@ -75,16 +75,13 @@ def wanted_classes(
         standing[owner] = [trigger.marker.options for trigger in triggers]
     # Who cannot write marks has the triggers alone to tell; where both do, the mark comes first.
     known = {owner: options[0] for owner, options in standing.items()} | kept
-    taken = set(request.children or ())
-    for options in known.values():
-        taken.update(options.children)
+    children = request.children or ()
+    taken = {*children, *chain.from_iterable(options.children for options in known.values())}
     keyed = {owner for owner, options in known.items() if options.key}
     wanted = []
     meant = named_tables(classes, tables, names, taken, note, keyed)
-    for table in classes.named(meant, request.children or ()):
-        renamed = None
-        if table.whole not in known:
-            renamed = former_name(classes, table, there)
+    for table in classes.named(meant, children):
+        renamed = None if table.whole in known else former_name(classes, table, there)
         owner = renamed or table.whole
         former = None
         if not request.reset:
@@ -105,9 +102,8 @@ def wanted_classes(
             note(f"{child} is not captured with {table.whole}: {why}.")
         _tell(note, planned, known.get(table.whole), request)
         planned_table = planned.plan.table
-        for remark in _shared(classes, planned_table):
-            note(remark)
-        for remark in needs.remarks(planned_table, planned.asked):
+        remarks = (*_shared(classes, planned_table), *needs.remarks(planned_table, planned.asked))
+        for remark in remarks:
             note(remark)
         wanted.append(planned)
     return wanted

@@ -61,5 +61,4 @@ def refuse_name(key: str, name: str) -> None:
     if _named(name) is None:
         raise ConfigError(f"{key} is {visible(name)!r}; a name has {NAME_RULE}.")
     if name == "decided":
-        hint = "which is the name of the note about a batch; choose another."
-        raise ConfigError(f"{key} is 'decided', {hint}")
+        raise ConfigError(f"{key} is 'decided', which is the name of the note about a batch; choose another.")

@@ -147,8 +147,7 @@ def read_url(url: str) -> URL:
     try:
         parsed = make_url(url)
     except ArgumentError:
-        forms = "postgresql+psycopg://user@host/database or sqlite:///file.db"
-        hint = f"It is written as SQLAlchemy has it: {forms}."
+        hint = "It is written as SQLAlchemy has it: postgresql+psycopg://user@host/database or sqlite:///file.db."
         raise ConfigError("The database URL cannot be read.", hint=hint) from None
     if parsed.drivername in OTHER_NAMES:
         return parsed.set(drivername=_usual_name(dialect_of(parsed)))

@@ -191,7 +191,7 @@ def lookup_holes(
         short = []
         for text, length in zip(selected, lengths, strict=True):
             if length is not None:
-                text = f"CASE WHEN {length} <= {question.plain} THEN {text} END"  # noqa: PLW2901
+                text = f"CASE WHEN {length} <= {question.plain} THEN {text} END"  # noqa: PLW2901  # or NULL instead
             short.append(text)
         selected = short
         long_ones = [length for length in lengths if length is not None]

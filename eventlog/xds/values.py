@@ -156,9 +156,7 @@ def time_text(value: object, category: Category, syntax: TimeSyntax) -> str:
 
 def _calendar(day: int, syntax: TimeSyntax) -> str:
     date = dt.date.fromordinal(day).isoformat()
-    if syntax == 2:
-        return date.replace("-", "")
-    return date
+    return date.replace("-", "") if syntax == 2 else date
 
 
 def _clock(at: Moment, syntax: TimeSyntax) -> str:
@@ -212,9 +210,7 @@ def _second(time: dt.time) -> int:
 
 
 def _offset(zone: dt.timedelta | None) -> int:
-    if zone is None:
-        return 0
-    return zone // dt.timedelta(seconds=1)
+    return 0 if zone is None else zone // dt.timedelta(seconds=1)
 
 
 def _unread(value: object) -> ExpressionError:
@@ -237,9 +233,7 @@ def reading(category: Category | None, syntax: TimeSyntax) -> Reading:
     """How values of such a column are read."""
     if category in (Category.DATE, Category.TIME, Category.TIMESTAMP):
         return partial(_time, category=category, syntax=syntax)
-    if category is None:
-        return _undescribed
-    return _READINGS[category]
+    return _undescribed if category is None else _READINGS[category]
 
 
 def _undescribed(value: object) -> ValueText:
@@ -323,9 +317,7 @@ def _decimal(value: Decimal) -> str:
     if not value.is_finite():
         if value.is_nan():
             return "NaN"
-        if value.is_signed():
-            return "-Infinity"
-        return "Infinity"
+        return "-Infinity" if value.is_signed() else "Infinity"
     if abs(value.adjusted()) > MAX_EXPONENT:
         raise _misfit(value, "a number that a database can hold")
     return format(value, "f")
@@ -456,10 +448,7 @@ class Fields(dict[str, Field]):
 
 def association_end(table: str, schema: str | None) -> str:
     """What follows the key in an association: the table, and the schema where there is one."""
-    end = f",table={quoted(table)}"
-    if schema:
-        end += f",schema={quoted(schema)}"
-    return end
+    return f",table={quoted(table)}" + (f",schema={quoted(schema)}" if schema else "")
 
 
 def values(field: Field, cell: object, name: str) -> list[str]:

@@ -71,8 +71,7 @@ def _rename(step: steps.Rename, shape: Shape, number: int) -> Action | None:
     shape.chosen(step.attributes, number)
     known = shape.table.loggable
     names = {old: new for old, new in step.attributes.items() if old in known}
-    # Other attributes may change places with each other in one step; only one that keeps its name
-    # is in the way.
+    # Others may change places in one step; only one that keeps its name is in the way.
     taken = {name for name in known if name not in names}.intersection(names.values())
     if taken:
         said = f"Step {number} (do = 'rename'): {shape.table.whole} has an attribute {min(taken)} already."
@@ -149,13 +148,9 @@ def _map(step: steps.Map, shape: Shape, number: int) -> Action | None:
     shape.refuse_key(names, number, "map")
 
     def mapping(category: Category) -> ValueChange:
-        otherwise = step.otherwise
-
         def mapped(value: Value) -> Value:
             text = text_of(value, category)
-            if otherwise is None:
-                return step.values.get(text, text)
-            return step.values.get(text, otherwise)
+            return step.values.get(text, text if step.otherwise is None else step.otherwise)
 
         return mapped
 
@@ -273,9 +268,7 @@ def _lookup(step: steps.Lookup, shape: Shape, number: int) -> Action | None:
     shape.add(step.attribute, other.attributes[step.take].column.type)
 
     def place(row: Row, change: Change) -> tuple[str, RowId] | None:
-        """What the attribute is called that is looked up, and the row that has it; None where nothing
-        is to be looked up.
-        """
+        """What is looked up, by its name here, and the row that has it; None where nothing is."""
         cell = row.get(of, ABSENT)
         # NULL is not logged of a row that comes, so what is not known of one is NULL.
         if cell is None or (cell is ABSENT and change.op is Op.ADD):
@@ -299,8 +292,7 @@ def _lookup(step: steps.Lookup, shape: Shape, number: int) -> Action | None:
     def asked(change: Change) -> Places:
         needed: dict[str, tuple[RowId, str]] = {}
         for row in rows(change, keys, inputs):
-            # What cannot be decided is told where the attribute is set; nothing is to be read for
-            # it.
+            # That is told where the attribute is set; nothing is to be read for it.
             with suppress(Undecided):
                 named = place(row, change)
                 if named is not None and named[0] not in (change.looked or {}):
@@ -318,9 +310,7 @@ def _setting(
     number: int,
     asked: Callable[[Change], Places] | None = None,
 ) -> Action:
-    """Adds an attribute to what is told of an object: where it is told whole, or where one of its
-    inputs is told.
-    """
+    """Adds an attribute to what is told of an object: of all of it, or of one of its inputs."""
 
     def is_told(change: Change) -> bool:
         if change.op is Op.TRUNCATE or (change.op is Op.DELETE and not change.edits):
@@ -383,9 +373,8 @@ class _Looks:
         else:
             self.names = named
             shape.chosen(named, number)
-        self._only: str | None = None
-        if len(self.names) == 1 and not self._expression.old:
-            self._only = min(self.names)
+        is_one = len(self.names) == 1 and not self._expression.old
+        self._only = min(self.names) if is_one else None
         """The one attribute that it looks at, where it is one."""
         self._categories = {name: shape.category(name) for name in self.names}
         # A condition is asked of every change, a value only where one of its inputs changes.
@@ -440,19 +429,9 @@ def _where(step: steps.Where, shape: Shape, number: int) -> Action:
             raise Undecided("it is neither true nor false")
         return holds
 
-    def undecided(change: Change, error: Undecided) -> Change | Refusal:
-        if step.on_error == "tell":
-            return change
-        why = f"the condition cannot be decided, because {error}"
-        if step.on_error == "leave-out":
-            return filtered(change, number, why)
-        return Refusal(positions=change.positions, note=f"step {number} of the policy: {why}.")
-
     def decided(change: Change) -> Change | Refusal:
         # Who is not there any more has no values; an output that never had it loses nothing.
-        if change.op is Op.TRUNCATE:
-            return change
-        if change.op is Op.DELETE and not change.edits and not change.beside:
+        if change.op is Op.TRUNCATE or (change.op is Op.DELETE and not change.edits and not change.beside):
             return change
         old, new = rows(change, keys, looks.names)
         try:
@@ -463,9 +442,13 @@ def _where(step: steps.Where, shape: Shape, number: int) -> Action:
         except Undecided as error:
             # What was read beside it is empty: the object was asked for and is not there.
             if change.beside is not None and not change.beside:
-                gone = "its object is gone by now, so the condition cannot be decided"
-                return filtered(change, number, gone)
-            return undecided(change, error)
+                return filtered(change, number, "its object is gone by now, so the condition cannot be decided")
+            if step.on_error == "tell":
+                return change
+            why = f"the condition cannot be decided, because {error}"
+            if step.on_error == "leave-out":
+                return filtered(change, number, why)
+            return Refusal(positions=change.positions, note=f"step {number} of the policy: {why}.")
         if step.when_leaving == "delete" and change.op is Op.MODIFY:
             try:
                 was_held = held(old, old, change)

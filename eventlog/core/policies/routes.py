@@ -7,13 +7,14 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from eventlog.core.errors import ConfigError
-from eventlog.core.model import ABSENT, Change, Op, Refusal
+from eventlog.core.model import ABSENT, Absent, Cell, Change, Op, Refusal
 from eventlog.core.places import NoPlace, PlaceKind, place
 from eventlog.core.policies import steps
 from eventlog.core.policies.columns import Action
 from eventlog.core.policies.known import rows
 from eventlog.core.policies.shape import Shape
 from eventlog.core.policies.values import text_of
+from eventlog.core.sql_types import Category
 
 KNOWN_PLACES = 1000
 """Places that are remembered of each table."""
@@ -29,17 +30,13 @@ def routing(step: steps.Route, shape: Shape, number: int) -> Action:
     names = frozenset(name.removeprefix("new.") for name in template.fields if name.startswith("new."))
     shape.chosen(names, number)
     shape.need(names, asking=None)
-    # A place tells the values in it to whoever sees the place, whatever a step hides of the
-    # documents.
+    # Whoever sees a place sees the values in it, whatever a step hides of the documents.
     shape.tell(names)
     keys = shape.key_names(names)
     categories = {name: shape.category(name) for name in names}
     table = shape.table
-    fixed = {
-        "schema": table.schema or "",
-        "table": table.name,
-        "class": table.class_name or table.name,
-    }
+    fixed = {"schema": table.schema or "", "table": table.name}
+    fixed["class"] = table.class_name or table.name
     known: dict[tuple[str, ...], str | NoPlace] = {}
 
     def values(change: Change) -> dict[str, str]:
@@ -47,17 +44,8 @@ def routing(step: steps.Route, shape: Shape, number: int) -> Action:
         if change.op is Op.TRUNCATE:
             raise NoPlace("it is about the whole table")
         _, new = rows(change, keys, names)
-        filled = dict(fixed)
-        for name in names:
-            value = new.get(name, ABSENT)
-            if value is None:
-                raise NoPlace(f"{name} is NULL")
-            if value is ABSENT:
-                raise NoPlace(f"{name} is not known")
-            if isinstance(value, tuple):
-                raise NoPlace(f"{name} is several values")
-            filled[f"new.{name}"] = text_of(value, categories[name])
-        return filled
+        parts = {name: _part(name, new.get(name, ABSENT), categories[name]) for name in names}
+        return fixed | {f"new.{name}": part for name, part in parts.items()}
 
     def place_of(change: Change) -> str:
         filled = values(change) if names else fixed
@@ -74,8 +62,7 @@ def routing(step: steps.Route, shape: Shape, number: int) -> Action:
             raise NoPlace(str(where))
         return where
 
-    # A place without values is the same for all changes, so a wrong one is known before there is
-    # any.
+    # Without values it is the same for all changes, so a wrong one is known before there is any.
     if not names and not step.otherwise:
         try:
             place(template, fixed, kind, taken)
@@ -93,3 +80,14 @@ def routing(step: steps.Route, shape: Shape, number: int) -> Action:
             return Refusal(positions=change.positions, note=note)
 
     return routed
+
+
+def _part(name: str, value: Cell | Absent, category: Category) -> str:
+    """A value as it stands in a place; NoPlace where it is none that could."""
+    if value is None:
+        raise NoPlace(f"{name} is NULL")
+    if value is ABSENT:
+        raise NoPlace(f"{name} is not known")
+    if isinstance(value, tuple):
+        raise NoPlace(f"{name} is several values")
+    return text_of(value, category)

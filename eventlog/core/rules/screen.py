@@ -318,17 +318,7 @@ def screen(
         else:
             attribute = meeting.names.get(event.column) or _attribute(screened, meeting, event)
             if meaning.back and attribute is not None and attribute in meeting.gone:
-                inserted = event.kind == Kind.INSERT_FIELD_BACK
-                if event.new is not None:
-                    kind = Kind.INSERT_FIELD if inserted else Kind.REPLACE_FIELD
-                    meeting.subject.events.append(replace(event, kind=int(kind), column=attribute))
-                elif inserted:
-                    # All of a new object is read back then: nothing else may say that it is there.
-                    screened.gather(meeting, replace(event, kind=int(Kind.INSERT_ROW_BACK), column=None))
-                else:
-                    table = meeting.subject.row.table
-                    problem = f"{table} has no captured column {attribute} any more to be read back"
-                    screened.aside(event, Reason.VANISHED, f"{problem}, and no value of it was logged.")
+                _gather_gone(screened, meeting, event, attribute)
             elif attribute is not None:
                 if attribute != event.column:
                     event = replace(event, column=attribute)  # noqa: PLW2901  # as in the catalog
@@ -383,6 +373,21 @@ def _attribute(screened: Screened, meeting: Meeting, event: Event) -> str | None
     except DataError as error:
         screened.aside(event, Reason.INVALID, str(error))
         return None
+
+
+def _gather_gone(screened: Screened, meeting: Meeting, event: Event, attribute: str) -> None:
+    """A column that is to be read back and is there no more: a value that was logged counts."""
+    inserted = event.kind == Kind.INSERT_FIELD_BACK
+    if event.new is not None:
+        kind = Kind.INSERT_FIELD if inserted else Kind.REPLACE_FIELD
+        meeting.subject.events.append(replace(event, kind=int(kind), column=attribute))
+    elif inserted:
+        # All of a new object is read back then: nothing else may say that it is there.
+        screened.gather(meeting, replace(event, kind=int(Kind.INSERT_ROW_BACK), column=None))
+    else:
+        table = meeting.subject.row.table
+        problem = f"{table} has no captured column {attribute} any more to be read back"
+        screened.aside(event, Reason.VANISHED, f"{problem}, and no value of it was logged.")
 
 
 def _gather_row_event(screened: Screened, meeting: Meeting, event: Event) -> None:

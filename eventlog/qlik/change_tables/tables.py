@@ -32,6 +32,7 @@ from eventlog.qlik.readings import reading
 from eventlog.qlik.values import NEVER, TableValues, Teller
 
 _NO_SEQUENCE = HEADERS[1:]
+_CODECS: dict[str, Callable[[int], bytes | str]] = {"hex": bits_to_hex, "binary": bits_to_bytes}
 
 
 class ChangeTable:
@@ -70,9 +71,7 @@ class ChangeTable:
         self.offset = len(headers)
         self.sequenced = "change_seq" in settings.headers
         self._check(settings, [name for name, _ in headers])
-        codec: Callable[[int], bytes | str] = bits_to_bytes
-        if settings.mask == "hex":
-            codec = bits_to_hex
+        codec = _CODECS[settings.mask]
         # Header columns have bits too, and stand before the table's own.
         self._masks = KeptMasks(codec(0), lambda bits: codec(bits << self.offset))
         self._before_image = settings.before_image

@@ -145,12 +145,14 @@ class Control:
         """
         table = self.positions
         # The lock keeps a publisher that was replaced from writing after it was looked at.
+        # One row for each task, so that tasks of one database do not wait for each other.
         query = sa.select(table).where(table.c.task == self.task).with_for_update()
         row = connection.execute(query).first()
         if row is None:
             return None
         owner = Owner(log=row.source_log or "", name=row.source_name or "", epoch=row.epoch or 0)
         plan, converted = row.plan_id or "", row.converted_id or ""
+        # A blank stands for none: see NO_CHANGE_SEQ.
         return TaskState(change_seq=row.change_seq.strip(), owner=owner, plan=plan, converted=converted)
 
     def advance(self, connection: Connection, former: TaskState | None, now: TaskState) -> None:
@@ -189,6 +191,7 @@ class Control:
 
     def all_records(self, connection: Connection) -> list[Record]:
         """What is known of every change table, by its name."""
+        # Their details one by one: there are few, and the query for one is there already.
         targets = connection.scalars(sa.select(self.records.c.target)).all()
         records = [self.record(connection, name) for name in sorted(targets)]
         return [record for record in records if record is not None]
@@ -233,6 +236,7 @@ class Control:
                 timestamp=moment_of(change_seq),
                 table_version=record.version,
                 ddl_type=kind,
+                # Names as they are, for readers of this table compare them.
                 details=json.dumps(details, ensure_ascii=False),
             )
         )
@@ -255,6 +259,7 @@ class Control:
             goes_on = opened.get(row.target, row.open_partition) == row.open_partition
             if goes_on and not partition.closed_by(change_seq):
                 continue
+            # Only now does a reader see it: all of its rows are there.
             values = self._whose(row.owner, row.source) | {"partition_name": row.open_partition}
             values |= {"partition_start_time": partition.start, "partition_end_time": partition.end}
             connection.execute(self.partitions.insert().values(**values))
@@ -288,6 +293,7 @@ class Control:
         """What of a plan was refused when it came first."""
         table = self.refusals
         query = table.select().where(table.c.task == self.task, table.c.plan_id == plan)
+        # In one order, for a repeat has to tell the same.
         notes = [(_position(row.position), row.note) for row in connection.execute(query)]
         return refusals(sorted(notes, key=itemgetter(0)))
 
@@ -322,6 +328,7 @@ def add_columns(
     """Adds columns by name and type, which are NULL in the rows that are there."""
     operations = alterations(connection)
     for name, kind in columns.items():
+        # Rows of before have no value in it, whatever the source demands.
         added: sa.Column[Any] = sa.Column(name, kind, nullable=True)
         operations.add_column(table, added, schema=schema)
 
@@ -368,7 +375,9 @@ def try_tables(settings: DatabaseSettings) -> str:
         raise SinkError(error.message, hint=hint, may_pass=error.may_pass) from error
     finally:
         engine.dispose()
-    place = where if settings.schema is None else f"schema {settings.schema} of {where}"
+    place = where
+    if settings.schema is not None:
+        place = f"schema {settings.schema} of {where}"
     if dialect.transactional_ddl:
         return f"{place} takes change tables"
     return f"{place} takes our login"

@@ -69,12 +69,16 @@ class WrittenEvent(Struct, frozen=True, kw_only=True):
     @property
     def transaction(self) -> int | None:
         """The number of its transaction; None where it is not counted."""
-        return None if self.part is None else self.part.mark
+        if self.part is None:
+            return None
+        return self.part.mark
 
     @property
     def collection(self) -> str:
         """What its table is called where transactions are counted."""
-        return "" if self.part is None else self.part.table
+        if self.part is None:
+            return ""
+        return self.part.table
 
     def counted_by_table(self, tables: Mapping[str, int], last: bool) -> WrittenEvent:
         """The same, where so many events of each table were told with it."""
@@ -95,6 +99,7 @@ class WrittenEvent(Struct, frozen=True, kw_only=True):
             value_schema=schema_ref(f"{self.topic}-value", event.value_schema),
         )
         yield message
+        # A topic that is compacted forgets the key with it.
         if event.tombstone and event.key is not None:
             yield replace(message, value=None, value_schema=None)
 
@@ -167,6 +172,7 @@ class EventFormat(Struct, frozen=True, kw_only=True):
         def table_of(row: RowId) -> EventPlace:
             known = tables.get((row.schema, row.table))
             if known is None:
+                # Why there is none is kept too, and not found out anew for every change.
                 known = tables[row.schema, row.table] = self._table(row, catalog)
             if isinstance(known, ExpressionError):
                 raise known
@@ -237,6 +243,7 @@ class EventFormat(Struct, frozen=True, kw_only=True):
         bodies = [written.event.document or written.event.value for written in events]
         if not self.array:
             return b"".join([body + b"\n" for body in bodies])
+        # Where no two can ever come together, a receiver gets the event itself.
         if self.batch_size == 1 and len(bodies) == 1:
             return bodies[0]
         return b"[%s]" % b",".join(bodies)
@@ -297,13 +304,16 @@ class EventPlace:
         except UnicodeEncodeError:
             problem = "a value, or the key, holds half a character, which UTF-8 cannot carry"
             raise ExpressionError(problem) from None
+        part = None
+        if self._transactions is not None:
+            part = self._transactions.part(change)
         return WrittenEvent(
             event_id=change.event_id,
             positions=change.positions,
             event=event,
             topic=change.route or self._topic,
             route=change.route or self._route,
-            part=None if self._transactions is None else self._transactions.part(change),
+            part=part,
         )
 
 
@@ -323,6 +333,7 @@ def cut_by(events: Iterable[WrittenEvent]) -> tuple[CutTransaction, ...]:
     cut = []
     for mark, before in first.items():
         part = latest[mark]
+        # One that begins and ends here has no part elsewhere.
         if before or not part.last:
             cut.append(CutTransaction(mark, before, part.tables or {}, part.last))
     return tuple(cut)

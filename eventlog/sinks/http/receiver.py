@@ -85,7 +85,9 @@ class Receiver:
     ) -> None:
         self._told = told
         self._level = answer
-        self._files = None if folder is None else _files(folder)
+        self._files = None
+        if folder is not None:
+            self._files = _files(folder)
         self._taken: dict[str, str] = {}
         self._epochs: dict[str, int] = {}
         self._once = once
@@ -99,6 +101,7 @@ class Receiver:
                 hint=hint,
                 may_pass=False,
             ) from error
+        # An IPv6 address has colons, which would be taken for that of the port.
         shown = f"[{host}]" if ":" in host else host
         self.url = f"http://{shown}:{self._server.server_address[1]}/"
 
@@ -119,6 +122,7 @@ class Receiver:
 
         XmlError when it is none, Overtaken when its sender was replaced.
         """
+        # Before the lock: documents that are none, and long ones, make nobody wait.
         events = event_ids(body)
         with self._turn:
             self._meet(sender)
@@ -139,6 +143,7 @@ class Receiver:
         latest = self._epochs.get(sender.log, 0)
         if sender.epoch < latest:
             raise Overtaken(latest)
+        # A sender without a log is of no publisher, and is never overtaken.
         self._epochs[sender.log] = sender.epoch
 
     def _has(self, identity: str | None, plan: str, body: bytes) -> bool:
@@ -155,6 +160,7 @@ class Receiver:
 
     def _keep(self, delivery: ReceivedDocument, plan: str) -> None:
         if delivery.id is None:
+            # Without an id nobody could know it again.
             return
         if self._files is not None:
             self._files.commit("", [Document(id=delivery.id, body=delivery.body, covers={})])
@@ -219,7 +225,9 @@ class _Handler(BaseHTTPRequestHandler):
             epoch=header_number(self.headers.get(EPOCH, "")) or 0,
         )
         try:
-            answer = server.receiver.take(None if identity is None else unquote(identity), body, sender)
+            if identity is not None:
+                identity = unquote(identity)
+            answer = server.receiver.take(identity, body, sender)
         except Overtaken as later:
             self._say(HTTPStatus.CONFLICT, b"A later publisher sends by now.\n", TEXT, later.epoch)
         except XmlError as error:
@@ -251,6 +259,7 @@ class _Handler(BaseHTTPRequestHandler):
         return None
 
     def _refuse(self, status: HTTPStatus, text: bytes) -> None:
+        # What follows in the stream is the body that nobody has read, and no request.
         self.close_connection = True
         self._say(status, text, TEXT)
 
@@ -265,6 +274,7 @@ class _Handler(BaseHTTPRequestHandler):
         if epoch is not None:
             self.send_header(EPOCH, str(epoch))
         self.send_header("Content-Type", content_type)
+        # Always, for a connection is kept, and the other side must know where the body ends.
         self.send_header("Content-Length", str(len(body)))
         if self.close_connection:
             self.send_header("Connection", "close")

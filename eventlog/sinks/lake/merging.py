@@ -81,6 +81,7 @@ class Merging:
                 continue
             row = self._row(key)
             if net.whole:
+                # A row that is made anew owes nothing to what an earlier step knew of it.
                 row.values, row.whole = dict(net.values), True
             else:
                 row.values.update(net.values)
@@ -91,6 +92,7 @@ class Merging:
         if key != step.former:  # what stands there goes: the source cannot have had both
             self._delete(key)
         row = self._row(step.former)
+        # It is entered again below, under its new key.
         del self._rows[step.former]
         # What the row is called now; where the table has it stays its `origin`.
         row.values.update(step.values | dict(zip(self._key, key, strict=True)))
@@ -105,12 +107,16 @@ class Merging:
 
     def _delete(self, key: Key) -> None:
         former = self._rows.pop(key, None)
-        origin = self._claim(key) if former is None else former.origin
+        if former is None:
+            origin = self._claim(key)
+        else:
+            origin = former.origin
         if origin is not None:
             self._gone.append(origin)
 
     def _claim(self, key: Key) -> Key | None:
         """The row that the table has under this key, if nothing has become of it yet."""
+        # After a TRUNCATE the table has no rows of before, and each of them is asked about once.
         if self._emptied or key in self._claimed:
             return None
         self._claimed.add(key)
@@ -124,6 +130,7 @@ def key_of(columns: Sequence[ChangeColumn]) -> tuple[str, ...]:
         problem = "nobody knows its key, and a mirror needs one"
         raise ExpressionError(f"{problem}; give the source table a primary key")
     names = tuple([name for _, name in keyed])
+    # Equal rows are told apart by nothing, and a MERGE would meet several with one of ours.
     if names == (WHOLE_ROW,):
         problem = "it has no key, and a mirror of a lake counts no equal rows"
         raise ExpressionError(f"{problem}; append them")
@@ -186,6 +193,7 @@ def merge_table(
     names = [column.name for column in columns]
     by_name = {column.name: column for column in columns}
     gone: list[Any] = [None] * len(merge.gone)
+    # A key of NULLs matches nothing, so that such a row is inserted.
     origins = [*merge.gone, *[row.origin or (None,) * len(key) for row in merge.rows]]
     matched = [replace(by_name[name], name=f"m{place}") for place, name in enumerate(key)]
     valued = [replace(column, name=f"c{place}") for place, column in enumerate(columns)]
@@ -204,6 +212,7 @@ def merge_table(
     kinds_of_rows = [Does.WHOLE if row.whole else Does.CHANGED for row in merge.rows]
     opers = [Does.GONE] * len(gone) + kinds_of_rows
     made = made.add_column(0, OPER, pa.array(opers, pa.int8()))
+    # A column that is told may be NULL, so NULL cannot say that it is not.
     for place, name in enumerate(names):
         given = [True] * len(gone) + [row.whole or name in row.values for row in merge.rows]
         made = made.append_column(f"g{place}", pa.array(given, pa.bool_()))

@@ -15,7 +15,6 @@ from eventlog.sources.gbase.settings import GBaseSettings
 READ_BYTES: Final = 65_536
 """Bytes that are asked for at once."""
 POSITION_GONE: Final = -83713
-INTERNAL: Final = -83790
 MAJOR: Final = 1
 BIGINTS: Final = frozenset(("startcapture", "endcapture", "activatesess"))
 """The functions whose second argument is a position, a BIGINT; every other number is an INTEGER."""
@@ -119,7 +118,7 @@ class CaptureSession:
         if answer < 0:
             # Of all its errors only that of its own inside may pass by itself.
             problem = f"The server refuses {doing}: {in_words(answer)}"
-            raise SourceError(problem, may_pass=answer == INTERNAL)
+            raise SourceError(problem, may_pass=answer == -83790)
         return answer
 
     def _undoing(self, function: str, *arguments: object) -> None:
