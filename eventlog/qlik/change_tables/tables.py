@@ -14,7 +14,7 @@ from eventlog.core.model import Change, Op, Refusal
 from eventlog.core.on_value import refused, written_otherwise
 from eventlog.core.schema import Catalog, Table
 from eventlog.qlik.change_seq import utc
-from eventlog.qlik.change_tables.columnwise import LaidRows, Layout
+from eventlog.qlik.change_tables.columnwise import Codec, LaidRows, Layout
 from eventlog.qlik.change_tables.partitions import Partition, Partitions
 from eventlog.qlik.change_tables.rows import (
     BEFORE,
@@ -32,7 +32,6 @@ from eventlog.qlik.readings import reading
 from eventlog.qlik.values import NEVER, TableValues, Teller
 
 _NO_SEQUENCE = HEADERS[1:]
-_CODECS: dict[str, Callable[[int], bytes | str]] = {"hex": bits_to_hex, "binary": bits_to_bytes}
 
 
 class ChangeTable:
@@ -71,7 +70,7 @@ class ChangeTable:
         self.offset = len(headers)
         self.sequenced = "change_seq" in settings.headers
         self._check(settings, [name for name, _ in headers])
-        codec = _CODECS[settings.mask]
+        codec: Codec = bits_to_hex if settings.mask == "hex" else bits_to_bytes
         # Header columns have bits too, and stand before the table's own.
         self._masks = KeptMasks(codec(0), lambda bits: codec(bits << self.offset))
         self._before_image = settings.before_image
