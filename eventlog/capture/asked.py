@@ -109,7 +109,9 @@ class TrackRequest(Struct, frozen=True, kw_only=True):
         options = {}
         for name in OPTIONS:
             asked = getattr(self, name)
-            options[name] = getattr(kept, name) if asked is None else asked
+            options[name] = asked
+            if asked is None:
+                options[name] = getattr(kept, name)
         # Without a key nobody finds the row again, so --whole-row alone means the one style that
         # needs no second look.
         if self.key == (WHOLE_ROW,) and self.style is None:
@@ -149,8 +151,9 @@ def asked_classes(connection: Connection, names: LogNames) -> dict[str, AskedCla
     alone = connection.get_execution_options().get("isolation_level") == "AUTOCOMMIT"
     try:
         savepoint = nullcontext() if alone else connection.begin_nested()
+        query = verbatim(_statement(dialect_of(connection), names, "asked_read"))
         with savepoint:
-            rows = fetched(connection, verbatim(_statement(dialect_of(connection), names, "asked_read")))
+            rows = fetched(connection, query)
     except SQLAlchemyError:
         return {}
     classes = {}
@@ -200,7 +203,8 @@ def believed(
     # been forged.
     if options.when is not None or options.children:
         who = "its triggers say" if kept is None else "the log says"
-        message = f"Only {who} that {table} was tracked with {words(options)}, which could be somebody else's doing."
+        doubt = f"Only {who} that {table} was tracked with {words(options)}"
+        message = f"{doubt}, which could be somebody else's doing."
         raise InstallError(message, hint="Say the options again, together with --reset.")
     return options
 
@@ -213,7 +217,11 @@ def same(one: TriggerOptions, other: TriggerOptions) -> bool:
 def words(options: TriggerOptions) -> str:
     """The options as `eventlog track` takes them."""
     arguments = ["--events", options.style.value]
-    lists = {"--columns": options.columns, "--exclude": options.exclude, "--child": options.children}
+    lists = {
+        "--columns": options.columns,
+        "--exclude": options.exclude,
+        "--child": options.children,
+    }
     if not options.whole_row:
         lists["--key"] = options.key
     for option, names in lists.items():
@@ -242,7 +250,9 @@ def _name(table: str) -> str:
     name = PREFIX + table
     if len(name.encode()) <= NAME_BYTES:
         return name
-    return f"{name.encode()[:100].decode(errors='ignore')} {hashlib.sha256(table.encode()).hexdigest()}"
+    # What is left of the name is for people; the hash tells such marks apart.
+    digest = hashlib.sha256(table.encode()).hexdigest()
+    return f"{name.encode()[:100].decode(errors='ignore')} {digest}"
 
 
 def _statement(dialect: Dialect, names: LogNames, query: str, **values: str) -> str:

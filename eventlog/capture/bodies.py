@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import compress
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -117,7 +118,8 @@ class Bodies(Struct, frozen=True, kw_only=True):
             query = "facts_together" if "values" in holes else "fact"
             facts.append(statement(self.dialect, query, **holes))
         query = _writing("log_facts", hands=self.hands)
-        return statement(self.dialect, query, **self.log, source=source, facts="\nUNION ALL ".join(facts))
+        together = "\nUNION ALL ".join(facts)
+        return statement(self.dialect, query, **self.log, source=source, facts=together)
 
     def listed(self, when: When) -> str:
         """The body of a trigger whose columns the database itself puts in, where the table was
@@ -137,10 +139,12 @@ class Bodies(Struct, frozen=True, kw_only=True):
         if when not in (When.INSERT, When.UPDATE):
             new = NO_ROW
         columns = f"eventlog{{columns:{old}:{new}}}"
-        listed = statement(self.dialect, "listed_columns", columns=columns, image=statement(self.dialect, image))
+        image_text = statement(self.dialect, image)
+        listed = statement(self.dialect, "listed_columns", columns=columns, image=image_text)
         return self._log_facts(f"{source} {listed}", self._listed_facts(clauses, style, when))
 
     def _listed_facts(self, clauses: Clauses, style: Style, when: When) -> list[dict[str, str]]:
+        # An update may move a row to another key, so that one object leaves and another comes.
         moves, whole = when is When.UPDATE, style == Style.IMAGE
         came, stayed = (kind_text(self.dialect, kind) for kind in listed_kinds(style))
         old, new = ("NULL", "NULL") if style == Style.FIELD_BACK else ("image.old", "image.new")
@@ -156,8 +160,16 @@ class Bodies(Struct, frozen=True, kw_only=True):
             condition: Sequence[str],
         ) -> None:
             fates = clauses.fate(fate) if moves else []
-            values = {"key": clauses.key_text(side), "kind": kind, "column": column, "old": old, "new": new}
-            facts.append({**values, "condition": all_of([*fates, *condition])})
+            facts.append(
+                {
+                    "key": clauses.key_text(side),
+                    "kind": kind,
+                    "column": column,
+                    "old": old,
+                    "new": new,
+                    "condition": all_of([*fates, *condition]),
+                }
+            )
 
         if when is not When.INSERT:
             kind, row = kind_text(self.dialect, Kind.DELETE_ROW), "image.row" if whole else "NULL"
@@ -172,7 +184,9 @@ class Bodies(Struct, frozen=True, kw_only=True):
             add(Side.NEW, Fate.STAYED, stayed, "image.name", old, new, [changed])
         if moves and self.plan.others:
             only = ["image.place = 1", "NOT image.changed", clauses.rows_differ()]
-            add(Side.NEW, Fate.STAYED, kind_text(self.dialect, Kind.UPDATE_ROW_BACK), "NULL", "NULL", "NULL", only)
+            # A column that is left out may have changed alone; then the row is read back.
+            kind = kind_text(self.dialect, Kind.UPDATE_ROW_BACK)
+            add(Side.NEW, Fate.STAYED, kind, "NULL", "NULL", "NULL", only)
         return facts
 
 
@@ -183,7 +197,8 @@ class RowBodies(Bodies, frozen=True, kw_only=True):
         clauses = self._clauses(*self.dialect.row_names)
         written = child_facts(self.plan, self.child, when) if self.child else facts(self.plan, when)
         if self.dialect.procedural_triggers:  # where conditions hold no queries
-            written = [fact for fact in written if fact.test is not Test.LEFT_BEHIND or clauses.may_stand(fact)]
+            asked = [fact.test is not Test.LEFT_BEHIND or clauses.may_stand(fact) for fact in written]
+            written = list(compress(written, asked))
         if self.dialect.transition_tables:
             return self._log_facts(ONE_ROW, holes_of(clauses, written))
         statements = []
@@ -195,11 +210,13 @@ class RowBodies(Bodies, frozen=True, kw_only=True):
             if fact.each:
                 # For all columns of a row it is asked once whether they are written.
                 each = clauses.each(fact)
-                rows = SEPARATOR.join(statement(self.dialect, "log_row", **{**self.log, **holes}) for holes in each)
-                together = {**self.log, **clauses.holes(fact), "rows": rows, "values": values_of(each)}
-                statements.append(statement(self.dialect, "log_together", **together))
+                rows = [statement(self.dialect, "log_row", **self.log, **holes) for holes in each]
+                together = {"rows": SEPARATOR.join(rows), "values": values_of(each)}
+                holes = {**self.log, **clauses.holes(fact), **together}
+                statements.append(statement(self.dialect, "log_together", **holes))
             else:
-                statements.append(statement(self.dialect, "log_row", **{**self.log, **clauses.holes(fact)}))
+                holes = {**self.log, **clauses.holes(fact)}
+                statements.append(statement(self.dialect, "log_row", **holes))
         return SEPARATOR.join(statements)
 
     def by_event(self) -> str:
@@ -221,7 +238,8 @@ class StatementBodies(Bodies, frozen=True, kw_only=True):
     def body(self, when: When) -> str:
         clauses = self._clauses("o", "n", outer=True)
         if when is When.TRUNCATE:
-            return SEPARATOR.join((statement(self.dialect, "warn_of_unseen"), self._all(clauses, when)))
+            warning = statement(self.dialect, "warn_of_unseen")
+            return SEPARATOR.join((warning, self._all(clauses, when)))
         return self._all(clauses, when)
 
     def _all(self, clauses: Clauses, when: When) -> str:
@@ -238,7 +256,8 @@ class StatementBodies(Bodies, frozen=True, kw_only=True):
             # One fact a row without a subquery, which is half the work for each row of a bulk
             # statement.
             return self._log_each(clauses, source)
-        if when is When.UPDATE and self.plan.options.when is None and style not in (Style.ROW_BACK, Style.IMAGE):
+        fields = style not in (Style.ROW_BACK, Style.IMAGE)
+        if when is When.UPDATE and self.plan.options.when is None and fields:
             return self._log_facts(source, self._left_or_filled(clauses))
         return self._log_facts(source, holes_of(clauses, facts(self.plan, when)))
 
@@ -249,7 +268,13 @@ class StatementBodies(Bodies, frozen=True, kw_only=True):
         when: When,
         only: str = "",
     ) -> str:
-        writing = _ChildStatements(clauses=clauses, child=child, log=self.log, hands=self.hands, only=only)
+        writing = _ChildStatements(
+            clauses=clauses,
+            child=child,
+            log=self.log,
+            hands=self.hands,
+            only=only,
+        )
         return SEPARATOR.join(writing.written(when))
 
     def _truncated(self, clauses: Clauses, child: ChildPlan) -> str:
@@ -264,11 +289,13 @@ class StatementBodies(Bodies, frozen=True, kw_only=True):
             not_ended = statement(self.dialect, "not_ended", **self.log)
             known = self._child_statements(reading, child, When.TRUNCATE, not_ended)
             log_name = self.dialect.literal(self.log["log"])
-            unsure = statement(self.dialect, "if_ends_are_seen", log_name=log_name, known=known, unsure=unsure)
+            holes = {"known": known, "unsure": unsure}
+            unsure = statement(self.dialect, "if_ends_are_seen", log_name=log_name, **holes)
+        table = self.plan.table
         return statement(
             self.dialect,
             "if_parent_stays",
-            parent=self.dialect.literal(qualified(self.dialect, self.plan.table.schema, self.plan.table.name)),
+            parent=self.dialect.literal(qualified(self.dialect, table.schema, table.name)),
             body=self._child_statements(clauses, child, When.TRUNCATE),
             unsure=unsure,
         )
@@ -280,7 +307,9 @@ class StatementBodies(Bodies, frozen=True, kw_only=True):
             return "new_rows AS n"
         if when is When.DELETE:
             return "old_rows AS o"
-        rows = [(column, clauses.old.value(column), clauses.new.value(column)) for column in self.plan.key]
+        # The key decides which row was which: an update that changes it made one go and one come.
+        before, after = clauses.old, clauses.new
+        rows = [(column, before.value(column), after.value(column)) for column in self.plan.key]
         same = " AND ".join(same_key(self.dialect, column, old, new) for column, old, new in rows)
         return f"old_rows AS o FULL JOIN new_rows AS n ON {same}"
 
@@ -298,10 +327,12 @@ class StatementBodies(Bodies, frozen=True, kw_only=True):
             "came": f"({clauses.missing(Side.OLD)})",
             "old_key": clauses.key(Side.OLD),
             "new_key": clauses.key(Side.NEW),
-            **{f"kind_{fact.fate.name.lower()}": _kind(clauses, fact) for fact in (left, came, stayed)},
             "condition": any_of(conditions),
         }
-        return statement(self.dialect, _writing("log_each", hands=self.hands), **self.log, source=source, **holes)
+        for fact in (left, came, stayed):
+            holes[f"kind_{fact.fate.name.lower()}"] = _kind(clauses, fact)
+        query = _writing("log_each", hands=self.hands)
+        return statement(self.dialect, query, **self.log, source=source, **holes)
 
     def _left_or_filled(self, clauses: Clauses) -> list[dict[str, str]]:
         """An update's field facts: that the row left, and one a column whether the row came or
@@ -318,7 +349,8 @@ class StatementBodies(Bodies, frozen=True, kw_only=True):
             told = clauses.changed(stayed)
             if came.test is Test.FILLED_OR_ALL_EMPTY:
                 told = any_of([told, all_of([fresh, *clauses.all_empty(came)])])
-            kind = f"CASE WHEN {fresh} THEN {_kind(clauses, came)} ELSE {_kind(clauses, stayed)} END"
+            came_kind, stayed_kind = _kind(clauses, came), _kind(clauses, stayed)
+            kind = f"CASE WHEN {fresh} THEN {came_kind} ELSE {stayed_kind} END"
             condition = all_of([f"NOT ({clauses.missing(Side.NEW)})", told])
             written.append(clauses.holes(stayed) | {"kind": kind, "condition": condition})
         return [*written, *map(clauses.holes, others[2 * count :])]
@@ -341,7 +373,8 @@ class _ChildStatements(Struct, frozen=True, kw_only=True):
         facts_of_child = child_facts(self.clauses.plan, self.child, When.INSERT)
         if self.clauses.plan.options.style == Style.ROW_BACK:
             fact = facts_of_child[0]
-            sides = self._both(when, [self._side(side, when, fact, len(self.child.watched)) for side in Side])
+            count = len(self.child.watched)
+            sides = self._both(when, [self._side(side, when, fact, count) for side in Side])
             return [self._query("log_child_reads", fact, sides)]
         return [text for fact in facts_of_child for text in self._field(fact, when)]
 
@@ -364,6 +397,7 @@ class _ChildStatements(Struct, frozen=True, kw_only=True):
         row = clauses.row(side)
         values = [row.text(watched.column) for watched in fact.watched[:count]]
         values = values or [statement(clauses.dialect, "text_of_row", row=row.alias)]
+        # A truncation has no rows before in hand: they are still in the table itself.
         gone = side is Side.OLD and when is not When.TRUNCATE
         conditions = clauses.under_a_parent(side, may_be_gone=gone)
         if fact.filled:
@@ -432,4 +466,7 @@ def _kind(clauses: Clauses, fact: Fact) -> str:
 
 
 def _without(side: str, other: str, when: When) -> str:
-    return f"{side} EXCEPT ALL {other}" if when is When.UPDATE else side
+    if when is not When.UPDATE:
+        return side
+    # ALL, for a child may have the same value twice, and lose it once.
+    return f"{side} EXCEPT ALL {other}"

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from operator import attrgetter
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -50,7 +51,8 @@ class Clauses(Struct, frozen=True, kw_only=True):
         first = fact
         if fact.each:
             first = replace(fact, watched=fact.watched[:1], column=fact.watched[0].name)
-        return {"key": self.key(fact.side), "condition": self.condition(fact), **self._values(first)}
+        key, condition = self.key(fact.side), self.condition(fact)
+        return {"key": key, "condition": condition, **self._values(first)}
 
     def each(self, fact: Fact) -> list[dict[str, str]]:
         """What fills the holes of the log rows that a fact stands for, one for each column."""
@@ -79,7 +81,8 @@ class Clauses(Struct, frozen=True, kw_only=True):
                 old = self.old.text(fact.watched[0].column)
             if told.new:
                 new = self.new.text(fact.watched[0].column)
-        return {"kind": kind_text(self.dialect, told.kind), "column": column, "old": old, "new": new}
+        kind = kind_text(self.dialect, told.kind)
+        return {"kind": kind, "column": column, "old": old, "new": new}
 
     def _image(self, fact: Fact) -> str:
         """The row as a text of JSON: the values by the names of their columns, without those that
@@ -89,7 +92,8 @@ class Clauses(Struct, frozen=True, kw_only=True):
         parts: list[str] = []
         for attribute in fact.watched:
             if self._seen(attribute.column):
-                name = self.dialect.literal(f"{before}{json.dumps(attribute.name, ensure_ascii=False)}:")
+                in_json = json.dumps(attribute.name, ensure_ascii=False)
+                name = self.dialect.literal(f"{before}{in_json}:")
                 # What the first text is, all of them together are: an image may be longer than a
                 # VARCHAR2.
                 if not parts:
@@ -108,13 +112,17 @@ class Clauses(Struct, frozen=True, kw_only=True):
         parts = []
         # In the order of names: an identity must not change when columns are put into another
         # order.
-        for column in sorted((watched.column for watched in self.plan.watched), key=lambda column: column.name):
+        columns = sorted([watched.column for watched in self.plan.watched], key=attrgetter("name"))
+        for column in columns:
             name = self.dialect.literal(f",{json.dumps(column.name, ensure_ascii=False)}:")
-            parts.append(statement(self.dialect, "whole_row_part", name=name, text=self.row(side).text(column)))
+            text = self.row(side).text(column)
+            parts.append(statement(self.dialect, "whole_row_part", name=name, text=text))
         return statement(self.dialect, "whole_row", parts=joined(self.dialect, parts))
 
     def row(self, side: Side) -> Row:
-        return self.old if side is Side.OLD else self.new
+        if side is Side.OLD:
+            return self.old
+        return self.new
 
     @property
     def key_columns(self) -> tuple[Column, ...]:
@@ -126,7 +134,9 @@ class Clauses(Struct, frozen=True, kw_only=True):
 
     def key(self, side: Side) -> str:
         """The key of the row on one side; a variable where each trigger works it out once."""
-        return _variable(side, "key") if self.dialect.procedural_triggers else self.key_text(side)
+        if self.dialect.procedural_triggers:
+            return _variable(side, "key")
+        return self.key_text(side)
 
     def key_text(self, side: Side) -> str:
         if self.plan.table.whole_row:
@@ -150,7 +160,10 @@ class Clauses(Struct, frozen=True, kw_only=True):
         return all_of(parts)
 
     def moved(self) -> str:
-        return "(moved > 0)" if self.dialect.procedural_triggers else self.keys_differ()
+        # A trigger with steps has counted before whether a column of the key is written.
+        if self.dialect.procedural_triggers:
+            return "(moved > 0)"
+        return self.keys_differ()
 
     def keys_differ(self) -> str:
         if self.plan.table.whole_row:
@@ -170,7 +183,8 @@ class Clauses(Struct, frozen=True, kw_only=True):
     def rows_differ(self) -> str:
         """Whether anything in a row changed; the database must offer it."""
         # With .* a row is meant also where the table has a column of that name.
-        return statement(self.dialect, "row_differs", before=f"{self.old.alias}.*", after=f"{self.new.alias}.*")
+        before, after = f"{self.old.alias}.*", f"{self.new.alias}.*"
+        return statement(self.dialect, "row_differs", before=before, after=after)
 
     @property
     def compares_rows(self) -> bool:
@@ -199,7 +213,9 @@ class Clauses(Struct, frozen=True, kw_only=True):
             # Each column that a question brings along takes room in the trigger there: only those
             # that `when` may name.
             written = self.plan.options.when.replace('""', '"').casefold()
-            asked_of = tuple(column for column in asked_of if column.name.casefold() in written) or self.plan.key
+            named = tuple(column for column in asked_of if column.name.casefold() in written)
+            # A query needs a column, also where the condition names none.
+            asked_of = named or self.plan.key
         return statement(
             self.dialect,
             "holds",
@@ -224,17 +240,21 @@ class Clauses(Struct, frozen=True, kw_only=True):
         parent = Row(dialect=self.dialect, alias=self.dialect.quoted(name))
         target = qualified(self.dialect, self.plan.table.schema, self.plan.table.name)
         value = parent.matched
-        if self.plan.options.when is not None and any(column.made for column in self.plan.table.columns):
-            seen = Row(dialect=self.dialect, alias="parent", columns=self.plan.table.columns)
-            target = f"(SELECT {seen.list(self.plan.table.columns)} FROM {target} AS parent)"
+        columns = self.plan.table.columns
+        if self.plan.options.when is not None and any(column.made for column in columns):
+            # As in a trigger's own row, `when` sees values of types that somebody made in plain ones.
+            seen = Row(dialect=self.dialect, alias="parent", columns=columns)
+            target = f"(SELECT {seen.list(columns)} FROM {target} AS parent)"
             value = parent.stored
-        pairs = zip(self.plan.key, self.key_columns, strict=True)
+        match = []
+        for own, held in zip(self.plan.key, self.key_columns, strict=True):
+            match.append(f"{value(own)} = {self.row(side).value(held)}")
         return statement(
             self.dialect,
             query,
             parent=target,
             row=parent.alias,
-            match=" AND ".join(f"{value(own)} = {self.row(side).value(held)}" for own, held in pairs),
+            match=" AND ".join(match),
             condition=f"({self.plan.options.when or '1 = 1'})",
             answer=_variable(side, "holds"),
         )
@@ -255,7 +275,12 @@ class Clauses(Struct, frozen=True, kw_only=True):
             moved = self.moved()
             return [f"NOT {moved}" if fate is Fate.STAYED else moved]
         gone, fresh = self.missing(Side.NEW), self.missing(Side.OLD)
-        return {Fate.LEFT: [gone], Fate.CAME: [fresh], Fate.STAYED: [f"NOT ({gone})", f"NOT ({fresh})"]}[fate]
+        fates = {
+            Fate.LEFT: [gone],
+            Fate.CAME: [fresh],
+            Fate.STAYED: [f"NOT ({gone})", f"NOT ({fresh})"],
+        }
+        return fates[fate]
 
     def _test(self, fact: Fact) -> list[str]:
         match fact.test:
@@ -292,19 +317,22 @@ class Clauses(Struct, frozen=True, kw_only=True):
     def _children_stand(self, side: Side, child: ChildPlan) -> str:
         standing = Row(dialect=self.dialect, alias="standing")
         by_name = {column.name: column for column in child.child.columns}
-        pairs = zip(child.child.parent_key, self.plan.key, strict=True)
+        match = []
+        for held, own in zip(child.child.parent_key, self.plan.key, strict=True):
+            match.append(f"{standing.matched(by_name[held])} = {self.row(side).value(own)}")
         return statement(
             self.dialect,
             "stands",
             parent=qualified(self.dialect, self.plan.table.schema, child.child.name),
             row=standing.alias,
-            match=all_of([f"{standing.matched(by_name[held])} = {self.row(side).value(own)}" for held, own in pairs]),
+            match=all_of(match),
             condition=ALWAYS,
         )
 
     def all_empty(self, fact: Fact) -> list[str]:
         """That none of the columns which the fact is about has a value."""
-        return [absent(self.dialect, self.row(fact.side).value(watched.column)) for watched in fact.watched]
+        row = self.row(fact.side)
+        return [absent(self.dialect, row.value(watched.column)) for watched in fact.watched]
 
     def _filled_or_all_empty(self, fact: Fact) -> str:
         row = self.row(fact.side)
@@ -314,19 +342,23 @@ class Clauses(Struct, frozen=True, kw_only=True):
         if not all(self._seen(watched.column) for watched in fact.watched):
             # What cannot be read is always told, so the object is not lost.
             return present(self.dialect, first)
-        return any_of([present(self.dialect, first), all_of([absent(self.dialect, other) for other in others])])
+        nothing = all_of([absent(self.dialect, other) for other in others])
+        return any_of([present(self.dialect, first), nothing])
 
     def _seen(self, column: Column) -> bool:
         return not self.dialect.unseen(column.type)
 
     def _read_back(self, fact: Fact) -> Fact:
         """The fact without values where a trigger cannot read them: the publisher does."""
+        # A value that a trigger cannot read, as of a long column in Oracle, is told by the
+        # publisher.
         if fact.column is None or self._seen(fact.watched[0].column):
             return fact
         return replace(fact, kind=READ_BACK.get(fact.kind, fact.kind), old=False, new=False)
 
     def _differs(self, column: Column) -> str:
         if not self._seen(column):
+            # It cannot be compared, but whether the statement writes the column is known.
             return parameters("sets", self.new.columns)[column.name]
         return differs(self.dialect, column, self.old.value(column), self.new.value(column))
 
@@ -337,7 +369,9 @@ def _variable(side: Side, what: str) -> str:
 
 
 def all_of(parts: Sequence[str]) -> str:
-    return f"({_joined(parts, 'AND')})" if parts else ALWAYS
+    if not parts:
+        return ALWAYS
+    return f"({_joined(parts, 'AND')})"
 
 
 def any_of(parts: Sequence[str]) -> str:
@@ -347,7 +381,9 @@ def any_of(parts: Sequence[str]) -> str:
 def _joined(parts: Sequence[str], word: str) -> str:
     line = f" {word} ".join(parts)
     # SQL*Plus takes no line of more than 2499 characters, and a DBA may run what we print.
-    return line if len(line) < 120 else f"\n  {word} ".join(parts)
+    if len(line) < 120:
+        return line
+    return f"\n  {word} ".join(parts)
 
 
 def qualified(dialect: Dialect, schema: str | None, name: str) -> str:

@@ -56,12 +56,15 @@ def numbered(connection: Connection, plan: TriggerPlan) -> TriggerPlan:
         looked_at = [(held[0].table, [column.number for column in held]) for held in child_keys]
     # A trigger that compares whole rows ages with no column but those of its key.
     watched_numbers = key_numbers if plan.whole_rows else None
-    own_table = _numbered(connection, key, watching(own_number, watched_numbers, looked_at=looked_at))
+    watch = watching(own_number, watched_numbers, looked_at=looked_at)
+    own_table = _numbered(connection, key, watch)
     if plan.options.columns or plan.options.exclude:
         chosen = [own[attribute.column.name].number for attribute in plan.watched]
         own_table = replace(own_table, columns=tuple(chosen))
-    watched_children = [(held, watching(held[0].table, None, own_number, key_numbers)) for held in child_keys]
-    others = [_numbered(connection, held, watch) for held, watch in watched_children]
+    others = []
+    for held in child_keys:
+        watch = watching(held[0].table, None, own_number, key_numbers)
+        others.append(_numbered(connection, held, watch))
     return replace(plan, numbered=(own_table, *others))
 
 
@@ -80,7 +83,8 @@ def _numbered(connection: Connection, key: list[_NumberedColumn], watch: str) ->
     dialect = dialect_of(connection)
     # The event trigger computes the shape by the same expression, so that both find the same text.
     expression = statement(dialect, "shape_of", watch=dialect.literal(watch))
-    shape = connection.execute(verbatim(statement(dialect, "shape_now", shape=expression))).scalar_one()
+    query = verbatim(statement(dialect, "shape_now", shape=expression))
+    shape = connection.execute(query).scalar_one()
     pairs = tuple([(column.number, column.type) for column in key])
     return Numbered(number=key[0].table, keys=pairs, watch=watch, shape=str(shape))
 
@@ -94,11 +98,10 @@ def ddl_needed(connection: Connection, names: LogNames, *, followed: bool) -> It
         yield from ddl_drops(connection, names)
         return
     if standing is not None and not standing.mine:
-        message = (
-            f"ALTER TABLE is followed by an event trigger of {standing.owner}, which changes only what is its owner's."
-        )
+        # It runs as its owner, and would not change the triggers that are ours.
+        follower = f"an event trigger of {standing.owner}, which changes only what is its owner's"
         raise InstallError(
-            message,
+            f"ALTER TABLE is followed by {follower}.",
             hint=f"Run this as {standing.owner}, or leave out --follow-ddl.",
         )
     if standing is None or not (standing.current and standing.enabled):
@@ -111,7 +114,7 @@ def ddl_needed(connection: Connection, names: LogNames, *, followed: bool) -> It
 
 
 def refused(dialect: Dialect, sql: str, error: BaseException | None) -> InstallError | None:
-    """What to say where the event trigger, and not something else, is what somebody may not make."""
+    """What to say where the event trigger itself is what somebody may not make."""
     if not (sql.startswith("CREATE EVENT TRIGGER") and is_denied(dialect, error)):
         return None
     message = "Only a superuser may make the event trigger that follows ALTER TABLE."
@@ -124,18 +127,26 @@ def ddl_drops(connection: Connection, names: LogNames) -> list[str]:
     if standing_ddl(connection, names) is None:
         return []
     dialect = dialect_of(connection)
-    return [statement(dialect, query, **_holes(dialect, names)) for query in ("drop_ddl_trigger", "drop_function")]
+    # The trigger first: a function that one calls cannot be dropped.
+    queries = ("drop_ddl_trigger", "drop_function")
+    return [statement(dialect, query, **_holes(dialect, names)) for query in queries]
 
 
 def standing_ddl(connection: Connection, names: LogNames) -> DdlTrigger | None:
     """The event trigger of a log, which must carry its schema."""
     dialect = dialect_of(connection)
-    rows = answers(connection, "standing_ddl_trigger", {"trigger": ddl_trigger_name(dialect, names)})
+    name = ddl_trigger_name(dialect, names)
+    rows = answers(connection, "standing_ddl_trigger", {"trigger": name})
     if not rows:
         return None
     [row] = rows
     current = bool(row.whole) and row.source.strip() in _function(dialect, names)
-    return DdlTrigger(enabled=bool(row.enabled), current=current, owner=row.owner, mine=bool(row.mine))
+    return DdlTrigger(
+        enabled=bool(row.enabled),
+        current=current,
+        owner=row.owner,
+        mine=bool(row.mine),
+    )
 
 
 def ddl_trigger_name(dialect: Dialect, names: LogNames) -> str:
@@ -169,7 +180,7 @@ def _function(dialect: Dialect, names: LogNames) -> str:
 
 
 def _texts(dialect: Dialect) -> dict[str, str]:
-    """The fragments that make a text of a value, as constants of the function that lists columns."""
+    """The fragments that make a text of a value, as constants of the function that uses them."""
     kinds = ("string", "octet", "state", "money", "date", "timestamp", "zoned")
     fragments = {kind: statement(dialect, f"text_of_{kind}", value=VALUE) for kind in kinds}
     fragments["made"] = statement(dialect, "made_type", value=VALUE)
@@ -216,8 +227,15 @@ def bridge_plan(plan: TriggerPlan) -> TriggerPlan:
     key = []
     for place, column in enumerate(plan.table.key_columns):
         key.append(replace(column, name=_column(own, place), key=place + 1))
-    children = [_child(child.child, numbered) for child, numbered in zip(plan.children, others, strict=True)]
-    table = replace(plan.table, name=_table(own), schema=SCHEMA, columns=tuple(key), children=tuple(children))
+    pairs = zip(plan.children, others, strict=True)
+    children = tuple([_child(child.child, numbered) for child, numbered in pairs])
+    table = replace(
+        plan.table,
+        name=_table(own),
+        schema=SCHEMA,
+        columns=tuple(key),
+        children=children,
+    )
     bridge = TriggerPlan(
         table=table,
         options=replace(plan.options, style=Style.ROW_BACK, columns=(), exclude=()),
@@ -233,7 +251,8 @@ def bridge_plan(plan: TriggerPlan) -> TriggerPlan:
 def _child(child: Child, numbered: Numbered) -> Child:
     by_name = {column.name: column for column in child.columns}
     names = tuple([_column(numbered, place) for place in range(len(child.parent_key))])
-    columns = [replace(by_name[held], name=name) for held, name in zip(child.parent_key, names, strict=True)]
+    held = zip(child.parent_key, names, strict=True)
+    columns = [replace(by_name[former], name=name) for former, name in held]
     return Child(name=_table(numbered), parent_key=names, columns=tuple(columns))
 
 

@@ -67,7 +67,8 @@ def _followed(engine: Engine, names: LogNames, owner: str, since: int | None) ->
     try:
         retrack(engine, names, owner, since)
     except EventlogError as error:
-        return Followed(owner=owner, error=str(error), again=isinstance(error, SourceError) and error.may_pass)
+        may_pass = isinstance(error, SourceError) and error.may_pass
+        return Followed(owner=owner, error=str(error), again=may_pass)
     except SQLAlchemyError as error:
         in_our_words = in_words(error, f"The triggers of {owner} cannot be made again")
         may_pass = isinstance(in_our_words, SourceError) and in_our_words.may_pass
@@ -86,18 +87,18 @@ def retrack(
     """
     with engine.connect() as connection:
         log = located(connection, names)
-        triggers = [trigger for trigger in installed(connection, log) if trigger.marker.table == owner]
+        triggers = [one for one in installed(connection, log) if one.marker.table == owner]
         standing = [trigger.marker.options for trigger in triggers]
         if not standing:
             message = f"All triggers of {owner} are gone, so somebody may have taken them off."
-            raise InstallError(
-                message, hint="Run `eventlog track`, or `eventlog untrack` if nothing is to be captured."
-            )
+            hint = "Run `eventlog track`, or `eventlog untrack` if nothing is to be captured."
+            raise InstallError(message, hint=hint)
         options = believed(owner, asked_of(connection, log).get(owner), standing) or standing[0]
         name = _name_today(connection, owner, triggers)
         table = Classes(connection).one(name, options.children, options.key)
         known = {written.casefold() for written in table.attributes}
-        known |= {own.column.name.casefold() for own in table.attributes.values() if own.child is None}
+        own_columns = [own.column for own in table.attributes.values() if own.child is None]
+        known |= {column.name.casefold() for column in own_columns}
         # Chosen columns that are gone are left out, for a trigger that names one fails every
         # writer. An excluded one that is gone may have another name now, so nothing is guessed
         # about it (decision 27).
@@ -110,9 +111,15 @@ def _name_today(connection: Connection, owner: str, standing: Sequence[Installed
     classes = Classes(connection)
     if classes.has(owner):
         return owner
-    children = {child.rpartition(".")[2] for trigger in standing for child in trigger.marker.options.children}
-    tables = {(trigger.schema, trigger.table) for trigger in standing if trigger.table not in children}
+    children: set[str] = set()
+    for trigger in standing:
+        children.update(child.rpartition(".")[2] for child in trigger.marker.options.children)
+    # Children keep their own names, so what is left is the class itself.
+    own = [trigger for trigger in standing if trigger.table not in children]
+    tables = {(trigger.schema, trigger.table) for trigger in own}
     if len(tables) != 1:
         return owner
     schema, table = tables.pop()
-    return f"{schema}.{table}" if schema else table
+    if schema:
+        return f"{schema}.{table}"
+    return table

@@ -56,7 +56,8 @@ _rights = rf"[\w ]+(?: \({_name}\))?"
 _place = rf"(?:SCHEMA )?(?:{_name}(?:\.{_name})?|\*)"
 # Publishers can write marks, so what stands there must be one grant and nothing else.
 _grant = re.compile(
-    rf"GRANT (?P<what>{_rights}(?:, {_rights})*(?: ON {_place})?|{_name})\s+TO (?P<role>{_name}(?:@{_name})?)"
+    rf"GRANT (?P<what>{_rights}(?:, {_rights})*(?: ON {_place})?|{_name})"
+    rf"\s+TO (?P<role>{_name}(?:@{_name})?)"
 ).fullmatch
 
 _on_table = re.compile(rf" ON (?!SCHEMA )({_name}(?:\.{_name})?)\s+TO ")
@@ -65,7 +66,9 @@ _on_table = re.compile(rf" ON (?!SCHEMA )({_name}(?:\.{_name})?)\s+TO ")
 def taking_back(grant: str) -> str | None:
     """The statement that takes back what a grant gave; None for a statement that gave nothing."""
     parts = _grant(grant)
-    return f"REVOKE {parts['what']} FROM {parts['role']}" if parts else None
+    if parts is None:
+        return None
+    return f"REVOKE {parts['what']} FROM {parts['role']}"
 
 
 def give(connection: Connection, names: LogNames, statements: Iterable[RoleStatement]) -> None:
@@ -95,8 +98,10 @@ def given(connection: Connection, names: LogNames) -> list[str]:
     """The grants that are kept, as they were run."""
     if not has_marks(connection, names):
         return []
-    query = statement(dialect_of(connection), "given_read", **log_holes(dialect_of(connection), names))
+    dialect = dialect_of(connection)
+    query = statement(dialect, "given_read", **log_holes(dialect, names))
     grants = [str(value) for (value,) in fetched(connection, verbatim(query))]
+    # Whoever can write marks could have something else run by whoever takes the rights back.
     return [grant for grant in grants if taking_back(grant) is not None]
 
 
@@ -133,11 +138,13 @@ def _given(connection: Connection, role: str) -> list[tuple[object, ...]]:
     for query in ("given_rights", "given_rights_seen"):
         if offers(dialect_of(connection), query):
             with suppress(SQLAlchemyError), connection.begin_nested():
-                return fetched(connection, verbatim(statement(dialect_of(connection), query, role=role)))
+                rights = statement(dialect_of(connection), query, role=role)
+                return fetched(connection, verbatim(rights))
     return []
 
 
 def _keep(connection: Connection, names: LogNames, grant: str) -> None:
-    query = text(statement(dialect_of(connection), "mark_write", **log_holes(dialect_of(connection), names)))
+    dialect = dialect_of(connection)
+    query = text(statement(dialect, "mark_write", **log_holes(dialect, names)))
     name = PREFIX + hashlib.sha256(grant.encode()).hexdigest()
     connection.execute(query, {"name": name, "value": grant})

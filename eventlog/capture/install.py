@@ -169,7 +169,9 @@ def upgrade_sql(engine: Engine, names: LogNames | None = None, to: str | None = 
             new = [table for table in names.own[1:] if table not in present]
         grants = [grant.sql for grant in companion_grants(connection, names, new)]
     url = engine.url.render_as_string(hide_password=False)
-    return _printed(url, names, f"{revision}:{goal}", NEW_ORDER, storage=_storage(marks), marks=marks, after=grants)
+    storage = _storage(marks)
+    way = f"{revision}:{goal}"
+    return _printed(url, names, way, NEW_ORDER, storage=storage, marks=marks, after=grants)
 
 
 def _goal(to: str | None) -> str:
@@ -177,11 +179,10 @@ def _goal(to: str | None) -> str:
     if to is None:
         return NEWEST_MIGRATION
     # All have the same length, so that they compare as texts.
-    if not (to.isdecimal() and len(to) == len(NEWEST_MIGRATION) and "0001" <= to <= NEWEST_MIGRATION):
-        raise UsageError(
-            f"There is no migration {to}.",
-            hint=f"They are called 0001 to {NEWEST_MIGRATION}.",
-        )
+    known = len(to) == len(NEWEST_MIGRATION) and "0001" <= to <= NEWEST_MIGRATION
+    if not (to.isdecimal() and known):
+        hint = f"They are called 0001 to {NEWEST_MIGRATION}."
+        raise UsageError(f"There is no migration {to}.", hint=hint)
     return to
 
 
@@ -211,21 +212,27 @@ def uninstall(
         connection.execute(verbatim(_version_drop(dialect_of(connection), names)))
         # Last, for who uninstalls may need them; those on the log's own tables have gone with these
         # on most databases.
-        return [grant for grant in take_back(connection, leaving.grants) if not _is_own(leaving, grant)]
+        left = take_back(connection, leaving.grants)
+        return [grant for grant in left if not _is_own(leaving, grant)]
 
 
 def _leaving(connection: Connection, names: LogNames, *, purge: bool) -> Leaving:
     _revision(connection, names)
-    waiting = 0 if purge else _count(connection, names, "count_waiting")
+    waiting = 0
+    if not purge:
+        waiting = _count(connection, names, "count_waiting")
     if waiting:
-        message = f"{counted(waiting, 'row')} of {names.table} still wait{'s' * (waiting == 1)} to be published."
+        rows = f"{counted(waiting, 'row')} of {names.table}"
+        message = f"{rows} still wait{'s' * (waiting == 1)} to be published."
         raise InstallError(message, hint="Publish them, or use --purge to lose them.")
     return what_goes(connection, names, adopted=ADOPTED in _marks(connection, names))
 
 
 def _is_own(leaving: Leaving, grant: str) -> bool:
     """Whether a grant was about a table that is gone now."""
-    return any(f" ON {table} TO " in " ".join(grant.split()) for table in leaving.tables)
+    # Databases tell the grant with other blanks than it was written with.
+    written = " ".join(grant.split())
+    return any(f" ON {table} TO " in written for table in leaving.tables)
 
 
 def uninstall_sql(
@@ -244,7 +251,8 @@ def uninstall_sql(
         _check_sequence(dialect_of(where), names)
         made = {SEQUENCE: names.sequence} if names.sequence else {}
         last, way = [_version_drop(dialect_of(where), names)], f"{NEWEST_MIGRATION}:base"
-        return UNSEEN.format(log=names.table) + _printed(where, names, way, NEW_ORDER, marks=made, after=last)
+        script = _printed(where, names, way, NEW_ORDER, marks=made, after=last)
+        return UNSEEN.format(log=names.table) + script
     with where.connect() as connection:
         revision = _revision(connection, names)
         leaving = _leaving(connection, names, purge=purge)
@@ -254,7 +262,8 @@ def uninstall_sql(
         kept = [grant for grant in leaving.grants if not _is_own(leaving, grant)]
         last += [text for text in map(taking_back, kept) if text]
     url = where.url.render_as_string(hide_password=False)
-    return _printed(url, names, f"{revision}:base", NEW_ORDER, after=last, marks=marks, before=drops)
+    found: dict[str, Any] = {"marks": marks, "before": drops, "after": last}
+    return _printed(url, names, f"{revision}:base", NEW_ORDER, **found)
 
 
 def revisions(engine: Engine, names: LogNames) -> tuple[str | None, str]:
@@ -267,7 +276,8 @@ def revisions(engine: Engine, names: LogNames) -> tuple[str | None, str]:
 
 def _check_sequence(dialect: Dialect, names: LogNames) -> None:
     if names.sequence and dialect.next_number is None:
-        message = f"{dialect.name} numbers the rows of a log itself, so source.sequence has no meaning there."
+        numbers = f"{dialect.name} numbers the rows of a log itself"
+        message = f"{numbers}, so source.sequence has no meaning there."
         raise ConfigError(message, hint="Leave it out.")
 
 
@@ -279,7 +289,8 @@ def _version_drop(dialect: Dialect, names: LogNames) -> str:
 def _marks(connection: Connection, names: LogNames) -> dict[str, str]:
     """What was noted about the log when it was installed."""
     marks = table(names.marks, column("name"), column("value"), schema=names.schema)
-    query = select(marks.c.name, marks.c.value).where(marks.c.name.in_([ADOPTED, SEQUENCE, TABLESPACE]))
+    asked = marks.c.name.in_([ADOPTED, SEQUENCE, TABLESPACE])
+    query = select(marks.c.name, marks.c.value).where(asked)
     return {str(row[0]): str(row[1]) for row in connection.execute(query)}
 
 
@@ -323,7 +334,8 @@ def _run(
     """Runs migrations; with `leaving` nobody needs afterwards what they would move."""
     dialect = dialect_of(connection)
     transactional = dialect.transactional_ddl
-    config = _config(names, order, connection=connection, transactional=transactional, leaving=leaving, storage=storage)
+    settings = {"connection": connection, "transactional": transactional, "leaving": leaving}
+    config = _config(names, order, storage=storage, **settings)
     with storing(connection, writing(dialect.stored, storage, dialect.name)):
         getattr(command, direction)(config, goal)
 
@@ -337,9 +349,12 @@ def _printed(
     dialect = dialect_of(url)
     write = writing(dialect.stored, storage, dialect.name)
     transactional = dialect.transactional_ddl
-    config = _config(names, order, url=read_url(url), transactional=transactional, storage=storage, **found)
+    settings = {"url": read_url(url), "transactional": transactional, "storage": storage}
+    config = _config(names, order, **settings, **found)
     config.output_buffer = StringIO()
     first, _, last = goal.rpartition(":")
+    # A single migration as the goal is a way up from nothing: `first` is empty then, and comes
+    # first.
     if last == "base" or last < first:
         run_once = "run_down_once"
         command.downgrade(config, goal, sql=True)
@@ -372,7 +387,9 @@ def _to_run_again(
     parts = []
     for part in re.split(r"\n+/\n+", script):
         comments = _comments.match(part)
-        end = comments.end() if comments else 0
+        end = 0
+        if comments:
+            end = comments.end()
         before, text = part[:end].strip(), part[end:].rstrip()
         # Alembic records the version after each step; a script that is run again would then begin
         # in the middle.
@@ -447,7 +464,8 @@ def what_goes(connection: Connection, names: LogNames, *, adopted: bool) -> Leav
         tables.append(names.table)
     rows = waiting = 0
     if has_log(connection, names):
-        rows, waiting = (_count(connection, names, query) for query in ("count_rows", "count_waiting"))
+        rows = _count(connection, names, "count_rows")
+        waiting = _count(connection, names, "count_waiting")
     return Leaving(
         triggers=tuple(triggers),
         functions=tuple(left_functions(connection, names)),
@@ -462,13 +480,16 @@ def what_goes(connection: Connection, names: LogNames, *, adopted: bool) -> Leav
 def left_functions(connection: Connection, names: LogNames) -> list[str]:
     """Functions of ours that no trigger needs any more, because their tables were dropped."""
     dialect, log = dialect_of(connection), with_schema(connection, names)
-    asked = {"schema": log.schema, "log": log.table, "target": dialect.qualified(log.schema, log.table)}
-    return [dialect.qualified(schema, name) for schema, name in answers(connection, "left_functions", asked)]
+    target = dialect.qualified(log.schema, log.table)
+    asked = {"schema": log.schema, "log": log.table, "target": target}
+    functions = answers(connection, "left_functions", asked)
+    return [dialect.qualified(schema, name) for schema, name in functions]
 
 
 def function_drops(connection: Connection, functions: tuple[str, ...]) -> list[str]:
     dialect = dialect_of(connection)
-    return [statement(dialect, "drop_function", **dropping(dialect, function)) for function in functions]
+    names = [dropping(dialect, function) for function in functions]
+    return [statement(dialect, "drop_function", **name) for name in names]
 
 
 def _count(connection: Connection, names: LogNames, query: str) -> int:

@@ -101,24 +101,32 @@ def _exact(connection: Connection, dialect: Dialect, row: Any) -> str:
     # it is asked for itself.
     if not dialect.tells_roughly or "`" not in row.source:
         return str(row.source)
-    query = statement(dialect, "trigger_text", trigger=dialect.qualified(row.table_schema, row.trigger_name))
+    name = dialect.qualified(row.table_schema, row.trigger_name)
+    query = statement(dialect, "trigger_text", trigger=name)
     definition = str(connection.execute(verbatim(query)).one()[2])
     return definition.partition("FOR EACH ROW ")[2]
 
 
 def compare(
-    wanted: Sequence[Trigger], standing: Sequence[Installed], owner: str, options: TriggerOptions | None = None
+    wanted: Sequence[Trigger],
+    standing: Sequence[Installed],
+    owner: str,
+    options: TriggerOptions | None = None,
 ) -> list[TriggerState]:
     """The state of every trigger that is wanted or there, for one class that was tracked with these
     options.
     """
     there = {(trigger.table, trigger.name): trigger for trigger in standing}
-    states = [_state(trigger, there.pop((trigger.table, trigger.name), None), owner, options) for trigger in wanted]
+    states = []
+    for trigger in wanted:
+        its_own = there.pop((trigger.table, trigger.name), None)
+        states.append(_state(trigger, its_own, owner, options))
+    # Those that nobody wants are left.
     return states + [_described(trigger, TriggerCondition.STRAY) for trigger in there.values()]
 
 
 def states(connection: Connection, names: LogNames) -> list[TriggerState]:
-    """The state of every trigger of the log, each class planned again from its table as it is now."""
+    """The state of every trigger of the log, each class planned again from its table of now."""
     asked = asked_of(connection, names)
     by_class = by_owner(installed(connection, names))
     # All triggers of a class may be gone, and the mark still says that it is tracked.
@@ -133,22 +141,25 @@ def states(connection: Connection, names: LogNames) -> list[TriggerState]:
     if following is not None:
         # A log has one event trigger. It is told as one of the first class's, which makes it stand
         # when it is tracked anew.
-        states.append(_ddl_state(connection, names, following))
+        ddl_trigger = standing_ddl(connection, names)
+        if ddl_trigger is None:
+            state = TriggerCondition.MISSING
+        elif not ddl_trigger.enabled:
+            state = TriggerCondition.DISABLED
+        elif not ddl_trigger.current:
+            state = TriggerCondition.OUTDATED
+        else:
+            state = TriggerCondition.CURRENT
+        name = ddl_trigger_name(dialect_of(connection), names)
+        event_trigger = TriggerState(
+            name=name,
+            table="ALTER TABLE",
+            owner=following,
+            state=state,
+            note=_ddl_notes.get(state),
+        )
+        states.append(event_trigger)
     return states
-
-
-def _ddl_state(connection: Connection, names: LogNames, owner: str) -> TriggerState:
-    standing = standing_ddl(connection, names)
-    if standing is None:
-        state = TriggerCondition.MISSING
-    elif not standing.enabled:
-        state = TriggerCondition.DISABLED
-    elif not standing.current:
-        state = TriggerCondition.OUTDATED
-    else:
-        state = TriggerCondition.CURRENT
-    name = ddl_trigger_name(dialect_of(connection), names)
-    return TriggerState(name=name, table="ALTER TABLE", owner=owner, state=state, note=_ddl_notes.get(state))
 
 
 _ddl_notes = {
@@ -162,7 +173,8 @@ def _sees(connection: Connection, owner: str) -> bool:
     others' tables.
     """
     schema, _, table = owner.rpartition(".")
-    return all(seen for (seen,) in answers(connection, "sees_triggers", {"schema": schema or None, "table": table}))
+    asked = {"schema": schema or None, "table": table}
+    return all(seen for (seen,) in answers(connection, "sees_triggers", asked))
 
 
 def unseen(connection: Connection, names: LogNames, seen: Collection[str]) -> dict[str, AskedClass]:
@@ -172,7 +184,8 @@ def unseen(connection: Connection, names: LogNames, seen: Collection[str]) -> di
     What was left out there, nobody is to read back.
     """
     classes = asked_classes(connection, names)
-    return {owner: asked for owner, asked in classes.items() if owner not in seen and not _sees(connection, owner)}
+    others = {owner: asked for owner, asked in classes.items() if owner not in seen}
+    return {owner: asked for owner, asked in others.items() if not _sees(connection, owner)}
 
 
 def tracked(connection: Connection, names: LogNames) -> list[Table]:
@@ -180,7 +193,9 @@ def tracked(connection: Connection, names: LogNames) -> list[Table]:
     catalog` shows.
     """
     triggers = installed(connection, names)
-    known: dict[str, Marker | AskedClass] = {trigger.marker.table: trigger.marker for trigger in triggers}
+    known: dict[str, Marker | AskedClass] = {}
+    for trigger in triggers:
+        known[trigger.marker.table] = trigger.marker
     known |= unseen(connection, names, known)
     tables, classes = [], Classes(connection)
     for name, witness in known.items():
@@ -217,11 +232,16 @@ def _class_states(
         table = classes.one(owner, options.children, options.key)
         wanted = render(needs.numbered(plan(table, needs.needed(table, options))), dialect, names)
     except EventlogError as error:
-        states = [_described(trigger, TriggerCondition.OUTDATED, str(error)) for trigger in standing]
+        problem = str(error)
+        states = [_described(trigger, TriggerCondition.OUTDATED, problem) for trigger in standing]
     else:
-        differing = {trigger.name for trigger in standing if not same(trigger.marker.options, options)}
-        states = compare(wanted, standing, owner, options)
-        states = [_differing(state, options) if state.name in differing else state for state in states]
+        others = [trigger for trigger in standing if not same(trigger.marker.options, options)]
+        differing = {trigger.name for trigger in others}
+        states = []
+        for state in compare(wanted, standing, owner, options):
+            if state.name in differing:
+                state = _differing(state, options)  # noqa: PLW2901  # as it is told
+            states.append(state)
     # The event trigger leaves a marker without a hash. After a renaming its triggers stand under
     # the former name, so they are not strays, and those that would be made now are not missing.
     if any(not trigger.marker.hash for trigger in standing):
@@ -264,7 +284,9 @@ def gone_columns(text: str, columns: Iterable[str], dialect: Dialect) -> list[st
     exact = set(columns)
     known = {name.casefold() for name in exact}
     rows = "|".join((*dialect.row_names, "o", "n"))
-    read = re.findall(rf"""(?<![\w"`.])(?:{rows})\.("(?:[^"]|"")+"|`(?:[^`]|``)+`|[^\W\d][\w$#]*)""", text)
+    name = r'"(?:[^"]|"")+"|`(?:[^`]|``)+`|[^\W\d][\w$#]*'
+    # Behind nothing that could make another table's alias of it.
+    read = re.findall(rf"""(?<![\w"`.])(?:{rows})\.({name})""", text)
     gone = []
     for written in dict.fromkeys(read):
         quote = written[0]
@@ -286,7 +308,12 @@ def _state(
     options: TriggerOptions | None,
 ) -> TriggerState:
     if standing is None:
-        missing = TriggerState(name=trigger.name, table=trigger.table, owner=owner, state=TriggerCondition.MISSING)
+        missing = TriggerState(
+            name=trigger.name,
+            table=trigger.table,
+            owner=owner,
+            state=TriggerCondition.MISSING,
+        )
         if options is not None:
             missing = replace(missing, style=options.style, asked=words(options))
         return missing
@@ -302,7 +329,8 @@ def is_current(trigger: Trigger, standing: Installed) -> bool:
     # Databases tell the text whole or without its head. An empty text is a part of every other, and
     # proves nothing.
     text = standing.source.strip()
-    return standing.enabled and standing.marker.hash == trigger.hash and bool(text) and text in trigger.source
+    is_same = bool(text) and text in trigger.source
+    return standing.enabled and standing.marker.hash == trigger.hash and is_same
 
 
 def _described(

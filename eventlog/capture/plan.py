@@ -34,6 +34,7 @@ class Style(StrEnum):
     IMAGE = "image"
 
 
+_Names = set[tuple[str | None, str]]
 VALUED = (Style.FIELD, Style.FIELD_REPLACE, Style.IMAGE)
 """The styles that log values; others leave them to be read back."""
 
@@ -127,11 +128,13 @@ class TriggerPlan(Struct, frozen=True, kw_only=True):
     @property
     def key(self) -> tuple[Column, ...]:
         """The columns of the key that the table has."""
-        return () if self.table.whole_row else self.table.key_columns
+        if self.table.whole_row:
+            return ()
+        return self.table.key_columns
 
     @property
     def looks_back(self) -> bool:
-        """Whether a key that a row left may still mean something that its delete does not tell of."""
+        """Whether a key that a row left may still mean something that its delete does not tell."""
         if self.table.view or self.table.whole_row:
             return False
         # Nobody could say whether the condition holds for a row there: a foreign owner's table is
@@ -141,7 +144,8 @@ class TriggerPlan(Struct, frozen=True, kw_only=True):
         # Another row may have the key already, where keys may wait for the end of their
         # transaction. Or child rows stand there and wait for a parent that comes again, whose
         # values nobody would tell anew.
-        return self.options.deferred or (bool(self.children) and self.options.style != Style.ROW_BACK)
+        waits = bool(self.children) and self.options.style != Style.ROW_BACK
+        return self.options.deferred or waits
 
     @property
     def whole_rows(self) -> bool:
@@ -158,7 +162,21 @@ def plan(table: Table, options: TriggerOptions | None = None) -> TriggerPlan:
     options = options or TriggerOptions()
     _check_key(table)
     if table.whole_row:
-        _check_whole_row(table, options)
+        # Refuses what would look at a row for a second time: without a key nobody finds it again.
+        if table.view:
+            message = f"{table.name} is a view; --whole-row is for tables."
+            raise UsageError(message, hint="Track the tables that it reads.")
+        if options.style != Style.IMAGE:
+            message = f"Rows of {table.name} cannot be read back by a key: --whole-row logs images."
+            raise UsageError(message, hint="Leave out --events, or use --events image.")
+        if options.follow_ddl:
+            message = f"{table.name} is tracked with --whole-row; --follow-ddl cannot follow that."
+            hint = "Leave out --follow-ddl, and set publisher.follow = true."
+            raise UsageError(message, hint=hint)
+        if options.when:
+            keyless = f"{table.name} has none with --whole-row"
+            message = f"--when asks about a row by its key, and {keyless}."
+            raise UsageError(message, hint="Leave out --when, or name a key with --key.")
     chosen = _chosen(table, options)
     children = [ChildPlan(child=child, watched=_of(chosen, child.name)) for child in table.children]
     names = {attribute.name for attribute in chosen}
@@ -198,7 +216,10 @@ def captured(table: Table, options: TriggerOptions, watched: Collection[str] = (
     names = {(attribute.child, attribute.column.name) for attribute in chosen}
     names |= {(None, name) for name in table.key}
     names |= {(child.name, name) for child in table.children for name in child.parent_key}
-    children = [replace(child, columns=_among(child.columns, child.name, names)) for child in table.children]
+    children = []
+    for child in table.children:
+        columns = _among(child.columns, child.name, names)
+        children.append(replace(child, columns=columns))
     return replace(
         table,
         columns=_among(table.columns, None, names),
@@ -207,7 +228,7 @@ def captured(table: Table, options: TriggerOptions, watched: Collection[str] = (
     )
 
 
-def _among(columns: Iterable[Column], child: str | None, names: set[tuple[str | None, str]]) -> tuple[Column, ...]:
+def _among(columns: Iterable[Column], child: str | None, names: _Names) -> tuple[Column, ...]:
     return tuple([column for column in columns if (child, column.name) in names])
 
 
@@ -222,7 +243,8 @@ def _chosen(table: Table, options: TriggerOptions) -> list[Attribute]:
         if (name in only or not only) and name not in never:
             chosen.append(attribute)
     if not chosen and table.attributes:
-        raise UsageError(f"With these columns left out, nothing of {table.name} is watched; leave out fewer.")
+        nothing = f"With these columns left out, nothing of {table.name} is watched"
+        raise UsageError(f"{nothing}; leave out fewer.")
     return chosen
 
 
@@ -231,8 +253,9 @@ def _named(table: Table, names: Iterable[str]) -> set[str]:
     known = _attribute_names(table)
     missing = [name for name in names if name.casefold() not in known]
     if missing:
-        known_as = ", ".join(table.attributes)
-        raise UsageError(f"{table.name} has no column {missing[0]} outside its key; it has {known_as or 'none'}.")
+        known_as = ", ".join(table.attributes) or "none"
+        problem = f"{table.name} has no column {missing[0]} outside its key"
+        raise UsageError(f"{problem}; it has {known_as}.")
     return {known[name.casefold()] for name in names}
 
 
@@ -257,26 +280,13 @@ def _check_key(table: Table) -> None:
                 "Give it one, use --key A,B if you know which columns identify a row,"
                 " --whole-row if none do, or track its parent with --child."
             )
-        raise InstallError(f"{table.name} has {why}, so a change could not say which row it is about.", hint=hint)
+        message = f"{table.name} has {why}, so a change could not say which row it is about."
+        raise InstallError(message, hint=hint)
     for name in table.key:
         if set(name) & set(SPECIAL) or name != name.strip(" "):
-            message = f"The key column {name!r} of {table.name} has a character that a table_key cannot carry."
+            column = f"The key column {name!r} of {table.name}"
+            message = f"{column} has a character that a table_key cannot carry."
             raise InstallError(message, hint=f"Rename it; none of {' '.join(SPECIAL)} may be in it.")
-
-
-def _check_whole_row(table: Table, options: TriggerOptions) -> None:
-    """Refuses what would look at a row for a second time: without a key nobody finds it again."""
-    if table.view:
-        raise UsageError(f"{table.name} is a view; --whole-row is for tables.", hint="Track the tables that it reads.")
-    if options.style != Style.IMAGE:
-        message = f"Rows of {table.name} cannot be read back by a key: --whole-row logs images."
-        raise UsageError(message, hint="Leave out --events, or use --events image.")
-    if options.follow_ddl:
-        message = f"{table.name} is tracked with --whole-row; --follow-ddl cannot follow that."
-        raise UsageError(message, hint="Leave out --follow-ddl, and set publisher.follow = true.")
-    if options.when:
-        message = f"--when asks about a row by its key, and {table.name} has none with --whole-row."
-        raise UsageError(message, hint="Leave out --when, or name a key with --key.")
 
 
 class When(StrEnum):
@@ -357,7 +367,8 @@ def facts(plan: TriggerPlan, when: When) -> list[Fact]:
     if when is When.INSERT:
         return _arrival(plan, Fate.ANY)
     if when is When.UPDATE:
-        return [_end(plan, Fate.LEFT), *_arrival(plan, Fate.CAME), *_changes(plan), *_looks_back(plan, Fate.LEFT)]
+        moves = [_end(plan, Fate.LEFT), *_arrival(plan, Fate.CAME)]
+        return [*moves, *_changes(plan), *_looks_back(plan, Fate.LEFT)]
     if when is When.DELETE:
         return [_end(plan, Fate.ANY), *_looks_back(plan, Fate.ANY)]
     return [_end(plan, Fate.ANY)]
@@ -373,7 +384,7 @@ def _end(plan: TriggerPlan, fate: Fate) -> Fact:
 
 
 def _looks_back(plan: TriggerPlan, fate: Fate) -> list[Fact]:
-    """What stands under a key that was left is read back, whoever's transaction brought it there."""
+    """What stands under a key that was left is read back, whoever brought it there."""
     if not plan.looks_back:
         return []
     # As an insert, for the end of the key was told just before: readers of change tables see no
@@ -405,12 +416,14 @@ def _arrival(plan: TriggerPlan, fate: Fate) -> list[Fact]:
         column=first.name,
         new=new,
     )
-    return [speaker, *(_value(kind, watched, Side.NEW, fate=fate, valued=new) for watched in plan.watched[1:])]
+    others = plan.watched[1:]
+    return [speaker, *(_value(kind, one, Side.NEW, fate=fate, valued=new) for one in others)]
 
 
 def _changes(plan: TriggerPlan) -> list[Fact]:
     style, watched = plan.options.style, plan.watched
-    stayed = Fact(kind=Kind.UPDATE_ROW_BACK, side=Side.NEW, fate=Fate.STAYED, test=Test.CHANGED, watched=watched)
+    read_back = Fact(kind=Kind.UPDATE_ROW_BACK, side=Side.NEW, fate=Fate.STAYED)
+    stayed = replace(read_back, test=Test.CHANGED, watched=watched)
     if style == Style.ROW_BACK:
         return [stayed]
     if style == Style.IMAGE:
@@ -429,14 +442,21 @@ def child_facts(plan: TriggerPlan, child: ChildPlan, when: When) -> list[Fact]:
     """What a statement on a child table writes, all of it under the parent's key."""
     style = plan.options.style
     if style == Style.ROW_BACK:
-        return _child_read_back(Fact(kind=Kind.UPDATE_ROW_BACK, side=Side.NEW, watched=child.watched), when)
+        fact = Fact(kind=Kind.UPDATE_ROW_BACK, side=Side.NEW, watched=child.watched)
+        return _child_read_back(fact, when)
     facts = []
     if style == Style.FIELD_BACK:
         for attribute in child.watched:
-            facts += _child_read_back(_value(Kind.UPDATE_FIELD_BACK, attribute, Side.NEW, valued=False), when)
+            fact = _value(Kind.UPDATE_FIELD_BACK, attribute, Side.NEW, valued=False)
+            facts += _child_read_back(fact, when)
         return facts
+    # A child's value is a value of its parent: one that goes is updated to nothing.
     test = Test.CHANGED_OR_MOVED if when is When.UPDATE else Test.NONE
-    sides = {When.INSERT: (Side.NEW,), When.UPDATE: (Side.OLD, Side.NEW)}.get(when, (Side.OLD,))
+    sides: tuple[Side, ...] = (Side.OLD,)
+    if when is When.INSERT:
+        sides = (Side.NEW,)
+    elif when is When.UPDATE:
+        sides = (Side.OLD, Side.NEW)
     kinds = {Side.OLD: Kind.UPDATE_FIELD, Side.NEW: Kind.INSERT_FIELD}
     for attribute in child.watched:
         for side in sides:

@@ -59,7 +59,10 @@ class Trigger(Struct, frozen=True, kw_only=True):
 def render(plan: TriggerPlan, dialect: Dialect, names: LogNames) -> list[Trigger]:
     """The triggers of a class: on its table or view, and on its child tables."""
     writer = _Writer(dialect=dialect, names=names, plan=plan)
-    return [*writer.triggers(None), *(trigger for child in plan.children for trigger in writer.triggers(child))]
+    triggers = [*writer.triggers(None)]
+    for child in plan.children:
+        triggers += writer.triggers(child)
+    return triggers
 
 
 class _Writer(Struct, frozen=True, kw_only=True):
@@ -79,7 +82,8 @@ class _Writer(Struct, frozen=True, kw_only=True):
             # (decision 13). What a user's condition reads is the user's business, so it counts as
             # reading.
             looks_up = child is not None and when is not When.INSERT
-            if self.plan.options.foreign and (looks_up or when is When.TRUNCATE or self.plan.options.when is not None):
+            reads = looks_up or when is When.TRUNCATE or self.plan.options.when is not None
+            if self.plan.options.foreign and reads:
                 parts = PARTS
             for part in parts:
                 yield self._trigger(child, (when,), part)
@@ -100,7 +104,8 @@ class _Writer(Struct, frozen=True, kw_only=True):
         form = self._form(events[0])
         body = ["function_body"] if offers(self.dialect, "function_body") else []
         # The marker holds the hash, so the hash is one of the texts without it.
-        digest = hash_of(self._statement(query, **holes, marker="") for query in (function, *body, form))
+        texts_without = (self._statement(query, **holes, marker="") for query in (function, *body, form))
+        digest = hash_of(texts_without)
         called = function_name(self.dialect, self.names, self.plan.table.schema, name, digest)
         holes |= self._settling(name, digest) | dropping(self.dialect, called)
         mark = self.dialect.marked(write_marker(self._marker(digest), self.dialect.line_characters))
@@ -114,9 +119,9 @@ class _Writer(Struct, frozen=True, kw_only=True):
         texts = {query: self._statement(query, **holes, marker=mark) for query in queries}
         limit, length = self.dialect.trigger_bytes, len(texts[form].encode())
         if limit is not None and length > limit:
-            message = f"The trigger on {table} would be {length} bytes long, and {self.dialect.name} takes {limit}."
+            too_long = f"The trigger on {table} would be {length} bytes long"
             raise InstallError(
-                message,
+                f"{too_long}, and {self.dialect.name} takes {limit}.",
                 hint="Choose --events row-back, or fewer columns with --columns.",
             )
         drops = (self._statement(query, **holes) for query in ("drop_trigger", "drop_function"))
@@ -132,7 +137,12 @@ class _Writer(Struct, frozen=True, kw_only=True):
         )
 
     def _holes(
-        self, child: ChildPlan | None, events: tuple[When, ...], name: str, table: str, part: TriggerPart
+        self,
+        child: ChildPlan | None,
+        events: tuple[When, ...],
+        name: str,
+        table: str,
+        part: TriggerPart,
     ) -> dict[str, str]:
         function = function_name(self.dialect, self.names, self.plan.table.schema, name)
         target = qualified(self.dialect, self.plan.table.schema, table)
@@ -141,29 +151,38 @@ class _Writer(Struct, frozen=True, kw_only=True):
         if self.dialect.procedural_triggers:
             # A line for each: SQL*Plus takes no long ones.
             handed = arguments(self.dialect, target, columns_of(self.plan, child), body)
-            handed_over["parameters"] = "".join(f",\n    {argument.name} {argument.type}" for argument in handed)
+            declared = [f",\n    {argument.name} {argument.type}" for argument in handed]
+            handed_over["parameters"] = "".join(declared)
             handed_over["values"] = "".join(f",\n{argument.value}" for argument in handed)
-        is_image = self.plan.options.style == Style.IMAGE
+        # An image may be longer than a VARCHAR2.
+        text_type = kept_type = "CLOB"
+        if self.plan.options.style != Style.IMAGE:
+            text_type, kept_type = "VARCHAR2", "VARCHAR2(32767)"
         result = "NULL"
         if self.plan.table.view:
             # What a function returns; a view's must let the next trigger, which does the writing,
             # have its turn.
             old_row, new_row = self.dialect.row_names
             result = old_row if events[0] is When.DELETE else new_row
+        guard = settings = ""
+        if part is TriggerPart.WHOLE:
+            guard = self._guard(child, events[0])
+        if part is not TriggerPart.WRITING:
+            settings = self._settings(child, events[0])
         return handed_over | {
             "trigger": self._trigger_name(name),
             "function": function,
             "target": target,
-            "old_type": "CLOB" if is_image else "VARCHAR2",
-            "old_kept": "CLOB" if is_image else "VARCHAR2(32767)",
+            "old_type": text_type,
+            "old_kept": kept_type,
             "event": " OR ".join(events).upper(),
             "time": "INSTEAD OF" if self.plan.table.view else "AFTER",
             "rows": ROWS.get(events[0], ""),
             "result": result,
             "declared": declarations(self.dialect, self.names, body),
-            "guard": self._guard(child, events[0]) if part is TriggerPart.WHOLE else "",
+            "guard": guard,
             "body": body,
-            "settings": self._settings(child, events[0]) if part is not TriggerPart.WRITING else "",
+            "settings": settings,
         }
 
     def _guard(self, child: ChildPlan | None, when: When) -> str:
@@ -171,9 +190,12 @@ class _Writer(Struct, frozen=True, kw_only=True):
         change them.
         """
         style = self.plan.options.style
+        # An event that speaks of no column but the key.
+        key_only = when is When.DELETE and style != Style.IMAGE
+        key_only = key_only or (when is When.INSERT and style == Style.ROW_BACK)
         if child is not None:
             spoken_of = child.child.columns
-        elif (when is When.DELETE and style != Style.IMAGE) or (when is When.INSERT and style == Style.ROW_BACK):
+        elif key_only:
             spoken_of = self.plan.key
         else:
             spoken_of = self._read(None)
@@ -181,16 +203,22 @@ class _Writer(Struct, frozen=True, kw_only=True):
         if not self.plan.options.foreign or when is When.TRUNCATE or not columns:
             return ""
         by_statement = self._by_statement(when)
-        old, new = ("o", "n") if by_statement else self.dialect.row_names
-        alias, source = (old, "old_rows AS o") if when is When.DELETE else (new, "new_rows AS n")
+        before, after = self.dialect.row_names
+        if by_statement:
+            before, after = "o", "n"
+        alias, source = after, "new_rows AS n"
+        if when is When.DELETE:
+            alias, source = before, "old_rows AS o"
         row = Row(dialect=self.dialect, alias=alias)
-        types = ", ".join(f"pg_typeof({row.stored(column)})::oid" for column in dict.fromkeys(columns))
+        asked = [f"pg_typeof({row.stored(column)})::oid" for column in dict.fromkeys(columns)]
+        types = ", ".join(asked)
         query = "guard_rows" if by_statement else "guard_row"
         return self._statement(query, types=f"({types})", source=source) + ";"
 
     def _settling(self, name: str, digest: str) -> dict[str, str]:
         """What fills the holes of a look at the trigger once it stands."""
-        literal, schema, called = self.dialect.literal, self.plan.table.schema, self._trigger_name(name)
+        literal, schema = self.dialect.literal, self.plan.table.schema
+        called = self._trigger_name(name)
         rights = f"INSERT on {self.names.whole}"
         if self.names.sequence:
             rights += f" and SELECT on the sequence {self.names.sequence}"
@@ -210,7 +238,8 @@ class _Writer(Struct, frozen=True, kw_only=True):
         if not self.dialect.qualified_in_triggers:
             log = replace(log, schema=None)
         own = {"table": table} | common_holes(self.dialect)
-        return log_holes(self.dialect, log) | own | number_holes(self.dialect, log) | self._transaction()
+        numbers = number_holes(self.dialect, log) | self._transaction()
+        return log_holes(self.dialect, log) | own | numbers
 
     def _transaction(self) -> dict[str, str]:
         """What a trigger says of its transaction, where the log has a column for it that no default
@@ -253,9 +282,12 @@ class _Writer(Struct, frozen=True, kw_only=True):
         bodies = kind_of_bodies(dialect=dialect, plan=self.plan, child=child, log=log, hands=True)
         if self.plan.listed is not None:
             return bodies.listed(when)
-        if child is None or when in (When.INSERT, When.TRUNCATE) or self.plan.options.when is not None:
+        is_sure = child is None or when in (When.INSERT, When.TRUNCATE)
+        if is_sure or self.plan.options.when is not None:
             return bodies.body(when)
-        parent = self.dialect.literal(qualified(self.dialect, self.plan.table.schema, self.plan.table.name))
+        # A policy, or the want of a right, may hide the parent; then it is taken for there.
+        table = self.plan.table
+        parent = self.dialect.literal(qualified(self.dialect, table.schema, table.name))
         unseen = replace(bodies, unseen=True).body(when)
         return self._statement("if_seen", parent=parent, body=bodies.body(when), unseen=unseen)
 
@@ -268,9 +300,12 @@ class _Writer(Struct, frozen=True, kw_only=True):
     def _form(self, when: When) -> str:
         if when is When.TRUNCATE:
             return "truncate_trigger"
-        if self.dialect.procedural_triggers and not (self.plan.table.view or self.plan.options.at_once):
+        each_row_at_once = self.plan.table.view or self.plan.options.at_once
+        if self.dialect.procedural_triggers and not each_row_at_once:
             return "compound_trigger"
-        return "statement_trigger" if self._by_statement(when) else "row_trigger"
+        if self._by_statement(when):
+            return "statement_trigger"
+        return "row_trigger"
 
     def _settings(self, child: ChildPlan | None, when: When) -> str:
         by_statement = self._by_statement(when)
@@ -353,7 +388,9 @@ class _Writer(Struct, frozen=True, kw_only=True):
         if table.schema and table.schema != self.names.schema:
             parts.insert(1, table.schema)
         owner = "_".join(parts)
-        return f"{owner}__{child.child.name}_{what}" if child else f"{owner}_{what}"
+        if child is None:
+            return f"{owner}_{what}"
+        return f"{owner}__{child.child.name}_{what}"
 
     def _part_name(self, base: str, part: TriggerPart) -> str:
         name = self.dialect.shortened(base)
@@ -361,8 +398,11 @@ class _Writer(Struct, frozen=True, kw_only=True):
             # Triggers fire in the order of their names, and the one that reads must come before the
             # one that writes. Names are sorted here because a shortened one ends in a hash, which
             # may stand before or after the other's.
-            reading, writing = sorted([name, self.dialect.shortened(f"{base}_written")], key=str.encode)
-            name = writing if part is TriggerPart.WRITING else reading
+            other = self.dialect.shortened(f"{base}_written")
+            reading, writing = sorted([name, other], key=str.encode)
+            name = reading
+            if part is TriggerPart.WRITING:
+                name = writing
         return self.dialect.beside(name, self.plan.table.name)
 
     def _trigger_name(self, name: str) -> str:

@@ -57,7 +57,9 @@ class CapturedTable(Struct, frozen=True, kw_only=True):
 
     @property
     def whole(self) -> str:
-        return f"{self.schema}.{self.name}" if self.schema else self.name
+        if not self.schema:
+            return self.name
+        return f"{self.schema}.{self.name}"
 
 
 class RightsScope(Struct, frozen=True, kw_only=True):
@@ -145,7 +147,15 @@ def give_rights(
     for called, role in (("writer", roles.writer), ("reader", roles.reader)):
         if role is not None and site.standing:
             with engine.connect() as connection:
-                _refuse_reach(connection, site, called, role)
+                for table in (site.names.table, *site.companions):
+                    reached = held_rights(connection, site.names, table, role)
+                    if reached:
+                        rights_held = ", ".join(reached)
+                        way = "by a role, an ownership or a wider grant"
+                        raise InstallError(
+                            f"The {called} {role} may still {rights_held} on {table}, {way}.",
+                            hint="Take that from it, or give the log a schema or database of its own.",
+                        )
     return done
 
 
@@ -155,7 +165,8 @@ def rights(dialect: Dialect, roles: Roles, site: RightsScope) -> Iterator[RoleSt
         message = f"{dialect.name} has no roles: a user who can write the file can do everything."
         raise UsageError(message, hint="Set the file's owner and mode.")
     if roles == Roles():
-        raise UsageError("Whose rights? Name one or more of --installer, --writer, --publisher and --reader.")
+        parts = "--installer, --writer, --publisher and --reader"
+        raise UsageError(f"Whose rights? Name one or more of {parts}.")
     _refuse_names(dialect, roles)
     grants = _Grants(dialect=dialect, site=site)
     for part in Roles.__struct_fields__:
@@ -183,7 +194,8 @@ def _refuse_names(dialect: Dialect, roles: Roles) -> None:
             )
     both = {roles.writer, roles.reader} & {roles.installer, roles.publisher} - {None}
     if both:
-        message = f"{both.pop()} cannot be two parts: who writes or reads captured tables has no right on the log."
+        apart = "who writes or reads captured tables has no right on the log"
+        message = f"{both.pop()} cannot be two parts: {apart}."
         raise UsageError(message, hint="Name one role for each part.")
 
 
@@ -235,12 +247,17 @@ class _Grants(Struct, frozen=True, kw_only=True):
         for companion in site.names.own[1:]:  # also those that an upgrade will make
             yield from self._on_table("installer_on_companion", role, companion)
         yield from self._on_schema("installer_on_place", role, self._foreign())
-        texts = (text for place in site.places for text in self._on_place("installer_on_table", role, place))
+        texts: list[str] = []
+        for place in site.places:
+            texts += self._on_place("installer_on_table", role, place)
         yield from dict.fromkeys(texts)  # an owner of several tables is named once
         yield from self._on_sequence("installer_on_sequence", role)
-        for owner in dict.fromkeys(place.owner for place in site.places if place.owner not in (None, role)):
-            yield from self._on_table("owner_on_log", role, site.names.table, owner=self.dialect.quoted(str(owner)))
-            yield from self._on_sequence("owner_on_sequence", role, owner=self.dialect.quoted(str(owner)))
+        owners = [place.owner for place in site.places if place.owner not in (None, role)]
+        for owner in dict.fromkeys(owners):
+            # A trigger's function writes with the rights of its table's owner.
+            quoted = self.dialect.quoted(str(owner))
+            yield from self._on_table("owner_on_log", role, site.names.table, owner=quoted)
+            yield from self._on_sequence("owner_on_sequence", role, owner=quoted)
 
     def writer(self, role: str) -> Iterator[str]:
         yield from self._on_table("writer_on_log", role, self.site.names.table)
@@ -253,14 +270,18 @@ class _Grants(Struct, frozen=True, kw_only=True):
         status = self.dialect.quoted(names.column("status"))
         yield from self._on_table("publisher_on_log", role, names.table, status=status)
         for companion in self.site.companions:
-            query = "publisher_on_version" if companion == names.version else "publisher_on_companion"
+            query = "publisher_on_companion"
+            if companion == names.version:
+                query = "publisher_on_version"
             yield from self._on_table(query, role, companion)
         if not (self.site.read_apart and self.dialect.open_catalog):
             yield from self._reads(role, self._foreign())
             return
         # Somebody else reads: what was given before for that is taken back.
-        reads = [sql for place in self.site.places for sql in self._on_place("publisher_on_table", role, place)]
-        yield from (taking_back(sql) or "" for sql in reads if sql in self.site.given)
+        for place in self.site.places:
+            for sql in self._on_place("publisher_on_table", role, place):
+                if sql in self.site.given:
+                    yield taking_back(sql) or ""
 
     def reader(self, role: str) -> Iterator[str]:
         # It has no right on the log: what the owners of captured tables bring along runs with the
@@ -280,10 +301,13 @@ class _Grants(Struct, frozen=True, kw_only=True):
         listed = ", ".join(tables[:MOST_SHOWN_TABLES])
         if len(tables) > MOST_SHOWN_TABLES:
             listed += f" and {len(tables) - MOST_SHOWN_TABLES} more"
+        first = tables[0]
+        own = f"Let a plain role own the table (ALTER TABLE {first} OWNER TO ROLE)"
+        printed = f"let {owner} run what `eventlog track {first} --sql` prints"
+        itself = f"run `eventlog install` and `eventlog track` as {owner}"
         raise InstallError(
             f"{role} would become a member of {owner}, which owns {listed} and {power}.",
-            hint=f"Let a plain role own the table (ALTER TABLE {tables[0]} OWNER TO ROLE), let {owner} run what"
-            f" `eventlog track {tables[0]} --sql` prints, or run `eventlog install` and `eventlog track` as {owner}.",
+            hint=f"{own}, {printed}, or {itself}.",
         )
 
     def _reads(self, role: str, schemas: Iterable[str | None]) -> Iterator[str]:
@@ -293,14 +317,16 @@ class _Grants(Struct, frozen=True, kw_only=True):
 
     def _foreign(self) -> Iterable[str | None]:
         """Schemas of captured tables that are not the log's."""
-        return dict.fromkeys(place.schema for place in self.site.places if place.schema != self.site.names.schema)
+        schemas = [place.schema for place in self.site.places]
+        return dict.fromkeys(schema for schema in schemas if schema != self.site.names.schema)
 
     def _on_schema(self, query: str, role: str, schemas: Iterable[str | None]) -> Iterator[str]:
         for schema in schemas:
             yield from self._text(query, role, schema=self.dialect.quoted(schema or ""))
 
     def _on_table(self, query: str, role: str, table: str, **holes: str) -> Iterator[str]:
-        yield from self._text(query, role, table=self.dialect.qualified(self.site.names.schema, table), **holes)
+        qualified = self.dialect.qualified(self.site.names.schema, table)
+        yield from self._text(query, role, table=qualified, **holes)
 
     def _on_sequence(self, query: str, role: str, **holes: str) -> Iterator[str]:
         """Where a sequence numbers the log: who writes rows needs it beside the log itself."""
@@ -313,7 +339,8 @@ class _Grants(Struct, frozen=True, kw_only=True):
         if place.owner == role:  # nobody can be given himself
             return
         table = self.dialect.qualified(place.schema, place.name)
-        yield from self._text(query, role, table=table, owner=self.dialect.quoted(place.owner or ""))
+        owner = self.dialect.quoted(place.owner or "")
+        yield from self._text(query, role, table=table, owner=owner)
 
     def _text(self, query: str, role: str, **holes: str) -> Iterator[str]:
         text = statement(self.dialect, query, role=quoted_role(self.dialect, role), **holes)
@@ -333,11 +360,13 @@ def _site(
     """What stands there now."""
     log = with_schema(connection, names or LogNames())
     standing = has_log(connection, log)
+    # The columns of a log are looked at by whoever publishes; for making one there are none yet.
     if standing and roles != Roles(installer=roles.installer):
         log = located(connection, log)
     classes: Iterable[Table] = tracked(connection, log) if standing else ()
     if tables:
-        classes = _named(Classes(connection, schema), tables, log, {table.whole: table for table in classes})
+        known = {table.whole: table for table in classes}
+        classes = _named(Classes(connection, schema), tables, log, known)
     powers: dict[str, str | None] = {}
     places = [place for table in classes for place in _places(connection, table, powers)]
     return RightsScope(
@@ -402,19 +431,11 @@ def _owner(connection: Connection, place: CapturedTable) -> str | None:
     if not offers(dialect, "table_owner"):
         # A user's schema belongs to that user there.
         return place.schema if dialect.schemas else None
-    owners = answers(connection, "table_owner", {"place": dialect.qualified(place.schema, place.name)})
-    return str(owners[0][0]) if owners else None
-
-
-def _refuse_reach(connection: Connection, site: RightsScope, called: str, role: str) -> None:
-    for table in (site.names.table, *site.companions):
-        reached = held_rights(connection, site.names, table, role)
-        if reached:
-            rights_held = ", ".join(reached)
-            raise InstallError(
-                f"The {called} {role} may still {rights_held} on {table}, by a role, an ownership or a wider grant.",
-                hint="Take that from it, or give the log a schema or database of its own.",
-            )
+    name = dialect.qualified(place.schema, place.name)
+    owners = answers(connection, "table_owner", {"place": name})
+    if not owners:
+        return None
+    return str(owners[0][0])
 
 
 EVERYBODY: Final = frozenset({"public", "none"})

@@ -35,14 +35,17 @@ class TableNeeds:
         """The options as these tables need them; nothing of a foreign owner's may run with our
         rights.
         """
-        return replace(self.needed(table, options), foreign=any(self._asked(table, "foreign_owners")))
+        foreign = any(self._asked(table, "foreign_owners"))
+        return replace(self.needed(table, options), foreign=foreign)
 
     def needed(self, table: Table, options: TriggerOptions) -> TriggerOptions:
         """Row triggers where statement triggers would not see every change, or not in its turn.
 
         And a look at who else has a key, or a value, where two rows may.
         """
-        repeated = self._repeated(table) if options.style in VALUED else ()
+        repeated: Iterable[str] = ()
+        if options.style in VALUED:
+            repeated = self._repeated(table)
         return replace(
             options,
             rows=options.rows or any(True for _ in self._why_rows(table)),
@@ -65,11 +68,24 @@ class TableNeeds:
             yield from self._unseen_actions(table, options)
         if self._is_deferred(table):
             yield (
-                f"{table.name} may have two rows with one key for a while. So when a row leaves a key, the other row"
-                " with that key is read back."
+                f"{table.name} may have two rows with one key for a while. So when a row leaves a"
+                " key, the other row with that key is read back."
             )
         if options.style in VALUED:
-            yield from self._of_repeated(plan(table, replace(options, repeated=tuple(self._repeated(table)))))
+            # A receiver would take both for gone with the first.
+            planned = plan(table, replace(options, repeated=tuple(self._repeated(table))))
+            for child in planned.children:
+                repeated = planned.options.repeated
+                watched = [one for one in child.watched if one.name in repeated]
+                names = ", ".join(one.column.name for one in watched)
+                if names:
+                    parent_key = ", ".join(child.child.parent_key)
+                    yield (
+                        f"{child.child.name} may have the same value twice under one parent"
+                        f" ({names}). So, when such a value is deleted, the values that are left"
+                        f" are read back. A unique index that also has {parent_key} makes this"
+                        " unnecessary."
+                    )
         between = sorted({str(name) for name in self._asked(table, "triggers_between")})
         if between:
             yield (
@@ -83,12 +99,11 @@ class TableNeeds:
             return
         for schema, name in _names(table):
             if any(self._one(schema, name, "passed_by")):
-                yield f"{name} gets row triggers, because it has partitions or is changed by way of another table."
+                why = "it has partitions or is changed by way of another table"
+                yield f"{name} gets row triggers, because {why}."
             elif (root := changed_twice_by((schema, name), self.references)) is not None:
-                yield (
-                    f"{name} gets row triggers, because foreign keys may change one of its rows twice"
-                    f" when {root[1]} is changed; bulk statements take longer with them."
-                )
+                why = f"foreign keys may change one of its rows twice when {root[1]} is changed"
+                yield (f"{name} gets row triggers, because {why}; bulk statements take longer with them.")
 
     def _unseen_actions(self, table: Table, options: TriggerOptions) -> Iterator[str]:
         """Where foreign keys change rows and no trigger fires."""
@@ -104,19 +119,6 @@ class TableNeeds:
                 yield (
                     f"{name} is changed by foreign keys when {parents} is changed,"
                     " and this database fires no trigger then: such changes are not logged."
-                )
-
-    def _of_repeated(self, planned: TriggerPlan) -> Iterator[str]:
-        """Where two rows of a child may have one value, and a receiver would take both for gone
-        with the first.
-        """
-        for child in planned.children:
-            names = [watched.column.name for watched in child.watched if watched.name in planned.options.repeated]
-            if names:
-                yield (
-                    f"{child.child.name} may have the same value twice under one parent ({', '.join(names)})."
-                    " So, when such a value is deleted, the values that are left are read back. A unique index that also"
-                    f" has {', '.join(child.child.parent_key)} makes this unnecessary."
                 )
 
     def _repeated(self, table: Table) -> Iterator[str]:
@@ -147,7 +149,10 @@ class TableNeeds:
         """What the catalog answers about a table and each of its child tables; nothing where it has
         no such question.
         """
-        return [answer for schema, name in _names(table) for answer in self._one(schema, name, query)]
+        found = []
+        for schema, name in _names(table):
+            found += self._one(schema, name, query)
+        return found
 
     def _one(self, schema: str | None, name: str, query: str) -> list[Any]:
         rows = answers(self._connection, query, {"table": name, "schema": schema})
@@ -161,7 +166,8 @@ def _holds(unique: Iterable[frozenset[str]], columns: Sequence[str]) -> bool:
 
 def _names(table: Table) -> list[Name]:
     """A class's own table and its child tables."""
-    return [(table.schema, name) for name in (table.name, *(child.name for child in table.children))]
+    names = [table.name, *(child.name for child in table.children)]
+    return [(table.schema, name) for name in names]
 
 
 def _gathered(rows: Iterable[Any]) -> Iterator[Reference]:
@@ -217,7 +223,8 @@ class Reference(Struct, frozen=True, kw_only=True):
 
 def acting(table: Name, references: Iterable[Reference]) -> list[Reference]:
     """The foreign keys of a table that delete or change its rows."""
-    return [key for key in references if key.table == table and (key.deletes or key.clears or key.follows)]
+    own = [key for key in references if key.table == table]
+    return [key for key in own if key.deletes or key.clears or key.follows]
 
 
 def changed_twice_by(table: Name, references: Sequence[Reference]) -> Name | None:
@@ -255,13 +262,16 @@ def _is_changed_twice(table: Name, root: Name, references: list[Reference]) -> b
     updates, before = [0] * len(references), None
     while updates != before:
         before = updates
-        updates = [min(2, _times(reference, root, references, before, deleted)) for reference in references]
+        updates = []
+        for reference in references:
+            updates.append(min(2, _times(reference, root, references, before, deleted)))
     met, updated = 0, 0
     for reference, times in zip(references, updates, strict=True):
         if reference.table == table:
             # It either deletes a row or updates it when the one row changes that it points to. To
             # be deleted is to be met once, by whatever.
-            deletes = reference.deletes and (reference.referred == root or reference.referred in deleted)
+            goes = reference.referred == root or reference.referred in deleted
+            deletes = reference.deletes and goes
             met += max(times, int(deletes))
             updated += times
     # What the statement itself does is done before any foreign key acts. So a row that it deletes
@@ -272,9 +282,11 @@ def _is_changed_twice(table: Name, root: Name, references: list[Reference]) -> b
 def _deleted(root: Name, references: list[Reference]) -> set[Name]:
     """The tables of which foreign keys delete rows when some of `root` are deleted."""
     deleted: set[Name] = set()
+    deleting = [key for key in references if key.deletes]
     grown = True
+    # Actions lead to actions, and may lead in a circle.
     while grown:
-        more = {key.table for key in references if key.deletes and (key.referred == root or key.referred in deleted)}
+        more = {key.table for key in deleting if key.referred == root or key.referred in deleted}
         grown = not more <= deleted
         deleted |= more
     return deleted

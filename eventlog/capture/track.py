@@ -27,7 +27,15 @@ from eventlog.capture.asked import (
     keeping,
 )
 from eventlog.capture.ddl import ddl_drops, ddl_needed, refused
-from eventlog.capture.installed import Installed, TriggerState, by_owner, compare, installed, is_current, states
+from eventlog.capture.installed import (
+    Installed,
+    TriggerState,
+    by_owner,
+    compare,
+    installed,
+    is_current,
+    states,
+)
 from eventlog.capture.plan import TriggerOptions, captured
 from eventlog.capture.render import Trigger, dropping, function_name, render
 from eventlog.capture.tried import refuse_unfit, try_log, try_triggers
@@ -69,15 +77,16 @@ def track(
         # Our triggers write UTC: in a log of another clock, rows of two clocks could not be told
         # apart.
         if zone_of(log.clock) is not None:
-            message = f"The times in {log.whole} are those of {log.clock}, and triggers of eventlog write UTC."
+            clocks = f"The times in {log.whole} are those of {log.clock}"
             raise InstallError(
-                message,
+                f"{clocks}, and triggers of eventlog write UTC.",
                 hint="Give these tables a log of their own: `eventlog install --log NAME`.",
             )
         try_triggers(connection)
         try_log(connection, log)
         try:
-            wanted = _kept_as_planned(connection, tables, _request(options), log, schema, note, leave)
+            request = _request(options)
+            wanted = _kept_as_planned(connection, tables, request, log, schema, note, leave)
             # All of it is known before the first of it runs, for not every database takes back what
             # ran before a refusal.
             for statement_text in list(_needed(connection, wanted, log)):
@@ -141,7 +150,8 @@ def untrack(
             for text in ddl_drops(connection, log):
                 _execute(connection, text)
         for owner in owners:
-            _execute_if_may(connection, forgetting(dialect_of(connection), log, asked.get(owner, owner)))
+            forget = forgetting(dialect_of(connection), log, asked.get(owner, owner))
+            _execute_if_may(connection, forget)
         _tell_publisher(connection, engine, log)
         return [trigger.name for trigger in removed]
 
@@ -174,7 +184,15 @@ def _kept_as_planned(
         if not (can_lock and new):
             break
         for table_schema, table in sorted(new, key=str):
-            _keep_shape(connection, table_schema, table)
+            dialect = dialect_of(connection)
+            target = dialect.qualified(table_schema, table)
+            try:
+                with connection.begin_nested():
+                    _execute(connection, statement(dialect, "keep_shape", target=target))
+            except DBAPIError as error:
+                # Who may make triggers on a table, and not read it, makes them without the lock.
+                if not is_denied(dialect, error.orig):
+                    raise
         locked |= new
     for text in notes:
         note(text)
@@ -194,19 +212,11 @@ def _tables_of(wanted: Sequence[WantedClass]) -> set[tuple[str | None, str]]:
     return tables
 
 
-def _keep_shape(connection: Connection, schema: str | None, table: str) -> None:
-    dialect = dialect_of(connection)
-    try:
-        with connection.begin_nested():
-            _execute(connection, statement(dialect, "keep_shape", target=dialect.qualified(schema, table)))
-    except DBAPIError as error:
-        # Who may make triggers on a table, and not read it, makes them without the lock.
-        if not is_denied(dialect, error.orig):
-            raise
-
-
 def _of_owners(
-    connection: Connection, log: LogNames, tables: Sequence[str], schema: str | None
+    connection: Connection,
+    log: LogNames,
+    tables: Sequence[str],
+    schema: str | None,
 ) -> tuple[list[Installed], list[str], dict[str, str]]:
     """The triggers of the classes that are named, the classes, and how each was called when it was
     tracked.
@@ -218,11 +228,14 @@ def _of_owners(
     class_of_table = {}
     for triggers in standing.values():
         for trigger in triggers:
-            table = f"{trigger.schema}.{trigger.table}" if trigger.schema else trigger.table
+            table = trigger.table
+            if trigger.schema:
+                table = f"{trigger.schema}.{table}"
             class_of_table[table.casefold()] = trigger.marker.table
     owners: dict[str, None] = {}
+    known = {**standing, **asked}
     for name in tables:
-        owners |= dict.fromkeys(_owners(classes, name, {**standing, **asked}, class_of_table, log.table))
+        owners |= dict.fromkeys(_owners(classes, name, known, class_of_table, log.table))
     removed = [trigger for owner in owners for trigger in standing.get(owner, [])]
     return removed, [*owners], asked
 
@@ -242,7 +255,10 @@ def all_drops(connection: Connection, names: LogNames) -> list[str]:
     """The statements that take off every trigger of a log."""
     log = with_schema(connection, names)
     dialect = dialect_of(connection)
-    drops = [text for trigger in installed(connection, log) for text in _drops(dialect, log, trigger)]
+    drops: list[str] = []
+    for trigger in installed(connection, log):
+        drops += _drops(dialect, log, trigger)
+    # The event trigger first, which would follow what is dropped.
     return ddl_drops(connection, log) + drops
 
 
@@ -251,7 +267,10 @@ def located(connection: Connection, names: LogNames | None) -> LogNames:
     not there.
     """
     log = with_schema(connection, names or LogNames())
-    return log_columns(connection, log, "auto" if log.columns == STANDARD else log.columns)
+    columns = log.columns
+    if columns == STANDARD:
+        return log_columns(connection, log, "auto")
+    return log_columns(connection, log, columns)
 
 
 def with_schema(connection: Connection, names: LogNames) -> LogNames:
@@ -344,7 +363,11 @@ def _to_keep(connection: Connection, names: LogNames, wanted: Sequence[WantedCla
     for planned in wanted:
         if planned.former is not None and planned.former in kept:
             forgotten.append(forgetting(dialect, names, planned.former))
-        asked = AskedClass(table=planned.owner, options=planned.asked, watched=planned.plan.remembered)
+        asked = AskedClass(
+            table=planned.owner,
+            options=planned.asked,
+            watched=planned.plan.remembered,
+        )
         if kept.get(planned.owner) != asked:
             noted.append(keeping(dialect, names, asked))
     return forgotten + noted
@@ -391,7 +414,8 @@ def _tell_publisher(connection: Connection, engine: Engine, names: LogNames) -> 
     log = Log(engine, names)
     with suppress(SQLAlchemyError), connection.begin_nested():
         for name in STAMPS:
-            connection.execute(log.query("mark_write"), {"name": name, "value": secrets.token_hex(8)})
+            stamp = {"name": name, "value": secrets.token_hex(8)}
+            connection.execute(log.query("mark_write"), stamp)
 
 
 def _owners(
@@ -410,7 +434,9 @@ def _owners(
     schema = classes.schema(first or classes.default)
     # A table that is gone is taken by its word, so that strays can be taken off.
     table = schema.find(last) or last
-    meant = (f"{schema.name}.{table}" if schema.name else table).casefold()
+    meant = table.casefold()
+    if schema.name:
+        meant = f"{schema.name}.{table}".casefold()
     if meant in known:
         return [meant]
     matching = [owner for owner in known if is_pattern(last) and fnmatchcase(owner, meant)]

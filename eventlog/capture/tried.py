@@ -18,7 +18,6 @@ from eventlog.sql.dialect import dialect_of, log_holes, number_holes, offers, st
 from eventlog.sql.names import LogNames
 
 _SHAPE: Final = "Its record_id must number itself and other columns need defaults; or list its ten in source.columns."
-
 _RIGHT: Final = (
     "Track as the login that installed the log, or run `eventlog rights --installer ROLE` as somebody who may."
 )
@@ -76,13 +75,14 @@ def refuse_unfit(connection: Connection, wanted: TriggerPlan, names: LogNames) -
         message = f"{dialect.name} has no triggers of eventlog for tables without a key."
         raise UsageError(message, hint="Give the table a key, or name columns with --key.")
     if table.view:
-        [(count,)] = answers(connection, "instead_of_triggers", {"table": table.name, "schema": table.schema})
+        asked = {"table": table.name, "schema": table.schema}
+        [(count,)] = answers(connection, "instead_of_triggers", asked)
         # An INSTEAD OF trigger takes the place of the write, so ours alone would log changes that
         # nobody makes.
         if not count:
-            message = f"The view {table.name} has no INSTEAD OF trigger that writes; ours would suppress every change."
+            lacks = f"The view {table.name} has no INSTEAD OF trigger that writes"
             raise InstallError(
-                message,
+                f"{lacks}; ours would suppress every change.",
                 hint="Make that trigger first, or track the tables that the view reads.",
             )
     if wanted.options.always and not offers(dialect, "always_trigger"):
@@ -112,22 +112,25 @@ def _refuse_lossy(connection: Connection, wanted: TriggerPlan) -> None:
     table = wanted.table
     columns = {table.name: {column.name for column in wanted.key}}
     columns[table.name] |= {watched.column.name for watched in wanted.watched}
-    columns |= {child.child.name: {watched.column.name for watched in child.watched} for child in wanted.children}
+    for child in wanted.children:
+        columns[child.child.name] = {watched.column.name for watched in child.watched}
     for name, watched_columns in columns.items():
         lossy = answers(connection, "lossy_columns", {"schema": table.schema, "table": name})
         lost = [str(column) for (column,) in lossy if column in watched_columns]
         if lost:
             message = (
-                f"{name} has national characters in {', '.join(lost)}, and the character set of this database"
-                " is not Unicode: a trigger would log question marks, and miss changes."
+                f"{name} has national characters in {', '.join(lost)}, and the character set of"
+                " this database is not Unicode: a trigger would log question marks, and miss"
+                " changes."
             )
             raise InstallError(message, hint=f"Leave them out with --exclude {','.join(lost)}.")
 
 
 def _check_ddl(connection: Connection, wanted: TriggerPlan) -> None:
     """Refuses what an event trigger cannot follow."""
-    if not offers(dialect_of(connection), "ddl_function"):
-        message = f"{dialect_of(connection).name} has no triggers on DDL that could follow an ALTER TABLE."
+    dialect = dialect_of(connection)
+    if not offers(dialect, "ddl_function"):
+        message = f"{dialect.name} has no triggers on DDL that could follow an ALTER TABLE."
         raise UsageError(message, hint="Leave out --follow-ddl, and set publisher.follow = true.")
     if wanted.table.view:
         why = "is a view"

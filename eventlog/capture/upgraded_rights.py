@@ -44,7 +44,8 @@ def companion_grants(
         if not held >= NEEDED_RIGHTS:
             continue
         for table in new:
-            text = statement(dialect, "publisher_on_companion", role=role, table=dialect.qualified(log.schema, table))
+            target = dialect.qualified(log.schema, table)
+            text = statement(dialect, "publisher_on_companion", role=role, table=target)
             yield RoleStatement(part="publisher", role=plain, sql=text)
 
 
@@ -60,7 +61,8 @@ def give_where_allowed(
     log = with_schema(connection, names)
     for grant in statements:
         # Elsewhere a GRANT ends the transaction, and a savepoint with it.
-        with suppress(SQLAlchemyError), connection.begin_nested() if transactional else nullcontext():
+        savepoint = connection.begin_nested() if transactional else nullcontext()
+        with suppress(SQLAlchemyError), savepoint:
             give(connection, log, [grant])
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
+from itertools import chain
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -69,16 +70,18 @@ def wanted_classes(
         raise UsageError("--key is about one table; track the others by themselves.")
     classes, needs = Classes(connection, schema), TableNeeds(connection)
     kept, there = asked_of(connection, names), by_owner(installed(connection, names))
-    standing = {owner: [trigger.marker.options for trigger in triggers] for owner, triggers in there.items()}
+    standing = {}
+    for owner, triggers in there.items():
+        standing[owner] = [trigger.marker.options for trigger in triggers]
     # Who cannot write marks has the triggers alone to tell; where both do, the mark comes first.
     known = {owner: options[0] for owner, options in standing.items()} | kept
-    taken = {child for options in known.values() for child in options.children} | set(request.children or ())
+    children = request.children or ()
+    taken = {*children, *chain.from_iterable(options.children for options in known.values())}
     keyed = {owner for owner, options in known.items() if options.key}
     wanted = []
-    for table in classes.named(named_tables(classes, tables, names, taken, note, keyed), request.children or ()):
-        renamed = None
-        if table.whole not in known:
-            renamed = former_name(classes, table, there)
+    meant = named_tables(classes, tables, names, taken, note, keyed)
+    for table in classes.named(meant, children):
+        renamed = None if table.whole in known else former_name(classes, table, there)
         owner = renamed or table.whole
         former = None
         if not request.reset:
@@ -87,15 +90,20 @@ def wanted_classes(
         try:
             planned = replace(_planned(classes, needs, table, request, asked), former=renamed)
         except InstallError as error:
-            if leave is None or not all(is_pattern(name) and not classes.has(name) for name in tables):
+            # A table that was named is wanted; one that only a pattern means may be left out.
+            patterns_only = all(is_pattern(name) and not classes.has(name) for name in tables)
+            if leave is None or not patterns_only:
                 raise
             leave(f"{table.whole} is left out: {error}")
             continue
         captured_children = {child.name for child in planned.plan.table.children}
         for child in {child.name for child in table.children} - captured_children:
-            note(f"{child} is not captured with {table.whole}: its foreign key is not about {', '.join(asked.key)}.")
+            why = f"its foreign key is not about {', '.join(asked.key)}"
+            note(f"{child} is not captured with {table.whole}: {why}.")
         _tell(note, planned, known.get(table.whole), request)
-        for remark in (*_shared(classes, planned.plan.table), *needs.remarks(planned.plan.table, planned.asked)):
+        planned_table = planned.plan.table
+        remarks = (*_shared(classes, planned_table), *needs.remarks(planned_table, planned.asked))
+        for remark in remarks:
             note(remark)
         wanted.append(planned)
     return wanted
@@ -110,8 +118,11 @@ def former_name(
     name any more.
     """
     for owner, triggers in there.items():
-        children = {child.rpartition(".")[2] for trigger in triggers for child in trigger.marker.options.children}
-        stands = any((trigger.schema, trigger.table) == (table.schema, table.name) for trigger in triggers)
+        children: set[str] = set()
+        for trigger in triggers:
+            children.update(child.rpartition(".")[2] for child in trigger.marker.options.children)
+        place = (table.schema, table.name)
+        stands = any((trigger.schema, trigger.table) == place for trigger in triggers)
         # A child table bears triggers of its class too, and is not the class that got another name.
         if stands and owner != table.whole and table.name not in children and not classes.has(owner):
             return owner
@@ -140,7 +151,11 @@ def named_tables(
 
 
 def _planned(
-    classes: Classes, needs: TableNeeds, table: Table, request: TrackRequest, asked: TriggerOptions
+    classes: Classes,
+    needs: TableNeeds,
+    table: Table,
+    request: TrackRequest,
+    asked: TriggerOptions,
 ) -> WantedClass:
     """The plan of a class; children that were named for several classes are noted where they
     belong.
@@ -151,13 +166,14 @@ def _planned(
         try:
             table = classes.one(table.whole, children, asked.key)
         except InstallError as error:
-            message = f"{table.whole} was tracked with {words(asked)}, which does not fit any more: {error.message}"
+            tracked = f"{table.whole} was tracked with {words(asked)}"
             raise InstallError(
-                message,
+                f"{tracked}, which does not fit any more: {error.message}",
                 hint="Use --child again with what there is now, or --reset.",
             ) from None
     own = {child.name.casefold() for child in table.children}
-    children = tuple(child for child in asked.children if child.rpartition(".")[2].casefold() in own)
+    named = [(child, child.rpartition(".")[2].casefold()) for child in asked.children]
+    children = tuple([child for child, name in named if name in own])
     # A key that is not the primary one is kept, so that another index which comes later does not
     # change it.
     key = table.key
@@ -165,10 +181,12 @@ def _planned(
         key = ()
     asked = replace(asked, children=children, key=key)
     try:
-        return WantedClass(plan=needs.numbered(plan(table, needs.fitted(table, asked))), asked=asked)
+        fitted = needs.numbered(plan(table, needs.fitted(table, asked)))
+        return WantedClass(plan=fitted, asked=asked)
     except UsageError as error:
         if request.columns is None and request.exclude is None and not request.reset:
-            error.hint = f"It was tracked with {words(asked)}; use --columns or --exclude again, or --reset."
+            tracked = f"It was tracked with {words(asked)}"
+            error.hint = f"{tracked}; use --columns or --exclude again, or --reset."
         raise
 
 
@@ -177,7 +195,8 @@ def _shared(classes: Classes, table: Table) -> Iterator[str]:
     does.
     """
     for child in table.children:
-        others = [name for name in classes.schema(table.schema).referred(child.name) if name != table.name]
+        referred = classes.schema(table.schema).referred(child.name)
+        others = [name for name in referred if name != table.name]
         if others:
             yield (
                 f"{child.name} refers to {', '.join(others)} too;"
@@ -195,15 +214,22 @@ def _tell(
     if former is None:
         return
     # A marker has `rows` also where the table needed them and nobody asked: that is no change.
-    before, after = words(former), words(replace(wanted.asked, rows=wanted.asked.rows or former.rows))
+    now = words(wanted.asked)
+    after = words(replace(wanted.asked, rows=wanted.asked.rows or former.rows))
+    before = words(former)
     if before != after:
-        note(f"{wanted.owner} was tracked with {before}; it is now tracked with {words(wanted.asked)}.")
+        note(f"{wanted.owner} was tracked with {before}; it is now tracked with {now}.")
     elif after != words(TriggerOptions()) and request == TrackRequest(reset=request.reset):
         note(f"{wanted.owner} is tracked as before, with {after}.")
 
 
 def _matching(
-    classes: Classes, pattern: str, names: LogNames, children: set[str], note: Note, keyed: Collection[str]
+    classes: Classes,
+    pattern: str,
+    names: LogNames,
+    children: set[str],
+    note: Note,
+    keyed: Collection[str],
 ) -> list[str]:
     """The tables that a pattern means: those with a key that are neither a log's own nor children.
 
@@ -221,13 +247,16 @@ def _matching(
     keyless: list[str] = []
     for table in schema.tables:
         name = table.casefold()
-        if not fnmatchcase(name, last.casefold()) or name in logs or name in inner or table in schema.parts:
+        not_meant = name in logs or name in inner or table in schema.parts
+        if not_meant or not fnmatchcase(name, last.casefold()):
             continue
         (with_key if schema.key(table) else keyless).append(table)
     chosen = [table for table in keyless if schema.row_key(table) or _whole(schema, table) in keyed]
     if not with_key and not chosen:
-        near = nearest(last.strip("*?"), {table for table in schema.tables if table.casefold() not in logs})
-        hint = f"Did you mean {near}?" if near else "Patterns mean tables; a view is named by its name."
+        captured = {table for table in schema.tables if table.casefold() not in logs}
+        hint = "Patterns mean tables; a view is named by its name."
+        if near := nearest(last.strip("*?"), captured):
+            hint = f"Did you mean {near}?"
         raise InstallError(f"No table with a key matches {pattern}.", hint=hint)
     meant = [_whole(schema, table) for table in with_key]
     taken = {child.name for table in classes.named(meant) for child in table.children}

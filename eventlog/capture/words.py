@@ -51,7 +51,8 @@ def declarations(dialect: Dialect, names: LogNames, body: str) -> str:
     for what in mentioned:
         column = f"{log}.{dialect.quoted(names.column(_columns.get(what, 'event_type')))}"
         value = _value(dialect, what)
-        lines.append(statement(dialect, "constant", name=PREFIX + what, column=column, value=value) + ";")
+        constant = {"name": PREFIX + what, "column": column, "value": value}
+        lines.append(statement(dialect, "constant", **constant) + ";")
     return "\n".join(lines)
 
 
@@ -73,7 +74,7 @@ def joined(dialect: Dialect, parts: Iterable[str]) -> str:
 
 
 def differs(dialect: Dialect, column: Column, before: str, after: str) -> str:
-    """Whether the text of a value is another one after than before, NULL being a value like others."""
+    """Whether the text of a value is another one after than before; NULL is a value like others."""
     return _compared(dialect, "differs", column, before, after)
 
 
@@ -83,7 +84,7 @@ def same_key(dialect: Dialect, column: Column, before: str, after: str) -> str:
 
 
 def present(dialect: Dialect, value: str) -> str:
-    """Whether there is a value; one that is made of parts is there even if some of them are NULL."""
+    """Whether there is a value; one that is made of parts is there even if some are NULL."""
     return statement(dialect, "present", value=value)
 
 
@@ -93,11 +94,11 @@ def absent(dialect: Dialect, value: str) -> str:
 
 def settled(dialect: Dialect, columns: Iterable[Column]) -> bool:
     """Whether the texts of all these columns are the same in every session."""
-    return all(
-        column.made is None
-        and (bare_type(column.type) in dialect.settled_types or column.category is Category.TIMESTAMP)
-        for column in columns
-    )
+    for column in columns:
+        plain = bare_type(column.type) in dialect.settled_types
+        if column.made is not None or not (plain or column.category is Category.TIMESTAMP):
+            return False
+    return True
 
 
 def parameters(what: str, columns: Sequence[Column]) -> dict[str, str]:
@@ -135,12 +136,16 @@ class Row(Struct, frozen=True, kw_only=True):
     def value(self, column: Column) -> str:
         """SQL that gives the value, in a type that comes with the database."""
         if column.formula is not None:
-            columns = [held for held in self.columns if held.formula is None]
-            names = ", ".join(f"{self.stored(held)} AS {self.dialect.quoted(held.name)}" for held in columns)
+            held = [one for one in self.columns if one.formula is None]
+            selected = [f"{self.stored(one)} AS {self.dialect.quoted(one.name)}" for one in held]
+            names = ", ".join(selected)
             # Where an outer join found no row, the formula might make a value of NULLs: without a
             # key there is none.
-            there = [present(self.dialect, self.stored(held)) for held in columns if held.key is not None]
-            condition = f" WHERE {' AND '.join(there)}" if there else ""
+            keys = [one for one in held if one.key is not None]
+            there = [present(self.dialect, self.stored(one)) for one in keys]
+            condition = ""
+            if there:
+                condition = f" WHERE {' AND '.join(there)}"
             return f"(SELECT {column.formula} FROM (SELECT {names}) AS stored{condition})"
         if column.made is None:
             return self.stored(column)

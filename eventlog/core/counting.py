@@ -13,14 +13,18 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Final, TypeVar
 
-from eventlog.core.model import Change, Count, CutTransaction, Op
+from eventlog.core.model import Change, Count, CutTransaction, Op, Position
 from eventlog.core.seams import Countable
 
 MOST_LEFT_EVENTS: Final = 1_000
-"""So many events at most are left for the next batch because their transactions go on, or as many as a batch has."""
+"""So many events at most are left for the next batch because their transactions go on, or as many
+as a batch has.
+"""
 
 MOST_UNFINISHED_NUMBERS: Final = 1000
-"""Of so many transactions it is remembered how much was told of them before; of more only of those told last."""
+"""Of so many transactions it is remembered how much was told of them before; of more only of those
+told last.
+"""
 
 Told = Mapping[int, Count]
 """How many changes were told of each transaction whose last one was not."""
@@ -42,23 +46,27 @@ def counted(
     Transactions that are `going_on` have no last one here. What has a `collection` is counted in
     each of these too.
     """
-    numbered = _numbered_by_table if written and hasattr(written[0], "collection") else _numbered
-    lasts = {one.transaction: number for number, one in enumerate(written)}
+    number_of = _numbered
+    if written and hasattr(written[0], "collection"):
+        number_of = _numbered_by_table
+    # Later ones overwrite earlier ones: what stays is the last place of each transaction.
+    lasts = {change.transaction: place for place, change in enumerate(written)}
     counts = dict(told)
-    found: list[One] = []
-    for number, one in enumerate(written):
-        transaction = one.transaction
+    numbered: list[One] = []
+    for place, change in enumerate(written):
+        transaction = change.transaction
         if transaction is None:
-            found.append(one)
+            numbered.append(change)
             continue
-        last = lasts[transaction] == number and transaction not in going_on
-        count, told_one = numbered(one, counts.pop(transaction, 0), last)
+        last = lasts[transaction] == place and transaction not in going_on
+        # Taken out and put in again, so that those told last stand last.
+        count, with_number = number_of(change, counts.pop(transaction, 0), last)
         if not last:
             counts[transaction] = count
-        found.append(told_one)
+        numbered.append(with_number)
     if len(counts) > MOST_UNFINISHED_NUMBERS:
         counts = dict([*counts.items()][-MOST_UNFINISHED_NUMBERS:])
-    return found, counts
+    return numbered, counts
 
 
 def total_of(count: Count) -> int:
@@ -66,18 +74,19 @@ def total_of(count: Count) -> int:
     return count if isinstance(count, int) else sum(count.values())
 
 
-def _numbered(one: Any, former: Count, last: bool) -> tuple[Count, Any]:
-    place = total_of(former) + 1
-    return place, one.counted(place, last)
+def _numbered(change: Any, former: Count, last: bool) -> tuple[Count, Any]:
+    number = total_of(former) + 1
+    return number, change.counted(number, last)
 
 
-def _numbered_by_table(one: Any, former: Count, last: bool) -> tuple[Count, Any]:
+def _numbered_by_table(change: Any, former: Count, last: bool) -> tuple[Count, Any]:
+    # The marks of a version that did not count by table hold one number.
     if isinstance(former, int):
         tables = {UNKNOWN_TABLE: former} if former else {}
     else:
         tables = dict(former)
-    tables[one.collection] = tables.get(one.collection, 0) + 1
-    return tables, one.counted_by_table(tables, last)
+    tables[change.collection] = tables.get(change.collection, 0) + 1
+    return tables, change.counted_by_table(tables, last)
 
 
 def told_after(told: Told, cut: Iterable[CutTransaction]) -> dict[int, Count]:
@@ -99,22 +108,24 @@ def left_over(
     `told` is what was written for each output that counts. Later changes of their objects are left
     with them.
     """
-    lasts = {
-        position
-        for written in told
-        for position in {one.transaction: one.positions[-1] for one in written if one.transaction in going_on}.values()
-    }
-    found: list[Change] = []
+    lasts: set[Position] = set()
+    for written in told:
+        last_of = {one.transaction: one.positions[-1] for one in written if one.transaction in going_on}
+        lasts.update(last_of.values())
+    left: list[Change] = []
     if not lasts:
-        return found
+        return left
+    # What is left holds back later changes of its object; a TRUNCATE is about all objects of its
+    # table, so it waits for each of them, and each waits for it.
     rows, tables, emptied = set(), set(), set()
     for change in changes:
         row, table = change.row, (change.row.schema, change.row.table)
         empties = change.op is Op.TRUNCATE
-        if change.positions[-1] in lasts or row in rows or table in emptied or (empties and table in tables):
-            found.append(change)
+        is_last = change.positions[-1] in lasts
+        if is_last or row in rows or table in emptied or (empties and table in tables):
+            left.append(change)
             rows.add(row)
             tables.add(table)
             if empties:
                 emptied.add(table)
-    return found
+    return left

@@ -24,7 +24,9 @@ from typing import BinaryIO, Final, NamedTuple
 from eventlog.core.errors import SourceError
 
 FLUSH_THREADS = 16
-"""Threads that wait for the disk together, since file systems commit what waits in one go (measured: twice as fast)."""
+"""Threads that wait for the disk together, since file systems commit what waits in one go
+(measured: twice as fast).
+"""
 
 _numbers = count()
 _process = secrets.token_hex(8)
@@ -42,7 +44,9 @@ class PartialFile(NamedTuple):
 
 
 def write_file(target: Path, content: bytes) -> None:
-    """Puts the content there, durable when it returns; a reader sees the former file or the new one."""
+    """Puts the content there, durable when it returns; a reader sees the former file or the new
+    one.
+    """
     write_files([(target, content)])
 
 
@@ -57,7 +61,9 @@ def write_files(files: Sequence[tuple[Path, bytes]]) -> None:
 
 
 def hide_files(files: Sequence[tuple[Path, bytes]]) -> list[PartialFile]:
-    """Writes files under names of this process that nobody sees yet, for `show_files` to give them their own."""
+    """Writes files under names of this process that nobody sees yet, for `show_files` to give them
+    their own.
+    """
     parts = []
     for target, content in files:
         # In the same folder, because a rename is only atomic within a file system; hidden, so that
@@ -71,7 +77,15 @@ def hide_parts(files: Sequence[tuple[PartialFile, bytes]]) -> list[PartialFile]:
     """Writes files under their temporary names, durable when it returns."""
     parts = [part for part, _ in files]
     try:
-        _write_parts([(part.temporary, content) for part, content in files])
+        # the publisher's everyday: no thread stands between a commit and its file
+        if len(parts) == 1:
+            _write_part(parts[0].temporary, files[0][1])
+            return parts
+        from concurrent.futures import ThreadPoolExecutor
+
+        with ThreadPoolExecutor(FLUSH_THREADS) as flushers:
+            # The results are asked for, or nobody would hear of an error.
+            list(flushers.map(_write_part, [part.temporary for part in parts], [content for _, content in files]))
     except BaseException:
         discard_files(parts)
         raise
@@ -82,6 +96,7 @@ def show_files(parts: Sequence[PartialFile]) -> None:
     """Gives hidden files their names in the given order, durable when it returns."""
     for part in parts:
         part.temporary.replace(part.target)
+    # A name is durable only with its folder; each folder once, after all names are in it.
     for folder in {part.target.parent for part in parts}:
         flush(folder)
 
@@ -89,17 +104,22 @@ def show_files(parts: Sequence[PartialFile]) -> None:
 def discard_files(parts: Iterable[PartialFile]) -> None:
     """Removes hidden files that nobody wants to see any more."""
     for part in parts:
-        with suppress(OSError):  # it was renamed already, or the disk refuses this too; the next start tries again
+        # It was renamed already, or the disk refuses this too; the next start tries again.
+        with suppress(OSError):
             part.temporary.unlink()
 
 
 def make_empty(path: Path) -> None:
-    """Makes an empty file for a library to write into, so that it is nobody else's from the beginning."""
+    """Makes an empty file for a library to write into, so that it is nobody else's from the
+    beginning.
+    """
     os.close(_opened(path, os.O_EXCL))
 
 
 def protect(entry: Path, folder: Path) -> None:
-    """Gives what a library has made in a folder of ours the rights that it has in the folder where it will be shown."""
+    """Gives what a library has made in a folder of ours the rights that it has in the folder where
+    it will be shown.
+    """
     shared = _is_shared(folder)
     if entry.is_dir():
         entry.chmod(0o2750 if shared else 0o700)
@@ -108,9 +128,11 @@ def protect(entry: Path, folder: Path) -> None:
 
 
 def make_folder(folder: Path) -> None:
-    for missing in reversed([one for one in (folder, *folder.parents) if not one.exists()]):
+    # From the outermost folder inwards, so that each is made in one that is there.
+    for missing in reversed([parent for parent in (folder, *folder.parents) if not parent.exists()]):
         with suppress(FileExistsError):  # somebody else was quicker
             missing.mkdir(mode=0o700)
+            # The umask takes rights from what mkdir is given, and not from chmod.
             if _is_shared(missing.parent):
                 missing.chmod(0o2750)
     folder.mkdir(exist_ok=True)  # which fails where a file has its place
@@ -132,35 +154,28 @@ def remove_leftovers(folder: Path) -> None:
     later, finds nothing that it could show.
     """
     with os.scandir(folder) as entries:
-        found = [entry.path for entry in entries if (match := _part(entry.name)) and match[1] != _process]
-    for path in found:
-        with suppress(FileNotFoundError):  # it got its name meanwhile; what cannot be removed must not go unnoticed
-            Path(path).unlink()
-
-
-def _write_parts(parts: Sequence[tuple[Path, bytes]]) -> None:
-    if len(parts) == 1:  # the publisher's everyday: no thread stands between a commit and its document
-        _write_part(*parts[0])
-        return
-    from concurrent.futures import ThreadPoolExecutor
-
-    with ThreadPoolExecutor(FLUSH_THREADS) as flushers:
-        for _ in flushers.map(lambda part: _write_part(*part), parts):
-            pass
+        hidden = [(entry.path, _part(entry.name)) for entry in entries]
+    for path, match in hidden:
+        if match is not None and match[1] != _process:
+            # It got its name meanwhile; what cannot be removed must not go unnoticed.
+            with suppress(FileNotFoundError):
+                Path(path).unlink()
 
 
 def _write_part(temporary: Path, content: bytes) -> None:
+    # Refuses a file that is there, and with it a link that somebody else has laid in its place.
     descriptor = _opened(temporary, os.O_EXCL)
     try:
         rest = memoryview(content)
         while rest:
-            rest = rest[os.write(descriptor, rest) :]
+            rest = rest[os.write(descriptor, rest) :]  # a write may take less than all
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
 
 
 def _opened(path: Path, how: int) -> int:
+    # For the group only once it is known that the folder is shared: never more than 0600 before.
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | how, 0o600)
     try:
         os.fchmod(descriptor, 0o640 if _is_shared(path.parent) else 0o600)
@@ -197,6 +212,8 @@ class Claim:
             hint = "It keeps other publishers away; let this user write there, or change the source's `marks`."
             raise SourceError(f"{self.path} cannot be opened: {error.strerror}.", hint=hint) from error
         try:
+            # The system gives it up with the process, however that ends; a file with a number in it
+            # would outlive a kill.
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             file.close()

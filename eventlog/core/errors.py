@@ -37,6 +37,8 @@ class EventlogError(Exception):
         return self.message
 
     def __reduce__(self) -> tuple[object, ...]:
+        # Exceptions are pickled with their arguments, which here are not those of every class's
+        # `__init__`: processes of a conversion hand them on.
         return (_rebuild, (type(self), self.__dict__.copy()))
 
 
@@ -89,7 +91,7 @@ class XmlError(DataError):
 
 
 class DamageError(DataError):
-    """A stream of bytes is damaged. `offset` is the byte at which the record begins that cannot be read."""
+    """A stream of bytes is damaged. `offset` is where the record begins that cannot be read."""
 
     def __init__(self, problem: str, *, offset: int) -> None:
         self.problem = problem
@@ -106,7 +108,13 @@ class MachineError(EventlogError):
 
     exit_code = EX_UNAVAILABLE
 
-    def __init__(self, message: str | None = None, *, hint: str | None = None, may_pass: bool = True) -> None:
+    def __init__(
+        self,
+        message: str | None = None,
+        *,
+        hint: str | None = None,
+        may_pass: bool = True,
+    ) -> None:
         super().__init__(message, hint=hint)
         self.may_pass = may_pass
         self.exit_code = EX_TRY_AGAIN if may_pass else EX_UNAVAILABLE
@@ -134,17 +142,19 @@ _promise = re.compile(r"(?P<before>[.;]?) ?It is tried again(?: with [^.;]*)?(?:
 def without_promise(said: str) -> str:
     """What an error says, without the promise of another try: for where nobody tries again."""
 
-    def without(found: re.Match[str]) -> str:
-        end = "." if found["before"] else ""
-        if found["rest"]:
-            return f"{end} {found['rest'].upper()}"
+    def without(promise: re.Match[str]) -> str:
+        end = "." if promise["before"] else ""
+        if promise["rest"]:
+            return f"{end} {promise['rest'].upper()}"
         return end
 
     return _promise.sub(without, said).strip()
 
 
 def value_shown(value: object) -> str:
-    """A value as a message shows it: short, and without characters that a log or a database would choke on."""
+    """A value as a message shows it: short, and without characters that a log or a database would
+    choke on.
+    """
     if isinstance(value, str):
         return repr(shortened(value))
     if isinstance(value, bytes | bytearray | memoryview):
@@ -156,7 +166,9 @@ def value_shown(value: object) -> str:
 
 
 def shortened(text: str, limit: int = 80) -> str:
-    """The text, or its beginning with the number of characters left out: a message never repeats a 10 MB value."""
+    """The text, or its beginning with the number of characters left out: a message never repeats a
+    10 MB value.
+    """
     if len(text) <= limit:
         return text
     return f"{text[:limit]}… ({len(text) - limit} more characters)"

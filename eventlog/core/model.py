@@ -38,7 +38,9 @@ Position = tuple[int, ...]
 REFRESH: Final = "eventlog refresh"
 """The perpetrator of rows that nobody changed: `eventlog refresh` wrote them, for a full load."""
 REFRESH_FOR: Final = f"{REFRESH} for "
-"""What the perpetrator of such rows begins with that are for one output alone; the name of the output follows."""
+"""What the perpetrator of such rows begins with that are for one output alone; the name of the
+output follows.
+"""
 
 
 class Kind(IntEnum):
@@ -58,7 +60,7 @@ def refreshed_for(perpetrator: str | None) -> str:
     """The one output that a row of `eventlog refresh` is for; an empty text for every other row."""
     if perpetrator is None or not perpetrator.startswith(REFRESH_FOR):
         return ""
-    return perpetrator[len(REFRESH_FOR) :].rstrip(" ")
+    return perpetrator[len(REFRESH_FOR) :].rstrip(" ")  # a CHAR column pads it
 
 
 class Op(StrEnum):
@@ -71,7 +73,9 @@ class Op(StrEnum):
 
 
 class Status(StrEnum):
-    """The letter a log row carries. Only NEW is ever picked up, and only the publisher writes the others."""
+    """The letter a log row carries. Only NEW is ever picked up, and only the publisher writes the
+    others.
+    """
 
     NEW = "N"
     SUCCESS = "S"
@@ -81,7 +85,9 @@ class Status(StrEnum):
 
 
 SEVERITY: Final = {Status.SUCCESS: 0, Status.WARNING: 1, Status.ERROR: 2, Status.NEW: 3, Status.FATAL: 4}
-"""Of several answers for one event the worst counts; asking for another time is worse than an error."""
+"""Of several answers for one event the worst counts; asking for another time is worse than an
+error.
+"""
 
 
 class Reason(StrEnum):
@@ -209,7 +215,9 @@ class Edit(Struct, frozen=True, kw_only=True, gc=False):
 
 
 FEW_NUMBERS = 1000
-"""So many are sorted sooner than looked through twice; more may not all fit into memory at once."""
+"""So many are sorted sooner than looked through twice; more may not all fit into memory at
+once.
+"""
 
 
 class Change(Struct, frozen=True, kw_only=True, gc=False):
@@ -243,7 +251,9 @@ class Change(Struct, frozen=True, kw_only=True, gc=False):
 
     @property
     def event_id(self) -> str:
-        """The number of its one event, else lowest-highest; unique, for an event contributes to one change only."""
+        """The number of its one event, else lowest-highest; unique, for an event contributes to one
+        change only.
+        """
         positions = self.positions
         if len(positions) == 1:
             return written(positions[0])
@@ -255,7 +265,9 @@ class Change(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class Outcome(Struct, frozen=True, kw_only=True, gc=False):
-    """What became of one Event. `winner` is the event that superseded it: it is settled when the winner is."""
+    """What became of one Event. `winner` is the event that superseded it: it is settled when the
+    winner is.
+    """
 
     position: Position
     status: Status = Status.SUCCESS
@@ -319,7 +331,9 @@ Count = int | Mapping[str, int]
 
 
 class CutTransaction(Struct, frozen=True, array_like=True, gc=False):
-    """A transaction that is not whole in one document: what was told of it before, and after, and whether it ends there."""
+    """A transaction that is not whole in one document: what was told of it before, and after, and
+    whether it ends there.
+    """
 
     id: int
     before: Count

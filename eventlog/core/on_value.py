@@ -45,31 +45,38 @@ class Sayer(Protocol):
 
 
 def written_otherwise(
-    change: Change, error: DataError, sayer: Sayer | None, on_value: OnValue, write: Callable[[Change], Wrote]
+    change: Change,
+    error: DataError,
+    sayer: Sayer | None,
+    on_value: OnValue,
+    write: Callable[[Change], Wrote],
 ) -> tuple[Refusal, Wrote | None]:
     """What the events are told of a change that a format has failed with, and what it `write`s
     instead, if anything.
 
     Nothing is written where the fault is not that of a value, or where objects are to be refused.
     """
-    cure = None if sayer is None or on_value == "refuse-object" else _Cure(sayer, replacing=on_value == "replace")
-    if cure is None:
+    if sayer is None or on_value == "refuse-object":
         return refused(change, error), None
+    cure = _Cure(sayer, replacing=on_value == "replace")
     try:
         edits = cure.edits(change)
+        # No single value is at fault, so leaving some out would not help.
         if not cure.faults:
             return refused(change, error), None
-        told = refused(change, cure.summary(), partial=True)
+        partial = refused(change, cure.summary(), partial=True)
         if not edits and change.op is Op.MODIFY:
-            return told, None
-        return told, write(replace(change, edits=edits))
+            # nothing is left of it; of an object that comes or goes its key is
+            return partial, None
+        return partial, write(replace(change, edits=edits))
     except DataError as other:
         return refused(change, other), None
 
 
 def refused(change: Change, error: DataError, *, partial: bool = False) -> Refusal:
     """Which object cannot be told, or not with all its values, and why."""
-    note = f"{value_shown(change.row.table)} {value_shown(change.row.key)}: {str(error).removesuffix('.')}."
+    reason = str(error).removesuffix(".")
+    note = f"{value_shown(change.row.table)} {value_shown(change.row.key)}: {reason}."
     return Refusal(positions=change.positions, note=note, partial=partial)
 
 
@@ -88,7 +95,8 @@ class _Cure:
 
     def _edit(self, edit: Edit, op: Op) -> Edit | None:
         """The edit with values that can be said; None where nothing of it can be."""
-        old, new = self._cell(edit.column, edit.old), self._cell(edit.column, edit.new)
+        old = self._cell(edit.column, edit.old)
+        new = self._cell(edit.column, edit.new)
         if old is edit.old and new is edit.new:
             return edit
         without_old = old is ABSENT and edit.old is not ABSENT
@@ -98,7 +106,9 @@ class _Cure:
                 return None
             # The receiver has some former value, for the one that could not be said has not taken
             # its place.
-            return replace(edit, old=old, new=new, reset=edit.reset or (without_old and op is Op.MODIFY))
+            reset = edit.reset or (without_old and op is Op.MODIFY)
+            return replace(edit, old=old, new=new, reset=reset)
+        # Of several values each comes by itself: None says that no new one does.
         if without_new:
             new = None
         if _says(old, new):
@@ -107,9 +117,11 @@ class _Cure:
 
     def summary(self) -> ExpressionError:
         """What was wrong, as one error."""
-        told = list(self.faults)
-        more = f"; and {len(told) - NAMED_VALUES} more" if len(told) > NAMED_VALUES else ""
-        return ExpressionError("; ".join(told[:NAMED_VALUES]) + more)
+        faults = list(self.faults)
+        more = ""
+        if len(faults) > NAMED_VALUES:
+            more = f"; and {len(faults) - NAMED_VALUES} more"
+        return ExpressionError("; ".join(faults[:NAMED_VALUES]) + more)
 
     def _cell(self, column: str, cell: Told) -> Told:
         """What can be said of a cell; ABSENT where nothing of it can be."""
@@ -119,19 +131,24 @@ class _Cure:
             value = self._value(column, cell)
             return ABSENT if value is None else value
         values = [value for value in cell if value is not None]
-        told = tuple([one for value in values if (one := self._value(column, value)) is not None])
-        if list(told) == values:
+        sayable = [self._value(column, value) for value in values]
+        cured = [value for value in sayable if value is not None]
+        if cured == values:
             return cell
-        return told or ABSENT
+        return tuple(cured) or ABSENT
 
     def _value(self, column: str, value: Value) -> Value:
         fault = self._fault(column, value)
         if fault is None:
             return value
-        instead = self._sayer.nearest(column, value) if self._replacing else None
+        instead: Value = None
+        done = "the value is left out"
+        if self._replacing:
+            instead = self._sayer.nearest(column, value)
         if instead is not None and self._fault(column, instead) is not None:
-            instead = None
-        done = "the value is left out" if instead is None else "the nearest possible value takes its place"
+            instead = None  # what is nearest by its type may still be too long, or the like
+        if instead is not None:
+            done = "the nearest possible value takes its place"
         self.faults[f"{fault}: {done}"] = None
         return instead
 
@@ -158,13 +175,22 @@ class BeyondSide(Enum):
     LATE = "late"
 
 
+# As databases write what lies before the year 1: PostgreSQL with a sign or BC, MariaDB as the year
+# 0.
 _early = re.compile(r"-.*|.* BC|0000-.*", re.IGNORECASE).fullmatch
+# After the year 9999, PostgreSQL's infinity, and hours of a day that no clock has.
 _late = re.compile(r"infinity|\d{5,}-.*|24:00.*|\d{3,}:.*", re.IGNORECASE).fullmatch
 
 
 def side_of(value: Value) -> BeyondSide | None:
-    """Where a time lies that is none of the years 1 to 9999, or none of the hours of a day; None where nobody knows."""
-    text = value.strip(" ") if isinstance(value, str) else ""
+    """Where a time lies that is none of the years 1 to 9999, or none of the hours of a day; None
+    where nobody knows.
+    """
+    if not isinstance(value, str):
+        return None
+    text = value.strip(" ")
     if _early(text):
         return BeyondSide.EARLY
-    return BeyondSide.LATE if _late(text) else None
+    if _late(text):
+        return BeyondSide.LATE
+    return None

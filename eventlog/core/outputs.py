@@ -1,4 +1,6 @@
-"""What every output can be told, whatever its sink is: what it is called, and by which policies it is told what."""
+"""What every output can be told, whatever its sink is: what it is called, and by which policies it
+is told what.
+"""
 
 from __future__ import annotations
 
@@ -48,7 +50,9 @@ class OutputKeys(SecretSettings, frozen=True, kw_only=True):
 
     @property
     def places(self) -> Places:
-        """What kind of places it has for steps that route, how it is called, and the topics that have another use."""
+        """What kind of places it has for steps that route, how it is called, and the topics that have
+        another use.
+        """
         return None, "this output", ()
 
 

@@ -1,4 +1,6 @@
-"""What eventlog does without until somebody asks for it: packages that come with an extra, and the sentence that says so."""
+"""What eventlog does without until somebody asks for it: packages that come with an extra, and the
+sentence that says so.
+"""
 
 from __future__ import annotations
 
@@ -46,21 +48,29 @@ def require(what: str, *modules: str) -> None:
 
 
 def installing(extra: str) -> str:
-    """How the packages of an extra come here: by their own names, which is right wherever eventlog was installed from."""
+    """How the packages of an extra come here: by their own names, which is right wherever eventlog
+    was installed from.
+    """
     from importlib.metadata import PackageNotFoundError, requires
 
     try:
-        asked = [text.partition(";") for text in requires(DISTRIBUTION) or ()]
+        requirements = [text.partition(";") for text in requires(DISTRIBUTION) or ()]
     except PackageNotFoundError:  # it runs from its folder
-        asked = []
-    names = [f"'{name.strip()}'" for name, _, marker in asked if f"extra == '{extra}'" in marker.replace('"', "'")]
+        requirements = []
+    # Builders write the marker with either kind of quotes.
+    wanted = f"extra == '{extra}'"
+    names = [f"'{name.strip()}'" for name, _, marker in requirements if wanted in marker.replace('"', "'")]
     if names:
         return " ".join(["pip install", *names])
     return f"pip install '.[{extra}]' in a clone of eventlog"
 
 
 def missing(what: str, module: str | None, further: Mapping[str, str] = EXTRAS) -> ConfigError:
-    """The error that says which package `what` needs, and how it comes here; `further` are other extras by their modules."""
+    """The error that says which package `what` needs, and how it comes here; `further` are other
+    extras by their modules.
+    """
     extra = {**EXTRAS, **further}.get((module or "").partition(".")[0])
-    hint = f"Install it: {installing(extra)}." if extra else "Install it where eventlog runs."
+    hint = "Install it where eventlog runs."
+    if extra:
+        hint = f"Install it: {installing(extra)}."
     return ConfigError(f"{what} needs the package {module}, which is not installed.", hint=hint)

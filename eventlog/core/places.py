@@ -24,16 +24,24 @@ PLACE_BYTES: Final = 1000
 TOPIC_CHARACTERS: Final = 249
 """Characters that a broker takes in the name of a topic."""
 TABLE_BYTES: Final = 55
-"""Bytes in the name of a target table before its suffix; the strictest of the databases take 63 with it."""
+"""Bytes in the name of a target table before its suffix; the strictest of the databases take 63
+with it.
+"""
 RESERVED: Final = frozenset(
-    ("con", "prn", "aux", "nul", *(f"{port}{number}" for port in ("com", "lpt") for number in range(10)))
+    (
+        *("con", "prn", "aux", "nul"),
+        *(f"{port}{number}" for port in ("com", "lpt") for number in range(10)),
+    )
 )
-"""Names that are no files on Windows, whatever follows their first dot; a folder may be shared with one."""
+"""Names that are no files on Windows, whatever follows their first dot; a folder may be shared with
+one.
+"""
 
 topic_name = re.compile(r"[a-zA-Z0-9._-]{1,249}", re.ASCII).fullmatch
 """Finds names that a topic can have."""
 
 _field = re.compile(r"\{\{|\}\}|\{([^{}]*)\}|[{}]")
+# A dot or a dash at an end, our own hidden names, and what looks like one of our files.
 _odd_in_folder = re.compile(r"[^\w.-]|^[._~-]|\.$|\.(?=(?:xml|part)$)", re.IGNORECASE)
 _odd_in_address = re.compile(r"[^A-Za-z0-9_.~-]", re.ASCII)
 _leads_elsewhere = re.compile(r"\.{1,2}$|.*[\x00-\x1f\x7f/\\\\]", re.DOTALL).match
@@ -41,55 +49,85 @@ _table = re.compile(r"[^\W\d]\w*").fullmatch
 
 
 class PlaceTemplate:
-    """A text with fields in braces; `{{` and `}}` are braces themselves. `fields` are the names of its fields."""
+    """A text with fields in braces; `{{` and `}}` are braces themselves. `fields` are the names of its
+    fields.
+    """
 
     def __init__(self, text: str, key: str, known: Iterable[str] = (), prefix: str = "") -> None:
-        """`key` is where it stands in the configuration. Fields are `known`, or begin with `prefix`."""
+        """`key` is where it stands in the configuration. Fields are `known`, or begin with
+        `prefix`.
+        """
         known = tuple(known)
         self._parts: list[tuple[str, bool]] = []
         end = 0
-        for found in _field.finditer(text):
-            self._parts.append((text[end : found.start()], False))
-            end = found.end()
-            if found[1] is None:
-                if found[0] in "{}":
+        for match in _field.finditer(text):
+            self._parts.append((text[end : match.start()], False))
+            end = match.end()
+            name = match[1]
+            if name is None:
+                if match[0] in "{}":
                     raise ConfigError(f"{key} is {text!r}, which is no template; a brace is not closed.")
-                self._parts.append((found[0][0], False))
-            elif found[1] in known or (prefix and found[1].startswith(prefix) and found[1] != prefix):
-                self._parts.append((found[1], True))
+                self._parts.append((match[0][0], False))
+            elif name in known or (prefix and name.startswith(prefix) and name != prefix):
+                self._parts.append((name, True))
             else:
-                takes = ", ".join(f"{{{name}}}" for name in (*known, *([f"{prefix}ATTRIBUTE"] if prefix else [])))
-                near = did_you_mean(found[1], [*known, prefix + found[1].rpartition(".")[2]] if prefix else known)
-                raise ConfigError(f"{key} names {{{found[1]}}}; it knows {takes}.", hint=near)
+                raise _unknown(name, key, known, prefix)
         self._parts.append((text[end:], False))
-        self._parts = [(part, field) for part, field in self._parts if part]
+        self._parts = [(part, is_field) for part, is_field in self._parts if part]
         self.fields = tuple(dict.fromkeys(part for part, is_field in self._parts if is_field))
 
     def filled(self, values: Mapping[str, str], write: Callable[[str], str] = str) -> str:
         """The text with values in the places of fields, each written so."""
-        return "".join([write(values[part]) if is_field else part for part, is_field in self._parts])
+        texts = [write(values[part]) if is_field else part for part, is_field in self._parts]
+        return "".join(texts)
+
+
+def _unknown(name: str, key: str, known: tuple[str, ...], prefix: str) -> ConfigError:
+    """The error that names what a template may hold, and what is nearest to a field that it may
+    not.
+    """
+    takes = [f"{{{field}}}" for field in known]
+    near = [*known]
+    if prefix:
+        takes.append(f"{{{prefix}ATTRIBUTE}}")
+        near.append(prefix + name.rpartition(".")[2])  # an attribute that was written without it
+    hint = did_you_mean(name, near)
+    return ConfigError(f"{key} names {{{name}}}; it knows {', '.join(takes)}.", hint=hint)
 
 
 class NoPlace(Exception):  # noqa: N818  # an outcome, told in the note of a row
     """The template gives no valid place for these values; why, without the values."""
 
 
-def place(template: PlaceTemplate, values: Mapping[str, str], kind: PlaceKind, taken: Iterable[str] = ()) -> str:
+def place(
+    template: PlaceTemplate,
+    values: Mapping[str, str],
+    kind: PlaceKind,
+    taken: Iterable[str] = (),
+) -> str:
     """Where the values lead; NoPlace says why nowhere. `taken` are topics that have another use."""
     if not all(values[name] for name in template.fields):
         raise NoPlace("a value in it is empty")
     if kind == "topic":
         return _topic(template.filled(values), taken)
     if kind == "table":
-        return _table_name(template.filled(values))
+        name = template.filled(values)
+        if _table(name) is None or len(name.encode()) > TABLE_BYTES:
+            problem = "a table's name has letters, digits and _, begins with no digit,"
+            raise NoPlace(f"{problem} and has at most {TABLE_BYTES} bytes")
+        if name.lower().startswith("attrep_"):  # the control tables of Qlik Replicate
+            raise NoPlace("the table has another use")
+        return name
     write = _in_folder if kind == "folder" else _in_address
-    # A value is written as a part of a name: what the whole part must not be is known only when it
-    # is put together.
+    # A slash of a value must not part the place, so it is hidden until the template's own have. A value is
+    # written as a part of a name: what the whole part must not be is known only when it is put
+    # together.
     parts = template.filled(values, lambda value: value.replace("%", "%25").replace("/", "%2f")).split("/")
     written = [write(part.replace("%2f", "/").replace("%25", "%")) for part in parts]
     if not all(written):
         raise NoPlace("a part of it is empty")
-    if max(len(part.encode()) for part in written) > PART_BYTES or len("/".join(written).encode()) > PLACE_BYTES:
+    longest = max(len(part.encode()) for part in written)
+    if longest > PART_BYTES or len("/".join(written).encode()) > PLACE_BYTES:
         raise NoPlace("it would be too long")
     return "/".join(written)
 
@@ -103,20 +141,23 @@ def _in_folder(part: str) -> str:
 
 
 def _in_address(part: str) -> str:
-    """Receivers take escapes back before they look for what leads elsewhere, so nothing like that is sent."""
+    """Receivers take escapes back before they look for what leads elsewhere, so nothing like that
+    is sent.
+    """
     if _leads_elsewhere(part):
         raise NoPlace("a value in it has what leads elsewhere in an address")
     return _odd_in_address.sub(_escaped, _bare(part))
 
 
 def _bare(part: str) -> str:
+    # Half of a surrogate pair has no bytes in UTF-8.
     if any("\ud800" <= character <= "\udfff" for character in part):
         raise NoPlace("a value in it has half a character")
     return part
 
 
-def _escaped(found: re.Match[str]) -> str:
-    return _escape(found[0])
+def _escaped(match: re.Match[str]) -> str:
+    return _escape(match[0])
 
 
 def _escape(text: str) -> str:
@@ -126,16 +167,7 @@ def _escape(text: str) -> str:
 def _topic(name: str, taken: Iterable[str]) -> str:
     if topic_name(name) is None or name in (".", ".."):
         raise NoPlace(f"a topic has at most {TOPIC_CHARACTERS} of a-z A-Z 0-9 . _ -")
+    # Names with two underscores are the broker's own.
     if name in taken or name.startswith("__"):
         raise NoPlace("the topic has another use")
-    return name
-
-
-def _table_name(name: str) -> str:
-    if _table(name) is None or len(name.encode()) > TABLE_BYTES:
-        raise NoPlace(
-            f"a table's name has letters, digits and _, begins with no digit, and has at most {TABLE_BYTES} bytes"
-        )
-    if name.lower().startswith("attrep_"):
-        raise NoPlace("the table has another use")
     return name

@@ -17,31 +17,41 @@ from eventlog.core.schema import Catalog
 from eventlog.core.seams import Format, Sink
 
 EVERY_DOCUMENT = "*"
-"""In `SinkPlugin.formats`: each format whose documents are bytes and nothing else, whoever brings it."""
+"""In `SinkPlugin.formats`: each format whose documents are bytes and nothing else, whoever brings
+it.
+"""
 
 
 class Finding(Struct, frozen=True, kw_only=True):
-    """A line of `eventlog check`: what is well; with `mend` a warning, and what to do. A failure is an error, raised."""
+    """A line of `eventlog check`: what is well; with `mend` a warning, and what to do. A failure is
+    an error, raised.
+    """
 
     said: str
     mend: str | None = None
 
 
 class Need(Struct, frozen=True):
-    """What cannot be done without a module of Python, as the beginning of a sentence: `An output with sink = "kafka"`."""
+    """What cannot be done without a module of Python, as the beginning of a sentence: `An output
+    with sink = "kafka"`.
+    """
 
     what: str
     module: str
 
 
 def _refuse_changeable(settings: type[Struct] | None) -> None:
-    """TypeError where a table of the configuration could be changed: one is the default of all who wrote none."""
+    """TypeError where a table of the configuration could be changed: one is the default of all who
+    wrote none.
+    """
     if settings is not None and not settings.__struct_config__.frozen:
         raise TypeError(f"the settings {settings.__name__} must be frozen=True")
 
 
 class SinkOrder(Struct, frozen=True, kw_only=True):
-    """What a sink is built for. `output` are its settings; `routed` says that documents may name a place in their `route`."""
+    """What a sink is built for. `output` are its settings; `routed` says that documents may name a
+    place in their `route`.
+    """
 
     output: Any
     format: Format
@@ -68,13 +78,16 @@ class SinkPlugin(Struct, frozen=True, kw_only=True):
     answers: bool = False
     """Whether what `commit` gives back is a receiver's word on each change, which may refuse it."""
     takes_values: bool = False
-    """Whether it takes what a format has behind the bytes of a document, which may then lack them."""
+    """Whether it takes what a format has behind the bytes of a document, which may then lack them.
+    """
     sorts_ids: bool = False
     """Whether it knows its last document by the greatest id, so that ids must rise."""
 
 
 class FormatOrder(Struct, frozen=True, kw_only=True):
-    """What a format is built for: its own table of the output, the output, its sink, and `[publisher]` of the configuration."""
+    """What a format is built for: its own table of the output, the output, its sink, and
+    `[publisher]` of the configuration.
+    """
 
     settings: Any
     output: Any
@@ -95,12 +108,15 @@ class FormatPlugin(Struct, frozen=True, kw_only=True):
     settings: type[Struct] | None = None
     content: Literal["documents", "other"] = "documents"
     ignored: Callable[[Any], Iterable[tuple[str, str]]] | None = None
-    """Keys of its table that do nothing as the others are set, each with the reason, which begins behind an output's name."""
+    """Keys of its table that do nothing as the others are set, each with the reason, which begins
+    behind an output's name.
+    """
     counts: Callable[[Any], bool] = lambda _settings: False
     """Whether it counts what it tells of a transaction, as its table says: then the log is asked
     where each one ends."""
     folder: Callable[[SinkOrder], Sink] | None = None
-    """What writes it to the folder of `sink = "files"`, where that is not a file for each document."""
+    """What writes it to the folder of `sink = "files"`, where that is not a file for each document.
+    """
 
     def __post_init__(self) -> None:
         _refuse_changeable(self.settings)
@@ -150,7 +166,9 @@ class SourcePlugin(Struct, frozen=True, kw_only=True):
 
 
 class CheckPlugin(Struct, frozen=True, kw_only=True):
-    """Points of `eventlog check` that belong to no output, under the name of the entry point; they get the configuration."""
+    """Points of `eventlog check` that belong to no output, under the name of the entry point; they
+    get the configuration.
+    """
 
     findings: Callable[[Any], Iterable[Finding]]
 
@@ -212,7 +230,9 @@ class BackgroundOrder(Struct, frozen=True, kw_only=True):
 
 
 class BackgroundWork(Protocol):
-    """Work in a thread of its own. It fails by itself: nothing that it raises may end the publisher."""
+    """Work in a thread of its own. It fails by itself: nothing that it raises may end the
+    publisher.
+    """
 
     def run(self) -> None:
         """Works until it is stopped."""
@@ -222,14 +242,18 @@ class BackgroundWork(Protocol):
 
 
 class BackgroundPlugin(Struct, frozen=True, kw_only=True):
-    """What the publisher that has the lock of a log does beside publishing, where `wanted` says so of the configuration."""
+    """What the publisher that has the lock of a log does beside publishing, where `wanted` says so
+    of the configuration.
+    """
 
     wanted: Callable[[Any], bool]
     build: Callable[[BackgroundOrder], BackgroundWork]
 
 
 class EndpointOrder(Struct, frozen=True, kw_only=True):
-    """What serves the address of `eventlog run --http` is made from: a running publisher's vitals and journal."""
+    """What serves the address of `eventlog run --http` is made from: a running publisher's vitals
+    and journal.
+    """
 
     address: str
     config: Any
@@ -250,6 +274,8 @@ class ServedEndpoint(Protocol):
 
 
 class EndpointPlugin(Struct, frozen=True, kw_only=True):
-    """What serves more at that address than /metrics, /health and /ready; None where it cannot, as things are."""
+    """What serves more at that address than /metrics, /health and /ready; None where it cannot, as
+    things are.
+    """
 
     open: Callable[[EndpointOrder], ServedEndpoint | None]

@@ -5,7 +5,9 @@ from __future__ import annotations
 
 def counted(count: int, word: str = "row", words: str | None = None) -> str:
     """A number with its word: 1 row, 2 rows. `words` are several, where an s does not make them."""
-    return f"{count:,} {word if count == 1 else words or f'{word}s'}"
+    if count != 1:
+        word = words or f"{word}s"
+    return f"{count:,} {word}"
 
 
 def duration(seconds: float | None) -> str:
@@ -13,6 +15,8 @@ def duration(seconds: float | None) -> str:
     if seconds is None:
         return "unknown"
     for unit, size in (("d", 86_400), ("h", 3600), ("min", 60)):
-        if seconds >= 2 * size:
+        if seconds >= 2 * size:  # one of a unit would be too rough
             return f"{seconds / size:.0f} {unit}"
-    return f"{seconds:.1f} s" if seconds < 10 else f"{seconds:.0f} s"
+    if seconds < 10:
+        return f"{seconds:.1f} s"
+    return f"{seconds:.0f} s"

@@ -1,4 +1,6 @@
-"""The last proof of a table at an output: what it found, for all who tell of it. It stands in a mark of the log."""
+"""The last proof of a table at an output: what it found, for all who tell of it. It stands in a
+mark of the log.
+"""
 
 from __future__ import annotations
 
@@ -74,7 +76,9 @@ class LastProof(Struct, frozen=True, kw_only=True):
 
 
 def read_proofs(text: str | None) -> tuple[LastProof, ...]:
-    """The proofs of a mark; none where there is no such mark, or where it cannot be read: nothing depends on it."""
+    """The proofs of a mark; none where there is no such mark, or where it cannot be read: nothing
+    depends on it.
+    """
     try:
         if text is None:
             return ()

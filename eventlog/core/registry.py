@@ -90,7 +90,8 @@ class Offer(Struct, frozen=True, kw_only=True):
     @property
     def told(self) -> str:
         """What it is and where it comes from."""
-        return f"{GROUPS[self.group]} {self.name} of the package {self.package} {self.points[0].dist.version}"
+        package = f"the package {self.package} {self.points[0].dist.version}"
+        return f"{GROUPS[self.group]} {self.name} of {package}"
 
 
 def names(group: Group) -> list[str]:
@@ -119,11 +120,16 @@ def source_named(name: str) -> SourcePlugin:
 
 
 def function_named(name: str, where: str) -> Callable[..., Any]:
-    """A function for policies; `where` begins the sentence of the error, if there is none or it cannot be loaded."""
+    """A function for policies; `where` begins the sentence of the error, if there is none or it
+    cannot be loaded.
+    """
     known = _offered("policies")
     if name not in known:
-        hint = did_you_mean(name, known) if known else "Install the package that has it where eventlog runs."
-        raise ConfigError(f"{where}: no package offers {name} among the entry points eventlog.policies.", hint=hint)
+        hint = "Install the package that has it where eventlog runs."
+        if known:
+            hint = did_you_mean(name, known)
+        missing = f"no package offers {name} among the entry points eventlog.policies"
+        raise ConfigError(f"{where}: {missing}.", hint=hint)
     try:
         function: Callable[..., Any] = loaded(known[name])
     except ConfigError as error:
@@ -149,9 +155,11 @@ def loaded(offer: Offer) -> Any:
         raise ConfigError(problem, hint="Uninstall one of them.")
     try:
         value = offer.points[0].load()
+    # A package's code runs when it is imported, and may raise whatever it likes.
     except Exception as error:
         reason = f"{type(error).__name__}: {error}".rstrip(".")
-        raise ConfigError(f"The {offer.told} cannot be loaded: {reason}.", hint="Update or uninstall it.") from error
+        problem = f"The {offer.told} cannot be loaded: {reason}."
+        raise ConfigError(problem, hint="Update or uninstall it.") from error
     module, _, class_name = TYPES[offer.group].partition(":")
     kind = getattr(import_module(module), class_name)
     if not isinstance(value, kind):
@@ -168,6 +176,7 @@ def outdated(what: str) -> ConfigError:
 
 def forget() -> None:
     """Looks anew the next time, where packages came or went meanwhile."""
+    # What was loaded goes too, for a package may have come back as another version.
     _offered.cache_clear()
     loaded.cache_clear()
 
@@ -186,17 +195,20 @@ def _offered(group: Group) -> Mapping[str, Offer]:
     points: dict[str, list[EntryPoint]] = {}
     for point in entry_points(group=f"eventlog.{group}"):
         points.setdefault(point.name, []).append(point)
-    if group in OWN_GROUPS and not any(
-        point.module.startswith("eventlog.") for found in points.values() for point in found
-    ):
+    modules = [point.module for several in points.values() for point in several]
+    if group in OWN_GROUPS and not any(module.startswith("eventlog.") for module in modules):
         raise outdated(group)
     offered = {}
-    for name, found in points.items():
+    for name, several in points.items():
         # Ours stands whoever else takes its name; of strangers with one name none does.
-        ours = [point for point in found if _package(point) == DISTRIBUTION]
-        offered[name] = Offer(group=group, name=name, points=tuple(ours if ours and len(found) > 1 else found))
+        ours = [point for point in several if _package(point) == DISTRIBUTION]
+        standing = ours if ours and len(several) > 1 else several
+        offered[name] = Offer(group=group, name=name, points=tuple(standing))
     return offered
 
 
 def _package(point: EntryPoint) -> str:
-    return point.dist.name if point.dist is not None else "unknown"
+    # An entry point that somebody made by hand comes from no package.
+    if point.dist is None:
+        return "unknown"
+    return point.dist.name

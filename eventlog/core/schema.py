@@ -22,11 +22,14 @@ if TYPE_CHECKING:
     from eventlog.core.rules.definitions import Definitions
 
 WHOLE_ROW: Final = "eventlog_whole_row"
-"""The key column of a table without a key, which no table has: the hash of a row's canonical text."""
+"""The key column of a table without a key, which no table has: the hash of a row's canonical text.
+"""
 
 
 class Made(StrEnum):
-    """A column's type that somebody made who is no superuser: a domain over a type of the database, or any other."""
+    """A column's type that somebody made who is no superuser: a domain over a type of the database,
+    or any other.
+    """
 
     DOMAIN = "domain"
     TYPE = "type"
@@ -53,13 +56,17 @@ class Column(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def category(self) -> Category:
+        # Its text is all that may be taken of such a value: its casts and operators are somebody's
+        # own.
         if self.made is Made.TYPE:
             return Category.STRING
         return category(self.type)
 
 
 class Child(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A child table: `parent_key` are its columns that hold the parent's key, in the order of that key."""
+    """A child table: `parent_key` are its columns that hold the parent's key, in the order of that
+    key.
+    """
 
     name: str
     parent_key: tuple[str, ...]
@@ -86,13 +93,20 @@ class Table(Struct, frozen=True, kw_only=True, omit_defaults=True, dict=True):
     children: tuple[Child, ...] = ()
     view: bool = False
     images: bool = False
-    """Its events come with whole rows: what stands there twice did not change, and a delete brings the row that went."""
+    """Its events come with whole rows: what stands there twice did not change, and a delete brings
+    the row that went.
+    """
     left_out: tuple[Attribute, ...] = ()
-    """What is not captured any more and never read back; events that were logged before may still name it."""
+    """What is not captured any more and never read back; events that were logged before may still
+    name it.
+    """
     version: int = 1
-    """How often it was given another form so far, and once for its first one, as far as anybody has kept count."""
+    """How often it was given another form so far, and once for its first one, as far as anybody has
+    kept count.
+    """
     gone: tuple[str, ...] = ()
-    """Attributes that the table has no more, in a definition of before: nobody can read them back."""
+    """Attributes that the table has no more, in a definition of before: nobody can read them back.
+    """
 
     @property
     def whole(self) -> str:
@@ -104,6 +118,7 @@ class Table(Struct, frozen=True, kw_only=True, omit_defaults=True, dict=True):
     @cached_property
     def key(self) -> tuple[str, ...]:
         """Names of the key columns in the order of the key."""
+        # A view has no key of the database's: the prefixes of its columns' names say it.
         if self.view and not any(column.key for column in self.columns):
             return tuple(column.name for column in self.columns if read_column_name(column.name).key)
         keyed = sorted((column.key, column.name) for column in self.columns if column.key is not None)
@@ -133,21 +148,25 @@ class Table(Struct, frozen=True, kw_only=True, omit_defaults=True, dict=True):
 
     @cached_property
     def attributes(self) -> dict[str, Attribute]:
-        """Every attribute by name, in the order of the columns, the children's last. Key columns are left out."""
-        own = [column for column in self.columns if column.name not in self.key]
-        found = [self._own_attribute(column) for column in own]
+        """Every attribute by name, in the order of the columns, the children's last. Key columns
+        are left out.
+        """
+        of_class = [self._own_attribute(column) for column in self.columns if column.name not in self.key]
         for child in self.children:
             for column in child.columns:
-                if column.name not in child.parent_key:
+                if column.name not in child.parent_key:  # which says whose it is, and no more
                     name = column.called or f"{child.name}.{column.name}"
-                    found.append(Attribute(name=name, column=column, child=child.name, multiple=True))
-        return {attribute.name: attribute for attribute in found}
+                    of_class.append(Attribute(name=name, column=column, child=child.name, multiple=True))
+        return {attribute.name: attribute for attribute in of_class}
 
     @cached_property
     def loggable(self) -> dict[str, Attribute]:
-        """Every attribute that a field event may name: key columns too, which a whole row leaves out."""
+        """Every attribute that a field event may name: key columns too, which a whole row leaves
+        out.
+        """
         own = [self._own_attribute(column) for column in self.key_columns]
         left_out = {attribute.name: attribute for attribute in self.left_out}
+        # An attribute that is captured counts before one of the same name that is left out.
         return {attribute.name: attribute for attribute in own} | self.attributes | left_out
 
     @cached_property
@@ -163,17 +182,25 @@ class Table(Struct, frozen=True, kw_only=True, omit_defaults=True, dict=True):
 
 
 class Found(Struct, frozen=True):
-    """Where a table_name of the log leads: a class, and the child table when it was that which was named."""
+    """Where a table_name of the log leads: a class, and the child table when it was that which was
+    named.
+    """
 
     table: Table
     child: Child | None = None
 
 
 class Catalog:
-    """The tables of one source, found by the names that stand in its log. `former` knows how they were before."""
+    """The tables of one source, found by the names that stand in its log. `former` knows how they
+    were before.
+    """
 
     def __init__(
-        self, tables: Iterable[Table] = (), *, case_sensitive: bool = False, former: Definitions | None = None
+        self,
+        tables: Iterable[Table] = (),
+        *,
+        case_sensitive: bool = False,
+        former: Definitions | None = None,
     ) -> None:
         self.tables = tuple(tables)
         self.case_sensitive = case_sensitive
@@ -196,55 +223,68 @@ class Catalog:
         A bare name that several schemas have is an error, because guessing would publish the wrong
         object.
         """
-        found = self._found.get(self.fold(name.strip(" ")), _UNKNOWN)
-        if found is None:
+        match = self._found.get(self.fold(name.strip(" ")), _UNKNOWN)
+        if match is None:
             raise DataError(f"{name} is in several schemas; the log must say which, as schema.{name}.")
-        return None if found is _UNKNOWN else found
+        if match is _UNKNOWN:
+            return None
+        return match
 
     def referenced(self, table: Table, column: Column) -> Table | None:
-        """The class whose objects the column's values name; None when it is no reference, or to
-        nothing known.
+        """The class whose objects the column's values name; None when it is no reference, or when
+        nobody knows to what.
 
         A table's column says it by its foreign key, a view's column by its name: `fk__idu__manager`
         holds an `idu`.
         """
         if column.references is not None:
             return self.class_named(table.schema, column.references)
-        key = read_column_name(column.name).refers_to if table.view else None
+        if not table.view:
+            return None
+        key = read_column_name(column.name).refers_to
         if key is None:
             return None
         owners = self._by_key.get(self.fold(key), [])
-        near = [one for one in owners if one.schema == table.schema] or owners
-        return near[0] if len(near) == 1 else None
+        # A view's column names a key and no schema: its own comes first.
+        near = [owner for owner in owners if owner.schema == table.schema] or owners
+        if len(near) != 1:  # of several nobody can tell which is meant
+            return None
+        return near[0]
 
     @cached_property
     def _by_key(self) -> dict[str, list[Table]]:
         """Classes by the one column of their key."""
-        found: dict[str, list[Table]] = {}
+        owners: dict[str, list[Table]] = {}
         for table in self.tables:
             if len(table.bare_key) == 1:
-                found.setdefault(self.fold(table.bare_key[0]), []).append(table)
-        return found
+                owners.setdefault(self.fold(table.bare_key[0]), []).append(table)
+        return owners
 
     def class_named(self, schema: str | None, name: str) -> Table | None:
-        """The class of this name, of this schema if there are several; None when there is none or nobody can tell."""
-        qualified = self._found.get(self.fold(f"{schema}.{name}")) if schema else None
-        found = qualified or self._found.get(self.fold(name))
-        if found is not None and found.child is None:
-            return found.table
+        """The class of this name, of this schema if there are several; None when there is none or
+        nobody can tell.
+        """
+        match = self._found.get(self.fold(name))
+        if schema:
+            match = self._found.get(self.fold(f"{schema}.{name}")) or match
+        if match is not None and match.child is None:
+            return match.table
         return None
 
     def fold(self, name: str) -> str:
         """The name as it is compared: databases that do not tell cases apart get it folded."""
-        return name if self.case_sensitive else name.casefold()
+        if self.case_sensitive:
+            return name
+        return name.casefold()
 
-    def _enter(self, schema: str | None, name: str, found: Found) -> None:
+    def _enter(self, schema: str | None, name: str, entry: Found) -> None:
         if schema is not None:
-            self._found.setdefault(self.fold(f"{schema}.{name}"), found)
+            # The first of several counts: a class comes before a child table of another one.
+            self._found.setdefault(self.fold(f"{schema}.{name}"), entry)
         bare = self.fold(name)
-        earlier = self._found.setdefault(bare, found)
+        earlier = self._found.setdefault(bare, entry)
         if earlier is not None and earlier.table.schema != schema:
-            self._found[bare] = None
+            self._found[bare] = None  # which `find` tells from a name that nobody has
 
 
 _UNKNOWN = Found(Table(name="", columns=()))

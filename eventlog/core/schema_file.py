@@ -1,4 +1,6 @@
-"""The schema file: the tables of a source as JSON, with the definitions that they had before where a log knows them."""
+"""The schema file: the tables of a source as JSON, with the definitions that they had before where
+a log knows them.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,8 @@ def catalog_from_json(text: bytes | str, *, origin: str = "schema.json") -> Cata
     """Reads a schema file; DataError names the place that is wrong."""
     try:
         file = msgspec.json.decode(text, type=_SchemaFile)
-    except (msgspec.DecodeError, UnicodeError) as error:  # ValidationError is a DecodeError, and names the path
+    # ValidationError is a DecodeError, and names the path.
+    except (msgspec.DecodeError, UnicodeError) as error:
         raise DataError(f"{origin} is not a schema file: {error}.") from error
     for table in file.tables:
         _check(table, origin)
@@ -48,46 +51,51 @@ def catalog_from_json(text: bytes | str, *, origin: str = "schema.json") -> Cata
 
 def catalog_to_json(catalog: Catalog) -> bytes:
     """Writes the schema file that `catalog_from_json` reads, indented for people."""
+    known = catalog.former.known if catalog.former else ()
     definitions = [
         _DefinitionInFile(
-            first=one.first,
-            today=None if one.today is None else one.today.whole,
-            table=None if one.current else one.table,
-            renamed=one.renamed,
+            first=definition.first,
+            today=None if definition.today is None else definition.today.whole,
+            table=None if definition.current else definition.table,
+            renamed=definition.renamed,
         )
-        for one in (catalog.former.known if catalog.former else ())
+        for definition in known
     ]
     file = _SchemaFile(
-        tables=tuple(catalog.tables), case_sensitive=catalog.case_sensitive, definitions=tuple(definitions)
+        tables=tuple(catalog.tables),
+        case_sensitive=catalog.case_sensitive,
+        definitions=tuple(definitions),
     )
     return msgspec.json.format(msgspec.json.encode(file), indent=2)
 
 
 def _definitions(file: _SchemaFile, origin: str) -> Iterator[Definition]:
     tables = {table.whole: table for table in file.tables}
-    for number, one in enumerate(file.definitions, 1):
-        today = None if one.today is None else tables.get(one.today)
-        if one.today is not None and today is None:
+    for number, entry in enumerate(file.definitions, 1):
+        where = f"{origin}: definition {number}"
+        today = None if entry.today is None else tables.get(entry.today)
+        if entry.today is not None and today is None:
             hint = "Write the file again with `eventlog catalog`, or take the definition out."
-            raise DataError(
-                f"{origin}: definition {number} is one of {one.today}, which is none of the tables.", hint=hint
-            )
-        table = one.table or today
+            raise DataError(f"{where} is one of {entry.today}, which is none of the tables.", hint=hint)
+        # Today's own definition has no table of its own in the file.
+        table = entry.table or today
         if table is None:
             hint = "Give it `table`, what it looked like, or `today`, which of the tables it is."
-            raise DataError(f"{origin}: definition {number} has neither `table` nor `today`.", hint=hint)
+            raise DataError(f"{where} has neither `table` nor `today`.", hint=hint)
         _check(table, origin)
-        yield Definition(table=table, first=one.first, today=today, renamed=one.renamed)
+        yield Definition(table=table, first=entry.first, today=today, renamed=entry.renamed)
 
 
 def _check(table: Table, origin: str) -> None:
     names = [column.name for column in table.columns]
     doubled = [name for name, times in Counter(names).items() if times > 1]
     if doubled:
-        raise DataError(f"{origin}: table {table.name} has the column {min(doubled)} twice; name each once.")
+        twice = f"{origin}: table {table.name} has the column {min(doubled)} twice"
+        raise DataError(f"{twice}; name each once.")
     for child in table.children:
         if table.key and len(child.parent_key) != len(table.key):
             raise DataError(
-                f"{origin}: the child table {child.name} holds {counted(len(child.parent_key), 'key column')} of its"
-                f" parent {table.name}, whose key has {len(table.key)}; parent_key lists one for each."
+                f"{origin}: the child table {child.name} holds"
+                f" {counted(len(child.parent_key), 'key column')} of its parent {table.name},"
+                f" whose key has {len(table.key)}; parent_key lists one for each."
             )

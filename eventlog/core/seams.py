@@ -13,7 +13,17 @@ from typing import Any, Protocol, Self, cast
 
 from msgspec import Struct
 
-from eventlog.core.model import Captured, Change, Document, Event, Outcome, Position, ReadBack, Refusal, RowId
+from eventlog.core.model import (
+    Captured,
+    Change,
+    Document,
+    Event,
+    Outcome,
+    Position,
+    ReadBack,
+    Refusal,
+    RowId,
+)
 from eventlog.core.schema import Catalog
 
 
@@ -59,7 +69,9 @@ class Source(Protocol):
         """
 
     def note(self, notes: Mapping[str, str]) -> None:
-        """Keeps notes with the batch in hand; durable when it returns, and handed out with the batch when it is repeated."""
+        """Keeps notes with the batch in hand; durable when it returns, and handed out with the
+        batch when it is repeated.
+        """
 
     def settle(
         self,
@@ -107,7 +119,9 @@ class Written(Struct, frozen=True, array_like=True, gc=False):
 
 
 class Countable(Protocol):
-    """One change as it is written, which says which one of its transaction's it is once that is known."""
+    """One change as it is written, which says which one of its transaction's it is once that is
+    known.
+    """
 
     @property
     def positions(self) -> tuple[Position, ...]:
@@ -133,7 +147,9 @@ class TableCountable(Protocol):
 
 
 Writer = Callable[[Iterable[Change]], Iterator[Any]]
-"""Writes changes one after the other: what a format's `bind` takes, or a Refusal where it cannot express a change."""
+"""Writes changes one after the other: what a format's `bind` takes, or a Refusal where it cannot
+express a change.
+"""
 
 
 class FormerNames(Enum):
@@ -144,7 +160,9 @@ class FormerNames(Enum):
     NEW = auto()
     """By today's names of columns, where they are known, else as it was captured."""
     ONLY_NEW = auto()
-    """By today's names, that of the table too; what has none is left out, for no policy could name it."""
+    """By today's names, that of the table too; what has none is left out, for no policy could name
+    it.
+    """
 
 
 class Format(Protocol):
@@ -164,7 +182,9 @@ class Format(Protocol):
         """Whether it counts what it tells of a transaction: then what is written is `Countable`."""
 
     def writer(self, catalog: Catalog | None) -> Writer:
-        """What writes changes of these tables, as often as it is called; what says nothing is left out."""
+        """What writes changes of these tables, as often as it is called; what says nothing is left
+        out.
+        """
 
     def bind(self, written: Iterable[Any], after: str, whole: bool = False) -> Iterator[Document]:
         """Documents of what was written, in the order given; `after` is the id of the last document
@@ -182,9 +202,11 @@ class Format(Protocol):
 
 
 def former_names_of(form: Format) -> FormerNames:
-    """By which names a format tells what was captured before its table got others; one says so in `former_names`."""
-    found: FormerNames = getattr(form, "former_names", FormerNames.OWN)
-    return found
+    """By which names a format tells what was captured before its table got others; one says so in
+    `former_names`.
+    """
+    names: FormerNames = getattr(form, "former_names", FormerNames.OWN)
+    return names
 
 
 def encode(
@@ -209,8 +231,9 @@ def encode(
             else:
                 yield item
 
-    for document in form.bind(written() if count is None else count(written()), after, whole):
-        while refusals:
+    items = written()
+    for document in form.bind(items if count is None else count(items), after, whole):
+        while refusals:  # they were met on the way to this document
             yield refusals.pop(0)
         yield document
     yield from refusals
@@ -239,7 +262,9 @@ class Lane(Protocol):
         """Gives back what it holds."""
 
     def break_off(self) -> None:
-        """Ends from another thread what is on its way: `commit` fails soon, and so do others until `close` was called."""
+        """Ends from another thread what is on its way: `commit` fails soon, and so do others until
+        `close` was called.
+        """
 
 
 class SinkCapabilities(Struct, frozen=True, kw_only=True):
@@ -250,13 +275,17 @@ class SinkCapabilities(Struct, frozen=True, kw_only=True):
     documents that may be there are handed over again as they were.
     """
     prepares: bool = False
-    """Whether `prepare` may begin before the plan ahead is committed, and takes so long that a thread pays for it."""
+    """Whether `prepare` may begin before the plan ahead is committed, and takes so long that a
+    thread pays for it.
+    """
     lanes: Sequence[Lane] = ()
     """Several ways to its receiver, for those who know which documents may go at the same time;
     `commit` takes one of them, and documents stay in order on it.
     """
     refuses: Callable[[Any], str | None] | None = None
-    """Why it will never take what a format has written of a change, where it knows that before; None where it may."""
+    """Why it will never take what a format has written of a change, where it knows that before;
+    None where it may.
+    """
 
 
 class Resolved(Struct, frozen=True, kw_only=True):
@@ -297,7 +326,9 @@ class Sink(Protocol):
         """
 
     def last(self) -> str:
-        """The id of the last document that is durably there, from which numbers go on; else the empty string."""
+        """The id of the last document that is durably there, from which numbers go on; else the
+        empty string.
+        """
 
     def resolve(self, plan: str) -> Resolved:
         """Says what the target has of a plan, "" for none; asked after `open`, and after any error.

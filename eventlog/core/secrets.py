@@ -19,7 +19,9 @@ HIDDEN: Final = "***"
 """What stands where a secret stood."""
 
 SECRET_PARTS: Final = ("authorization", "passphrase", "passwd", "password", "pwd", "secret", "token")
-"""What the name of a secret holds, without the signs between its words: sslpassword, oauth_client_secret, new-password."""
+"""What the name of a secret holds, without the signs between its words: sslpassword,
+oauth_client_secret, new-password.
+"""
 
 SECRET_NAMES: Final = frozenset(
     (
@@ -35,16 +37,23 @@ SECRET_NAMES: Final = frozenset(
         "sig",
     )
 )
-"""Names of secrets that hold none of these; what names a file, such as passfile or sslkey, is none."""
+"""Names of secrets that hold none of these; what names a file, such as passfile or sslkey, is none.
+"""
 
 _codes = re.compile(r"%([0-9A-Fa-f]{2})")
 _word_signs = re.compile(r"[^a-z0-9]")
 _words = re.compile(r"\S+")
+# Greedy up to the last @ that can end a password, within bounds, so that a long text takes no time
+# by its square.
 _word_sign = re.compile(r"\w").match
 # Who forgot to write an @ in a password as %40 has it here all the same.
 _userinfo = re.compile(r"(://[^/:@?#]{0,256}):[^@]*+@(?:[^@?#]{0,256}@){0,8}")
+# Oracle's user/password@place, as SQL*Plus takes it.
 _scott_tiger = re.compile(r"(\boracle[\w+]{0,20}:(?://)?[^\s/:@?#]{1,256})/[^\s/@]{1,8192}?(?:@|%40)")
+# What is hidden already is no secret, so that masking twice changes nothing.
 _is_hidden = re.compile(r"\*\*\*(?:[\s&,;)}\]\"']|\Z)").match
+# NAME=value, "NAME": value in JSON, and the header Authorization, whose colon stands without
+# quotes.
 _named = re.compile(
     r"""(?<![\w%.+-])(?P<name>[\w%.+-]++)(?:["']?\s*+=\s*|["']\s*+:\s*|(?<=horization):\s*)""", re.IGNORECASE
 )
@@ -55,14 +64,19 @@ _value = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 _parameter = re.compile(r"(?<=[?&])(?P<name>[^\s=&?]++)=(?P<value>[^\s&]++)")
+# Control characters, and those that turn the direction of a text or end a line for Unicode alone.
 _obeyed = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
 _obeyed_in_lines = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
 
 
 def masked(text: str, secrets: Collection[str] = ()) -> str:
-    """The text without passwords and tokens: those that are given, as whole words, in URLs, and behind names that secrets have."""
+    """The text without passwords and tokens: those that are given, as whole words, in URLs, and
+    behind names that secrets have.
+    """
     known = _whole_words(tuple(secrets))
-    text = known.sub(HIDDEN, text) if known else text
+    if known is not None:
+        text = known.sub(HIDDEN, text)
+    # No name and no URL without one of these, and errors mostly have neither.
     if "=" not in text and ":" not in text:
         return text
     return _without_users_and_names(_parameter.sub(_without_inner, text))
@@ -72,10 +86,17 @@ def masked(text: str, secrets: Collection[str] = ()) -> str:
 def _whole_words(secrets: tuple[str, ...]) -> re.Pattern[str] | None:
     """What finds these secrets as words: `pub` is none in `published`, and is one behind the `%3A` or `\\n` of an encoded text."""
     words = []
+    # The longest first: another one may be its beginning.
     for secret in sorted({*secrets} - {""}, key=len, reverse=True):
-        begin = r"(?:(?<!\w)|(?<=%[0-9A-Fa-f]{2})|(?<=\\[nrt]))" if _word_sign(secret[0]) else ""
-        words.append(begin + re.escape(secret) + (r"(?!\w)" if _word_sign(secret[-1]) else ""))
-    return re.compile("|".join(words)) if words else None
+        begin, end = "", ""
+        if _word_sign(secret[0]):
+            begin = r"(?:(?<!\w)|(?<=%[0-9A-Fa-f]{2})|(?<=\\[nrt]))"
+        if _word_sign(secret[-1]):
+            end = r"(?!\w)"
+        words.append(begin + re.escape(secret) + end)
+    if not words:
+        return None
+    return re.compile("|".join(words))
 
 
 def visible(text: str, *, lines: bool = False, json: bool = False) -> str:
@@ -102,23 +123,26 @@ def is_secret(name: str) -> bool:
 def named_secrets(text: str) -> Iterator[tuple[int, int]]:
     """Where secrets stand behind their names: in a URL's query, in words of a driver, in JSON."""
     at = 0
-    for found in _named.finditer(text):
-        if found.start() < at or not is_secret(found["name"]):
+    for name in _named.finditer(text):
+        # A value may look like a name with another value; it is hidden as a whole already.
+        if name.start() < at or not is_secret(name["name"]):
             continue
-        value = _value.match(text, found.end())
-        if value is not None and value[0] and not _is_hidden(text, found.end()):
+        value = _value.match(text, name.end())
+        if value is not None and value[0] and not _is_hidden(text, name.end()):
             at = value.end()
             yield value.span()
 
 
 def decoded(text: str) -> str:
     """The text with its percent signs resolved."""
+    # Byte by byte, for one character may be written as several codes.
     codes = _codes.sub(lambda match: bytes.fromhex(match[1]).decode("latin-1"), text)
     return codes.encode("latin-1", "replace").decode("utf-8", "replace")
 
 
 def _without_users_and_names(text: str) -> str:
-    text = _words.sub(_without_user, text) if "@" in text else text
+    if "@" in text:
+        text = _words.sub(_without_user, text)
     text = _scott_tiger.sub(rf"\1/{HIDDEN}@", text)
     kept: list[str] = []
     at = 0
@@ -128,40 +152,48 @@ def _without_users_and_names(text: str) -> str:
     return "".join((*kept, text[at:]))
 
 
-def _without_user(found: re.Match[str]) -> str:
-    """A word without passwords in URLs. Behind its last @ there is none, so nothing is looked for there: time is by length."""
-    users, sign, rest = found[0].rpartition("@")
+def _without_user(word: re.Match[str]) -> str:
+    """A word without passwords in URLs. Behind its last @ there is none, so nothing is looked for
+    there: time is by length.
+    """
+    users, sign, rest = word[0].rpartition("@")
     return _userinfo.sub(rf"\1:{HIDDEN}@", users + sign) + rest
 
 
-def _without_inner(found: re.Match[str]) -> str:
-    """A URL's parameter, whose value may be a connection by itself, as that of `dbname` or `odbc_connect`."""
-    said = decoded(found["value"])
-    if _without_users_and_names(said) == said:
-        return found[0]
-    return f"{found['name']}={HIDDEN}"
+def _without_inner(parameter: re.Match[str]) -> str:
+    """A URL's parameter, whose value may be a connection by itself, as that of `dbname` or
+    `odbc_connect`.
+    """
+    value = decoded(parameter["value"])
+    if _without_users_and_names(value) == value:
+        return parameter[0]
+    return f"{parameter['name']}={HIDDEN}"
 
 
-def _escaped_in_json(found: re.Match[str]) -> str:
-    return f"\\u{ord(found[0]):04x}"
+def _escaped_in_json(character: re.Match[str]) -> str:
+    return f"\\u{ord(character[0]):04x}"
 
 
-def _escaped(found: re.Match[str]) -> str:
-    return found[0].encode("unicode_escape").decode()
+def _escaped(character: re.Match[str]) -> str:
+    return character[0].encode("unicode_escape").decode()
 
 
 OPTIONS: Final = frozenset(("", "catalog", "connect", "options"))
 """Settings whose keys are a driver's own settings."""
 
 Place = tuple[str | int, ...]
-"""Where a value stands in a configuration: the names of tables, the numbers of those that there are several of, and the key."""
+"""Where a value stands in a configuration: the names of tables, the numbers of those that there are
+several of, and the key.
+"""
 
 _password = re.compile(r"://[^/@:?#]*:([^@]+)@").search
 _scheme = re.compile(r"\A(?:Basic|Bearer)\s+", re.IGNORECASE)
 
 
 class SecretSettings(Struct, frozen=True, kw_only=True):
-    """Shows of its texts only that they are there: each may have come from a secret, or hold one as a URL does."""
+    """Shows of its texts only that they are there: each may have come from a secret, or hold one as
+    a URL does.
+    """
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({', '.join(_shown(self))})"
@@ -171,37 +203,45 @@ def _shown(settings: Struct) -> Iterator[str]:
     """What was set, as far as it can be no secret."""
     for field in msgspec.structs.fields(settings):
         value: Any = getattr(settings, field.name)
-        if value != field.default:
-            yield f"{field.name}={value!r}" if isinstance(value, bool | int | float | None) else f"{field.name}=…"
+        if value == field.default:
+            continue
+        if isinstance(value, bool | int | float | None):
+            yield f"{field.name}={value!r}"
+        else:
+            yield f"{field.name}=…"
 
 
 def secrets_in(settings: object) -> Iterator[str]:
-    """Every secret in a configuration, however deep, for whoever must keep it out of what people read."""
+    """Every secret in a configuration, however deep, for whoever must keep it out of what people
+    read.
+    """
     return (secret for _, secret in secret_places(settings))
 
 
 def secret_places(settings: object, place: Place = (), name: str = "") -> Iterator[tuple[Place, str]]:
-    """Every secret in a configuration, behind the place where it stands; one may have several spellings."""
+    """Every secret in a configuration, behind the place where it stands; one may have several
+    spellings.
+    """
     if isinstance(settings, Struct):
         for field in msgspec.structs.fields(settings):
             yield from secret_places(getattr(settings, field.name), (*place, field.name), field.name)
     elif isinstance(settings, Mapping):
         for key, value in settings.items():
             # Elsewhere keys are the names of tables, and a table may be called anything.
-            said = name if name and isinstance(value, Mapping) else str(key)
-            yield from secret_places(value, (*place, str(key)), said if name in OPTIONS else "")
+            inner = name if name and isinstance(value, Mapping) else str(key)
+            yield from secret_places(value, (*place, str(key)), inner if name in OPTIONS else "")
     elif isinstance(settings, tuple | list):
         for number, value in enumerate(settings):
             yield from secret_places(value, (*place, number), name)
     elif isinstance(settings, str) and settings:
-        found: Iterable[str] = ()
+        secrets: Iterable[str] = ()
         if is_secret(name):
             # Whoever refuses a header may say what stands behind its scheme alone.
             alone = _scheme.sub("", settings)
-            found = dict.fromkeys((settings, alone)) if alone else (settings,)
-        if not found and ("://" in settings or "=" in settings):
-            found = _of_text(settings)
-        yield from ((place, secret) for secret in found)
+            secrets = dict.fromkeys((settings, alone)) if alone else (settings,)
+        if not secrets and ("://" in settings or "=" in settings):
+            secrets = _of_text(settings)
+        yield from ((place, secret) for secret in secrets)
 
 
 def shown_place(place: Place) -> str:
@@ -213,8 +253,9 @@ def shown_place(place: Place) -> str:
 def _of_text(text: str) -> Iterator[str]:
     """Passwords in a URL and behind their names, as they are written and as they are meant."""
     match = _password(text)
-    found = [match[1]] if match else []
+    secrets = [match[1]] if match else []
     for begin, end in named_secrets(text):
-        found += (text[begin:end], text[begin:end].partition(";")[0])
-    for secret in found:
+        # A connection string of ODBC ends a value with a semicolon, which another value may have in it.
+        secrets += (text[begin:end], text[begin:end].partition(";")[0])
+    for secret in secrets:
         yield from dict.fromkeys((secret, decoded(secret)))

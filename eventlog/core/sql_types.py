@@ -1,4 +1,6 @@
-"""What a column's SQL type means for its values, whatever database named it. Pure: type names in, categories out."""
+"""What a column's SQL type means for its values, whatever database named it. Pure: type names in,
+categories out.
+"""
 
 from __future__ import annotations
 
@@ -45,18 +47,24 @@ _NAMES: dict[str, Category] = {
     **dict.fromkeys(("timestamp", "timestamptz", "datetime", "datetime2", "smalldatetime"), Category.TIMESTAMP),
 }
 _arguments = re.compile(r"\(([^)]*)\)")
+# What may follow a type's name, also that of Informix's datetime and interval.
 _qualifiers = re.compile(
     r" (?:unsigned|signed|zerofill|with(?:out)?(?: local)? time zone|year to .*|hour to .*|(?:not )?null|auto_increment)\b"
 )
 
 
 def bare_type(sql_type: str) -> str:
-    """A type's name without length and in lower case: `timestamp` for `TIMESTAMP(3) WITHOUT TIME ZONE`."""
-    return " ".join(_arguments.sub("", sql_type).lower().removesuffix(" without time zone").split())
+    """A type's name without length and in lower case: `timestamp` for `TIMESTAMP(3) WITHOUT TIME
+    ZONE`.
+    """
+    bare = _arguments.sub("", sql_type).lower().removesuffix(" without time zone")
+    return " ".join(bare.split())
 
 
 def type_name(sql_type: str) -> str:
-    """A type's name without all that may be said of it: `integer` for `INTEGER(10) UNSIGNED NOT NULL`."""
+    """A type's name without all that may be said of it: `integer` for `INTEGER(10) UNSIGNED NOT
+    NULL`.
+    """
     return _qualifiers.sub("", " ".join(_arguments.sub(" ", sql_type).lower().split()))
 
 
@@ -66,12 +74,16 @@ EXACT_TYPES: Final = frozenset({"numeric", "decimal", "dec", "number"})
 
 @lru_cache(maxsize=4096)
 def category(sql_type: str) -> Category:
-    """The category of a SQL type name such as `varchar(64)` or `numeric(10,0)`; unknown names are strings."""
+    """The category of a SQL type name such as `varchar(64)` or `numeric(10,0)`; unknown names are
+    strings.
+    """
     match = _arguments.search(sql_type)
-    arguments = [part.strip() for part in match[1].split(",")] if match else []
+    arguments = []
+    if match:
+        arguments = [part.strip() for part in match[1].split(",")]
     name = type_name(sql_type)
-    found = _NAMES.get(name, Category.STRING)
-    if found is Category.NUMBER and name in EXACT_TYPES:
+    of_name = _NAMES.get(name, Category.STRING)
+    if of_name is Category.NUMBER and name in EXACT_TYPES:
         # Only a stated precision fixes the scale: a bare NUMBER or NUMERIC holds fractions in
         # Oracle and PostgreSQL, and Oracle's NUMBER(*) is a bare NUMBER.
         match arguments:
@@ -79,13 +91,13 @@ def category(sql_type: str) -> Category:
                 return Category.INT
             case [_, "0"]:
                 return Category.INT
-    if found is Category.TIME and bare_type(sql_type) == "time with time zone":
+    if of_name is Category.TIME and bare_type(sql_type) == "time with time zone":
         return Category.STRING  # what is called timetz too
     if name == "tinyint" and arguments == ["1"]:
         return Category.STATE  # what MySQL and MariaDB make of BOOLEAN
     if name == "bit" and arguments not in ([], ["1"]):
         return Category.STRING  # a string of bits, not a truth value
-    return found
+    return of_name
 
 
 _TRUTHS: Final = {
@@ -99,7 +111,8 @@ def truth_of(value: object) -> bool | None:
     if isinstance(value, str):
         return _TRUTHS.get(value.strip(" ").lower())
     if isinstance(value, bytes | bytearray | memoryview):
-        return {b"\0": False, b"\1": True}.get(bytes(value))  # BIT(1), as MySQL's drivers hand it over
+        # BIT(1), as MySQL's drivers hand it over
+        return {b"\0": False, b"\1": True}.get(bytes(value))
     if isinstance(value, Decimal) and value.is_nan():  # one that signals cannot even be compared
         return None
     if isinstance(value, int | float | Decimal) and value in (0, 1):

@@ -12,11 +12,15 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     near = nearest(name, names)
     if near is not None:
         return f"Did you mean {near}?"
-    return f"There {'is' if len(names) == 1 else 'are'} {', '.join(names)}."
+    verb = "is" if len(names) == 1 else "are"
+    return f"There {verb} {', '.join(names)}."
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
-    """The known name that is most like this one, upper and lower case aside; None when none is near."""
-    folded = {one.casefold(): one for one in sorted(known, reverse=True)}
-    near = get_close_matches(name.casefold(), sorted(folded), n=1, cutoff=0.6)
-    return folded[near[0]] if near else None
+    """The known name that is most like this one, upper and lower case aside; None when none is
+    near.
+    """
+    # In reverse, so that of names that differ in case alone the first one stays.
+    folded = {name.casefold(): name for name in sorted(known, reverse=True)}
+    matches = get_close_matches(name.casefold(), sorted(folded), n=1, cutoff=0.6)
+    return folded[matches[0]] if matches else None

@@ -3,10 +3,10 @@
     table-key  ::= identifier {"+" identifier}
     identifier ::= column "=" value
 
-A value that holds one of `, ; ' + " = \\ < >` stands in double quotes, with `"` written `\\"` and `\\` written `\\\\`.
-Blanks (U+0020) round a column name and round an unquoted value do not count, so a value that begins or ends with a
-blank is quoted too. Nothing here does I/O; a log of a million rows parses a million keys, hence the one-match path
-for the simple key that nearly all of them are.
+A value that holds one of `, ; ' + " = \\ < >` stands in double quotes, with `"` written `\\"` and
+`\\` written `\\\\`. Blanks (U+0020) round a column name and round an unquoted value do not count,
+so a value that begins or ends with a blank is quoted too. Nothing here does I/O; a log of a million
+rows parses a million keys, hence the one-match path for the simple key that nearly all of them are.
 """
 
 from __future__ import annotations
@@ -21,8 +21,10 @@ from eventlog.core.errors import KeySyntaxError
 SPECIAL = ",;'+\"=\\<>"
 simple = re.compile(r"""[^,;'+"=\\<> ]+=[^,;'+"=\\<> ]+""").fullmatch
 """Finds keys of one column that are written as their canonical form is: nearly all there are."""
+# Also with a blank at an end, which would not count without quotes.
 _needs_quotes = re.compile(r"""[,;'+"=\\<>]|^ | \Z""").search
 _plain = re.compile(r"""[^,;'+"=\\<>]*""").match
+# Stops before a backslash that escapes nothing, which is an error of its own.
 _quoted = re.compile(r"""[^"\\]*(?:\\["\\][^"\\]*)*""").match
 _blanks = re.compile(" *").match
 _escaped = re.compile(r"\\(.)", re.DOTALL)
@@ -46,7 +48,9 @@ class TableKey(Struct, frozen=True, gc=False, eq=False):
     @classmethod
     def of(cls, columns: Mapping[str, str] | Iterable[tuple[str, str]]) -> TableKey:
         """Makes a key from columns and values, in their order."""
-        parts = tuple(columns.items() if isinstance(columns, Mapping) else columns)
+        if isinstance(columns, Mapping):
+            columns = columns.items()
+        parts = tuple(columns)
         return written(parts)
 
     @property
@@ -71,6 +75,7 @@ def parse(text: str) -> TableKey:
     """Reads a key; KeySyntaxError names the column of the first character that does not fit."""
     if simple(text):
         name, _, value = text.partition("=")
+        # Such a key is its own canonical form.
         return TableKey(text, ((name, value),), text)
     parts = _parse_slowly(text)
     return TableKey(text, parts, format_parts(parts))
@@ -89,6 +94,7 @@ def format_parts(parts: Iterable[tuple[str, str]]) -> str:
 
 def quoted(value: str) -> str:
     """The value as it stands in a key, in quotes only where they are required."""
+    # The backslash first, or those that are put before quotes would be doubled too.
     if _needs_quotes(value) is None:
         return value
     return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
@@ -100,6 +106,7 @@ def arranged(key: TableKey, names: Mapping[str, str], fold: Callable[[str], str]
 
     None when the key does not name exactly these columns, each once.
     """
+    # Nearly all keys: one column, spelled as the catalog does, so that nothing is to be arranged.
     if len(key.parts) == 1 == len(names) and key.parts[0][0] in names.values():
         return key.canonical
     values: dict[str, str] = {}
@@ -114,6 +121,7 @@ def arranged(key: TableKey, names: Mapping[str, str], fold: Callable[[str], str]
 
 
 def _parse_slowly(text: str) -> Parts:
+    # A dictionary, for a column that is there twice would make two values of one.
     parts: dict[str, str] = {}
     at = 0
     while True:
@@ -131,7 +139,9 @@ def _name(text: str, at: int) -> tuple[str, int]:
     end = _end(_plain(text, at))
     name = text[at:end].strip(" ")
     if end == len(text):
-        problem = "a column name and '=' are missing" if not name else "'=' is missing after the column name"
+        problem = "'=' is missing after the column name"
+        if not name:
+            problem = "a column name and '=' are missing"
         raise KeySyntaxError(problem, text=text, column=end + 1)
     if text[end] != "=":
         raise KeySyntaxError(f"{text[end]!r} cannot be in a column name", text=text, column=end + 1)
@@ -157,8 +167,10 @@ def _value(text: str, at: int) -> tuple[str, int]:
 def _quoted_value(text: str, opening: int) -> tuple[str, int]:
     end = _end(_quoted(text, opening + 1))
     if end == len(text):
-        raise KeySyntaxError("the quote that opens here is never closed", text=text, column=opening + 1)
+        problem = "the quote that opens here is never closed"
+        raise KeySyntaxError(problem, text=text, column=opening + 1)
     if text[end] == "\\":
+        # The match ended before it, so what follows is neither a quote nor a backslash.
         raise KeySyntaxError('only \\" and \\\\ can follow a backslash', text=text, column=end + 1)
     value = _escaped.sub(r"\1", text[opening + 1 : end])
     return value, _end(_blanks(text, end + 1))

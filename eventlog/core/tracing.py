@@ -46,7 +46,8 @@ Read = TypeVar("Read")
 
 def switch(begin: Begin | None) -> None:
     """Switches traces on in this process, or off with None."""
-    global _begin  # noqa: PLW0603  # a process has traces or has none; handing this through every sink would say no more
+    # A process has traces or has none; handing this through every sink would say no more.
+    global _begin  # noqa: PLW0603  # see above
     _begin = begin
 
 
@@ -59,10 +60,13 @@ def timed(read: Callable[[], Read]) -> tuple[Read, Interval | None]:
 
 
 def batch_span(oldest: Callable[[], Iterable[float]], read: Interval | None, rows: int) -> Span | None:
-    """The span of a batch, from the time of its oldest row, with that of its reading in it; None while traces are off."""
+    """The span of a batch, from the time of its oldest row, with that of its reading in it; None
+    while traces are off.
+    """
     if _begin is None:
         return None
     now = time_ns()
+    # Never after its reading, nor in the future: clocks of the database and of this machine differ.
     began = min([now, *(int(at * 1e9) for at in oldest()), *(read or ())])
     span = _begin("batch", began, {"eventlog.rows": rows})
     if read is not None:
@@ -95,7 +99,8 @@ _nothing = nullcontext()
 
 @contextmanager
 def _step(parent: Span, name: str, attributes: Mapping[str, str | int]) -> Iterator[None]:
-    span = parent.child(name, time_ns(), {f"eventlog.{key}": entry for key, entry in attributes.items()})
+    named = {f"eventlog.{key}": entry for key, entry in attributes.items()}
+    span = parent.child(name, time_ns(), named)
     token = _headers.set(span.headers())
     failure: BaseException | None = None
     try:
@@ -111,9 +116,12 @@ def _step(parent: Span, name: str, attributes: Mapping[str, str | int]) -> Itera
 def end(span: Span | None, failure: BaseException | None = None, **attributes: str | int) -> None:
     """A batch has ended, or what was made of it is forgotten."""
     if span is not None:
-        span.end(time_ns(), failure, {f"eventlog.{key}": entry for key, entry in attributes.items()})
+        named = {f"eventlog.{key}": entry for key, entry in attributes.items()}
+        span.end(time_ns(), failure, named)
 
 
 def headers() -> Mapping[str, str]:
     """What a receiver is told of the step that this thread is in; nothing while traces are off."""
-    return _nobody if _begin is None else _headers.get(_nobody)
+    if _begin is None:
+        return _nobody
+    return _headers.get(_nobody)

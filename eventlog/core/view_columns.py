@@ -19,7 +19,9 @@ _other = re.compile(r"(sv_|mv_)(.+)", re.IGNORECASE).fullmatch
 
 
 class ColumnName(Struct, frozen=True, kw_only=True):
-    """What a view column's name says. `mapped` is the form that documents show: only pk_ and fk_ survive in it."""
+    """What a view column's name says. `mapped` is the form that documents show: only pk_ and fk_
+    survive in it.
+    """
 
     column: str
     key: bool = False
@@ -31,17 +33,21 @@ class ColumnName(Struct, frozen=True, kw_only=True):
     def mapped(self) -> str:
         if self.key:
             return "pk_" + self.column
-        return "fk_" + self.column if self.refers_to else self.column
+        if self.refers_to:
+            return "fk_" + self.column
+        return self.column
 
 
 def read_column_name(native: str) -> ColumnName:
-    """Reads the prefixes off a view column's name; a name without prefixes is a plain single-valued column."""
+    """Reads the prefixes off a view column's name; a name without prefixes is a plain single-valued
+    column.
+    """
     if match := _pk(native):
         return ColumnName(column=match[5], key=True, group=_number(match[3]))
     if match := _fk(native):
         multiple = (match[2] or "").lower() == "mv_"
-        refers_to = match[4]
-        return ColumnName(column=match[5], multiple=multiple, refers_to=refers_to, group=_number(match[3]))
+        refers_to, column = match[4], match[5]
+        return ColumnName(column=column, multiple=multiple, refers_to=refers_to, group=_number(match[3]))
     if match := _other(native):
         return ColumnName(column=match[2], multiple=match[1].lower() == "mv_")
     return ColumnName(column=native)

@@ -21,12 +21,15 @@ from eventlog.core.rules.times import read_moment
 
 CHARACTERS: Final = 35
 TIME_DIGITS: Final = 16
+# The last three digits of a number, made once: `_row` only puts them behind a head.
 _ENDS: Final = [f"{number:03d}" for number in range(1000)]
 _SIGNS: Final = dict.fromkeys(map(ord, "-:.T"))
 """What stands between the digits of a time in ISO 8601."""
 _form = re.compile(r"\d{35}", re.ASCII).fullmatch
 _iso = re.compile(
-    r" *(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d(?::\d\d)?)(?:[.,](\d{1,12}))? ?(Z|[+-]\d\d(?::?\d\d)?)?)? *", re.ASCII
+    # Blanks round it, a comma before the fraction, and zones such as `+02` come from real sources.
+    r" *(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d(?::\d\d)?)(?:[.,](\d{1,12}))? ?(Z|[+-]\d\d(?::?\d\d)?)?)? *",
+    re.ASCII,
 ).fullmatch
 
 
@@ -44,6 +47,7 @@ class ChangeSeq(Struct, frozen=True, order=True):
     def parse(cls, text: str) -> ChangeSeq:
         """Reads 35 digits; the empty text is the beginning, before every change."""
         if not text:
+            # 35 zeros, and not None, so that a fresh start compares and continues as any other.
             return START
         if _form(text) is None:
             raise DataError(f"{shortened(text)!r} is no change_seq; it has {CHARACTERS} digits.")
@@ -85,6 +89,7 @@ class Sequencer:
         """The value of a change of this time, in its 16 digits."""
         if stamp is not self._seen:  # the changes of one transaction share one time
             self._seen = stamp
+            # A clock that was set back must not lead the text back; the number alone grows then.
             self._time = max(self._time, stamp)
         self._number += 1
         return f"{self._time}{self._number:019d}"
@@ -106,6 +111,7 @@ class Sequencer:
         """The next numbers; most differ in their last three digits only."""
         time, first = self._time, self._number + 1
         last = self._number = self._number + count
+        # The run crosses a thousand, so that it has not one head; that is rare.
         if first // 1000 != last // 1000:
             return [f"{time}{number:019d}" for number in range(first, last + 1)]
         head = f"{time}{first // 1000:016d}"
@@ -139,6 +145,7 @@ def moment_of(change_seq: str) -> dt.datetime | None:
     digits = change_seq[:TIME_DIGITS]
     if digits in ("", START.time):
         return None
+    # `%f` takes six digits, and a change_seq has two of them.
     return dt.datetime.strptime(f"{digits}0000", "%Y%m%d%H%M%S%f")
 
 
@@ -178,7 +185,11 @@ def read_time(text: str) -> dt.datetime | None:
     if match is None:
         return None
     day, clock, fraction, zone = match.groups()
-    micros = f".{(fraction + '00000')[:6]}" if fraction else ""
+    micros = ""
+    if fraction:
+        # `read_moment` wants just six digits: more are cut off, fewer are filled up.
+        micros = f".{(fraction + '00000')[:6]}"
+    # Minutes without seconds get some; whole times are cut where they end.
     clock = f"{clock or '00:00'}:00"[:8]
     try:
         return read_moment(f"{day}T{clock}{micros}{zone or ''}")

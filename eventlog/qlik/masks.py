@@ -36,11 +36,14 @@ def bits_of_bytes(mask: bytes | None) -> int:
     """Reads a binary mask; bytes that are missing at its end are zero, and so is a mask that is
     missing.
     """
-    return int.from_bytes(mask, "little") if mask else 0
+    if not mask:
+        return 0
+    return int.from_bytes(mask, "little")
 
 
 def bits_of_hex(mask: str | None) -> int:
     """Reads a mask that is text, with or without 0x and leading zeros; nothing is no bit."""
+    # Databases give a mask back with the blanks that its column's width wants.
     text = mask.strip() if mask else ""
     if not text:
         return 0
@@ -76,6 +79,8 @@ class KeptMasks(dict[int | None, Written]):
     def __missing__(self, bits: int | None) -> Written:
         assert bits is not None
         made = self._write(bits)
+        # No more are kept: a table with thousands of columns could have a mask for each of its
+        # changes.
         if len(self) < KEPT_NUMBERS:
             self[bits] = made
         return made
@@ -106,6 +111,7 @@ class MovedMasks(dict[str | bytes | None, str | bytes]):
 def places_of(bits: int, offset: int = 0) -> list[int]:
     """The places of the columns whose bit is set, in order."""
     rest = bits >> offset
+    # The lowest bit alone, again and again: a wide table's mask has few bits set.
     places = []
     while rest:
         lowest = rest & -rest

@@ -31,18 +31,21 @@ class ColumnSayer:
     """What is known about the values of one table, whose columns are written in these ways."""
 
     def __init__(self, columns: Sequence[Column], ways: Sequence[Callable[[Any], object]]) -> None:
-        self._columns = {column.name: (column, way) for column, way in zip(columns, ways, strict=True)}
+        named_columns = zip(columns, ways, strict=True)
+        self._columns = {column.name: (column, way) for column, way in named_columns}
 
     def check(self, column: str, value: Value) -> None:
         """ExpressionError says why the value cannot be told of this column."""
-        found = self._columns.get(column)
-        if found is None:  # a child table's values are left out of rows anyway
+        column_and_way = self._columns.get(column)
+        if column_and_way is None:  # a child table's values are left out of rows anyway
             return
         if isinstance(value, str) and not is_whole_text(value):
-            half = f"{value_shown(value)} holds half a character, which UTF-8 cannot carry; correct the value"
-            raise named(ExpressionError(half), column)
+            # Ways do not see it: it shows only when the whole message is encoded.
+            problem = f"{value_shown(value)} holds half a character"
+            hint = "which UTF-8 cannot carry; correct the value"
+            raise named(ExpressionError(f"{problem}, {hint}"), column)
         try:
-            found[1](value)
+            column_and_way[1](value)
         except ExpressionError as error:
             raise named(error, column) from None
 
@@ -51,11 +54,16 @@ class ColumnSayer:
         category = self._columns[column][0].category
         if category in _ENDS:
             side = side_of(value)
-            return None if side is None else _ENDS[category][side is BeyondSide.LATE]
+            if side is None:
+                return None
+            return _ENDS[category][side is BeyondSide.LATE]
         if category is Category.STRING and isinstance(value, str):
+            # UTF-16 is where halves come from, and its decoder replaces just those that have no
+            # partner.
             return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
         number = _number(value)
         if category is Category.STATE:
+            # Every number but 0 and 1, which a truth value holds, comes nearer to true.
             return True if number is not None and number.is_finite() else None
         if category is Category.NUMBER and number is not None and number.is_infinite():
             return math.copysign(sys.float_info.max, number)

@@ -25,11 +25,13 @@ from eventlog.qlik.change_seq import read_time
 
 Reading = Callable[[Cell], Value]
 
+# Python refuses to read a number of more than 4,300 digits.
 _whole = re.compile(r" *([+-]?\d{1,4300})(?:\.0*)? *", re.ASCII).fullmatch
 _clock = re.compile(r" *(\d\d:\d\d(?::\d\d)?)(?:[.,](\d{1,12}))? ?(Z|[+-]\d\d(?::?\d\d)?)? *", re.ASCII).fullmatch
 _base64 = re.compile(r"[A-Za-z0-9+/]*+={0,2}").fullmatch
 _FLOATS = frozenset(
-    ("float", "real", "double", "double precision", "smallfloat", "float4", "float8", "binary_float", "binary_double")
+    ("float", "real", "double", "double precision", "smallfloat", "float4", "float8")
+    + ("binary_float", "binary_double")
 )
 
 
@@ -69,8 +71,11 @@ def _string(cell: Cell) -> Value:
     if isinstance(cell, str):
         return cell
     if isinstance(cell, bool):
-        return "true" if cell else "false"
+        if cell:
+            return "true"
+        return "false"
     if isinstance(cell, Decimal):
+        # Not `str`, which writes small and large ones with an exponent.
         return format(cell, "f")
     if isinstance(cell, bytes | tuple):
         raise _misfit(cell, "text")
@@ -105,6 +110,7 @@ def _number(cell: Cell) -> Value:
 def _float(cell: Cell) -> Value:
     if type(cell) is float:
         return cell
+    # A truth value is an int, and "true" is no number.
     if isinstance(cell, str | int | Decimal) and not isinstance(cell, bool):
         try:
             return float(cell)
@@ -124,6 +130,7 @@ def _octet(cell: Cell) -> Value:
     if type(cell) is bytes:
         return cell
     if isinstance(cell, str):
+        # Base64 of mail is cut into lines.
         text = cell.translate({10: None, 13: None})
         if len(text) % 4 == 0 and _base64(text) is not None:
             return binascii.a2b_base64(text)
@@ -132,7 +139,9 @@ def _octet(cell: Cell) -> Value:
 
 def _timestamp(cell: Cell) -> Value:
     """Without a zone; one that the value has is taken off after it was turned to UTC."""
-    moment = cell if type(cell) is dt.datetime else _moment(cell)
+    moment = cell
+    if type(moment) is not dt.datetime:
+        moment = _moment(cell)
     if moment.tzinfo is None:
         return moment
     return _utc(moment).replace(tzinfo=None)
@@ -158,7 +167,9 @@ def _date(cell: Cell) -> Value:
 def _time(cell: Cell) -> Value:
     if isinstance(cell, dt.time):
         return cell
-    match = _clock(cell) if isinstance(cell, str) else None
+    match = None
+    if isinstance(cell, str):
+        match = _clock(cell)
     if match is not None:
         clock, fraction, zone = match.groups()
         text = f"{clock}:00"[:8]  # seconds may be missing
@@ -166,7 +177,7 @@ def _time(cell: Cell) -> Value:
             text += f".{(fraction + '00000')[:6]}"
         try:
             return read_clock(text + (zone or ""))
-        except ValueError:
+        except ValueError:  # 25 o'clock, which the message below tells better
             pass
     raise _misfit(cell, "a time of day, as hh:mm:ss")
 
@@ -174,9 +185,12 @@ def _time(cell: Cell) -> Value:
 def _moment(cell: Cell) -> dt.datetime:
     if isinstance(cell, dt.datetime):
         return cell
+    # After datetime, which is a date too.
     if isinstance(cell, dt.date):
         return dt.datetime.combine(cell, dt.time.min)
-    moment = read_time(cell) if isinstance(cell, str) else None
+    moment = None
+    if isinstance(cell, str):
+        moment = read_time(cell)
     if moment is None:
         raise _misfit(cell, "a time; write it as yyyy-mm-dd hh:mm:ss.ffffff")
     return moment
@@ -191,7 +205,10 @@ def _utc(at: dt.datetime) -> dt.datetime:
 
 def _is_whole(value: float | Decimal) -> bool:
     number = value if isinstance(value, Decimal) else Decimal(value)
-    return number.is_finite() and abs(number.adjusted()) <= 4300 and number == number.to_integral_value()
+    # Of 1e999999 no whole number is made: its digits would fill the memory.
+    if not number.is_finite() or abs(number.adjusted()) > 4300:
+        return False
+    return number == number.to_integral_value()
 
 
 def _misfit(cell: object, expected: str) -> ExpressionError:

@@ -22,12 +22,12 @@ from eventlog.qlik.readings import is_float
 
 LOBS: Final = frozenset({"BLOB", "CLOB", "NCLOB"})
 _BLOBS = frozenset(
-    ("blob", "tinyblob", "mediumblob", "longblob", "image", "longraw", "long raw", "byte", "binary large object")
-    + ("long varbinary",)
+    ("blob", "tinyblob", "mediumblob", "longblob", "image", "byte", "binary large object")
+    + ("longraw", "long raw", "long varbinary")
 )
 _CLOBS = {
-    **dict.fromkeys(("clob", "tinytext", "mediumtext", "longtext", "long", "long varchar", "dbclob"), "CLOB"),
-    **dict.fromkeys(("character large object", "char large object"), "CLOB"),
+    **dict.fromkeys(("clob", "tinytext", "mediumtext", "longtext", "long", "dbclob"), "CLOB"),
+    **dict.fromkeys(("long varchar", "character large object", "char large object"), "CLOB"),
     **dict.fromkeys(("nclob", "ntext", "national character large object"), "NCLOB"),
 }
 _SIZES = {
@@ -36,11 +36,14 @@ _SIZES = {
     **dict.fromkeys(("mediumint", "int", "integer", "int4", "serial", "serial4"), 4),
     **dict.fromkeys(("bigint", "int8", "serial8", "bigserial"), 8),
 }
+# 2^64 - 1 has as many.
 UNSIGNED_DIGITS: Final = 20
 _LENGTHS = {1: 3, 2: 5, 4: 10, 8: 19}
+# Numbers of databases whose digits are never stated, for there is only one width of each.
 _MONEY = {"money": (19, 4), "smallmoney": (10, 4)}
 _SINGLE = frozenset({"real", "float4", "smallfloat", "binary_float"})
 _FIXED = {Category.DATE: "DATE", Category.TIME: "TIME", Category.TIMESTAMP: "DATETIME"}
+# Also Oracle's NUMBER(*,2) and a negative scale, which rounds before the point.
 _arguments = re.compile(r"\(\s*(\d+|\*)[^,)]*(?:,\s*(-?\d+)\s*)?\)").search
 DECIMAL_DIGITS: Final = 38
 """More of them no Parquet decimal has that is read everywhere."""
@@ -49,12 +52,22 @@ AvroWord = Literal["boolean", "int", "long", "float", "double", "string", "bytes
 LogicalWord = Literal["decimal", "date", "time-millis", "timestamp-micros"]
 ParquetWord = Literal["bool", "int32", "int64", "float", "double", "decimal", "string", "binary", "date", "timestamp"]
 SqlWord = Literal[
-    "boolean", "integer", "bigint", "real", "double", "decimal", "text", "binary", "date", "time", "timestamp"
+    "boolean",
+    "integer",
+    "bigint",
+    "real",
+    "double",
+    "decimal",
+    "text",
+    "binary",
+    "date",
+    "time",
+    "timestamp",
 ]
 
 
 class Forms(Struct, frozen=True):
-    """What a type is where values are written; `logical` is Avro's where logical types are wanted."""
+    """What a type is where values are written; `logical` is Avro's, where that is wanted."""
 
     avro: AvroWord
     parquet: ParquetWord
@@ -122,6 +135,7 @@ def qlik_type(sql_type: str) -> QlikType:
     kind = category(sql_type)
     if kind is Category.STATE:
         return QlikType("BOOLEAN", 1)
+    # A whole number of another name, as Oracle's INTEGER(10), goes by the digits it states.
     if kind is Category.INT and name in _SIZES:
         return _whole(_SIZES[name], unsigned="unsigned" in bare_type(sql_type).split())
     if kind in (Category.INT, Category.NUMBER):
@@ -129,7 +143,9 @@ def qlik_type(sql_type: str) -> QlikType:
     if kind in _FIXED:
         return QlikType(_FIXED[kind])
     # What a time of day with a zone has in parentheses is no length.
-    length = 0 if name.startswith("time") else _first(sql_type)
+    length = 0
+    if not name.startswith("time"):
+        length = _first(sql_type)
     if kind is Category.OCTET:
         return QlikType("BLOB" if name in _BLOBS else "BYTES", length)
     return QlikType(_CLOBS.get(name, "STRING"), length)
@@ -138,12 +154,17 @@ def qlik_type(sql_type: str) -> QlikType:
 def _whole(size: int, *, unsigned: bool) -> QlikType:
     if not unsigned:
         return QlikType(f"INT{size}", _LENGTHS[size])
-    return QlikType(f"UINT{size}", UNSIGNED_DIGITS if size == 8 else _LENGTHS[size])
+    # One that is unsigned and of 64 bits has a digit more than the signed one.
+    if size == 8:
+        return QlikType("UINT8", UNSIGNED_DIGITS)
+    return QlikType(f"UINT{size}", _LENGTHS[size])
 
 
 def _number(sql_type: str, name: str) -> QlikType:
     if is_float(sql_type):
-        return QlikType("REAL4", 7) if name in _SINGLE else QlikType("REAL8", 14)
+        if name in _SINGLE:
+            return QlikType("REAL4", 7)
+        return QlikType("REAL8", 14)
     precision, scale = _MONEY.get(name, (0, 0))
     match = _arguments(sql_type)
     if match is not None:
@@ -151,7 +172,9 @@ def _number(sql_type: str, name: str) -> QlikType:
         # below.
         if match[1] == "*" and match[2] is None:
             return QlikType("NUMERIC")
-        precision = 38 if match[1] == "*" else int(match[1])
+        precision = 38
+        if match[1] != "*":
+            precision = int(match[1])
         scale = int(match[2] or 0)
     if scale < 0 or scale > precision:
         return QlikType("NUMERIC")

@@ -33,7 +33,8 @@ class TableValues:
         own = [column for column in table.columns if column.name in single]
         self.columns: tuple[Column, ...] = tuple([replace(column, name=single[column.name]) for column in own])
         self.names = tuple([column.name for column in self.columns])
-        self.key: tuple[int, ...] = tuple([self.names.index(single[name]) for name in table.key if name in single])
+        key_names = [single[name] for name in table.key if name in single]
+        self.key: tuple[int, ...] = tuple([self.names.index(name) for name in key_names])
         """The places of the key columns, in the order of the key."""
         self.key_bits = sum(1 << place for place in self.key)
         self.natives: Mapping[str, str] = single
@@ -77,12 +78,12 @@ class Teller:
         self._left_out = values.table.multiple
         key = values.table.key
         # Nearly all keys are of one column and begin as this one does; with several columns no key
-        # begins so.
-        self._plain = "\0"
-        self._one: tuple[int, int, type | None, Callable[[Any], Piece]] = (0, 0, None, str)
+        # begins so, for none holds a zero byte.
+        self._key_head = "\0"
+        self._key_column: tuple[int, int, type | None, Callable[[Any], Piece]] = (0, 0, None, str)
         if len(values.key) == 1 == len(key):
-            self._plain, self._one = f"{key[0]}=", self._keys[key[0]]
-        self._skip = len(self._plain)
+            self._key_head, self._key_column = f"{key[0]}=", self._keys[key[0]]
+        self._skip = len(self._key_head)
 
     def told(self, change: Change) -> tuple[list[Piece] | None, list[Piece] | None, int, int, int]:
         """The row before a change and after it, and the bits of columns: what it is about, what was
@@ -95,11 +96,12 @@ class Teller:
         row, _, bits, *_ = self.row(change, new=change.op is Op.ADD)
         if change.op is Op.ADD:
             return None, row, bits, 0, bits
+        # A table without a key tells by a deletion all that it knew.
         return row, None, self._values.key_bits or bits, bits, 0
 
     def row(self, change: Change, *, new: bool) -> Told:
         """A row that begins, or one that ends."""
-        row, bits, key = self.keyed(change.row.key)
+        row, known, key_value = self.keyed(change.row.key)
         plan, null = self._plan, self._null
         for edit in change.edits:
             cell = edit.new if new else edit.old
@@ -116,14 +118,16 @@ class Teller:
             except (KeyError, ExpressionError) as error:
                 self._check(edit, error)
                 continue
-            bits |= bit
-        return row, row, bits, bits, bits, key
+            known |= bit
+        # It has one side only, so that all that is known of it counts as changed.
+        return row, row, known, known, known, key_value
 
     def modified(self, change: Change) -> Told:
         """A row that goes on."""
-        after, known, key = self.keyed(change.row.key)
+        # A modification never changes a key, which therefore stands on both sides.
+        after, key_bits, key_value = self.keyed(change.row.key)
         before = after.copy()
-        had = has = known
+        known_before = known_after = key_bits
         changed = 0
         plan, null = self._plan, self._null
         for edit in change.edits:
@@ -131,7 +135,9 @@ class Teller:
             try:
                 place, bit, plain, way = plan[edit.column]
                 if new is not ABSENT:
-                    has |= bit
+                    known_after |= bit
+                    # In line, as in `row` and for `old` below: a call for each value would take
+                    # longer than all the rest.
                     if type(new) is plain:
                         piece = new
                     elif new is None:
@@ -141,16 +147,16 @@ class Teller:
                     after[place] = piece
                     if old == new and not edit.reset:
                         before[place] = piece
-                        had |= bit
+                        known_before |= bit
                         continue
                 # With `reset` all former values go, and None is no value that was there.
                 if old is ABSENT or (old is None and edit.reset):
                     if new is not ABSENT:
                         changed |= bit
                         if edit.reset:
-                            had &= ~bit
+                            known_before &= ~bit
                     continue
-                had |= bit
+                known_before |= bit
                 if type(old) is plain:
                     piece = old
                 elif old is None:
@@ -165,40 +171,36 @@ class Teller:
             # changed.
             if new is not ABSENT and piece != after[place]:
                 changed |= bit
-        return before, after, changed, had, has, key
+        return before, after, changed, known_before, known_after, key_value
 
     def keyed(self, key: str) -> tuple[list[Piece], int, str | None]:
-        """A row in which only the key stands, the bits of the key, and its value where it is one."""
+        """A row in which only the key stands, the key's bits, and its value where it is one."""
         row = self._nothing.copy()
         text = key[self._skip :]
-        if key.startswith(self._plain) and (text.isalnum() or simple(key)):
-            place, bit, plain, way = self._one
+        # `isalnum` spares the call for most keys: such text has nothing that could be escaped.
+        if key.startswith(self._key_head) and (text.isalnum() or simple(key)):
+            place, bit, plain, way = self._key_column
             try:
                 row[place] = text if plain is str else way(text)
             except ExpressionError as error:
                 raise named(error, self._values.names[place]) from None
             return row, bit, text
-        return self._of_parts(row, parse(key).parts if key else ())
-
-    def _of_parts(
-        self,
-        row: list[Piece],
-        parts: tuple[tuple[str, str], ...],
-    ) -> tuple[list[Piece], int, str | None]:
+        parts = parse(key).parts if key else ()
         bits = 0
         for name, text in parts:
             planned = self._keys.get(name) or self._keys.get(name.casefold())
             if planned is None:
-                message = f"the key names {value_shown(name)}, which is no column of {self._values.table.name}"
-                raise ExpressionError(message)
+                message = f"the key names {value_shown(name)}, which is no column of"
+                raise ExpressionError(f"{message} {self._values.table.name}")
             place, bit, plain, way = planned
             try:
                 row[place] = text if plain is str else way(text)
             except ExpressionError as error:
                 raise named(error, self._values.names[place]) from None
             bits |= bit
-        only = parts[0][1] if len(parts) == 1 else None
-        return row, bits, only
+        if len(parts) == 1:
+            return row, bits, parts[0][1]
+        return row, bits, None
 
     def _check(self, edit: Edit, error: Exception) -> None:
         """Raises what must be seen of an error that stopped an edit, with its column."""

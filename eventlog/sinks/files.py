@@ -62,6 +62,7 @@ class FileSink:
 
     def open(self, tenure: Tenure | None) -> None:
         """Takes the folder over, and looks which document is the last."""
+        # Nothing that was prepared under a former lock may be shown under this one.
         self._take("", ())
         try:
             self._plans.take_over(tenure)
@@ -99,6 +100,7 @@ class FileSink:
         # Without the lock, for the disk takes its time; meanwhile a commit may have thrown the plan
         # away.
         hidden = self._hide(plan, documents)
+        # Read once more under the lock: `wanted` decides who discards the files.
         with self._turn:
             wanted = plan in self._prepared
             if wanted:
@@ -111,7 +113,9 @@ class FileSink:
 
         One that comes again under another plan takes its own place.
         """
-        prepared = self._take(plan, documents) if plan else None
+        prepared = None
+        if plan:
+            prepared = self._take(plan, documents)
         if not documents or (plan and plan == self._plans.plan):
             return ()
         hidden = prepared or self._hide(plan, documents)
@@ -167,6 +171,7 @@ class FileSink:
         if document.route:
             path = self.folder / document.route / path.name
             self._plans.make(path.parent)
+        # A name that was shortened does not tell its id, so a hidden file beside it does.
         if document_id(file_name(document.id)) is not None:
             return [(path, document.body)]
         return [(self._label(path), _bytes(document.id)), (path, document.body)]
@@ -187,6 +192,7 @@ class FileSink:
             yield self.folder
             return
         for place, below, _ in os.walk(self.folder):
+            # In place, which is how os.walk is told where not to go.
             below[:] = [name for name in below if name[0] != "." and not Path(place, name, OWNERS).exists()]
             yield Path(place)
 
@@ -194,29 +200,32 @@ class FileSink:
         """The ids of the documents among these files."""
         for path in paths:
             if path.name.endswith(self.suffix) and not path.name.startswith("."):
-                yield self._id_of(path) or ""
+                yield self._id_of(path)
 
-    def _id_of(self, path: PurePath) -> str | None:
+    def _id_of(self, path: PurePath) -> str:
         identity = document_id(path.name.removesuffix(self.suffix))
         if identity is not None:
             return identity
         label = self._plans.read(self._label(path))
-        return None if label is None else _text(label)
+        return "" if label is None else _text(label)
 
 
 def file_name(identity: str) -> str:
     """A name that every file system can carry, different for different ids even where case does not
     count.
     """
-    written = _unsafe.sub(lambda match: b"%%%02x" % match[0][0], _bytes(identity)) or b"%"
+    escaped = _unsafe.sub(lambda match: b"%%%02x" % match[0][0], _bytes(identity))
+    written = escaped or b"%"  # the empty id too has a name
     if len(written) > NAME_BYTES:
-        written = written[: NAME_BYTES - 65] + b"~" + hashlib.sha256(_bytes(identity)).hexdigest().encode()
+        digest = hashlib.sha256(_bytes(identity)).hexdigest().encode()
+        written = written[: NAME_BYTES - 65] + b"~" + digest
     return written.decode("ascii")
 
 
 def document_id(name: str) -> str | None:
     """The id behind a name; None when the name was shortened, or when it is not one of ours."""
-    plain = _escaped.sub(lambda match: bytes([int(match[1], 16)]), name.encode("utf-8", "surrogateescape"))
+    encoded = name.encode("utf-8", "surrogateescape")
+    plain = _escaped.sub(lambda match: bytes([int(match[1], 16)]), encoded)
     if name == "%":
         plain = b""
     try:

@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 
 from eventlog.core.errors import ConfigError
 from eventlog.core.outputs import OutputKeys, Places
+from eventlog.core.places import PlaceKind
 from eventlog.core.plugins import EVERY_DOCUMENT, Finding, Need, SinkOrder, SinkPlugin
 from eventlog.core.seams import Sink
 from eventlog.qlik.change_tables.settings import ChangeTableSettings
@@ -19,7 +20,14 @@ from eventlog.sinks.store.address import MODULE, StoreSettings, is_address, plac
 from eventlog.sinks.store.findings import place_findings
 
 
-class FilesOutput(OutputKeys, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="sink", tag="files"):
+class FilesOutput(
+    OutputKeys,
+    frozen=True,
+    kw_only=True,
+    forbid_unknown_fields=True,
+    tag_field="sink",
+    tag="files",
+):
     """Documents as files in a folder, or as objects in a store."""
 
     path: str
@@ -44,10 +52,19 @@ class FilesOutput(OutputKeys, frozen=True, kw_only=True, forbid_unknown_fields=T
         """Folders of documents or tables; messages name their topics."""
         if self.format == "messages":
             return "topic", "files", (self.messages.metadata_topic,)
-        return "table" if self.format == "change-tables" else "folder", "files", ()
+        if self.format == "change-tables":
+            return "table", "files", ()
+        return "folder", "files", ()
 
 
-class StdoutOutput(OutputKeys, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="sink", tag="stdout"):
+class StdoutOutput(
+    OutputKeys,
+    frozen=True,
+    kw_only=True,
+    forbid_unknown_fields=True,
+    tag_field="sink",
+    tag="stdout",
+):
     """Documents on standard output."""
 
     format: str = "xds"
@@ -56,10 +73,18 @@ class StdoutOutput(OutputKeys, frozen=True, kw_only=True, forbid_unknown_fields=
     @property
     def places(self) -> Places:
         """Messages name their topics; documents stand one after the other."""
-        return "topic" if self.format == "messages" else None, "standard output", (self.messages.metadata_topic,)
+        kind: PlaceKind | None = "topic" if self.format == "messages" else None
+        return kind, "standard output", (self.messages.metadata_topic,)
 
 
-class HttpOutput(HttpSettings, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="sink", tag="http"):
+class HttpOutput(
+    HttpSettings,
+    frozen=True,
+    kw_only=True,
+    forbid_unknown_fields=True,
+    tag_field="sink",
+    tag="http",
+):
     """Documents POSTed to an address, whose answers say what becomes of the rows."""
 
     format: Literal["xds"] = "xds"
@@ -73,9 +98,9 @@ class HttpOutput(HttpSettings, frozen=True, kw_only=True, forbid_unknown_fields=
 def _file_sink(order: SinkOrder) -> Sink:
     from eventlog.sinks.files import FileSink
 
-    return FileSink(
-        place_of(order.output.path, order.output.store, ordered=True), order.format.suffix, routed=order.routed
-    )
+    # In order: the greatest id that is there is how far the output is.
+    place = place_of(order.output.path, order.output.store, ordered=True)
+    return FileSink(place, order.format.suffix, routed=order.routed)
 
 
 def _stdout_sink(_: SinkOrder) -> Sink:
@@ -92,25 +117,20 @@ def _http_sink(order: SinkOrder) -> Sink:
 
 def _needs(output: FilesOutput) -> Iterator[Need]:
     if is_address(output.path):
-        yield Need(f'An output with path = "{output.path.partition("://")[0]}://…"', MODULE)
+        scheme = output.path.partition("://")[0]
+        yield Need(f'An output with path = "{scheme}://…"', MODULE)
     if (output.format, output.file_format) == ("change-tables", "parquet"):
         yield Need('An output with file_format = "parquet"', "pyarrow")
 
 
-def _folder_findings(output: FilesOutput) -> Iterator[Finding]:
-    return place_findings(output.path, output.store)
-
-
-def _address_findings(output: HttpOutput) -> Iterator[Finding]:
-    yield reach(output)
-
-
 def _folder_place(output: FilesOutput) -> str:
     kind = "change tables" if output.format == "change-tables" else "files"
-    return f"{kind} {output.path if is_address(output.path) else Path(output.path).resolve()}"
+    path = output.path if is_address(output.path) else Path(output.path).resolve()
+    return f"{kind} {path}"
 
 
 def _address_place(output: HttpOutput) -> str:
+    # Behind ? and # there may be a secret.
     return f"http {urlsplit(output.url)._replace(query='', fragment='').geturl()}"
 
 
@@ -119,7 +139,7 @@ FILES: Final = SinkPlugin(
     build=_file_sink,
     place=_folder_place,
     formats=("change-tables", "messages", "xds", EVERY_DOCUMENT),
-    check=_folder_findings,
+    check=lambda output: place_findings(output.path, output.store),
     needs=_needs,
     sorts_ids=True,
 )
@@ -131,5 +151,10 @@ STDOUT: Final = SinkPlugin(
     check=lambda _: [Finding(said="standard output needs nothing")],
 )
 HTTP: Final = SinkPlugin(
-    settings=HttpOutput, build=_http_sink, place=_address_place, formats=("xds",), check=_address_findings, answers=True
+    settings=HttpOutput,
+    build=_http_sink,
+    place=_address_place,
+    formats=("xds",),
+    check=lambda output: [reach(output)],
+    answers=True,
 )

@@ -28,6 +28,7 @@ def taken_over(owner: Owner, tenure: Tenure | None, place: str, way_out: str) ->
     `place` and `way_out` are what to tell: where it is, and how a log gets a place of its own.
     """
     if tenure is None:
+        # Whoever was writing there is stopped; the target stays its log's.
         return replace(owner, epoch=owner.epoch + 1)
     if owner.log and owner.log != tenure.log:
         raise ConfigError(
@@ -41,4 +42,5 @@ def taken_over(owner: Owner, tenure: Tenure | None, place: str, way_out: str) ->
 
 def taken_by_a_later_one(place: str) -> OccupiedError:
     """What to tell a publisher that has been replaced."""
-    return OccupiedError(f"Somebody else has taken {place} over.", hint="This one writes nothing more there.")
+    hint = "This one writes nothing more there."
+    return OccupiedError(f"Somebody else has taken {place} over.", hint=hint)

@@ -72,7 +72,8 @@ def not_written(what: str, folder: Path, error: OSError) -> SinkError:
     place = error.filename2 or error.filename or folder
     may_pass = error.errno not in PERMANENT
     hint = "It is tried again." if may_pass else "Correct that and start again."
-    return SinkError(f"{what} cannot be written to {place}: {error.strerror}.", hint=hint, may_pass=may_pass)
+    message = f"{what} cannot be written to {place}: {error.strerror}."
+    return SinkError(message, hint=hint, may_pass=may_pass)
 
 
 class FolderClaim(Struct, frozen=True):
@@ -105,11 +106,20 @@ class OwnedFolder:
             return
         way_out = f"Give it a folder of its own; or delete {self._claims} if that log is gone."
         owner = taken_over(self._read(former), tenure, f"The folder {self.folder}", way_out)
-        self._ours, self.epoch = FolderClaim(f"{owner.epoch:020d}.json", msgspec.json.encode(owner)), owner.epoch
+        # Twenty digits, so that names sort as their numbers do.
+        self._ours = FolderClaim(f"{owner.epoch:020d}.json", msgspec.json.encode(owner))
+        self.epoch = owner.epoch
         if self._ours != former:
             self._write(self._ours)
+        # Somebody may have been faster, or may be ahead: only the highest has it.
         self.confirm()
-        self._forget_others()
+        # The files of former owners do no harm where they stay.
+        if self._claims.is_dir():
+            remove_leftovers(self._claims)
+        for name in self._names():
+            if name < self._ours.name:
+                with suppress(OSError):
+                    (self._claims / name).unlink()
 
     def confirm(self) -> None:
         """OccupiedError when somebody else has taken the folder over since."""
@@ -123,30 +133,23 @@ class OwnedFolder:
         except FileNotFoundError:
             self.confirm()  # whoever has taken the folder over meanwhile has tidied up
             raise
-        flush(self.folder)
+        flush(self.folder)  # the folder of claims may be new
 
     def _latest(self) -> FolderClaim | None:
         """The file of the highest epoch."""
         # Who has a higher one may remove it while it is looked at; then there is another to look at.
-        while name := max(self._names(), default=""):
+        while True:
+            name = max(self._names(), default="")
+            if not name:
+                return None
             with suppress(FileNotFoundError):
                 return FolderClaim(name, (self._claims / name).read_bytes())
-        return None
 
     def _names(self) -> list[str]:
         try:
             return [entry.name for entry in self._claims.iterdir() if _claim_name(entry.name)]
         except FileNotFoundError:
             return []
-
-    def _forget_others(self) -> None:
-        """Removes the files of former owners; those that stay do no harm."""
-        if self._claims.is_dir():
-            remove_leftovers(self._claims)
-        for name in self._names():
-            if self._ours is not None and name < self._ours.name:
-                with suppress(OSError):
-                    (self._claims / name).unlink()
 
     def _read(self, claim: FolderClaim | None) -> Owner:
         if claim is None:
@@ -231,7 +234,9 @@ class PlanFolder:
             self._owned.confirm()
             mark = self._own_mark(marks)
             begun = [file for file in taken if mark is not None and file.belongs_to(mark)]
-            self._name([file.part for file in sorted(begun, key=lambda file: file.number)], apart=1)
+            # In the order of the plan, for the last of them says that the others are there.
+            in_order = sorted(begun, key=lambda file: file.number)
+            self._name([file.part for file in in_order], apart=1)
         except FileNotFoundError:
             self._owned.confirm()  # whoever has taken the folder over has taken it
             raise
@@ -247,6 +252,7 @@ class PlanFolder:
         """Makes a folder in this one, whose name is durable before a file is in it."""
         if folder.is_dir():
             return
+        # Each folder above it may be new as well.
         make_folder(folder)
         while folder != self.folder:
             folder = folder.parent
@@ -254,11 +260,14 @@ class PlanFolder:
 
     def read(self, path: Path) -> bytes | None:
         """What stands in a file; None where there is none."""
-        return path.read_bytes() if path.exists() else None
+        if not path.exists():
+            return None
+        return path.read_bytes()
 
     def last(self, ids: Callable[[Iterable[PurePath]], Iterator[str]]) -> str:
         """The greatest id of the files."""
-        return max(ids(Path(entry) for place in self._places() for entry in os.scandir(place)), default="")
+        entries = (Path(entry) for place in self._places() for entry in os.scandir(place))
+        return max(ids(entries), default="")
 
     def hide(self, plan: str, files: Sequence[tuple[Path, bytes]]) -> Hidden:
         """Writes files that nobody sees yet, durable when it returns."""
@@ -299,6 +308,7 @@ class PlanFolder:
         if self._mark is None:
             make_empty(path)
         else:
+            # One mark at any time: renaming replaces it in one step.
             (self.folder / self._mark.name).replace(path)
         self._mark = mark
         # The mark must be on the disk before the first name. Names in one folder reach it in order,
@@ -351,9 +361,11 @@ class PlanFolder:
         """All marks, the latest last."""
         # Whoever looks once may miss one that is renamed meanwhile, in a large folder.
         marks = sorted(self._look_for_marks())
-        while (again := sorted(self._look_for_marks())) != marks:
+        while True:
+            again = sorted(self._look_for_marks())
+            if again == marks:
+                return marks
             marks = again
-        return marks
 
     def _look_for_marks(self) -> Iterator[Mark]:
         for path in _ours_in(self.folder, SHOWN):
@@ -378,5 +390,6 @@ def _ours_in(place: Path, ending: str) -> list[Path]:
 
 
 def _no_name_of_ours(path: Path) -> DataError:
-    hint = "Give it its former name, or remove it if it is not eventlog's: such names say how far the folder is."
+    hint = "Give it its former name, or remove it if it is not eventlog's:"
+    hint = f"{hint} such names say how far the folder is."
     return DataError(f"{path} cannot be read: it is no name that eventlog gives.", hint=hint)

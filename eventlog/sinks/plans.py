@@ -62,4 +62,6 @@ class Plans(Protocol):
 
 def resolved(shown: str, plan: str) -> Resolved:
     """What is there of a plan where another one, or this one, is shown last: all of it or nothing."""
-    return Resolved(last=shown, documents=None if plan and plan == shown else frozenset())
+    if plan and plan == shown:
+        return Resolved(last=shown, documents=None)
+    return Resolved(last=shown, documents=frozenset())

@@ -50,26 +50,24 @@ class StdoutSink:
                 self._stream.write(body)
             self._stream.flush()
         except BrokenPipeError as error:
-            self._give_up()
-            message = "Nobody reads standard output any more; the rows stay N and are published the next time."
+            # Python flushes the stream once more at the end, and would complain there.
+            self._point_at_nothing()
+            message = "Nobody reads standard output any more"
+            message = f"{message}; the rows stay N and are published the next time."
             raise SinkError(message, may_pass=False) from error
         except OSError as error:
-            raise SinkError(
-                f"Standard output does not take documents: {error.strerror}.", hint="It is tried again."
-            ) from error
+            problem = f"Standard output does not take documents: {error.strerror}."
+            raise SinkError(problem, hint="It is tried again.") from error
         self._last = max([self._last, *[document.id for document in documents]])
         return ()
 
     def close(self) -> None:
         """Leaves the stream open, because it belongs to the process."""
 
-    def _give_up(self) -> None:
-        """Points the stream at nothing, because Python flushes it once more at the end and would
-        complain there.
-        """
+    def _point_at_nothing(self) -> None:
         try:
             descriptor = self._stream.fileno()
-        except (OSError, AttributeError):
+        except (OSError, AttributeError):  # a stream of a test, which has no number
             return
         nothing = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nothing, descriptor)

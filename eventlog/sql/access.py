@@ -23,7 +23,9 @@ IS_SET = "eventlog session"
 """What a connection's info holds when its session was prepared for good."""
 
 UNFINISHED = "8s2b"
-"""SQLAlchemy's code for a connection that was lost: it speaks of what it wants done, and not of what has happened."""
+"""SQLAlchemy's code for a connection that was lost: it speaks of what it wants done, and not of
+what has happened.
+"""
 
 LOCKED = (
     "Another process has locked the database file and does not release it: `fuser` with the file's name says which."
@@ -46,6 +48,7 @@ def transaction(engine: Engine, what: str, *, lone: bool = False) -> Iterator[Co
         else:
             begun = engine.begin()
         with begun as connection:
+            # LOBs are bound by a listener of this connection, which each transaction has anew.
             if IS_SET not in connection.info or dialect.lob_parameters:
                 _prepare_session(connection, dialect)
             yield connection
@@ -98,7 +101,9 @@ def in_our_words(engine: Engine, what: str) -> Iterator[None]:
 
 
 def fetched(
-    connection: Connection, query: TextClause | str, parameters: Mapping[str, Any] | tuple[Any, ...] | None = None
+    connection: Connection,
+    query: TextClause | str,
+    parameters: Mapping[str, Any] | tuple[Any, ...] | None = None,
 ) -> list[tuple[Any, ...]]:
     """What a query finds, straight from the driver."""
     # SQLAlchemy's rows, with names and converted values, cost half of the reading.
@@ -126,9 +131,15 @@ def fetched(
 
 
 def answers(
-    connection: Connection, query: str, parameters: Mapping[str, Any] | None = None, /, **holes: str
+    connection: Connection,
+    query: str,
+    parameters: Mapping[str, Any] | None = None,
+    /,
+    **holes: str,
 ) -> Sequence[Any]:
-    """What a named query finds; nothing in a database that has no such query. What fills its holes is SQL already."""
+    """What a named query finds; nothing in a database that has no such query. What fills its holes
+    is SQL already.
+    """
     from sqlalchemy import text
 
     spelled = {hole: in_text(sql) for hole, sql in holes.items()}
@@ -221,7 +232,9 @@ def has_wrong_value(error: Exception) -> bool:
 
 
 def unconnected(error: Exception) -> str | None:
-    """What to check where the error says that no connection could be made: `connect` has noted it."""
+    """What to check where the error says that no connection could be made: `connect` has noted
+    it.
+    """
     return next(iter(getattr(error, "__notes__", ())), None)
 
 
@@ -253,6 +266,7 @@ def is_lasting(error: BaseException | None) -> bool:
         refusals = [words for dialect in dialects() for words in dialect.refusals]
         if any(words in text_of_error for words in refusals):
             return True
+    # What comes first in an error may be a text as well, or an object of the driver.
     number = _number_of(error)
     passing = frozenset[int]().union(*(dialect.passing_errors for dialect in dialects()))
     return isinstance(number, int) and number > 0 and number not in passing
@@ -285,9 +299,11 @@ def _codes(error: BaseException | None) -> set[object]:
 
 def _number_of(error: BaseException | None) -> object:
     for dialect in dialects():
-        number = getattr(error, dialect.error_number, None) if dialect.error_number else None
+        if dialect.error_number is None:
+            continue
+        number = getattr(error, dialect.error_number, None)
         if isinstance(number, int):
-            return number & 0xFF
+            return number & 0xFF  # SQLite has details in the higher bits
     return _said_first(error)
 
 
@@ -317,5 +333,7 @@ def is_denied(dialect: Dialect, error: BaseException | None) -> bool:
 
 
 def is_of_value(dialect: Dialect, error: BaseException | None) -> bool:
-    """Whether a driver's error has a code that speaks of a value, where the driver's class does not say so."""
+    """Whether a driver's error has a code that speaks of a value, where the driver's class does not
+    say so.
+    """
     return getattr(_said_first(error), "code", None) in dialect.value_codes

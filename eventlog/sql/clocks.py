@@ -25,21 +25,26 @@ DATABASE: Final = "database"
 """The zone of the database's own clock."""
 
 SET_BACK: Final = dt.timedelta(hours=2)
-"""For so long after clocks were set back there may be rows with the time of before; no place sets them back by more."""
+"""For so long after clocks were set back there may be rows with the time of before; no place sets
+them back by more.
+"""
 
 _offset: Final = re.compile(r"([+-])(\d\d):(\d\d)").fullmatch
 
 
 def zone_of(clock: str, what: str = "source.clock") -> dt.tzinfo | None:
-    """The zone that a setting names, None for UTC; ConfigError, which says what setting it is, for one that nobody knows."""
+    """The zone that a setting names, None for UTC; ConfigError, which says what setting it is, for
+    one that nobody knows.
+    """
     if clock.casefold() in ("", UTC, "gmt", "+00:00", "etc/utc"):
         return None
-    found = _offset(clock)
-    if found is not None:
-        sign, hours, minutes = found.groups()
+    match = _offset(clock)
+    if match is not None:
+        sign, hours, minutes = match.groups()
         span = dt.timedelta(hours=int(hours), minutes=int(minutes))
         if span < dt.timedelta(days=1):
             return dt.timezone(-span if sign == "-" else span)
+    # The library opens a file of that name, so it raises what opening may raise.
     try:
         return ZoneInfo(clock)
     except (KeyError, ValueError, OSError):
@@ -54,23 +59,29 @@ def clock_of(connection: Connection, clock: str) -> str:
     """
     if clock != DATABASE:
         return clock
-    name, seconds = connection.execute(verbatim(statement(dialect_of(connection), "database_zone"))).one()
+    zone_query = verbatim(statement(dialect_of(connection), "database_zone"))
+    name, seconds = connection.execute(zone_query).one()
     try:
         if name and "/" in str(name):
             zone_of(str(name))
             return str(name)
     except ConfigError:
-        pass
+        pass  # a name of the database's own, which this machine does not have
     return offset_name(int(seconds))
 
 
 def offset_name(seconds: float) -> str:
     """An offset as it is written, to the minute: +09:00."""
     minutes = round(abs(seconds) / 60)
-    return f"{'-' if seconds < 0 else '+'}{minutes // 60:02d}:{minutes % 60:02d}"
+    sign = "-" if seconds < 0 else "+"
+    return f"{sign}{minutes // 60:02d}:{minutes % 60:02d}"
 
 
 def due_clock(dialect: Dialect, now: str, zone: dt.tzinfo, at: dt.datetime) -> str:
-    """SQL for the latest time of the zone at which something may be due: `now`, which is SQL for UTC, moved by an offset."""
-    offsets = [zone.utcoffset(moment.astimezone(zone)) or dt.timedelta() for moment in (at, at - SET_BACK)]
+    """SQL for the latest time of the zone at which something may be due: `now`, which is SQL for
+    UTC, moved by an offset.
+    """
+    # The greater of both: a row may still be due by the clock of before it was set back.
+    moments = (at, at - SET_BACK)
+    offsets = [zone.utcoffset(moment.astimezone(zone)) or dt.timedelta() for moment in moments]
     return dialect.later.format(now=now, seconds=int(max(offsets).total_seconds()))

@@ -1,4 +1,6 @@
-"""Opens databases, limits how long their sessions wait, and says in sentences why one cannot be used."""
+"""Opens databases, limits how long their sessions wait, and says in sentences why one cannot be
+used.
+"""
 
 from __future__ import annotations
 
@@ -44,12 +46,15 @@ LOCK_WAIT_SECONDS = 30
 
 
 def connect(url: str, *, may_create: bool = False) -> Engine:
-    """An engine for the database. A SQLite file that does not exist is only made where `may_create` says so."""
+    """An engine for the database. A SQLite file that does not exist is only made where `may_create`
+    says so.
+    """
     from sqlalchemy import create_engine
     from sqlalchemy.exc import NoSuchModuleError
 
     parsed = read_url(url)
     dialect = dialect_of(parsed)
+    # SQLAlchemy's own choice of a driver need not be the one that our extra brings.
     if "+" not in parsed.drivername and dialect.driver and is_there(dialect.driver):
         parsed = parsed.set(drivername=f"{parsed.drivername}+{dialect.driver}")
     arguments: dict[str, object] = {}
@@ -62,7 +67,9 @@ def connect(url: str, *, may_create: bool = False) -> Engine:
         if missing_name is not None:
             hint = "Name one that is there; for a new log `eventlog install` makes it."
             raise ConfigError(f"There is no database file {missing_name}.", hint=hint)
-    if dialect.latin_driver and parsed.drivername.endswith(dialect.latin_driver) and parsed.password:
+    # PyMySQL writes a text in Latin-1; bytes it leaves as they are.
+    is_latin = dialect.latin_driver and parsed.drivername.endswith(dialect.latin_driver)
+    if is_latin and parsed.password:
         arguments["password"] = str(parsed.password).encode()
     try:
         refuse_unknown(parsed, dialect)
@@ -81,13 +88,19 @@ def connect(url: str, *, may_create: bool = False) -> Engine:
 
 
 def reading_engine(
-    engine: Engine, reader: str, statement_timeout: float | None = None, lock_timeout: float | None = None
+    engine: Engine,
+    reader: str,
+    statement_timeout: float | None = None,
+    lock_timeout: float | None = None,
 ) -> Engine:
-    """What reads captured tables: sessions of the login that the URL `reader` names, which end with those of the engine."""
+    """What reads captured tables: sessions of the login that the URL `reader` names, which end with
+    those of the engine.
+    """
     from sqlalchemy import event
 
     if not reader:
         return engine
+    # Kept by its engine and not for ever, so that both end together.
     if engine not in _readers:
         reading = connect(reader)
         limit_sessions(reading, statement_timeout, lock_timeout)
@@ -97,18 +110,25 @@ def reading_engine(
 
 
 def _teach(engine: Engine, words: frozenset[str]) -> None:
-    """Lets SQLAlchemy quote words that it does not know to be reserved; it may make another preparer when it connects."""
+    """Lets SQLAlchemy quote words that it does not know to be reserved; it may make another
+    preparer when it connects.
+    """
     usual = engine.dialect.preparer
-    engine.dialect.preparer = type(usual.__name__, (usual,), {"reserved_words": usual.reserved_words | words})
+    reserved = {"reserved_words": usual.reserved_words | words}
+    engine.dialect.preparer = type(usual.__name__, (usual,), reserved)
+    # The one for this dialect was made with the former class.
     engine.dialect.identifier_preparer = engine.dialect.preparer(engine.dialect)
 
 
 def _without_driver(begins: str, dialect: Dialect, module: str | None) -> ConfigError:
-    """What to do without a driver; one that no extra brings may be the default of whoever reads URLs, and not meant."""
+    """What to do without a driver; one that no extra brings may be the default of whoever reads
+    URLs, and not meant.
+    """
     what = f"A URL that begins with {begins}:"
     if module == dialect.driver or dialect.extra is None:
         return missing(what, module, drivers())
-    hint = f"Install it, or write {_usual_name(dialect)}: in the URL, for which there is: {installing(dialect.extra)}."
+    usual_name = _usual_name(dialect)
+    hint = f"Install it, or write {usual_name}: in the URL, for which there is: {installing(dialect.extra)}."
     return ConfigError(f"{what} needs the package {module}, which is not installed.", hint=hint)
 
 
@@ -135,7 +155,9 @@ def read_url(url: str) -> URL:
 
 
 def place_of(url: URL) -> str:
-    """Where a database is, for people: without who connects, and without any option that might be a secret."""
+    """Where a database is, for people: without who connects, and without any option that might be a
+    secret.
+    """
     from sqlalchemy.engine import URL
 
     query = {name: value for name, value in url.query.items() if name in PLACES}
@@ -158,32 +180,41 @@ def names_a_place(url: str) -> bool:
 
 
 def in_words(error: SQLAlchemyError, doing: str) -> EventlogError:
-    """Our error for a driver's: its first line, without the statement and its values, which may be secret."""
+    """Our error for a driver's: its first line, without the statement and its values, which may be
+    secret.
+    """
     from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
 
-    said = str(error.orig) if isinstance(error, DBAPIError) and error.orig is not None else str(error)
-    if error.code == UNFINISHED:
-        said = words_of(error)
-    first = said.strip().splitlines()[0].rstrip(".") if said.strip() else type(error).__name__
     original = error.orig if isinstance(error, DBAPIError) else None
+    # SQLAlchemy's own text of an error holds the statement and its values.
+    words = str(error) if original is None else str(original)
+    if error.code == UNFINISHED:
+        words = words_of(error)
+    first = type(error).__name__
+    if words.strip():
+        first = words.strip().splitlines()[0].rstrip(".")
     advice = unconnected(error)
     lasting = is_lasting(original) or has_wrong_value(error)
     may_pass = isinstance(error, OperationalError | InterfaceError) and not lasting
     right = None if advice else right_hint(original)
-    return SourceError(f"{'A right is missing' if right else doing}: {first}.", hint=advice or right, may_pass=may_pass)
+    problem = "A right is missing" if right else doing
+    return SourceError(f"{problem}: {first}.", hint=advice or right, may_pass=may_pass)
 
 
 def _advise_who_cannot_connect(engine: Engine, dialect: Dialect) -> None:
-    """Has each error of a connection that cannot be made carry what to check, as a note that `hint_of` reads."""
+    """Has each error of a connection that cannot be made carry what to check, as a note that
+    `hint_of` reads.
+    """
     from sqlalchemy import event
 
     def advise(context: ExceptionContext) -> None:
         error = context.sqlalchemy_exception
-        if context.connection is None and error is not None:  # no connection was there yet: it could not be made
-            said = str(context.original_exception)
-            named = [name for name in engine.url.query if _blames(said, name)]
-            if named:
-                error.add_note(WrongValue(f"See to the value of {', '.join(named)} in the database URL."))
+        # No connection was there yet: it could not be made.
+        if context.connection is None and error is not None:
+            words = str(context.original_exception)
+            blamed = [name for name in engine.url.query if _blames(words, name)]
+            if blamed:
+                error.add_note(WrongValue(f"See to the value of {', '.join(blamed)} in the database URL."))
                 return
             lasting = is_lasting(context.original_exception)
             note = REFUSED if lasting else SILENT
@@ -192,25 +223,30 @@ def _advise_who_cannot_connect(engine: Engine, dialect: Dialect) -> None:
     event.listen(engine, "handle_error", advise)
 
 
-def _blames(said: str, option: str) -> bool:
-    """Whether a driver's words say that the value of this option is wrong, as libpq and psycopg write it."""
+def _blames(words: str, option: str) -> bool:
+    """Whether a driver's words say that the value of this option is wrong, as libpq and psycopg
+    write it.
+    """
     blaming = (
         f"invalid {option} value",
         f"value for {option}",
         f'option "{option}"',
         f"{option} parameter must be",  # up to libpq 13
     )
-    return any(words in said for words in blaming)
+    return any(blame in words for blame in blaming)
 
 
 def _say_what_it_refuses(engine: Engine, login_package: str | None) -> None:
-    """Says in a sentence what the driver refuses before it asks the server: a value of an option, or a login without a package."""
-    usual, options = engine.dialect.connect, ", ".join(engine.url.query)
+    """Says in a sentence what the driver refuses before it asks the server: a value of an option,
+    or a login without a package.
+    """
+    usual = engine.dialect.connect
+    options = ", ".join(engine.url.query)
 
     def log_in(*positional: Any, **named: Any) -> Any:
         try:
             return usual(*positional, **named)
-        except RuntimeError as error:
+        except RuntimeError as error:  # as PyMySQL raises where it lacks the package for a login
             if login_package is None:
                 raise
             hint = f"pip install {login_package} brings it; a connection with TLS does without."
@@ -218,7 +254,8 @@ def _say_what_it_refuses(engine: Engine, login_package: str | None) -> None:
         except UnicodeError:
             raise  # of a user or a password, not of an option
         except (ArithmeticError, AttributeError, LookupError, OSError, TypeError, ValueError) as error:
-            # A driver has its own class for what a server says; with Python's it trips over what it was given.
+            # A driver has its own class for what a server says; with Python's it trips over what it
+            # was given.
             if not options:
                 raise
             problem = f"The driver {engine.driver} cannot use an option of the database URL"
@@ -231,8 +268,12 @@ def _say_what_it_refuses(engine: Engine, login_package: str | None) -> None:
 
 
 def _file_trouble(error: Exception) -> str:
-    """What the system says of a file that an option names; other words of a driver may hold the value, which may be secret."""
-    return f": {error.strerror}" if isinstance(error, OSError) and error.strerror else ""
+    """What the system says of a file that an option names; other words of a driver may hold the
+    value, which may be secret.
+    """
+    if isinstance(error, OSError) and error.strerror:
+        return f": {error.strerror}"
+    return ""
 
 
 def missing_file(url: str) -> str | None:
@@ -252,16 +293,22 @@ def _missing_file(url: URL) -> str | None:
 
 STATEMENT_SECONDS: Final = 300.0
 LOCK_SECONDS: Final = 30.0
-"""The defaults; ConfigError comes only where somebody asks for a limit that the database cannot keep."""
+"""The defaults; ConfigError comes only where somebody asks for a limit that the database cannot
+keep.
+"""
 
 ANSWER_SECONDS: Final = 30
-"""How much longer than a statement may run its answer is waited for, where the driver would wait for ever."""
+"""How much longer than a statement may run its answer is waited for, where the driver would wait
+for ever.
+"""
 
 PROGRAM: Final = "eventlog"
 """What sessions are called."""
 
 IDLE_LEASES: Final = 2
-"""A transaction may be idle for so many leases: between two statements of it a large batch is computed, and machines stutter."""
+"""A transaction may be idle for so many leases: between two statements of it a large batch is
+computed, and machines stutter.
+"""
 
 SHORTEST_SECONDS: Final = 1.0
 """No lease counts as shorter here."""
@@ -271,7 +318,10 @@ PROBES: Final = 3
 
 
 def limit_sessions(
-    engine: Engine, statement_timeout: float | None, lock_timeout: float | None, lease: float | None = None
+    engine: Engine,
+    statement_timeout: float | None,
+    lock_timeout: float | None,
+    lease: float | None = None,
 ) -> None:
     """Limits every session that the engine opens from now on, and prepares it for reading once and
     for all.
@@ -301,17 +351,20 @@ def limit_sessions(
         if dialect.limits_calls:
             connection.call_timeout = round(seconds * 1000)
         if dialect.names_sessions:
-            connection.module, connection.action = PROGRAM, "publish" if lease is not None else "read"
+            # Where a DBA looks at sessions: what each is for.
+            connection.module = PROGRAM
+            connection.action = "read" if lease is None else "publish"
         cursor = connection.cursor()
         for setting in settings:
             cursor.execute(setting)
         cursor.close()
+        # Some settings hold only from the end of a transaction on.
         connection.commit()
         record.info[IS_SET] = True
 
     def hurry(_dialect: Any, _record: Any, _positional: Any, given: dict[str, Any]) -> None:
         for name, value in arguments.items():
-            given.setdefault(name, value)
+            given.setdefault(name, value)  # what the URL says comes first
 
     event.listen(engine, "do_connect", hurry)
     event.listen(engine, "connect", limit)
@@ -320,6 +373,7 @@ def limit_sessions(
 def _refuse(dialect: Dialect, **wanted: float | None) -> None:
     limits = texts(dialect.name).get("session_limits", "")
     for name, seconds in wanted.items():
+        # A limit is there where the statement that sets limits has a hole for it.
         hole = f"/* {name.removesuffix('timeout')}"
         known = hole in limits or (dialect.limits_calls and name == "statement_timeout")
         if seconds is not None and not known:
@@ -350,7 +404,8 @@ def idle_seconds(lease: float) -> float:
 
 def _lease_settings(dialect: Dialect, lease: float) -> list[str]:
     """What a new session is told so that nobody waits for its client much longer than a lease."""
-    seconds, idle = max(lease, SHORTEST_SECONDS), idle_seconds(lease)
+    seconds = max(lease, SHORTEST_SECONDS)
+    idle = idle_seconds(lease)
     limits = statement(
         dialect,
         "lease_limits",

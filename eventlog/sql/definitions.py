@@ -1,4 +1,6 @@
-"""Definitions as the history keeps them: how a class looked, and the numbers by which a database knows its columns again."""
+"""Definitions as the history keeps them: how a class looked, and the numbers by which a database
+knows its columns again.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,9 @@ from eventlog.sql.dialect import dialect_of, offers, statement
 
 
 class NumberedColumn(Struct, frozen=True, array_like=True):
-    """A column by its number, which stays when it gets another name; its type by number, by what is said of it, and in words."""
+    """A column by its number, which stays when it gets another name; its type by number, by what is
+    said of it, and in words.
+    """
 
     number: int
     name: str
@@ -69,70 +73,82 @@ def describe(connection: Connection, table: Table, former: str | None = None) ->
     dialect = dialect_of(connection)
     if table.view or not offers(dialect, "numbered_table"):
         return Described(table=table, former=former)
-    raw, numbers = list[NumberedTable](), statement(dialect, "numbers_of")
+    raw: list[NumberedTable] = []
+    numbers = statement(dialect, "numbers_of")
     for name in (table.name, *(child.name for child in table.children)):
-        for (text,) in answers(connection, "numbered_table", {"schema": table.schema, "table": name}, numbers=numbers):
+        asked = {"schema": table.schema, "table": name}
+        for (text,) in answers(connection, "numbered_table", asked, numbers=numbers):
             raw.append(msgspec.json.decode(text, type=NumberedTable))
     return Described(table=table, raw=tuple(raw), former=former)
 
 
 def known_types(described: Iterable[Described | None]) -> dict[tuple[int, int], str]:
     """What types are called where both is known, their numbers and the table."""
-    found: dict[tuple[int, int], str] = {}
-    for one in described:
-        if one is None or one.table is None or not one.raw:
+    types_by_number: dict[tuple[int, int], str] = {}
+    for version in described:
+        if version is None or version.table is None or not version.raw:
             continue
-        types = {column.name: column.type for column in one.table.columns}
-        for column in one.raw[0].columns:
+        types = {column.name: column.type for column in version.table.columns}
+        for column in version.raw[0].columns:
             if column.name in types:
-                found[column.type, column.modifier] = types[column.name]
-    return found
+                types_by_number[column.type, column.modifier] = types[column.name]
+    return types_by_number
 
 
 def derived(noted: Described, former: Described | None, types: Types) -> Described:
-    """What the database noted of a table, as a table: what is known of the version before is true of it as well."""
+    """What the database noted of a table, as a table: what is known of the version before is true
+    of it as well.
+    """
     own, *others = noted.raw
-    if former is None or former.table is None or not former.raw or former.raw[0].relation != own.relation:
+    # Another number is another table, whatever it is called: nothing of the former one is true of it.
+    is_new = former is None or not former.raw or former.raw[0].relation != own.relation
+    if former is None or former.table is None or is_new:
         names = own.names
         key = {names[number]: place for place, number in enumerate(noted.key, 1) if number in names}
-        seen = tuple([_column(one, types, key=key.get(one.name)) for one in own.columns])
-        return replace(noted, table=Table(name=own.name, schema=own.schema, columns=seen))
+        seen = [_column(column, types, key=key.get(column.name)) for column in own.columns]
+        return replace(noted, table=Table(name=own.name, schema=own.schema, columns=tuple(seen)))
     before, was = former.table, former.raw[0].names
-    columns, left_out = _columns(own, was, before.columns, types), list[Attribute]()
-    unwatched = {one.column.name: one for one in before.left_out if one.child is None}
-    for one in own.columns:
-        name = was.get(one.number)
+    columns = _columns(own, was, before.columns, types)
+    left_out: list[Attribute] = []
+    unwatched = {attribute.column.name: attribute for attribute in before.left_out if attribute.child is None}
+    for column in own.columns:
+        name = was.get(column.number)
         attribute = unwatched.get(name) if name is not None else None
-        if attribute is None and name is None and before.left_out:  # nobody has said whether it may be seen
-            attribute = Attribute(name=one.name, column=_column(one, types))
+        # Where some columns are left out, nobody has said of a new one whether it may be seen.
+        if attribute is None and name is None and before.left_out:
+            attribute = Attribute(name=column.name, column=_column(column, types))
         if attribute is not None:
-            columns.pop(one.number, None)
-            left_out.append(replace(attribute, name=one.name, column=replace(attribute.column, name=one.name)))
+            columns.pop(column.number, None)
+            renamed = replace(attribute.column, name=column.name)
+            left_out.append(replace(attribute, name=column.name, column=renamed))
+    of_children = [attribute for attribute in before.left_out if attribute.child is not None]
     table = replace(
         before,
         name=own.name,
         schema=own.schema,
         columns=tuple(columns.values()),
         children=tuple(_children(before, former, others, types)),
-        left_out=(*left_out, *(one for one in before.left_out if one.child is not None)),
+        left_out=(*left_out, *of_children),
     )
     return replace(noted, table=table)
 
 
 def _columns(raw: NumberedTable, was: Mapping[int, str], before: Sequence[Column], types: Types) -> dict[int, Column]:
     by_name = {column.name: column for column in before}
-    found: dict[int, Column] = {}
-    for one in raw.columns:
-        former = by_name.get(was.get(one.number, ""))
-        new = _column(one, types)
-        found[one.number] = new if former is None else replace(former, name=one.name, type=new.type)
-    return found
+    columns: dict[int, Column] = {}
+    for numbered in raw.columns:
+        former = by_name.get(was.get(numbered.number, ""))
+        column = _column(numbered, types)
+        if former is not None:
+            column = replace(former, name=numbered.name, type=column.type)
+        columns[numbered.number] = column
+    return columns
 
 
 def _children(before: Table, former: Described, raw: Sequence[NumberedTable], types: Types) -> Iterable[Child]:
     """The child tables as they are now; what the database did not note of one is as it was."""
-    now = {one.relation: one for one in raw}
-    was = {one.name: one for one in former.raw[1:]}
+    now = {table.relation: table for table in raw}
+    was = {table.name: table for table in former.raw[1:]}
     for child in before.children:
         there = was.get(child.name)
         new = None if there is None else now.get(there.relation)
@@ -161,34 +177,38 @@ def definitions_of(versions: Sequence[Version], catalog: Catalog) -> list[Defini
     """All definitions that are known, with what each of them is today."""
     today = {table.whole: table for table in catalog}
     chains = _chains(versions)
-    newest = {chain[-1].table: chain for chain in sorted(chains, key=lambda one: one[-1].described.place)}
-    found: dict[int, Definition] = {}
+    # A name may have been another class's before: today's is the one that was entered last.
+    in_time = sorted(chains, key=lambda chain: chain[-1].described.place)
+    newest = {chain[-1].table: chain for chain in in_time}
+    definitions: dict[int, Definition] = {}
     for chain in chains:
         last = chain[-1]
         table = today.get(last.table) if newest[last.table] is chain else None
-        for one in chain[:-1]:
-            found[id(one)] = _definition(one, last, table)
+        for version in chain[:-1]:
+            definitions[id(version)] = _definition(version, last, table)
         if table is None:
-            found[id(last)] = _definition(last, last, None)
+            definitions[id(last)] = _definition(last, last, None)
         else:
             first = BEFORE_ALL_NUMBERS if last.first is None else last.first + 1
-            found[id(last)] = Definition(table=table, first=first, today=table)
-    return [found[id(one)] for one in versions]
+            definitions[id(last)] = Definition(table=table, first=first, today=table)
+    return [definitions[id(version)] for version in versions]
 
 
 def _chains(versions: Sequence[Version]) -> list[list[Version]]:
     """The versions of each class, whatever it was called, the oldest first."""
     chains: dict[int | str, list[Version]] = {}
-    for one in versions:
-        raw = one.described.raw
-        of: int | str = raw[0].relation if raw else one.table
-        chain = chains.get(of)
-        if chain is None and one.described.former is not None:
-            chain = chains.get(one.described.former)
+    for version in versions:
+        raw = version.described.raw
+        # By its number, which stays when it gets another name; by the name where there is no number.
+        owner: int | str = raw[0].relation if raw else version.table
+        chain = chains.get(owner)
+        if chain is None and version.described.former is not None:
+            chain = chains.get(version.described.former)
         if chain is None:
             chain = []
-        chain.append(one)
-        chains[of] = chain
+        chain.append(version)
+        chains[owner] = chain
+    # A chain stands under every name that its class had, and is wanted once.
     return list({id(chain): chain for chain in chains.values()}.values())
 
 
@@ -196,19 +216,26 @@ def _definition(version: Version, last: Version, today: Table | None) -> Definit
     table = version.described.table
     assert table is not None
     renamed: dict[str, str] = {}
+    gone: list[str] = []
     if version.described.raw and last.described.raw:
         now = last.described.raw[0].names
+        still_there = set()
         for column in version.described.raw[0].columns:
             name = now.get(column.number)
-            if name is not None and name != column.name:
+            if name is None:
+                continue
+            still_there.add(column.name)
+            if name != column.name:
                 renamed[column.name] = name
-        there = set(version.described.raw[0].numbers) - {
-            column.name for column in version.described.raw[0].columns if column.number not in now
-        }
-        gone = [name for name, one in table.attributes.items() if one.child is None and one.column.name not in there]
-    else:
-        gone = []
-    known = set[str]() if today is None else {*today.attributes, *today.key}
+        gone = [
+            name
+            for name, attribute in table.attributes.items()
+            if attribute.child is None and attribute.column.name not in still_there
+        ]
+    known: set[str] = set()
+    if today is not None:
+        known = {*today.attributes, *today.key}
+    # What is there by its number may still not be captured any more.
     gone += [name for name in table.attributes if name not in gone and renamed.get(name, name) not in known]
     first = BEFORE_ALL_NUMBERS if version.first is None else version.first + 1
     table = replace(table, gone=tuple(gone), version=version.number)

@@ -1,14 +1,15 @@
-"""What tells the databases apart: a frozen value for each with its constants and capabilities, and its named SQL.
+"""What tells the databases apart: a frozen value for each with its constants and capabilities, and
+its named SQL.
 
-Each database has a room, a folder beside this file, with its value, its SQL, its keys and its types. Nothing outside of
-a room compares a database's name. Quoting is SQLAlchemy's, so that reserved words are as up to date as it is; it is
-imported only when something is quoted.
+Each database has a room, a folder beside this file, with its value, its SQL, its keys and its
+types. Nothing outside of a room compares a database's name. Quoting is SQLAlchemy's, so that
+reserved words are as up to date as it is; it is imported only when something is quoted.
 
-Named SQL is loaded from the room: `statement(dialect, "waiting", log="event_log")`. A query begins with the line
-`-- name: purpose` and goes on to the next such line; other comment lines are for its readers and are left out. A hole is
-a comment of one word before the text it replaces, `/* log */event_log`, so that the file stays SQL which an editor can
-check and a DBA can run. What databases share stands in `common`; a room has what is different there, and nothing for a
-query that it has no use for.
+Named SQL is loaded from the room: `statement(dialect, "waiting", log="event_log")`. A query begins
+with the line `-- name: purpose` and goes on to the next such line; other comment lines are for its
+readers and are left out. A hole is a comment of one word before the text it replaces,
+`/* log */event_log`, so that the file stays SQL which an editor can check and a DBA can run. What
+databases share stands in `common`; a room has what is different there.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
 from importlib.resources import files
+from operator import attrgetter
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any, Final
 
@@ -44,13 +46,10 @@ if TYPE_CHECKING:
 
 PIECE_CHARACTERS: Final = 900
 """How long the pieces of a long text are: fewer than 4,000 bytes, whatever the characters."""
-
 DDL_LOCK_SECONDS = 10
-"""How long the making of tables and triggers waits for a lock: everybody who comes after it waits as well."""
-
+"""How long making tables and triggers waits for a lock: all who come after it wait as well."""
 OTHER_NAMES: Final = {"postgres": "eventlog.sql.postgresql.dialect:POSTGRESQL"}
 """How URLs begin that other tools write, and SQLAlchemy does not know."""
-
 _ROOMS: Final = {
     **OTHER_NAMES,
     "sqlite": "eventlog.sql.sqlite.dialect:SQLITE",
@@ -63,7 +62,7 @@ _ROOMS: Final = {
 
 
 class Dialect(Struct, frozen=True, kw_only=True, eq=False):
-    """One database, of which there is one value. The folder called `name` holds what belongs to it; expressions are SQL text in its own words."""
+    """One database, of which there is one value; expressions are SQL text in its own words."""
 
     name: str
     lookup: KeyLookup
@@ -95,7 +94,7 @@ class Dialect(Struct, frozen=True, kw_only=True, eq=False):
     open_catalog: bool = False
     """The catalog describes tables also to who has no right on them."""
     hides_virtual_columns: bool = False
-    """A trigger cannot read a column that is computed when it is read; its formula stands for it."""
+    """A trigger cannot read a column that is computed when read; its formula stands for it."""
     instead_of_triggers: bool = False
     qualified_in_triggers: bool = True
     """A trigger's text may name the schema of the tables it writes to."""
@@ -104,10 +103,10 @@ class Dialect(Struct, frozen=True, kw_only=True, eq=False):
     comments_on_triggers: bool = False
     """The marker is a comment beside the trigger; elsewhere it is one in the trigger's text."""
     tells_roughly: bool = False
-    """The catalog may tell a trigger's text with a quote once that is there twice, and '?' for characters beyond 16 bits."""
+    """The catalog may tell a trigger's text with one quote for two, and '?' beyond 16 bits."""
     procedural_triggers: bool = False
-    """One trigger stands for all events and is replaced in place; its conditions hold no queries, so those are asked
-    before; and it must not look at a table that the same statement changes."""
+    """One trigger stands for all events and is replaced in place; its conditions hold no queries,
+    so those are asked before; and it must not look at a table that the same statement changes."""
     unseen_types: frozenset[str] = frozenset()
     """Types of columns whose values a trigger cannot read; they are read back."""
     untaught_types: frozenset[str] = frozenset()
@@ -119,7 +118,7 @@ class Dialect(Struct, frozen=True, kw_only=True, eq=False):
     advice: Mapping[int | str, str] = {}
     """What mends an error, or when it passes, by its code."""
     code_in_words: str | None = None
-    """A regular expression for the code in what an error says, where the driver has a number of its own for it."""
+    """A regular expression for the code in an error's words, where the driver numbers otherwise."""
     denied_codes: frozenset[int | str] = frozenset()
     """Codes of errors that a right would cure."""
     lob_parameters: bool = False
@@ -127,9 +126,9 @@ class Dialect(Struct, frozen=True, kw_only=True, eq=False):
     reserved: frozenset[str] = frozenset()
     """Words that need quotes in the language of triggers, besides those of SQL."""
     untaught_words: frozenset[str] = frozenset()
-    """Words that newer servers reserve and SQLAlchemy may not know, in lower case as it has them."""
+    """Words that newer servers reserve and SQLAlchemy may not know, in lower case."""
     next_number: str | None = None
-    """The next number of a sequence, where a log may have one instead of numbering its rows itself."""
+    """The next number of a sequence, where a log may have one instead of an identity."""
     trigger_bytes: int | None = None
     """How long a trigger's text may be."""
     long_text: str | None = None
@@ -145,29 +144,29 @@ class Dialect(Struct, frozen=True, kw_only=True, eq=False):
     script_end: str = ";"
     """Ends a statement in a script, also one that has semicolons inside."""
     declared_constants: bool = False
-    """A trigger may declare constants in the types of a table's columns, which conditions and rows then share."""
+    """A trigger may declare constants in the types of a table's columns, which its body shares."""
     partial_indexes: bool = False
     waiting_number: str | None = None
-    """The number of a row that waits, and NULL of all others, which an index leaves out: where there are no partial indexes."""
+    """The number of a row that waits, else NULL: what is indexed without partial indexes."""
     log_has_key: bool = True
-    """Whether the log we make has a primary key; without one, uniqueness rests on the identity (measured on PostgreSQL)."""
+    """The log we make has a primary key; without it only the identity makes numbers unique."""
     transactional_ddl: bool = False
     begin_ddl: str | None = None
     """Opens a transaction where the driver would let DDL run outside of one."""
     ddl_limits: tuple[str, str] = ("", "")
-    """Bounds the waiting for locks of what follows, and takes that back where the end of the transaction does not."""
+    """Bounds the waiting for locks of what follows, and takes that back where no end does."""
     comments_survive: bool = True
-    """A comment in a trigger's text stays there, whatever client made it; elsewhere the marker is a statement."""
+    """A comment in a trigger's text stays there; elsewhere the marker is a statement."""
     script_commit: str = ""
     """Ends a script whose last statements are not on disk yet."""
     script_head: str = ""
-    """Begins every script: the database's shell ends with the first error, and waits for locks as the program does."""
+    """Begins every script: it ends with the first error, and waits for locks as we do."""
     script_start: str = ""
     """Begins a script, where the database's shell must be told how its statements end."""
     checks_identity: bool = True
     """A CHECK may speak of a column that numbers itself."""
     passing_errors: frozenset[int] = frozenset()
-    """Numbers of the errors that waiting may cure, where the driver's classes do not tell them from the others."""
+    """Numbers of errors that waiting may cure, where the driver's classes do not tell them."""
     locked_errors: frozenset[int] = frozenset()
     """Those of them that say that another process has locked the whole database."""
     constant_ranges: bool = False
@@ -175,39 +174,39 @@ class Dialect(Struct, frozen=True, kw_only=True, eq=False):
     lock_codes: frozenset[int | str] = frozenset()
     """Codes of the error that says that a lock did not come in time."""
     deadlock_codes: frozenset[int | str] = frozenset()
-    """Codes of the error that says that two waited for each other, and that one of them was sent away."""
+    """Codes of the error that says that two waited for each other, and one was sent away."""
     value_codes: frozenset[int] = frozenset()
     """Codes of errors that are about a value, where the driver's class does not say so."""
     error_number: str | None = None
-    """The attribute in which a driver's error tells its number, where it does not come first of what the error says."""
+    """The attribute with the number of a driver's error, where its words do not begin with it."""
     stores_any_bytes: bool = False
     """A text may be any bytes, at which the driver stumbles unless it is told not to."""
     copying_driver: str | None = None
     """The driver through which rows can be had by COPY."""
     lone_statements: bool = False
-    """Statements that are transactions of their own are two round trips cheaper than one in a transaction."""
+    """Statements that are transactions of their own are two round trips cheaper than in one."""
     fetch_at_once: Callable[..., list[tuple[Any, ...]]] | None = None
     """Reads what a lone statement finds without holding up other threads."""
     refusals: tuple[str, ...] = ()
-    """Words with which a server turns somebody away at its door, where its driver has no number for that."""
+    """Words with which a server turns somebody away, where its driver has no number for that."""
     latin_driver: str | None = None
     """A driver that would send a password in Latin-1 to a server that keeps it in UTF-8."""
     url_options: Callable[[Iterable[str]], set[str]] | None = None
-    """All options of the extra's driver behind `?` in a URL, of those that it may have; None where its parameters tell them."""
+    """All options that a URL may have, of these; None where the driver's parameters tell them."""
     login_package: str | None = None
     """What a driver may need besides itself to log in."""
     connect_arguments: Mapping[str, int] = {}
-    """What keeps a connection that nobody answers on from being waited for, in the words of the driver."""
+    """What keeps a connection that nobody answers on from being waited for, as the driver says."""
     lease_arguments: Mapping[str, float] = {}
-    """Which of those are shorter with a short lease, and how much of them there is to a second of it."""
+    """Which of those are shorter with a short lease, and how much of them is a second of it."""
     answer_argument: str | None = None
     """What the driver calls the seconds after which it no longer waits for an answer."""
     program_argument: str | None = None
     """What the extra's driver calls the program of a session, where its connect takes one."""
     names_sessions: bool = False
-    """The driver says of a session which program it is, and what that does, where a DBA looks at sessions."""
+    """The driver says of a session which program it is, and what it does, where a DBA looks."""
     limits_calls: bool = False
-    """The driver ends a call that takes too long, where a session limits neither statements nor locks."""
+    """The driver ends a call that takes too long, where a session limits nothing itself."""
     now: str
     """The current time as event_time holds it: UTC wherever the database can say it."""
     later: str = "({now} + INTERVAL '{seconds}' SECOND)"
@@ -215,36 +214,39 @@ class Dialect(Struct, frozen=True, kw_only=True, eq=False):
     user: str = "NULL"
     """Who is connected, as perpetrator holds it."""
     transaction: str | None = None
-    """The number of the transaction that runs, the whole one whatever savepoints it has; None where nobody can say it."""
+    """The number of the running transaction, whatever savepoints it has; None: unknown."""
     transaction_guess: str | None = None
-    """What is told of a row's transaction where the log has no column for it, in words; None where nothing is."""
+    """What is told of a row's transaction where the log has no column for it, in words."""
     backslash: tuple[str, str] | None = ("'", "\\")
-    """How a string that holds a backslash begins, and how the backslash is written in it; None: the session decides."""
+    """How a string with a backslash begins, and its backslash; None: the session decides."""
     plain_types: frozenset[str] | None = None
-    """Types whose values differ exactly when their texts do, others being compared as text; None: all of them."""
+    """Types whose values differ just when their texts do; None: all. Others compare as text."""
     unquoted_types: frozenset[str] = frozenset()
     """Types whose text never needs quotes in a table_key."""
     settled_types: frozenset[str] = frozenset()
-    """Types whose text does not depend on the session's settings; a trigger on others brings settings of its own."""
+    """Types whose text no session's settings change; others need settings of the trigger's own."""
 
     @property
     def domains(self) -> bool:
-        """Types may have conditions of their own, which cost a writer a twentieth of what a table's CHECK costs (measured)."""
+        """Types may have conditions; a writer pays a twentieth of a table's CHECK for them."""
         return self.types.domain is not None
 
     def marked(self, marker: str) -> str:
         """The marker as it stands beside a trigger, or inside one."""
         if self.comments_on_triggers:
             return self.literal(marker)
-        return f"/* {marker} */" if self.comments_survive else f"DO 'eventlog {b64encode(marker.encode()).decode()}';"
+        in_base64 = b64encode(marker.encode()).decode()
+        return f"/* {marker} */" if self.comments_survive else f"DO 'eventlog {in_base64}';"
 
     def told(self, source: str) -> str:
-        """A trigger's text such that the one that was sent and the one that the catalog tells are the same."""
-        return re.sub("'+", "'", re.sub("[^\0-\uffff]", "?", source)) if self.tells_roughly else source
+        """A trigger's text such that what was sent and what the catalog tells are the same."""
+        roughly = re.sub("'+", "'", re.sub("[^\0-\uffff]", "?", source))
+        return roughly if self.tells_roughly else source
 
     def quoted(self, name: str) -> str:
         """The identifier as it stands in SQL, in quotes where it needs them."""
         if name.upper() in self.reserved:
+            # A name in lower case means what nobody quotes, which is upper case there.
             return f'"{name.upper() if name.islower() else name}"'
         preparer = _compiler(self.name).identifier_preparer
         if name.lower() in self.untaught_words:
@@ -256,7 +258,7 @@ class Dialect(Struct, frozen=True, kw_only=True, eq=False):
         return name.upper() if self.upper_case and neighbour.isupper() else name
 
     def on_lines(self, parts: Iterable[str], between: str) -> str:
-        """The parts on one line, or on one each where that line would be too long for the database's shell."""
+        """The parts on one line, or on one each where that line would be too long for the shell."""
         line = between.join(parts := list(parts))
         if self.line_characters is None or len(line) < self.line_characters // 4:
             return line
@@ -277,7 +279,7 @@ class Dialect(Struct, frozen=True, kw_only=True, eq=False):
         return opening + text.replace("'", "''").replace("\\", backslash) + "'"
 
     def long_literal(self, text: str) -> str:
-        """The text as a SQL expression, in pieces where a string and a line of a script may not be as long."""
+        """The text as a SQL expression, in pieces where no string or line may be as long."""
         if self.long_text is None or len(text) <= PIECE_CHARACTERS:
             return self.literal(text)
         starts = range(0, len(text), PIECE_CHARACTERS)
@@ -295,7 +297,7 @@ class Dialect(Struct, frozen=True, kw_only=True, eq=False):
         return compiler.normalize_name(name) if compiler.requires_name_normalize else name
 
     def shortened(self, name: str) -> str:
-        """The name, or a part of it with a hash of all of it where the database limits the length."""
+        """The name, or a part with a hash of all of it where the database limits the length."""
         if len(name.encode()) <= self.identifier_bytes:
             return name
         digest = hashlib.sha256(name.encode()).hexdigest()[:8]
@@ -304,14 +306,15 @@ class Dialect(Struct, frozen=True, kw_only=True, eq=False):
 
 
 def dialect_of(where: str | URL | Engine | Connection) -> Dialect:
-    """The dialect of a database by its URL, engine or connection; ConfigError when it is none that eventlog knows."""
+    """The dialect of a database by its URL, engine or connection; else ConfigError."""
     place: Any = where
     if not isinstance(where, str):
         place = place.dialect.name if hasattr(place, "dialect") else place.drivername
     backend = place.partition("://")[0].partition("+")[0]
     if backend not in _ROOMS:
         known = ", ".join(sorted(_ROOMS))
-        raise ConfigError(f"eventlog does not know the database {backend!r}; the URL begins with one of {known}.")
+        begins = f"the URL begins with one of {known}"
+        raise ConfigError(f"eventlog does not know the database {backend!r}; {begins}.")
     return _value(_ROOMS[backend])
 
 
@@ -322,7 +325,7 @@ def dialects() -> tuple[Dialect, ...]:
 
 def drivers() -> dict[str, str]:
     """The extras that bring drivers, by the module of the driver."""
-    return {one.driver: one.extra for one in dialects() if one.driver is not None and one.extra is not None}
+    return {one.driver: one.extra for one in dialects() if one.driver and one.extra}
 
 
 @cache
@@ -333,16 +336,17 @@ def _value(place: str) -> Dialect:
 
 @contextmanager
 def ddl_transaction(engine: Engine) -> Iterator[Connection]:
-    """A connection whose changes, DDL too, become visible together at the end, as far as the database can do that.
+    """A connection whose changes, DDL too, become visible together, as far as can be.
 
-    It waits for a table for DDL_LOCK_SECONDS: whoever writes to the table queues behind it meanwhile.
+    It waits for a table for DDL_LOCK_SECONDS: writers to the table queue behind it meanwhile.
     """
     from sqlalchemy.exc import DBAPIError
 
     dialect = dialect_of(engine)
     limit, unlimit = dialect.ddl_limits
     with engine.begin() as connection:
-        if dialect.begin_ddl and not getattr(connection.connection.driver_connection, "in_transaction", False):
+        raw: Any = connection.connection.driver_connection
+        if dialect.begin_ddl and not getattr(raw, "in_transaction", False):
             connection.exec_driver_sql(dialect.begin_ddl)
         if limit:
             connection.exec_driver_sql(limit.format(seconds=DDL_LOCK_SECONDS))
@@ -358,8 +362,8 @@ def ddl_transaction(engine: Engine) -> Iterator[Connection]:
 def _in_use(dialect: Dialect, error: DBAPIError) -> SourceError | None:
     """What is said when a lock did not come in time."""
     told = error.orig
-    codes = {getattr(told, "sqlstate", None), told.args[0] if told is not None and told.args else None}
-    if codes.isdisjoint(dialect.lock_codes):
+    first = told.args[0] if told is not None and told.args else None
+    if {getattr(told, "sqlstate", None), first}.isdisjoint(dialect.lock_codes):
         return None
     message = f"Somebody works with the table, and the lock on it did not come within {DDL_LOCK_SECONDS} s."
     return SourceError(message, hint="Try again when long transactions have ended: nothing was changed.")
@@ -369,18 +373,16 @@ def _in_use(dialect: Dialect, error: DBAPIError) -> SourceError | None:
 def _compiler(name: str) -> Compiler:
     from sqlalchemy.engine import make_url
 
-    # Named parameters have no percent sign, so that names keep theirs; `text()` doubles it where a driver wants that.
+    # Named parameters have no percent sign, so names keep theirs; `text()` doubles it if needed.
     kind: Callable[..., Compiler] = make_url(f"{name}://").get_dialect()
     return kind(paramstyle="named")
 
 
 COMMON: Final = "common"
 """The folder of what databases share."""
-
 OUR_FAULT: Final = "That is a fault of eventlog; please report it."
-
 BODY_QUOTE: Final = "$eventlog$"
-"""What stands on both sides of what a database keeps as a text: nothing that is filled in may end it."""
+"""What stands round what a database keeps as a text: nothing that is filled in may end it."""
 
 _header = re.compile(r"^-- ([a-z][a-z0-9_]*): .+$", re.MULTILINE)
 _comment_line = re.compile(r"^\s*--.*\n?", re.MULTILINE)
@@ -389,7 +391,7 @@ _hole = re.compile(rf"/\*\s*([a-z][a-z0-9_]*)\s*\*/(?:{_sample})?")
 
 
 def statement(dialect: Dialect, query: str, **holes: str) -> str:
-    """The text of a named query with its holes filled; values that fill a hole are SQL already, and names quoted.
+    """The text of a named query with its holes filled, by values that are SQL already.
 
     No text for a query that this database lacks and another one has; `offers` asks for that.
     """
@@ -408,10 +410,8 @@ def offers(dialect: Dialect, query: str) -> bool:
 def filled(text: str, holes: Mapping[str, str], *, origin: str) -> str:
     """The text with every hole replaced, sample and all; a hole that nothing fills is an error."""
     if BODY_QUOTE in text and any(BODY_QUOTE in value for value in holes.values()):
-        raise InstallError(
-            f"A name or a condition holds {BODY_QUOTE}, which would end the text of a trigger.", hint="Change it."
-        )
-
+        problem = f"A name or a condition holds {BODY_QUOTE}"
+        raise InstallError(f"{problem}, which would end the text of a trigger.", hint="Change it.")
     pieces = _hole.split(text)
     try:
         pieces[1::2] = [holes[name] for name in pieces[1::2]]
@@ -422,29 +422,28 @@ def filled(text: str, holes: Mapping[str, str], *, origin: str) -> str:
 
 
 def log_holes(dialect: Dialect, names: LogNames) -> dict[str, str]:
-    """What fills the holes that nearly every query has: log, outcomes, marks, and the ten columns by standard name."""
-    tables = {"log": names.table, "outcomes": names.outcomes, "marks": names.marks, "history": names.history}
-    qualified = {hole: dialect.qualified(names.schema, table) for hole, table in (tables | names.journal).items()}
-    own = {} if names.transaction is None else {"transaction_number": dialect.quoted(names.transaction)}
-    columns = {standard: dialect.quoted(names.column(standard)) for standard in STANDARD}
-    is_ours = names.transaction is not None  # such a log has an index of waiting rows alone, where there may be one
-    numbers = {
-        f"{alias}_number": waiting_number(dialect, names, f"{alias}.")
-        if is_ours
-        else f"{alias}.{dialect.quoted(names.column('record_id'))}"
-        for alias in ("waiting", "late")
-    }
-    return qualified | own | numbers | columns
+    """What fills the holes that nearly every query has: the log, its companions and columns."""
+    places = {"log": names.table, "outcomes": names.outcomes, "marks": names.marks}
+    places |= {"history": names.history, **names.journal}
+    holes = {hole: dialect.qualified(names.schema, table) for hole, table in places.items()}
+    for alias in ("waiting", "late"):
+        holes[f"{alias}_number"] = f"{alias}.{dialect.quoted(names.column('record_id'))}"
+        if names.transaction is not None:
+            # A log of ours has an index of waiting rows alone, where there may be one.
+            holes[f"{alias}_number"] = waiting_number(dialect, names, f"{alias}.")
+            holes["transaction_number"] = dialect.quoted(names.transaction)
+    return holes | {standard: dialect.quoted(names.column(standard)) for standard in STANDARD}
 
 
 def waiting_number(dialect: Dialect, names: LogNames, alias: str = "") -> str:
     """The number of a waiting row as the index of waiting rows has it."""
-    status, number = (alias + dialect.quoted(names.column(column)) for column in ("status", "record_id"))
+    status = alias + dialect.quoted(names.column("status"))
+    number = alias + dialect.quoted(names.column("record_id"))
     return (dialect.waiting_number or "{record_id}").format(status=status, record_id=number)
 
 
 def transaction_behind(dialect: Dialect, holes: Mapping[str, str]) -> str:
-    """What asks for the transaction of a row behind its other columns: nothing, where the log has no column for it."""
+    """What asks for the transaction of a row behind its columns; nothing where none is kept."""
     return statement(dialect, "transaction_told", **holes) if "transaction_number" in holes else ""
 
 
@@ -458,7 +457,7 @@ def number_holes(dialect: Dialect, names: LogNames) -> dict[str, str]:
 
 @cache
 def texts(database: str) -> dict[str, str]:
-    """Every query of a database by name: those of its folder, and of `common` what the folder has not."""
+    """Every query of a database by name: its folder's, and of `common` what that has not."""
     return _in_folder(COMMON) | _in_folder(database)
 
 
@@ -476,15 +475,16 @@ def _folders() -> Iterator[Traversable]:
 
 @cache
 def _in_folder(folder: str) -> dict[str, str]:
-    found: dict[str, str] = {}
-    for file in sorted(files("eventlog.sql").joinpath(folder).iterdir(), key=lambda file: file.name):
+    queries: dict[str, str] = {}
+    for file in sorted(files("eventlog.sql").joinpath(folder).iterdir(), key=attrgetter("name")):
         if not file.name.endswith(".sql"):
             continue
         for name, text in split(file.read_text(encoding="utf-8")):
-            if name in found:
-                raise EventlogError(f"The query {name} is twice in eventlog/sql/{folder}/.", hint=OUR_FAULT)
-            found[name] = text
-    return found
+            if name in queries:
+                problem = f"The query {name} is twice in eventlog/sql/{folder}/."
+                raise EventlogError(problem, hint=OUR_FAULT)
+            queries[name] = text
+    return queries
 
 
 def split(text: str) -> Iterator[tuple[str, str]]:

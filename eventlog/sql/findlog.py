@@ -23,7 +23,9 @@ _times = (Category.TIMESTAMP, Category.DATE)  # Oracle's DATE holds a time of da
 
 
 def _by_bytes(columns: Sequence[Column]) -> list[Column]:
-    """The order of their names in hexadecimal: what the commercial driver takes where nobody tells it another one."""
+    """The order of their names in hexadecimal: what the commercial driver takes where nobody tells
+    it another one.
+    """
     return sorted(columns, key=lambda column: column.name.encode())
 
 
@@ -39,27 +41,37 @@ BY_PLACE: Final[Mapping[str, tuple[tuple[str, ...], Callable[[Sequence[Column]],
     "new by letters": (NEW_ORDER, _by_letters),
     "old by letters": (OLD_ORDER, _by_letters),
 }
-"""The order of the columns by what configuration calls it: as the table has them, or sorted by their names."""
+"""The order of the columns by what configuration calls it: as the table has them, or sorted by
+their names.
+"""
 
 
 def order_wanted(wanted: str | Sequence[str], option: str | None = None) -> tuple[str, ...]:
-    """The order in which a new log gets its columns; `option` is what the command line says, which may not contradict."""
+    """The order in which a new log gets its columns; `option` is what the command line says, which
+    may not contradict.
+    """
     known = wanted if isinstance(wanted, str) and wanted in BY_PLACE else None
     if option and known and not known.startswith(option):
-        message = f"--columns {option} contradicts source.columns = {known!r}: the log would be read as what it is not."
+        problem = f"--columns {option} contradicts source.columns = {known!r}"
+        message = f"{problem}: the log would be read as what it is not."
         raise ConfigError(message, hint="Leave out --columns, or change the configuration.")
     return BY_PLACE[option or known or "new"][0]
 
 
 def refuse_sorted(wanted: str | Sequence[str]) -> None:
-    """Refuses to make a log whose columns would be found by sorting their names: ours do not sort so."""
+    """Refuses to make a log whose columns would be found by sorting their names: ours do not sort
+    so.
+    """
     if isinstance(wanted, str) and wanted in BY_PLACE and wanted not in ("new", "old"):
-        message = f"source.columns = {wanted!r} finds the columns of a log that is there already; there is none."
+        problem = f"source.columns = {wanted!r} finds the columns of a log that is there already"
+        message = f"{problem}; there is none."
         raise ConfigError(message, hint='Say "new" or "old" to make one.')
 
 
 def log_columns(where: Engine | Connection, names: LogNames, wanted: str | Sequence[str] = "auto") -> LogNames:
-    """The names with the columns that the log table has; `wanted` is auto, one of BY_PLACE, or ten names in STANDARD's order."""
+    """The names with the columns that the log table has; `wanted` is auto, one of BY_PLACE, or ten
+    names in STANDARD's order.
+    """
     if isinstance(where, Engine):
         with where.connect() as connection:
             return log_columns(connection, names, wanted)
@@ -70,22 +82,27 @@ def log_columns(where: Engine | Connection, names: LogNames, wanted: str | Seque
     if schema.find(names.version) is not None:
         refuse_newer(names, _migration(where, names))
     columns = schema.shape(table).columns
-    found = chosen(columns, wanted, table)
-    times = {column.name: column for column in columns}[found[STANDARD.index("event_time")]]
+    by_purpose = chosen(columns, wanted, table)
+    time_column = by_purpose[STANDARD.index("event_time")]
+    times = next(column for column in columns if column.name == time_column)
     zone = UTC if is_moment(dialect_of(where), times) else clock_of(where, names.clock)
     behind = [column.name for column in columns if column.name.casefold() == TRANSACTION]
-    return replace(names, columns=found, clock=zone, transaction=behind[0] if behind else None)
+    transaction = behind[0] if behind else None
+    return replace(names, columns=by_purpose, clock=zone, transaction=transaction)
 
 
 def _migration(connection: Connection, names: LogNames) -> str | None:
-    """The migration that the log is at; nobody tells it to who may not read the companion, and has no business with it."""
+    """The migration that the log is at; nobody tells it to who may not read the companion, and has
+    no business with it.
+    """
     version = table(names.version, column("version_num"), schema=names.schema)
     try:
+        # In a savepoint: PostgreSQL ends the transaction with a statement that it refuses.
         with connection.begin_nested():
-            found = connection.execute(select(version.c.version_num)).scalar()
+            migration = connection.execute(select(version.c.version_num)).scalar()
     except SQLAlchemyError:
         return None
-    return None if found is None else str(found)
+    return None if migration is None else str(migration)
 
 
 def has_log(connection: Connection, names: LogNames) -> bool:
@@ -110,7 +127,8 @@ def chosen(columns: Sequence[Column], wanted: str | Sequence[str], table: str) -
         order, sorting = BY_PLACE[wanted]
         return _placed(sorting(columns), order, table)
     if wanted != "auto":
-        raise ConfigError(f"columns = {wanted!r} is not auto, new, old or a list of ten names; write one of these.")
+        problem = f"columns = {wanted!r} is not auto, new, old or a list of ten names"
+        raise ConfigError(f"{problem}; write one of these.")
     return _by_name(columns) or _by_position(columns, table)
 
 
@@ -122,21 +140,24 @@ def _by_name(columns: Sequence[Column]) -> tuple[str, ...] | None:
 
 
 def _by_position(columns: Sequence[Column], table: str) -> tuple[str, ...]:
-    """Types tell the orders apart; where names are nearly all there, a missing one is the likelier explanation."""
-    fits = [order for order in (NEW_ORDER, OLD_ORDER) if len(columns) >= len(order) and _fits(columns, order)]
+    """Types tell the orders apart; where names are nearly all there, a missing one is the likelier
+    explanation.
+    """
+    fits = [order for order in (NEW_ORDER, OLD_ORDER) if _fits(columns, order)]
     known = {column.name.casefold() for column in columns}
     missing = [name for name in STANDARD if name not in known]
     if len(fits) == 1 and len(missing) > len(STANDARD) // 2:
         return _placed(columns, fits[0], table)
     if len(missing) <= len(STANDARD) // 2 or len(columns) < len(STANDARD):
-        raise InstallError(
-            f"The log table {table} has no column {missing[0]}.", hint="Add it, or list its ten columns."
-        )
+        message = f"The log table {table} has no column {missing[0]}."
+        raise InstallError(message, hint="Add it, or list its ten columns.")
     message = f"The types of the log table {table} do not show which of its columns is which."
     raise InstallError(message, hint='Say `columns = "new"`, "old", or list the ten names.')
 
 
 def _fits(columns: Sequence[Column], order: Sequence[str]) -> bool:
+    if len(columns) < len(order):
+        return False
     typed = dict(zip(order, columns, strict=False))
     return (
         typed["record_id"].category in _numbers
@@ -151,10 +172,9 @@ _LIST: Final = "source.columns lists its ten columns, in the order record_id to 
 
 def _placed(columns: Sequence[Column], order: Sequence[str], table: str) -> tuple[str, ...]:
     if len(columns) < len(order):
-        missing = order[len(columns)]
-        raise InstallError(
-            f"The log table {table} has no column {len(columns) + 1}, which should be {missing}.", hint=_LIST
-        )
+        number, missing = len(columns) + 1, order[len(columns)]
+        message = f"The log table {table} has no column {number}, which should be {missing}."
+        raise InstallError(message, hint=_LIST)
     placed = {standard: column.name for standard, column in zip(order, columns, strict=False)}
     return tuple(placed[name] for name in STANDARD)
 
@@ -165,17 +185,18 @@ def _listed(columns: Sequence[Column], wanted: tuple[str, ...], table: str) -> t
     exact = {column.name for column in columns}
     for name, standard in zip(wanted, STANDARD, strict=True):
         if name.casefold() not in known:
-            raise InstallError(
-                f"The log table {table} has no column {name}, which should be its {standard}.", hint=_LIST
-            )
-    found = tuple(name if name in exact else known[name.casefold()] for name in wanted)
+            message = f"The log table {table} has no column {name}, which should be its {standard}."
+            raise InstallError(message, hint=_LIST)
+    listed_names = tuple(name if name in exact else known[name.casefold()] for name in wanted)
     types = {column.name: column for column in columns}
-    if len(set(found)) < len(found):
-        return found
+    if len(set(listed_names)) < len(listed_names):
+        return listed_names  # a name stands there twice, which nobody could put in order
     # A list may have table_key second, as tables of the new order do; event_type is a number and
     # nothing else near is.
-    listed = [types[name] for name in found]
+    listed = [types[name] for name in listed_names]
     in_new_order = listed[NEW_ORDER.index("event_type")].category in _numbers
     in_standard = listed[STANDARD.index("event_type")].category in _numbers
-    order = NEW_ORDER if in_new_order and not in_standard else STANDARD
+    order = STANDARD
+    if in_new_order and not in_standard:
+        order = NEW_ORDER
     return _placed(listed, order, "")

@@ -1,4 +1,6 @@
-"""What captured tables looked like, version by version: a companion table that whoever publishes adds to."""
+"""What captured tables looked like, version by version: a companion table that whoever publishes
+adds to.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +47,10 @@ class ShapeVersion(Struct, frozen=True, kw_only=True):
     noted: bool = False
 
     def fits(self, shape: Shape) -> bool:
-        """Whether a table that looks so has this version; the database itself may call types otherwise."""
+        """Whether a table that looks so has this version; the database itself may call types
+        otherwise.
+        """
+        # The database notes columns in its own words for types, so only their names are compared.
         if self.noted:
             return [*self.columns] == [*shape]
         return self.columns == shape
@@ -54,34 +59,41 @@ class ShapeVersion(Struct, frozen=True, kw_only=True):
 def shape_of(table: Table) -> Shape:
     """The columns of a class and of its child tables."""
     own = {column.name: column.type for column in table.columns}
-    return own | {f"{child.name}.{column.name}": column.type for child in table.children for column in child.columns}
+    of_children = {}
+    for child in table.children:
+        for column_of_child in child.columns:
+            of_children[f"{child.name}.{column_of_child.name}"] = column_of_child.type
+    return own | of_children
 
 
 def differing(before: Shape, now: Shape) -> dict[str, list[str]]:
     """Columns that came, that went, and that have another type."""
-    found = {
+    differences = {
         "added": [name for name in now if name not in before],
         "gone": [name for name in before if name not in now],
         "retyped": [name for name in now if name in before and before[name] != now[name]],
     }
-    return {what: names for what, names in found.items() if names}
+    return {what: names for what, names in differences.items() if names}
 
 
 def history(engine: Engine, names: LogNames, tables: Sequence[str] = ()) -> list[ShapeVersion]:
     """Every version that is known of these tables, or of all, the oldest first."""
     with engine.connect() as connection:
-        found = read_history(connection, log_columns(connection, names, names.columns))
+        versions = read_history(connection, log_columns(connection, names, names.columns))
     asked = {name.casefold() for name in tables}
-    unknown = asked - {called for one in found for called in _called(one.table)}
+    unknown = asked - {name for version in versions for name in _called(version.table)}
     if unknown:
         raise EventlogError(
             f"No history of {min(unknown)} is known.",
             hint="The publisher begins it when it first sees a tracked table.",
         )
-    return [one for one in found if not asked or asked & _called(one.table)]
+    if not asked:
+        return versions
+    return [version for version in versions if asked & _called(version.table)]
 
 
 def _called(table: str) -> set[str]:
+    """The names by which people may ask for a table: with its schema, or without."""
     return {table.casefold(), table.rpartition(".")[2].casefold()}
 
 
@@ -89,54 +101,72 @@ def read_history(connection: Connection, names: LogNames) -> list[ShapeVersion]:
     """Every version that is known, by table and version."""
     kept = _kept(names)
     query = select(*kept.c).order_by(kept.c.table_name, kept.c.table_version)
-    found = [
-        ShapeVersion(
-            table=str(table),
-            version=int(version),
-            seen_at=str(seen_at),
-            changed=msgspec.json.decode(changed, type=dict[str, list[str]]) if changed else {},
-            columns=msgspec.json.decode(columns, type=dict[str, str]) if columns else {},
-            first=None if first is None else int(first),
-            described=msgspec.json.decode(described, type=Described) if described else None,
-            noted=not columns,
-        )
-        for table, version, seen_at, changed, columns, first, described in connection.execute(query)
-    ]
-    return _completed(found)
+    return _completed([_version_of(row) for row in connection.execute(query)])
+
+
+def _version_of(row: Any) -> ShapeVersion:
+    # As text, or as what the driver makes of a number: databases differ.
+    table, version, seen_at, changed, columns, first, described = row
+    return ShapeVersion(
+        table=str(table),
+        version=int(version),
+        seen_at=str(seen_at),
+        changed=msgspec.json.decode(changed, type=dict[str, list[str]]) if changed else {},
+        columns=msgspec.json.decode(columns, type=dict[str, str]) if columns else {},
+        first=None if first is None else int(first),
+        described=msgspec.json.decode(described, type=Described) if described else None,
+        # Only a database that follows DDL enters one without columns.
+        noted=not columns,
+    )
 
 
 def _in_time(version: ShapeVersion) -> tuple[int, int]:
     """Versions of all classes in the order in which they were entered."""
-    return 0 if version.described is None else version.described.place, version.version
+    if version.described is None:  # from before places were counted
+        return 0, version.version
+    return version.described.place, version.version
 
 
 def _completed(versions: Sequence[ShapeVersion]) -> list[ShapeVersion]:
     """The versions, those that are only noted with the tables that they describe."""
-    if not any(one.noted for one in versions):
+    if not any(version.noted for version in versions):
         return [*versions]
-    types = known_types(one.described for one in versions)
+    types = known_types(version.described for version in versions)
     former: dict[int | str, ShapeVersion] = {}
-    found: dict[tuple[str, int], ShapeVersion] = {}
+    completed: dict[tuple[str, int], ShapeVersion] = {}
+    # In time, across classes: a class that got another name goes on under that.
     for version in sorted(versions, key=_in_time):
-        one, described = version, version.described
-        chain = one.table if described is None or not described.raw else described.raw[0].relation
-        before = former.get(chain) or former.get(one.table)
-        if one.noted and described is not None and described.raw:
-            described = derived(described, None if before is None else before.described, types)
+        known, described = version, version.described
+        chain: int | str = version.table
+        if described is not None and described.raw:
+            chain = described.raw[0].relation
+        before = former.get(chain) or former.get(version.table)
+        if version.noted and described is not None and described.raw:
+            former_described: Described | None = None
+            former_columns: Shape = {}
+            if before is not None:
+                former_described, former_columns = before.described, before.columns
+            described = derived(described, former_described, types)
             assert described.table is not None
             columns = shape_of(described.table)
-            changed = differing({} if before is None else before.columns, columns)
-            one = replace(one, described=described, columns=columns, changed=changed)
-        former[chain] = former[one.table] = found[one.table, one.version] = one
-    return [found[one.table, one.version] for one in versions]
+            changed = differing(former_columns, columns)
+            known = replace(version, described=described, columns=columns, changed=changed)
+        former[chain] = former[version.table] = known
+        completed[version.table, version.version] = known
+    return [completed[version.table, version.version] for version in versions]
 
 
 def definitions_in(connection: Connection, names: LogNames, catalog: Catalog) -> list[Definition]:
     """All definitions of captured tables that the history knows, and what they are today."""
     versions = [
-        Version(table=one.table, number=one.version, first=one.first, described=one.described)
-        for one in sorted(read_history(connection, names), key=_in_time)
-        if one.described is not None and one.described.table is not None
+        Version(
+            table=version.table,
+            number=version.version,
+            first=version.first,
+            described=version.described,
+        )
+        for version in sorted(read_history(connection, names), key=_in_time)
+        if version.described is not None and version.described.table is not None
     ]
     return definitions_of(versions, catalog)
 
@@ -155,9 +185,12 @@ def history_stamp(engine: Engine, names: LogNames) -> int | None:
 
 
 def counted(connection: Connection, names: LogNames, tables: Sequence[Table]) -> list[Table]:
-    """The tables with the versions that the history counts; all are the first one where there is none to be read."""
+    """The tables with the versions that the history counts; all are the first one where there is
+    none to be read.
+    """
     try:
         known = latest(read_history(connection, names))
+    # Who may read the log and not its companions has no history: that is no reason to fail.
     except SQLAlchemyError:
         return list(tables)
     return [replace(table, version=version_of(table, known.get(table.whole))) for table in tables]
@@ -171,11 +204,15 @@ def version_of(table: Table, known: ShapeVersion | None) -> int:
 
 
 def latest(versions: Iterable[ShapeVersion]) -> dict[str, ShapeVersion]:
-    return {one.table: one for one in sorted(versions, key=lambda one: one.version)}
+    in_order = sorted(versions, key=lambda version: version.version)
+    return {version.table: version for version in in_order}
 
 
 def newer(
-    shapes: Mapping[str, Shape], known: Mapping[str, ShapeVersion], now: str, renamed: Collection[str] = ()
+    shapes: Mapping[str, Shape],
+    known: Mapping[str, ShapeVersion],
+    now: str,
+    renamed: Collection[str] = (),
 ) -> Iterator[tuple[ShapeVersion, ShapeVersion | None]]:
     """The versions that are to be entered, each with the one before: of tables that are new here,
     and of those that look otherwise than before, or that have got another name. One that the
@@ -188,11 +225,14 @@ def newer(
         elif former.noted and former.fits(shape) and owner not in renamed:
             yield replace(former, columns=shape, noted=False), former
         elif owner in renamed or not former.fits(shape):
-            changed = differing(former.columns, shape)
-            yield (
-                ShapeVersion(table=owner, version=former.version + 1, seen_at=now, changed=changed, columns=shape),
-                former,
+            version = ShapeVersion(
+                table=owner,
+                version=former.version + 1,
+                seen_at=now,
+                changed=differing(former.columns, shape),
+                columns=shape,
             )
+            yield version, former
 
 
 def enter_versions(
@@ -213,15 +253,23 @@ def enter_versions(
     entered = 0
     for version, former in newer(shapes, known, moment_text(), former_names or ()):
         if former is None or version.version != former.version:
-            described = describe(connection, by_name[version.table], (former_names or {}).get(version.table))
-            gap = since if version.changed.get("added") else None
+            former_name = (former_names or {}).get(version.table)
+            described = describe(connection, by_name[version.table], former_name)
+            # Only a column that came can have been written to before the triggers knew it.
+            gap = None
+            if version.changed.get("added"):
+                gap = since
             described = replace(described, place=len(versions) + entered, unlogged_from=gap)
             entered += 1
             first = newest_number(connection, names)
             add_version(connection, names, replace(version, first=first, described=described))
         else:
+            # The database has noted it as it followed DDL; now somebody has seen the table.
             described = replace(former.described or Described(), table=by_name[version.table])
-            _settle_version(connection, names, replace(version, described=described))
+            settled = replace(version, described=described)
+            kept = _kept(names)
+            which = (kept.c.table_name == version.table) & (kept.c.table_version == version.version)
+            connection.execute(kept.update().where(which).values(**_written(settled)))
 
 
 def moment_text() -> str:
@@ -232,7 +280,9 @@ def moment_text() -> str:
 def newest_number(connection: Connection, names: LogNames) -> int | None:
     """The number of the newest row of the log; None where it has none."""
     [(number,)] = answers(connection, "newest_number", **log_holes(dialect_of(connection), names))
-    return None if number is None else int(number)
+    if number is None:
+        return None
+    return int(number)
 
 
 def add_version(connection: Connection, names: LogNames, version: ShapeVersion) -> None:
@@ -247,21 +297,18 @@ def add_version(connection: Connection, names: LogNames, version: ShapeVersion) 
     connection.execute(_kept(names).insert(), row)
 
 
-def _settle_version(connection: Connection, names: LogNames, version: ShapeVersion) -> None:
-    """Writes how a version looks that the database has noted."""
-    kept = _kept(names)
-    which = (kept.c.table_name == version.table) & (kept.c.table_version == version.version)
-    connection.execute(kept.update().where(which).values(**_written(version)))
-
-
 def _written(version: ShapeVersion) -> dict[str, Any]:
+    described = None
+    if version.described is not None:
+        described = msgspec.json.encode(version.described).decode()
     return {
         "changed": msgspec.json.encode(version.changed).decode(),
         "definition": msgspec.json.encode(version.columns).decode(),
-        "described": None if version.described is None else msgspec.json.encode(version.described).decode(),
+        "described": described,
     }
 
 
 def _kept(names: LogNames) -> TableClause:
-    columns = ("table_name", "table_version", "seen_at", "changed", "definition", "first_record", "described")
-    return table(names.history, *map(column, columns), schema=names.schema)
+    columns = ("table_name", "table_version", "seen_at", "changed", "definition")
+    further = ("first_record", "described")
+    return table(names.history, *map(column, (*columns, *further)), schema=names.schema)

@@ -1,4 +1,6 @@
-"""The tables of the journal as SQLAlchemy makes them: what a migration, and a test, creates beside a log."""
+"""The tables of the journal as SQLAlchemy makes them: what a migration, and a test, creates beside
+a log.
+"""
 
 from __future__ import annotations
 
@@ -22,11 +24,15 @@ As the last plan of an output it says that nobody knows what its target was give
 
 
 def journal_tables(names: LogNames, dialect: Dialect) -> sa.MetaData:
-    """The six tables. Nothing in them is ever an empty text, because Oracle would read it back as NULL."""
+    """The six tables. Nothing in them is ever an empty text, because Oracle would read it back as
+    NULL.
+    """
     types, metadata = dialect.types, sa.MetaData(schema=names.schema)
     columns = {**_of_outputs(types), **_of_rows(types)}
     for hole, table in names.journal.items():
         sa.Table(table, metadata, *columns[hole], **types.table_options)
+    # Of what is parked an index leads to an object's rows, to what is due, and to a row whatever
+    # output it is for.
     parked = sa.Table(names.journal["parked"], metadata)
     for ending, indexed in (
         ("object", ("output", "object", "record_id")),

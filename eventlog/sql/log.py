@@ -1,4 +1,6 @@
-"""One event log in one database: its queries with their holes filled, its transactions, and what can be wrong with it."""
+"""One event log in one database: its queries with their holes filled, its transactions, and what
+can be wrong with it.
+"""
 
 from __future__ import annotations
 
@@ -23,12 +25,17 @@ if TYPE_CHECKING:
 
 ALL = 2**62
 """A LIMIT that no log reaches."""
-LONG_TEXTS = ("gaps", "ids", "missing", "note", "objects", "passed", "records", "transactions", "unread", "value")
+LONG_TEXTS = (
+    *("gaps", "ids", "missing", "note", "objects", "passed", "records", "transactions"),
+    *("unread", "value"),
+)
 """Parameters that grow with the batch, or with what somebody says."""
 
 
 class Log:
-    """The log `names` in the database behind `engine`. `clock` is SQL for the time in UTC, where it is not the database's."""
+    """The log `names` in the database behind `engine`. `clock` is SQL for the time in UTC, where it
+    is not the database's.
+    """
 
     def __init__(self, engine: Engine, names: LogNames, *, clock: str | None = None) -> None:
         self.engine = engine
@@ -42,9 +49,13 @@ class Log:
         self._queries: dict[tuple[str, ...], TextClause] = {}
 
     def query(self, name: str, **fragments: str) -> TextClause:
-        """A query of log.sql; `fragments` names the queries of that file which fill its further holes, "" none."""
+        """A query of log.sql; `fragments` names the queries of that file which fill its further
+        holes, "" none.
+        """
         from eventlog.sql.longtext import with_long_text
 
+        # In logs that others fill a row is due by the time of some place, which changes with the
+        # seasons.
         local = self._clock
         if self.zone is not None:
             local = due_clock(self.dialect, self._clock, self.zone, dt.datetime.now(dt.UTC))
@@ -69,7 +80,10 @@ class Log:
         return in_utc(str(time), self.zone)
 
     def rows(
-        self, connection: Connection, query: TextClause, parameters: Mapping[str, Any] | None = None
+        self,
+        connection: Connection,
+        query: TextClause,
+        parameters: Mapping[str, Any] | None = None,
     ) -> list[tuple[Any, ...]]:
         """What a query finds, as plain tuples."""
         return fetched(connection, query, parameters)
@@ -89,7 +103,9 @@ class Log:
         return dt.datetime.fromisoformat(str(now))
 
     def transaction(self, *, lone: bool = False) -> AbstractContextManager[Connection]:
-        """A transaction on the log, or `lone` statements; what the database refuses is told as a SourceError."""
+        """A transaction on the log, or `lone` statements; what the database refuses is told as a
+        SourceError.
+        """
         return transaction(self.engine, f"The event log {self.name}", lone=lone)
 
     def moment(self) -> AbstractContextManager[Connection]:
@@ -97,33 +113,37 @@ class Log:
         return moment(self.engine, f"The event log {self.name}")
 
     def check(self) -> None:
-        """InstallError when the log, one of its ten columns or a companion table is missing; it names which."""
+        """InstallError when the log, one of its ten columns or a companion table is missing; it
+        names which.
+        """
         from sqlalchemy import inspect
 
         with transaction(self.engine, f"The event log {self.name}") as connection:
             inspector = inspect(connection)
-            self._check_columns(inspector)
+            present = self._columns_there(inspector)
+            missing = [name for name in self.names.columns if name.casefold() not in present]
+            if missing:
+                message = f"The event log {self.name} has no column {', '.join(missing)}."
+                hint = "A log has ten columns; add it, or say in `columns` what it is called."
+                raise InstallError(message, hint=hint)
             for companion in (self.names.outcomes, self.names.marks):
                 if not inspector.has_table(companion, schema=self.names.schema):
                     message = f"The table {companion} beside the event log {self.name} is missing."
                     raise InstallError(message, hint=f"`eventlog install --log {self.name}` makes it.")
             for table in self.names.journal.values():
                 if not inspector.has_table(table, schema=self.names.schema):
-                    message = f"The event log {self.name} has no table {table}, which a later migration makes."
+                    message = f"The event log {self.name} has no table {table}"
+                    message = f"{message}, which a later migration makes."
                     raise InstallError(message, hint=f"Run `eventlog upgrade --log {self.name}`.")
 
-    def _check_columns(self, inspector: Inspector) -> None:
+    def _columns_there(self, inspector: Inspector) -> set[str]:
         from sqlalchemy.exc import NoSuchTableError
 
         try:
             columns = inspector.get_columns(self.names.table, schema=self.names.schema)
         except NoSuchTableError as error:
             raise no_log(self.names) from error
-        present = {column["name"].casefold() for column in columns}
-        missing = [name for name in self.names.columns if name.casefold() not in present]
-        if missing:
-            hint = "A log has ten columns; add it, or say in `columns` what it is called."
-            raise InstallError(f"The event log {self.name} has no column {', '.join(missing)}.", hint=hint)
+        return {column["name"].casefold() for column in columns}
 
 
 def id_list(numbers: Sequence[int]) -> str:

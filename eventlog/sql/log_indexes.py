@@ -1,4 +1,6 @@
-"""Which indexes a log has: those that lead to its waiting rows, and those that lead to any row by its number."""
+"""Which indexes a log has: those that lead to its waiting rows, and those that lead to any row by
+its number.
+"""
 
 from __future__ import annotations
 
@@ -21,32 +23,44 @@ PROCESSED: Final = ("'S'", "'W'", "'E'", "'F'", "NULL")
 
 
 def has_number_index(engine: Engine, names: LogNames) -> bool:
-    """Whether the database finds any row of the log by its number: by one index, or the waiting and the others by one each."""
+    """Whether the database finds any row of the log by its number: by one index, or the waiting and
+    the others by one each.
+    """
     with engine.connect() as connection:
         inspector, number = inspect(connection), names.column("record_id").casefold()
         key = inspector.get_pk_constraint(names.table, schema=names.schema)["constrained_columns"]
         if [str(name).casefold() for name in key[:1]] == [number]:
             return True
-        found = [
+        # An index that begins with the number leads to a row whatever else it holds.
+        leading = [
             index
             for index in inspector.get_indexes(names.table, schema=names.schema)
             if _is_usable(index, frozenset({"btree"}))
             and [str(name).casefold() for name in index["column_names"][:1]] == [number]
         ]
-        conditions = [_option(index.get("dialect_options", {}), "where") for index in found]
+        conditions = [_option(index.get("dialect_options", {}), "where") for index in leading]
         if "" in conditions:
             return True
-        waiting = any(_holds(connection, one, names, "'N'") for one in conditions)
-        return waiting and any(
-            all(_holds(connection, one, names, letter) for letter in PROCESSED) for one in conditions
+        if not any(_holds(connection, condition, names, "'N'") for condition in conditions):
+            return False
+        return any(
+            all(_holds(connection, condition, names, letter) for letter in PROCESSED) for condition in conditions
         )
 
 
 def serves(connection: Connection, index: Mapping[str, Any], log: LogNames) -> bool:
-    """Whether an index leads to all rows that wait: by their status first, or because it holds those of a few letters only."""
+    """Whether an index leads to all rows that wait: by their status first, or because it holds
+    those of a few letters only.
+    """
     options = index.get("dialect_options", {})
-    if _is_of_waiting(connection, index, log):
-        return True
+    dialect = dialect_of(connection)
+    if dialect.waiting_number is not None:
+        # An index of the expression that has a value for waiting rows alone; the catalog spells it
+        # in its own way.
+        wanted = _spelled_alike(waiting_number(dialect, log))
+        expressions = index.get("expressions") or ()
+        if any(_spelled_alike(str(expression)) == wanted for expression in expressions):
+            return True
     if not _is_usable(index):
         return False
     condition = _option(options, "where")
@@ -55,35 +69,29 @@ def serves(connection: Connection, index: Mapping[str, Any], log: LogNames) -> b
     return begins_with_status(index["column_names"], log)
 
 
-def _is_of_waiting(connection: Connection, index: Mapping[str, Any], log: LogNames) -> bool:
-    """Whether an index is of the expression that has a value for waiting rows alone; the catalog spells it in its own way."""
-    dialect = dialect_of(connection)
-    if dialect.waiting_number is None:
-        return False
-    wanted = waiting_number(dialect, log)
-    return any(_spelled_alike(str(one)) == _spelled_alike(wanted) for one in index.get("expressions") or ())
-
-
 def _spelled_alike(expression: str) -> str:
     return re.sub(r'[\s"]', "", expression).upper()
 
 
 def _option(options: Mapping[str, Any], what: str, usual: str = "") -> str:
     """What SQLAlchemy tells of an index under a name that begins with the database's."""
-    told = [value for name, value in options.items() if name.endswith(f"_{what}")]
-    if not told or told[0] is None or told[0] is False:
+    values = [value for name, value in options.items() if name.endswith(f"_{what}")]
+    if not values or values[0] is None or values[0] is False:
         return usual
-    return str(told[0])
+    return str(values[0])
 
 
 def _holds(connection: Connection, condition: str, log: LogNames, letter: str) -> bool:
-    """Whether the condition of an index is true of every row with a letter; one that asks for more than the letter is not."""
+    """Whether the condition of an index is true of every row with a letter; one that asks for more
+    than the letter is not.
+    """
     status = dialect_of(connection).quoted(log.column("status"))
     try:
+        # The database itself decides, on a row of nothing but the letter; where the condition names
+        # another column it fails. In a savepoint, for PostgreSQL ends the transaction then.
         with connection.begin_nested():
-            asked = verbatim(
-                f"SELECT 1 FROM (SELECT CAST({letter} AS CHAR(1)) AS {status}) AS waiting WHERE {condition}"
-            )
+            row = f"SELECT CAST({letter} AS CHAR(1)) AS {status}"
+            asked = verbatim(f"SELECT 1 FROM ({row}) AS waiting WHERE {condition}")
             return connection.execute(asked).first() is not None
     except SQLAlchemyError:
         return False

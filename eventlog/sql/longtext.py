@@ -1,4 +1,6 @@
-"""Text of any length as one parameter: some databases take long text only from a parameter that is bound as a LOB."""
+"""Text of any length as one parameter: some databases take long text only from a parameter that is
+bound as a LOB.
+"""
 
 from __future__ import annotations
 
@@ -22,10 +24,19 @@ def with_long_text(query: str, *names: str) -> TextClause:
 
 
 def bind_long_texts(connection: Connection) -> None:
-    """Tells the driver of long texts before it executes; SQLAlchemy does so only for statements that it writes itself."""
+    """Tells the driver of long texts before it executes; SQLAlchemy does so only for statements
+    that it writes itself.
+    """
     clob = getattr(connection.dialect.loaded_dbapi, "CLOB", None)
 
-    def tell(_connection: Any, cursor: Any, _statement: str, _parameters: Any, context: Any, _many: bool) -> None:
+    def tell(
+        _connection: Any,
+        cursor: Any,
+        _statement: str,
+        _parameters: Any,
+        context: Any,
+        _many: bool,
+    ) -> None:
         binds = getattr(context.compiled, "binds", {})
         long = [name for name, bound in binds.items() if isinstance(bound.type, LongText)]
         if long:

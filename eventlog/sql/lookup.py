@@ -23,6 +23,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal, InvalidOperation
 from functools import lru_cache
+from itertools import compress
 from typing import Any, Final, Protocol
 
 from msgspec import Struct
@@ -52,12 +53,17 @@ _FRAGMENTS = {
 
 def value_text(dialect: Dialect, column: Column, value: str) -> str:
     """The text that the log holds for a value of this column; `value` is SQL that gives it."""
-    usual = ZONED if is_moment(dialect, column) else _FRAGMENTS[column.category]
-    return statement(dialect, dialect.type_texts.get(bare_type(column.type), usual), value=value)
+    usual = _FRAGMENTS[column.category]
+    if is_moment(dialect, column):
+        usual = ZONED
+    fragment = dialect.type_texts.get(bare_type(column.type), usual)
+    return statement(dialect, fragment, value=value)
 
 
 def is_moment(dialect: Dialect, column: Column) -> bool:
-    """Whether the column holds moments, which our sessions see in UTC; MariaDB's and MySQL's TIMESTAMP says so by no zone."""
+    """Whether the column holds moments, which our sessions see in UTC; MariaDB's and MySQL's
+    TIMESTAMP says so by no zone.
+    """
     if column.category is not Category.TIMESTAMP:
         return False
     return is_zoned(column.type) or dialect.type_texts.get(bare_type(column.type)) == ZONED
@@ -77,14 +83,18 @@ _stated: Final = re.compile(r"(?i)(?:char|varchar|character|character varying|bi
 
 
 class Question(Struct, frozen=True, kw_only=True):
-    """Which columns of which table, and the columns that hold the keys; all names are the catalog's."""
+    """Which columns of which table, and the columns that hold the keys; all names are the
+    catalog's.
+    """
 
     schema: str | None
     table: str
     matched: tuple[Column, ...]
     selected: tuple[Column, ...]
     several: bool = False
-    """Whether a key may have several rows; they are ordered by their values then, so that they repeat."""
+    """Whether a key may have several rows; they are ordered by their values then, so that they
+    repeat.
+    """
     plain: int | None = None
     """How many bytes a value may have at most; of a row with a longer one the bytes of all its
     values come, as the last column of every answer, and NULL instead of the value.
@@ -94,7 +104,9 @@ class Question(Struct, frozen=True, kw_only=True):
 
 
 class KeyComparison(Struct, frozen=True, kw_only=True):
-    """How values of one key column are compared: SQL for the column and for a parameter, and what a text is bound as."""
+    """How values of one key column are compared: SQL for the column and for a parameter, and what a
+    text is bound as.
+    """
 
     column: str = "{column}"
     value: str = "{key}"
@@ -119,13 +131,23 @@ class KeyForm(Struct, frozen=True, kw_only=True):
 
 
 class KeyLookup(Protocol):
-    """One database's way of looking up keys. With `keeps_lengths` no value is longer than its column's type says."""
+    """One database's way of looking up keys. With `keeps_lengths` no value is longer than its
+    column's type says.
+    """
 
     @property
     def keeps_lengths(self) -> bool: ...
 
-    def ask(self, connection: Connection, dialect: Dialect, question: Question, keys: Sequence[Key]) -> list[Answer]:
-        """The rows that have the keys, in the order of the keys; keys that cannot be values of their columns have none."""
+    def ask(
+        self,
+        connection: Connection,
+        dialect: Dialect,
+        question: Question,
+        keys: Sequence[Key],
+    ) -> list[Answer]:
+        """The rows that have the keys, in the order of the keys; keys that cannot be values of
+        their columns have none.
+        """
 
     def selected(self, dialect: Dialect, name: str, column: Column) -> str:
         """SQL for what is read of a column."""
@@ -141,6 +163,7 @@ def cast_to_text(dialect: Dialect, name: str, column: Column) -> str:
     """A column as text; a cast of a type that somebody made could be a function of theirs."""
     if column.made is Made.TYPE:
         return statement(dialect, "made_type", value=name)
+    # Only types that come with the database get here, whose casts are its own.
     return f"CAST({name} AS text)"
 
 
@@ -161,18 +184,29 @@ def lookup_holes(
     selected = [lookup.selected(dialect, name(column), column) for column in question.selected]
     sizes = []
     if question.plain is not None:
-        lengths = [_length(lookup, dialect, name(column), column, question.plain) for column in question.selected]
-        selected = [
-            text if length is None else f"CASE WHEN {length} <= {question.plain} THEN {text} END"
-            for text, length in zip(selected, lengths, strict=True)
-        ]
-        sizes = [_size([length for length in lengths if length is not None], question.plain)]
-    keys = [
-        cast_to_text(dialect, name(column), column) if cast else name(column)
-        for column, cast in zip(question.matched, as_text, strict=True)
-    ]
+        # A long value would come with each of many rows; its length comes instead, and the value
+        # later, if there is room.
+        plain, columns = question.plain, question.selected
+        lengths = [_length(lookup, dialect, name(column), column, plain) for column in columns]
+        short = []
+        for text, length in zip(selected, lengths, strict=True):
+            if length is not None:
+                text = f"CASE WHEN {length} <= {question.plain} THEN {text} END"  # noqa: PLW2901  # or NULL instead
+            short.append(text)
+        selected = short
+        long_ones = [length for length in lengths if length is not None]
+        sizes = [_size(long_ones, question.plain)]
+    keys = []
+    for column, cast in zip(question.matched, as_text, strict=True):
+        if cast:
+            keys.append(cast_to_text(dialect, name(column), column))
+        else:
+            keys.append(name(column))
     matched = [f"{key} = asked.k{place}" for place, key in enumerate(keys)]
-    ordered = range(1, len(selected) + 2) if question.several else [1]
+    # By the key's number, and by all values where a key has several rows, so that they repeat.
+    ordered = range(1, 2)
+    if question.several:
+        ordered = range(1, len(selected) + 2)
     return {
         "columns": ", ".join(["asked.n", *selected, *sizes]),
         "names": ", ".join(["n", *(f"k{place}" for place in range(len(keys)))]),
@@ -183,14 +217,27 @@ def lookup_holes(
 
 
 def nobody(question: Question) -> list[str]:
-    """The condition that no row meets, where none is asked for; the others stay, for they may be what is wrong."""
-    return ["1 = 0"] if question.nobody else []
+    """The condition that no row meets, where none is asked for; the others stay, for they may be
+    what is wrong.
+    """
+    if not question.nobody:
+        return []
+    return ["1 = 0"]
 
 
-def _length(lookup: KeyLookup, dialect: Dialect, name: str, column: Column, plain: int) -> str | None:
+def _length(
+    lookup: KeyLookup,
+    dialect: Dialect,
+    name: str,
+    column: Column,
+    plain: int,
+) -> str | None:
     """SQL for the length of a value; None where its type says that it is never longer than that."""
     length = lookup.length(dialect, name, column)
-    stated = _stated(column.type) if lookup.keeps_lengths else None
+    if not lookup.keeps_lengths:
+        return length
+    # A type says characters, and how many bytes these are depends on the database's encoding.
+    stated = _stated(column.type)
     if stated is not None and int(stated[1]) * CHARACTER_BYTES <= plain:
         return None
     return length
@@ -201,18 +248,27 @@ def _size(lengths: Sequence[str], plain: int) -> str:
     if not lengths:
         return "NULL"
     long = " OR ".join(f"{length} > {plain}" for length in lengths)
-    return f"CASE WHEN {long} THEN {' + '.join(f'COALESCE({length}, 0)' for length in lengths)} END"
+    all_of_them = " + ".join(f"COALESCE({length}, 0)" for length in lengths)
+    return f"CASE WHEN {long} THEN {all_of_them} END"
 
 
-def readable(readers: Sequence[Callable[[str], Any]], keys: Sequence[Key]) -> tuple[list[int], list[list[Any]]]:
-    """The numbers of the keys that can be values of their columns, and the values, a list for each column."""
+def readable(
+    readers: Sequence[Callable[[str], Any]],
+    keys: Sequence[Key],
+) -> tuple[list[int], list[list[Any]]]:
+    """The numbers of the keys that can be values of their columns, and the values, a list for each
+    column.
+    """
     columns = [[read(key[place]) for key in keys] for place, read in enumerate(readers)]
+    # Nearly always all of them can be read.
     if not any(None in column for column in columns):
         return list(range(len(keys))), columns
-    numbers = [number for number in range(len(keys)) if all(column[number] is not None for column in columns)]
+    read = [all(column[number] is not None for column in columns) for number in range(len(keys))]
+    numbers = list(compress(range(len(keys)), read))
     return numbers, [[column[number] for number in numbers] for column in columns]
 
 
+# Bounded, for a number of millions of digits would be made before anybody asks for its size.
 _number = re.compile(r"[+-]?(?=\.?[0-9])[0-9]{0,300}(?:\.[0-9]{0,300})?(?:[eE][+-]?[0-9]{1,3})?").fullmatch
 _true = frozenset({"1", "t", "true", "y", "yes", "on"})
 _false = frozenset({"0", "f", "false", "n", "no", "off"})
@@ -232,7 +288,9 @@ def truth_of(written: str) -> bool | None:
     folded = written.strip().lower()
     if folded in _true:
         return True
-    return False if folded in _false else None
+    if folded in _false:
+        return False
+    return None
 
 
 def octets_of(written: str) -> bytes | None:
@@ -245,11 +303,15 @@ def octets_of(written: str) -> bytes | None:
 
 def number_of(written: str) -> Decimal | None:
     trimmed = written.strip()
-    return Decimal(trimmed) if _number(trimmed) else None
+    if _number(trimmed):
+        return Decimal(trimmed)
+    return None
 
 
 def reader_of(reading: Callable[[str], Any]) -> Callable[[str], Any]:
-    """A reader of text without the blanks round it that answers None where the standard library raises."""
+    """A reader of text without the blanks round it that answers None where the standard library
+    raises.
+    """
 
     def read(written: str) -> Any:
         try:
@@ -271,7 +333,8 @@ class KeyOrder:
         self._table = table
         self._forms = [dialect.lookup.compared(dialect, column) for column in table.key_columns]
         called = [f"{row}.{in_text(dialect.quoted(column.name))}" for column in table.key_columns]
-        self._columns = [form.column.format(column=name) for form, name in zip(self._forms, called, strict=True)]
+        pairs = zip(self._forms, called, strict=True)
+        self._columns = [form.column.format(column=name) for form, name in pairs]
         self.filled = " AND ".join(f"{name} IS NOT NULL" for name in called)
         """The condition that the row has a key at all."""
 
@@ -287,22 +350,29 @@ class KeyOrder:
 
     @property
     def upto(self) -> str:
-        """The condition that a row does not come after the key whose `parameters` are called `u`."""
+        """The condition that a row does not come after the key whose parameters begin with `u`."""
         return self._compared("refresh_upto", "u", "<=")
 
     def parameters(self, key: str, called: str = "k") -> Parameters:
-        """What `after` or `upto` asks for; DataError when no value of a column's type can be read from the key's text."""
+        """What `after` or `upto` asks for; DataError when no value of a column's type can be read
+        from the key's text.
+        """
         texts = [text for _, text in parse(key).parts]
         values = [form.read(text) for form, text in zip(self._forms, texts, strict=True)]
         if None in values:
-            where = f"the row {shortened(key)} of {self._table.name}"
-            raise DataError(f"Rows after {where} cannot be asked for.", hint="Leave that row out with --where.")
+            # Without a condition the rows would begin anew, and with NULL none would come.
+            which = f"the row {shortened(key)} of {self._table.name}"
+            problem = f"Rows after {which} cannot be asked for."
+            raise DataError(problem, hint="Leave that row out with --where.")
         return {f"{called}{place}": value for place, value in enumerate(values)}
 
     def _compared(self, query: str, called: str, sign: str) -> str:
-        values = [form.value.format(key=f":{called}{place}") for place, form in enumerate(self._forms)]
+        values = []
+        for place, form in enumerate(self._forms):
+            values.append(form.value.format(key=f":{called}{place}"))
         tree = _tree(self._columns, values, sign)
-        return statement(self._dialect, query, columns=self.columns, values=", ".join(values), tree=tree)
+        listed = ", ".join(values)
+        return statement(self._dialect, query, columns=self.columns, values=listed, tree=tree)
 
 
 def _tree(columns: Sequence[str], values: Sequence[str], sign: str) -> str:
@@ -310,4 +380,6 @@ def _tree(columns: Sequence[str], values: Sequence[str], sign: str) -> str:
     column, value = columns[0], values[0]
     if len(columns) == 1:
         return f"({column} {sign} {value})"
-    return f"({column} {sign[0]} {value} OR ({column} = {value} AND {_tree(columns[1:], values[1:], sign)}))"
+    rest = _tree(columns[1:], values[1:], sign)
+    # The last column has the whole sign: of rows with equal ones before it, the key itself may count.
+    return f"({column} {sign[0]} {value} OR ({column} = {value} AND {rest}))"

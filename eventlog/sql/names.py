@@ -1,4 +1,6 @@
-"""The log table's names: the table, its ten columns, and the companion tables that are derived from it."""
+"""The log table's names: the table, its ten columns, and the companion tables that are derived from
+it.
+"""
 
 from __future__ import annotations
 
@@ -22,10 +24,14 @@ STANDARD = (
     "old_value",
     "new_value",
 )
-"""What the ten columns are for; every list of them, here and in configuration, keeps this order of meaning."""
+"""What the ten columns are for; every list of them, here and in configuration, keeps this order of
+meaning.
+"""
 
 TRANSACTION = "eventlog_transaction"
-"""A column behind the ten, in logs that are ours: the transaction that wrote the row. No other log has one of this name."""
+"""A column behind the ten, in logs that are ours: the transaction that wrote the row. No other log
+has one of this name.
+"""
 
 NEW_ORDER = (
     "record_id",
@@ -46,7 +52,9 @@ OLD_ORDER = STANDARD
 
 
 NAME_BYTES = 30
-"""Bytes of a companion's name on every database: Oracle takes no more before 12.2, and a name must not depend on the server."""
+"""Bytes of a companion's name on every database: Oracle takes no more before 12.2, and a name must
+not depend on the server.
+"""
 KEY_ENDING = "_pkc"
 """What Alembic puts behind the version table's name to call its key."""
 DIGITS = 8
@@ -62,13 +70,17 @@ class LogNames(Struct, frozen=True, kw_only=True):
     clock: str = "utc"
     """Whose time event_time is: utc, database, an offset, or a zone such as Asia/Tokyo."""
     sequence: str | None = None
-    """Where record_ids come from if the table does not number its rows itself, as databases older than identities."""
+    """Where record_ids come from if the table does not number its rows itself, as databases older
+    than identities.
+    """
     transaction: str | None = None
     """The column that says which transaction wrote a row, where the log has one."""
 
     @property
     def outcomes(self) -> str:
-        """Companion: reasons, attempts, next attempts, documents and holds, one row per record_id that needs one."""
+        """Companion: reasons, attempts, next attempts, documents and holds, one row per record_id
+        that needs one.
+        """
         return self._beside("_outcome")
 
     @property
@@ -84,8 +96,10 @@ class LogNames(Struct, frozen=True, kw_only=True):
     @property
     def journal(self) -> dict[str, str]:
         """Companions: the tables of the journal, by what its queries call them."""
-        endings = {"batches": "batch", "outputs": "output", "planned": "planned", "parked": "parked", "holds": "hold"}
-        return {hole: self._beside(f"_{ending}") for hole, ending in {**endings, "said": "said"}.items()}
+        # A table is called after one of its rows, a query's hole after all of them.
+        endings = {"batches": "batch", "outputs": "output", "planned": "planned"}
+        endings |= {"parked": "parked", "holds": "hold", "said": "said"}
+        return {hole: self._beside(f"_{ending}") for hole, ending in endings.items()}
 
     @property
     def version(self) -> str:
@@ -93,17 +107,23 @@ class LogNames(Struct, frozen=True, kw_only=True):
         return self._beside("_version", NAME_BYTES - len(KEY_ENDING))
 
     def _beside(self, ending: str, longest: int = NAME_BYTES) -> str:
-        """The log's name with an ending, upper-case where it is: so databases report what nobody quotes."""
-        name, kept = self.table + ending, longest - len(ending) - DIGITS - 1
+        """The log's name with an ending, upper-case where it is: so databases report what nobody
+        quotes.
+        """
+        name = self.table + ending
         if len(name.encode()) > longest:
+            kept = longest - len(ending) - DIGITS - 1
             digest = hashlib.sha256(self.table.encode()).hexdigest()[:DIGITS]
-            name = f"{self.table.encode()[:kept].decode(errors='ignore')}_{digest}{ending}"
+            # A character of several bytes that is cut is left out.
+            beginning = self.table.encode()[:kept].decode(errors="ignore")
+            name = f"{beginning}_{digest}{ending}"
         return name.upper() if self.table.isupper() else name
 
     @property
     def own(self) -> tuple[str, ...]:
         """The tables that are eventlog's: the log, then its companions."""
-        return self.table, self.outcomes, self.marks, self.history, self.version, *self.journal.values()
+        companions = (self.outcomes, self.marks, self.history, self.version)
+        return self.table, *companions, *self.journal.values()
 
     @property
     def whole(self) -> str:
@@ -125,12 +145,16 @@ A file of a later one may be in capture/migrations already: nobody runs it befor
 """
 
 
-def refuse_newer(names: LogNames, found: str | None) -> None:
-    """InstallError when the log is at a migration that this program does not know: what it would do there nobody has tried."""
-    if found is None or found <= NEWEST_MIGRATION:
+def refuse_newer(names: LogNames, migration: str | None) -> None:
+    """InstallError when the log is at a migration that this program does not know: what it would do
+    there nobody has tried.
+    """
+    if migration is None or migration <= NEWEST_MIGRATION:
         return
-    message = f"The log {names.whole} is at migration {found}; eventlog {VERSION} knows those up to {NEWEST_MIGRATION}."
-    hint = f"Run the eventlog that upgraded it; with that one `eventlog upgrade --to {NEWEST_MIGRATION}` goes back."
+    known = f"eventlog {VERSION} knows those up to {NEWEST_MIGRATION}"
+    message = f"The log {names.whole} is at migration {migration}; {known}."
+    back = f"`eventlog upgrade --to {NEWEST_MIGRATION}` goes back"
+    hint = f"Run the eventlog that upgraded it; with that one {back}."
     raise InstallError(message, hint=hint)
 
 
@@ -148,20 +172,23 @@ def names_wanted(wanted: str | Sequence[str]) -> tuple[str, ...]:
 def check_ten(wanted: Sequence[str]) -> None:
     """ConfigError where a list of columns has another number of them."""
     if len(wanted) != len(STANDARD):
-        raise ConfigError(f"columns lists {len(wanted)} names; it takes ten, in the order {', '.join(STANDARD)}.")
+        order = ", ".join(STANDARD)
+        raise ConfigError(f"columns lists {len(wanted)} names; it takes ten, in the order {order}.")
 
 
 def read_log_name(text: str) -> LogNames:
     """Reads `event_log` or `indirect.event_log`; ConfigError when there is no name."""
     schema, point, table = text.rpartition(".")
     if not table.strip() or (point and not schema.strip()):
-        raise ConfigError(f"{text!r} is no name of a log table.", hint="It is written as event_log or app.event_log.")
+        hint = "It is written as event_log or app.event_log."
+        raise ConfigError(f"{text!r} is no name of a log table.", hint=hint)
     return LogNames(table=table, schema=schema or None)
 
 
 def no_log(names: LogNames) -> InstallError:
     """The error of whoever looked for a log that is not there."""
-    told = "" if names.whole == LogNames().table else f" --log {names.whole}"
+    option = "" if names.whole == LogNames().table else f" --log {names.whole}"
     return InstallError(
-        f"There is no event log {names.whole} in this database.", hint=f"`eventlog install{told}` makes it."
+        f"There is no event log {names.whole} in this database.",
+        hint=f"`eventlog install{option}` makes it.",
     )

@@ -1,4 +1,6 @@
-"""Reads classes out of a database: parent tables and views with their columns, keys, child tables and references."""
+"""Reads classes out of a database: parent tables and views with their columns, keys, child tables
+and references.
+"""
 
 from __future__ import annotations
 
@@ -48,8 +50,8 @@ def refuse_unknown_schema(engine: Engine, schema: str) -> bool:
         return False
     known = inspect(engine).get_schema_names()
     if schema not in known:
-        said = f"source.schema is {schema}, and the database has no such schema."
-        raise ConfigError(said, hint=did_you_mean(schema, known))
+        problem = f"source.schema is {schema}, and the database has no such schema."
+        raise ConfigError(problem, hint=did_you_mean(schema, known))
     return True
 
 
@@ -63,39 +65,62 @@ class Classes:
 
     def everything(self) -> list[Table]:
         schema = self.schema(self.default)
+        # A partition's rows are rows of the whole.
         shapes = [schema.shape(name) for name in (*schema.tables, *schema.views) if name not in schema.parts]
         # A unique index takes the place of a missing key; children that have no key are no classes
         # for that.
-        tables = [self._table(schema, shape, (), shape.key or self._referred(schema, shape)) for shape in shapes]
+        keys = [shape.key or self._referred(schema, shape) for shape in shapes]
+        tables = [self._table(schema, shape, (), key) for shape, key in zip(shapes, keys, strict=True)]
         taken = {child.name for table in tables for child in table.children}
-        found = zip(shapes, tables, strict=True)
-        free = [(shape, table) for shape, table in found if shape.key or shape.name not in taken]
-        whole = [table if table.key else self._keyed(schema, shape) for shape, table in free]
-        return [table for table in whole if table.key]
+        classes = []
+        for shape, table in zip(shapes, tables, strict=True):
+            if not shape.key and shape.name in taken:
+                continue
+            if table.key:
+                classes.append(table)
+                continue
+            keyed = self._table(schema, shape, (), schema.row_key(shape.name))
+            if keyed.key:
+                classes.append(keyed)
+        return classes
 
     def _referred(self, schema: Schema, shape: TableShape) -> tuple[str, ...]:
-        """What tells the rows of a table without a primary key apart, where another table refers to it."""
+        """What tells the rows of a table without a primary key apart, where another table refers to
+        it.
+        """
         if schema.referring(shape.name):
             return schema.row_key(shape.name)
         return ()
 
-    def _keyed(self, schema: Schema, shape: TableShape) -> Table:
-        return self._table(schema, shape, (), schema.row_key(shape.name))
-
     def one(self, name: str, children: Sequence[str] = (), key: Sequence[str] = ()) -> Table:
-        """One class by its name; `key` says which columns tell its rows apart, where somebody knows better."""
-        schema, found = self._find(name)
+        """One class by its name; `key` says which columns tell its rows apart, where somebody knows
+        better.
+        """
+        schema, table = self._find(name)
         if not key:
             return self.named([name], children)[0]
-        shape = schema.shape(found)
+        shape = schema.shape(table)
         if tuple(key) == (WHOLE_ROW,):
-            return _without_key(shape)
+            if any(column.name.casefold() == WHOLE_ROW for column in shape.columns):
+                problem = f"{shape.name} has a column {WHOLE_ROW}"
+                message = f"{problem}, which is what eventlog calls the hash of a whole row."
+                raise InstallError(message, hint="Rename it, or track the table with --key.")
+            # Its rows are told apart by nothing but themselves: by the hash of all their columns.
+            row_hash = Column(name=WHOLE_ROW, type="varchar(64)", key=1, nullable=False)
+            columns = (row_hash, *[replace(column, key=None) for column in shape.columns])
+            return Table(name=shape.name, schema=shape.schema, columns=columns, view=shape.view)
         own = tuple(_column(shape, column) for column in key)
-        named = [one for child in children for place, one in self._beside([schema], child) if place.name == schema.name]
+        named = []
+        for child in children:
+            for place, child_name in self._beside([schema], child):
+                if place.name == schema.name:
+                    named.append(child_name)
         return self._table(schema, shape, named, own)
 
     def primary(self, table: Table) -> tuple[str, ...]:
-        """The primary key of a class, whatever else may tell its rows apart; of a view, what its columns' names say."""
+        """The primary key of a class, whatever else may tell its rows apart; of a view, what its
+        columns' names say.
+        """
         if table.view:
             return table.key
         return self.schema(table.schema).key(table.name)
@@ -105,7 +130,8 @@ class Classes:
         try:
             return self.one(name, children, key)
         except InstallError:
-            return self.one(name, [child for child in children if self._has_child(name, child, key)], key)
+            there = [child for child in children if self._has_child(name, child, key)]
+            return self.one(name, there, key)
 
     def _has_child(self, name: str, child: str, key: Sequence[str]) -> bool:
         try:
@@ -116,18 +142,14 @@ class Classes:
 
     def named(self, names: Iterable[str], children: Sequence[str] = ()) -> list[Table]:
         """The classes with these names; InstallError tells of one that is not there."""
-        found = dict.fromkeys(self._find(name) for name in names)
-        places = dict.fromkeys(schema for schema, _ in found)
-        named = dict.fromkeys((place.name, child) for name in children for place, child in self._beside(places, name))
-        tables = [
-            self._table(
-                schema,
-                schema.shape(name),
-                [one for place, one in named if place == schema.name and one != name],
-                schema.row_key(name),
-            )
-            for schema, name in found
-        ]
+        parents = dict.fromkeys(self._find(name) for name in names)
+        schemas = dict.fromkeys(schema for schema, _ in parents)
+        named = dict.fromkeys((place.name, child) for name in children for place, child in self._beside(schemas, name))
+        tables = []
+        for schema, name in parents:
+            of_parent = [child for place, child in named if place == schema.name and child != name]
+            key = schema.row_key(name)
+            tables.append(self._table(schema, schema.shape(name), of_parent, key))
         taken = {(table.schema, child.name) for table in tables for child in table.children}
         known = {name for _, name in taken}
         missing = [name for _, name in named if name not in known]
@@ -136,6 +158,7 @@ class Classes:
                 f"The table {min(missing)} has no foreign key to the primary key of a table named with it.",
                 hint="Name its parent too, or track it by itself.",
             )
+        # Who names a child beside its parent means it as a child, unless it has a key of its own.
         return [table for table in tables if self.primary(table) or (table.schema, table.name) not in taken]
 
     def schema(self, name: str | None) -> Schema:
@@ -157,8 +180,11 @@ class Classes:
         )
 
     def _children(self, schema: Schema, parent: TableShape, named: Sequence[str]) -> Iterable[Child]:
-        """Child tables in the order of their names. Of two parents the one whose column stands first owns the table."""
+        """Child tables in the order of their names. Of two parents the one whose column stands
+        first owns the table.
+        """
         for name in sorted(schema.referring(parent.name)):
+            # A table with a key of its own is a child only where somebody says so.
             if name not in named and schema.key(name):
                 continue
             child = schema.shape(name)
@@ -172,7 +198,11 @@ class Classes:
         stands, else what it means by itself. So it means the same to who tracks, with a schema of
         their own, and to who looks at triggers.
         """
-        beside = [(schema, found) for schema in places if (found := schema.find(name)) is not None]
+        beside = []
+        for schema in places:
+            table = schema.find(name)
+            if table is not None:
+                beside.append((schema, table))
         return beside or [self._find(name)]
 
     def _leads(self, schema: Schema, parent: TableShape, key: ForeignKey) -> bool:
@@ -185,71 +215,71 @@ class Classes:
         return self._place(name) is not None
 
     def _find(self, name: str) -> tuple[Schema, str]:
-        found = self._place(name)
-        if found is None:
-            for schema, table in self._places(name):
-                self._refuse_others(schema, table)
-            hint = "Write it as the database does, with its schema if it has another one."
-            first, last = parts_of(name)
-            place = self.schema(first or self.default)
-            near = nearest(last, (*place.tables, *place.views))
-            if near:
-                hint = f"Did you mean {first}.{near}?" if first else f"Did you mean {near}?"
-            raise InstallError(f"There is no table or view {name} in the database.", hint=hint)
-        return found
+        named = self._place(name)
+        if named is not None:
+            return named
+        for schema, table in self._places(name):
+            self._refuse_others(schema, table)
+        hint = "Write it as the database does, with its schema if it has another one."
+        first, last = parts_of(name)
+        place = self.schema(first or self.default)
+        near = nearest(last, (*place.tables, *place.views))
+        if near:
+            hint = f"Did you mean {first}.{near}?" if first else f"Did you mean {near}?"
+        raise InstallError(f"There is no table or view {name} in the database.", hint=hint)
 
     def _place(self, name: str) -> tuple[Schema, str] | None:
         for schema, table in self._places(name):
-            found = schema.find(table)
-            if found is not None:
-                return schema, found
+            reported = schema.find(table)
+            if reported is not None:
+                return schema, reported
         return None
 
     def _places(self, name: str) -> Iterator[tuple[Schema, str]]:
         """Where a table of this name may stand, and what it is called there."""
         first, last = parts_of(name)
+        # A table's name may have a point in it.
         yield self.schema(self.default), name
         yield self.schema(first or self.default), last
 
     def _refuse_others(self, schema: Schema, name: str) -> None:
         """Says what it is that has this name, where it is something else than a table or view."""
-        for (what,) in answers(self._connection, "kind_of_relation", {"table": name, "schema": schema.name}):
+        asked = {"table": name, "schema": schema.name}
+        for (what,) in answers(self._connection, "kind_of_relation", asked):
             raise InstallError(
-                f"{name} is {what}: no trigger sees its rows change.", hint="Track the tables behind it."
+                f"{name} is {what}: no trigger sees its rows change.",
+                hint="Track the tables behind it.",
             )
 
 
-def _without_key(shape: TableShape) -> Table:
-    """A table whose rows are told apart by nothing but themselves."""
-    if any(column.name.casefold() == WHOLE_ROW for column in shape.columns):
-        message = f"{shape.name} has a column {WHOLE_ROW}, which is what eventlog calls the hash of a whole row."
-        raise InstallError(message, hint="Rename it, or track the table with --key.")
-    columns = [replace(column, key=None) for column in shape.columns]
-    own = Column(name=WHOLE_ROW, type="varchar(64)", key=1, nullable=False)
-    return Table(name=shape.name, schema=shape.schema, columns=(own, *columns), view=shape.view)
-
-
-_quoted = re.compile(r"""(?:(?P<schema>"(?:[^"]|"")+"|[^."]+)\.)?(?P<table>"(?:[^"]|"")+"|[^."]+)""")
+_name_part = r'"(?:[^"]|"")+"|[^."]+'
+_quoted = re.compile(rf"(?:(?P<schema>{_name_part})\.)?(?P<table>{_name_part})")
 
 
 def parts_of(name: str) -> tuple[str, str]:
-    """The schema, which may be empty, and the table of a name; in quotes as SQL has them, or with a bare point between."""
-    found = _quoted.fullmatch(name) if '"' in name else None
-    if found is None:
+    """The schema, which may be empty, and the table of a name; in quotes as SQL has them, or with a
+    bare point between.
+    """
+    match = _quoted.fullmatch(name) if '"' in name else None
+    if match is None:
         first, _, last = name.rpartition(".")
         return first, last
-    parts = (part or "" for part in found.group("schema", "table"))
-    schema, table = (part[1:-1].replace('""', '"') if part.startswith('"') else part for part in parts)
-    return schema, table
+    return _unquoted(match["schema"] or ""), _unquoted(match["table"])
+
+
+def _unquoted(part: str) -> str:
+    if part.startswith('"'):
+        return part[1:-1].replace('""', '"')
+    return part
 
 
 def _column(shape: TableShape, name: str) -> str:
     """A column's name as the database reports it."""
-    found = next((column.name for column in shape.columns if column.name.casefold() == name.casefold()), None)
-    if found is None:
-        message = f"{shape.name} has no column {name}, which should be part of its key."
-        raise UsageError(message, hint=did_you_mean(name, [column.name for column in shape.columns]))
-    return found
+    for column in shape.columns:
+        if column.name.casefold() == name.casefold():
+            return column.name
+    message = f"{shape.name} has no column {name}, which should be part of its key."
+    raise UsageError(message, hint=did_you_mean(name, [column.name for column in shape.columns]))
 
 
 def _in_order(keys: Iterable[ForeignKey], shape: TableShape) -> list[ForeignKey]:

@@ -1,4 +1,6 @@
-"""Reads rows back: what stands in the tables now, one statement for all keys of a table and one for each child table."""
+"""Reads rows back: what stands in the tables now, one statement for all keys of a table and one for
+each child table.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,15 @@ from eventlog.core.errors import ChangedError, KeySyntaxError, shortened
 from eventlog.core.model import Cell, ReadBack, Reason, RowId, Unreadable
 from eventlog.core.schema import Attribute, Catalog, Child, Column, Table
 from eventlog.core.tablekey import parse, simple
-from eventlog.sql.access import driver_errors, fetched, hint_of, is_denied, may_pass, transaction, words_of
+from eventlog.sql.access import (
+    driver_errors,
+    fetched,
+    hint_of,
+    is_denied,
+    may_pass,
+    transaction,
+    words_of,
+)
 from eventlog.sql.dialect import Dialect, dialect_of, offers, statement
 from eventlog.sql.lookup import Answer, Key, Question
 
@@ -38,7 +48,9 @@ ColumnStamps = Mapping[TableName, str]
 
 
 def column_stamps(engine: Engine, catalog: Catalog) -> ColumnStamps:
-    """The stamps of a catalog's tables as they are now; none where the database does not tell cheaply."""
+    """The stamps of a catalog's tables as they are now; none where the database does not tell
+    cheaply.
+    """
     names = [name for table in catalog for name in _names_of(table)]
     if not names or not offers(dialect_of(engine), "column_stamps"):
         return {}
@@ -104,10 +116,13 @@ class SqlRowReader:
         self._room = room
 
     def rows(self, wanted: Wanted) -> Mapping[RowId, ReadBack]:
-        """The wanted attributes of the objects that exist; why an object cannot be read, or not now."""
+        """The wanted attributes of the objects that exist; why an object cannot be read, or not
+        now.
+        """
         rows: dict[RowId, ReadBack] = {}
         large: dict[RowId, int] = {}
         asked = self._by_table(wanted)
+        # Keys that cannot be read, or of tables that nobody describes, are asked of no database.
         if not asked:
             return rows
         plain: int | None = None
@@ -173,6 +188,7 @@ class SqlRowReader:
         for group in asked:
             some = _of(group, [place for place, row in enumerate(group.rows) if row in taken])
             if some.rows:
+                # A row alone, whatever it has: without a limit its long values come with it.
                 found |= self._careful(connection, some, wanted, None).found
         return found
 
@@ -269,7 +285,8 @@ class SqlRowReader:
         by_name = {fold(column.name): column for column in table.columns}
         columns = [by_name.get(fold(name)) for name in names]
         known = tuple(column for column in columns if column is not None)
-        if len(known) < len(columns) or (table.key and {column.name for column in known} != set(table.key)):
+        named = {column.name for column in known}
+        if len(known) < len(columns) or (table.key and named != set(table.key)):
             return ()
         return known
 
@@ -318,7 +335,12 @@ class _Reading(Struct, frozen=True, kw_only=True):
             if of_child and (rows or self.nobody):
                 self._children(child, of_child, rows)
         if len(wishes) > 1:
-            rows = _restricted(rows, wanted, len(attributes))
+            # Each object with what was wanted of it, where its neighbours wanted more.
+            count = len(attributes)
+            for row, values in rows.items():
+                wished = wanted[row]
+                if len(values) != count or len(wished) < count:
+                    rows[row] = {name: value for name, value in values.items() if name in wished}
         # Those that lack a value are read again, if there is room.
         if self.large:
             rows = {row: values for row, values in rows.items() if row not in self.large}
@@ -347,9 +369,13 @@ class _Reading(Struct, frozen=True, kw_only=True):
         some = asked = self.asked
         if not self.nobody:
             some = _of(asked, [place for place, row in enumerate(asked.rows) if row in found])
-        columns_of_key = _child_columns(asked, child)
+        described = {column.name: column for column in child.columns}
+        parents = dict(zip(asked.table.key or child.parent_key, child.parent_key, strict=True))
+        held = [(parents.get(column.name, column.name), column) for column in asked.columns]
+        columns_of_key = tuple(described.get(name) or Column(name=name, type=column.type) for name, column in held)
         answers = self._answers(some, child.name, columns_of_key, attributes, several=True)
         for row in found:
+            # Empty where the child has no rows, which is not the same as not read.
             found[row].update(dict.fromkeys([attribute.name for attribute in attributes], ()))
         for number, rows in _by_number(answers):
             columns = zip(*(values for _, *values in rows), strict=True)
@@ -369,6 +395,7 @@ class _Reading(Struct, frozen=True, kw_only=True):
         """The answers; which objects lack values, and how many bytes they have, goes to `large`."""
         plain: int | None = None
         if self.plain is not None:
+            # Each value has an equal share of what the object may have.
             plain = max(1, self.plain // max(1, len(attributes)))
         question = Question(
             schema=some.table.schema,
@@ -405,14 +432,6 @@ def _parts(key: str) -> tuple[tuple[str, ...], Key] | None:
     return tuple(name for name, _ in parts), tuple(value for _, value in parts)
 
 
-def _child_columns(asked: AskedObjects, child: Child) -> tuple[Column, ...]:
-    """The child's columns that hold the key, in the order in which the key names its columns."""
-    described = {column.name: column for column in child.columns}
-    parents = dict(zip(asked.table.key or child.parent_key, child.parent_key, strict=True))
-    held = [(parents.get(column.name, column.name), column) for column in asked.columns]
-    return tuple(described.get(name) or Column(name=name, type=column.type) for name, column in held)
-
-
 def _by_number(answers: Sequence[Answer]) -> Iterator[tuple[int, list[Answer]]]:
     from itertools import groupby
 
@@ -430,12 +449,3 @@ def _gathered(rows: Sequence[Answer], attributes: Sequence[Attribute]) -> dict[s
             known = [value for value in values if value is not None]
             gathered[attribute.name] = tuple(dict.fromkeys(known))
     return gathered
-
-
-def _restricted(found: _Rows, wanted: Wanted, count: int) -> _Rows:
-    """Each object with what was wanted of it, where its neighbours wanted more."""
-    for row, values in found.items():
-        names = wanted[row]
-        if len(values) != count or len(names) < count:
-            found[row] = {name: value for name, value in values.items() if name in names}
-    return found

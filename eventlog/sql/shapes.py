@@ -25,7 +25,9 @@ from eventlog.sql.dialect import Dialect, dialect_of, offers
 
 
 class ForeignKey(Struct, frozen=True, kw_only=True):
-    """Columns that hold the key of another table; `referred` are that table's columns, in the same order."""
+    """Columns that hold the key of another table; `referred` are that table's columns, in the same
+    order.
+    """
 
     columns: tuple[str, ...]
     schema: str | None
@@ -34,7 +36,9 @@ class ForeignKey(Struct, frozen=True, kw_only=True):
 
 
 class TableShape(Struct, frozen=True, kw_only=True):
-    """One table or view as the database describes it, before it is known what it is to its neighbours."""
+    """One table or view as the database describes it, before it is known what it is to its
+    neighbours.
+    """
 
     schema: str | None
     name: str
@@ -45,7 +49,9 @@ class TableShape(Struct, frozen=True, kw_only=True):
 
 
 class Schema:
-    """One schema of a database; what was asked once is kept. Names are as the database reports them."""
+    """One schema of a database; what was asked once is kept. Names are as the database reports
+    them.
+    """
 
     def __init__(self, connection: Connection, name: str | None) -> None:
         self._connection = connection
@@ -57,24 +63,31 @@ class Schema:
         self.name = self._schema_name(name)
 
     def shape(self, name: str) -> TableShape:
-        view = name in self.views
-        key = () if view else self._keys.get(name, ())
-        foreign = () if view else self._foreign.get(name, ())
-        return TableShape(schema=self.name, name=name, columns=self._columns(name), key=key, foreign=foreign, view=view)
+        columns = self._columns(name)
+        if name in self.views:
+            return TableShape(schema=self.name, name=name, columns=columns, view=True)
+        key, foreign = self._keys.get(name, ()), self._foreign.get(name, ())
+        return TableShape(schema=self.name, name=name, columns=columns, key=key, foreign=foreign)
 
     def find(self, name: str) -> str | None:
-        """The name of a table or view as the database reports it; upper and lower case count only to tell two apart."""
+        """The name of a table or view as the database reports it; upper and lower case count only
+        to tell two apart.
+        """
         alike = self._alike.get(name.casefold(), ())
         if name in alike:
             return name
-        return alike[0] if len(alike) == 1 else None
+        if len(alike) == 1:
+            return alike[0]
+        return None
 
     def key(self, table: str) -> tuple[str, ...]:
         """The primary key's columns in the order of the key."""
         return self._keys.get(table, ())
 
     def row_key(self, table: str) -> tuple[str, ...]:
-        """The columns that tell rows apart: the primary key, else a unique index over columns that are NOT NULL."""
+        """The columns that tell rows apart: the primary key, else a unique index over columns that
+        are NOT NULL.
+        """
         if self.key(table) or table in self.views:
             return self.key(table)
         if table not in self._uniques:
@@ -83,7 +96,9 @@ class Schema:
         return self._uniques[table]
 
     def referring(self, table: str) -> list[str]:
-        """The tables of this schema that have a foreign key to a table of it; its parts are spoken for by the whole."""
+        """The tables of this schema that have a foreign key to a table of it; its parts are spoken
+        for by the whole.
+        """
         return self._referring.get(table, [])
 
     def referred(self, table: str) -> list[str]:
@@ -104,32 +119,37 @@ class Schema:
 
     @cached_property
     def _there(self) -> bool:
-        """Whether the schema exists; an embedded database takes any other for a file that is not attached, and fails."""
+        """Whether the schema exists; an embedded database takes any other for a file that is not
+        attached, and fails.
+        """
         if self._asked is None or not self._dialect.embedded:
             return True
-        return self._asked.casefold() in {name.casefold() for name in self._inspector.get_schema_names()}
+        known = {name.casefold() for name in self._inspector.get_schema_names()}
+        return self._asked.casefold() in known
 
     @cached_property
     def parts(self) -> frozenset[str]:
         """The tables that are partitions of another one."""
-        return frozenset(str(name) for (name,) in answers(self._connection, "partitions", {"schema": self.name}))
+        rows = answers(self._connection, "partitions", {"schema": self.name})
+        return frozenset(str(name) for (name,) in rows)
 
     @cached_property
     def _alike(self) -> dict[str, list[str]]:
         """Tables and views by their names without regard to case."""
-        found: dict[str, list[str]] = {}
+        alike: dict[str, list[str]] = {}
         for name in (*self.tables, *self.views):
-            found.setdefault(name.casefold(), []).append(name)
-        return found
+            alike.setdefault(name.casefold(), []).append(name)
+        return alike
 
     @cached_property
     def _referring(self) -> dict[str, list[str]]:
-        found: dict[str, list[str]] = {}
+        referring: dict[str, list[str]] = {}
         for name, keys in self._foreign.items():
-            if name not in self.parts:
-                for table in dict.fromkeys(key.table for key in keys if key.schema == self.name):
-                    found.setdefault(table, []).append(name)
-        return found
+            if name in self.parts:
+                continue
+            for table in dict.fromkeys(key.table for key in keys if key.schema == self.name):
+                referring.setdefault(table, []).append(name)
+        return referring
 
     @cached_property
     def _keys(self) -> dict[str, tuple[str, ...]]:
@@ -137,34 +157,37 @@ class Schema:
             rows = answers(self._connection, "primary_keys")
             return {table: tuple(column for _, column in parts) for table, parts in groupby(rows, itemgetter(0))}
         with _unknown_types_are_text():
-            found = self._inspector.get_multi_pk_constraint(schema=self._asked)
+            keys = self._inspector.get_multi_pk_constraint(schema=self._asked)
         return {
             self._dialect.reported(name): tuple(self._reported(key["constrained_columns"]))
-            for (_, name), key in found.items()
+            for (_, name), key in keys.items()
         }
 
     @cached_property
     def _foreign(self) -> dict[str, tuple[ForeignKey, ...]]:
+        # The database's own words where it has some: SQLAlchemy asks for each table by itself.
         if offers(self._dialect, "foreign_keys"):
             return self._gathered(answers(self._connection, "foreign_keys"))
         with _unknown_types_are_text():
-            found = self._inspector.get_multi_foreign_keys(schema=self._asked)
+            of_tables = self._inspector.get_multi_foreign_keys(schema=self._asked)
         return {
             self._dialect.reported(name): tuple(self._foreign_key(key) for key in keys)
-            for (_, name), keys in found.items()
+            for (_, name), keys in of_tables.items()
         }
 
     def _gathered(self, rows: Iterable[Sequence[Any]]) -> dict[str, tuple[ForeignKey, ...]]:
-        found: dict[str, tuple[ForeignKey, ...]] = {}
+        gathered: dict[str, tuple[ForeignKey, ...]] = {}
         for (table, _, referred), group in groupby(rows, itemgetter(0, 1, 2)):
             columns, named = zip(*((column, other) for *_, column, other in group), strict=True)
+            # A key that names no columns refers to the primary key.
             others = named if all(named) else self.key(self.find(referred) or referred)
             key = ForeignKey(columns=columns, schema=self.name, table=referred, referred=others)
-            found[table] = (*found.get(table, ()), key)
-        return found
+            gathered[table] = (*gathered.get(table, ()), key)
+        return gathered
 
     def _foreign_key(self, key: Any) -> ForeignKey:
-        columns, referred = (tuple(self._reported(key[side])) for side in ("constrained_columns", "referred_columns"))
+        columns = tuple(self._reported(key["constrained_columns"]))
+        referred = tuple(self._reported(key["referred_columns"]))
         schema = key["referred_schema"]
         return ForeignKey(
             columns=columns,
@@ -176,24 +199,26 @@ class Schema:
     def _columns(self, name: str) -> tuple[Column, ...]:
         key = self._keys.get(name, ())
         with _unknown_types_are_text():
-            found = self._inspector.get_columns(self._dialect.normalised(name), schema=self._asked)
+            described = self._inspector.get_columns(self._dialect.normalised(name), schema=self._asked)
         # Types in the words of whoever made the table, where SQLAlchemy tells only what the
         # database makes of them.
         words = answers(self._connection, "declared_types", {"schema": self.name, "table": name})
         declared, made = {row.name: row.type for row in words}, self._made(name)
-        return tuple(
-            Column(
-                name=column,
-                type=declared.get(column) or self._type(described["type"]),
-                key=key.index(column) + 1 if column in key else None,
-                references=self._referred(name, column),
-                nullable=bool(described["nullable"]),
-                formula=self._formula(described.get("computed")),
-                made=made.get(column),
+        columns = []
+        for one in described:
+            column = self._dialect.reported(str(one["name"]))
+            columns.append(
+                Column(
+                    name=column,
+                    type=declared.get(column) or self._type(one["type"]),
+                    key=key.index(column) + 1 if column in key else None,
+                    references=self._referred(name, column),
+                    nullable=bool(one["nullable"]),
+                    formula=self._formula(one.get("computed")),
+                    made=made.get(column),
+                )
             )
-            for described in found
-            for column in self._reported([described["name"]])
-        )
+        return tuple(columns)
 
     def _formula(self, computed: Mapping[str, Any] | None) -> str | None:
         """How a virtual column is computed, where triggers do not see its value."""
@@ -202,18 +227,22 @@ class Schema:
         return str(computed["sqltext"])
 
     def _referred(self, table: str, column: str) -> str | None:
+        # A key of several columns says nothing of one of them.
         for key in self._foreign.get(table, ()):
             if key.columns == (column,):
                 return key.table
         return None
 
     def _made(self, table: str) -> dict[str, Made]:
-        """Columns whose types are of somebody's own making, where that is a way to run code in others' statements."""
+        """Columns whose types are of somebody's own making, where that is a way to run code in
+        others' statements.
+        """
         rows = answers(self._connection, "made_types", {"schema": self.name, "table": table})
         return {row.name: Made(row.made) for row in rows}
 
     def _type(self, type_: Any) -> str:
-        while (domain := getattr(type_, "data_type", None)) is not None:  # a domain is what it is made of
+        # A domain is what it is made of.
+        while (domain := getattr(type_, "data_type", None)) is not None:
             type_ = domain
         try:
             return str(type_.compile(dialect=self._connection.dialect))
@@ -226,14 +255,16 @@ class Schema:
     def _schema_name(self, name: str | None) -> str | None:
         if not self._dialect.schemas:
             return name
-        found = name or self._inspector.default_schema_name
-        if found is None:
+        own = name or self._inspector.default_schema_name
+        if own is None:
             return None
-        return self._dialect.reported(found)
+        return self._dialect.reported(own)
 
 
 def _teach(compiler: Any, types: frozenset[str]) -> None:
-    """Lets SQLAlchemy read tables in which these types are; it would stumble over the arguments of one it does not know."""
+    """Lets SQLAlchemy read tables in which these types are; it would stumble over the arguments of
+    one it does not know.
+    """
     missing = types - compiler.ischema_names.keys() if types else types
     if missing:
         compiler.ischema_names = {**compiler.ischema_names, **dict.fromkeys(missing, LargeBinary)}
@@ -241,25 +272,41 @@ def _teach(compiler: Any, types: frozenset[str]) -> None:
 
 @contextmanager
 def _unknown_types_are_text() -> Iterator[None]:
-    """Keeps SQLAlchemy from warning of types that it does not know; some databases tell them with every key."""
+    """Keeps SQLAlchemy from warning of types that it does not know; some databases tell them with
+    every key.
+    """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         yield
 
 
 def unique_columns(connection: Connection, schema: str | None, table: str) -> list[frozenset[str]]:
-    """Sets of columns of which no two rows of a table have the same at any time, not even while a transaction is open."""
+    """Sets of columns of which no two rows of a table have the same at any time, not even while a
+    transaction is open.
+    """
     dialect = dialect_of(connection)
     if offers(dialect, "always_unique"):
+        # PostgreSQL's, where a constraint may be deferred to the end of a transaction.
         rows = answers(connection, "always_unique", {"schema": schema, "table": table})
-        return [frozenset(str(column) for index, column in rows if index == name) for name in {row[0] for row in rows}]
-    found = _stated(connection, table) if offers(dialect, "unique_indexes") else _reflected(connection, schema, table)
-    key = inspect(connection).get_pk_constraint(dialect.normalised(table), schema=schema)["constrained_columns"]
-    return [frozenset(names) for names in (tuple(dialect.reported(str(one)) for one in key), *found.values()) if names]
+        by_index: dict[Any, set[str]] = {}
+        for index, column in rows:
+            by_index.setdefault(index, set()).add(str(column))
+        return [frozenset(columns) for columns in by_index.values()]
+    if offers(dialect, "unique_indexes"):
+        indexes = _stated(connection, table)
+    else:
+        indexes = _reflected(connection, schema, table)
+    constraint = inspect(connection).get_pk_constraint(dialect.normalised(table), schema=schema)
+    key = tuple(dialect.reported(str(column)) for column in constraint["constrained_columns"])
+    return [frozenset(columns) for columns in (key, *indexes.values()) if columns]
 
 
 def unique_key(
-    connection: Connection, asked: str | None, schema: str | None, table: str, columns: Sequence[Column]
+    connection: Connection,
+    asked: str | None,
+    schema: str | None,
+    table: str,
+    columns: Sequence[Column],
 ) -> tuple[str, ...]:
     """The columns of the unique index that tells the rows of a table apart; none where there is no
     such index.
@@ -268,20 +315,24 @@ def unique_key(
     fewest columns. `asked` is how the schema was asked for, `schema` its name.
     """
     filled = {column.name for column in columns if not column.nullable}
-    found = _stated(connection, table) if offers(dialect_of(connection), "unique_indexes") else None
-    known = _reflected(connection, asked, table) if found is None else found
+    if offers(dialect_of(connection), "unique_indexes"):
+        known = _stated(connection, table)
+    else:
+        known = _reflected(connection, asked, table)
+    # A NULL is unlike every other, so an index over a column that may be NULL tells nothing apart.
     fitting = sorted(
         (len(names), names, called) for called, names in known.items() if names and filled.issuperset(names)
     )
     if not fitting:
         return ()
-    hint = None
     if len(fitting) > 1:
         # Of several keys that would do, the one by which the database's own replication tells rows
         # apart.
         identity = answers(connection, "replica_identity", {"schema": schema, "table": table})
-        hint = str(identity[0][0]) if identity else None
-    return next((names for _, names, called in fitting if called == hint), fitting[0][1])
+        for _, names, called in fitting:
+            if identity and called == str(identity[0][0]):
+                return names
+    return fitting[0][1]
 
 
 def _stated(connection: Connection, table: str) -> dict[str, tuple[str, ...]]:
@@ -293,9 +344,11 @@ def _stated(connection: Connection, table: str) -> dict[str, tuple[str, ...]]:
 
 def _reflected(connection: Connection, schema: str | None, table: str) -> dict[str, tuple[str, ...]]:
     dialect = dialect_of(connection)
-    found = {}
+    indexes = {}
     for index in inspect(connection).get_indexes(dialect.normalised(table), schema=schema):
         partial = any(name.endswith("_where") for name in index.get("dialect_options", {}))
+        # None stands for an expression.
         if index["unique"] and not partial and None not in index["column_names"]:
-            found[str(index["name"])] = tuple(dialect.reported(str(name)) for name in index["column_names"])
-    return found
+            names = [dialect.reported(str(name)) for name in index["column_names"]]
+            indexes[str(index["name"])] = tuple(names)
+    return indexes

@@ -1,4 +1,6 @@
-"""Where the tables of a log lie, where somebody asks: a tablespace, and a partition for so many rows of the log."""
+"""Where the tables of a log lie, where somebody asks: a tablespace, and a partition for so many
+rows of the log.
+"""
 
 from __future__ import annotations
 
@@ -37,11 +39,15 @@ UNSAID: Final = Storage()
 """What leaves all to the database."""
 
 Writing = Callable[[str, Storage], str]
-"""Writes the storage into a statement that makes a table or an index; every other statement stays as it is."""
+"""Writes the storage into a statement that makes a table or an index; every other statement stays
+as it is.
+"""
 
 
 def writing(write: Writing | None, storage: Storage, database: str) -> Callable[[str], str]:
-    """What is done to each statement; ConfigError where the database has no such storage and somebody asks for it."""
+    """What is done to each statement; ConfigError where the database has no such storage and
+    somebody asks for it.
+    """
     if storage == UNSAID:
         return lambda statement: statement
     if write is None:
@@ -59,7 +65,12 @@ def storing(connection: Connection, write: Callable[[str], str]) -> Iterator[Non
     from sqlalchemy import event
 
     def stored(
-        _connection: Any, _cursor: Any, statement: str, parameters: Any, _context: Any, _many: bool
+        _connection: Any,
+        _cursor: Any,
+        statement: str,
+        parameters: Any,
+        _context: Any,
+        _many: bool,
     ) -> tuple[str, Any]:
         return write(statement), parameters
 

@@ -22,15 +22,19 @@ if TYPE_CHECKING:
 
 
 def refuse_unknown(url: URL, dialect: Dialect) -> None:
-    """ConfigError for an option that the driver does not know, or whose value cannot be read. No value gets into the message."""
+    """ConfigError for an option that the driver does not know, or whose value cannot be read. No
+    value gets into the message.
+    """
     if not url.query:
         return
     driver = url.get_driver_name()
     kind: Any = url.get_dialect()
+    # Some options SQLAlchemy takes for itself and hands on others, which only the driver knows.
     module = kind.import_dbapi()
     connector = kind(dbapi=module)
     known, takes_others = _parameters(module.connect)
     given: Mapping[str, Any] = url.query
+    # libpq names its options itself; its module's `connect` takes whatever comes.
     if dialect.url_options is not None and dialect.driver in (None, driver):
         known |= dialect.url_options(url.query)
     elif takes_others:
@@ -44,18 +48,23 @@ def refuse_unknown(url: URL, dialect: Dialect) -> None:
                 hint = "It may be a piece of the password: write @ there as %40, / as %2F and ? as %3F."
                 raise ConfigError(f"{problem}.", hint=hint)
             near = nearest(name, known)
-            hint = f"Did you mean {near}?" if near else "Correct its name, or leave it out."
+            hint = "Correct its name, or leave it out."
+            if near:
+                hint = f"Did you mean {near}?"
             raise ConfigError(f"{problem}: {name}.", hint=hint)
     _passed(url, connector)
 
 
 def _parameters(connect: Callable[..., Any]) -> tuple[set[str], bool]:
-    """The names of a driver's parameters, and whether there may be others: a module in C does not tell them."""
+    """The names of a driver's parameters, and whether there may be others: a module in C does not
+    tell them.
+    """
     try:
         parameters = inspect.signature(connect).parameters
     except ValueError:
         return set(), True
-    return {*parameters}, any(one.kind is one.VAR_KEYWORD for one in parameters.values())
+    kinds = {parameter.kind for parameter in parameters.values()}
+    return {*parameters}, inspect.Parameter.VAR_KEYWORD in kinds
 
 
 def _passed(url: URL, connector: Connector) -> Mapping[str, Any]:
@@ -63,8 +72,10 @@ def _passed(url: URL, connector: Connector) -> Mapping[str, Any]:
     try:
         return connector.create_connect_args(url)[1]
     except (TypeError, ValueError):
+        # The one without which the others can be read is at fault.
         name = next((name for name in url.query if _reads_without(url, name, connector)), "an option")
-    raise ConfigError(f"The database URL has a value that cannot be read: that of {name}.", hint="Correct it.")
+    problem = f"The database URL has a value that cannot be read: that of {name}."
+    raise ConfigError(problem, hint="Correct it.")
 
 
 def _reads_without(url: URL, name: str, connector: Connector) -> bool:

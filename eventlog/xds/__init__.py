@@ -1,4 +1,6 @@
-"""XDS: changes out as `<add>`, `<modify>` and `<delete>`, statuses back. Pure: text and bytes in, text and bytes out."""
+"""XDS: changes out as `<add>`, `<modify>` and `<delete>`, statuses back. Pure: text and bytes in,
+text and bytes out.
+"""
 
 from __future__ import annotations
 
@@ -40,4 +42,6 @@ def _catalog(tables: Catalog | Iterable[Table] | Mapping[str, Table] | None) -> 
 
     if tables is None or isinstance(tables, Catalog):
         return tables
-    return Catalog(tables.values() if isinstance(tables, Mapping) else tables)
+    if isinstance(tables, Mapping):
+        tables = tables.values()
+    return Catalog(tables)

@@ -24,7 +24,9 @@ _Defines = Mapping[str, _Node]
 
 
 class Word(Struct, frozen=True, kw_only=True):
-    """One element: its attributes with the values they may have (none: any), and what it holds, as people write it."""
+    """One element: its attributes with the values they may have (none: any), and what it holds, as
+    people write it.
+    """
 
     attributes: Mapping[str, tuple[str, ...]]
     required: tuple[str, ...]
@@ -39,7 +41,8 @@ class Word(Struct, frozen=True, kw_only=True):
 
     def follows(self, names: list[str]) -> bool:
         """Whether these children may stand there in this order and number."""
-        return _pattern(self.content).fullmatch("".join([f"<{name}>" for name in names])) is not None
+        pattern = _pattern(self.content)
+        return pattern.fullmatch("".join([f"<{name}>" for name in names])) is not None
 
 
 def grammar_text() -> bytes:
@@ -51,29 +54,38 @@ def vocabulary() -> Mapping[str, Word]:
     """Every element by its name."""
     root = ET.fromstring(grammar_text())  # noqa: S314 - a file of this package
     defines = {define.get("name", ""): define for define in root.iter(f"{_RNG}define")}
-    return {name: _word(define[0], defines) for name, define in defines.items() if define[0].tag == f"{_RNG}element"}
-
-
-def _word(element: _Node, defines: _Defines) -> Word:
-    nodes = list(_nodes(element, defines, optional=False))
-    attributes = {_attribute(node): _allowed(node, defines) for node, _ in nodes if _is(node, "attribute")}
-    return Word(
-        attributes=attributes,
-        required=tuple(_attribute(node) for node, optional in nodes if _is(node, "attribute") and not optional),
-        children=frozenset(_child(node) for node, _ in nodes if _is(node, "ref") or _is(node, "element")),
-        text=any(_is(node, "text") or _is(node, "mixed") for node, _ in nodes),
-        content=_content(list(element), defines),
-    )
+    words: dict[str, Word] = {}
+    for name, define in defines.items():
+        element = define[0]
+        # The other definitions only give a part of an element a name.
+        if not _is(element, "element"):
+            continue
+        nodes = list(_nodes(element, defines, optional=False))
+        attributes = [(node, optional) for node, optional in nodes if _is(node, "attribute")]
+        held = [node for node, _ in nodes if _is(node, "ref") or _is(node, "element")]
+        words[name] = Word(
+            attributes={_attribute(node): _allowed(node, defines) for node, _ in attributes},
+            required=tuple(_attribute(node) for node, optional in attributes if not optional),
+            children=frozenset(map(_child, held)),
+            text=any(_is(node, "text") or _is(node, "mixed") for node, _ in nodes),
+            content=_content(list(element), defines),
+        )
+    return words
 
 
 def _nodes(parent: _Node, defines: _Defines, *, optional: bool) -> Iterator[tuple[_Node, bool]]:
-    """The nodes that stand directly in an element, through references that only give a part a name."""
+    """The nodes that stand directly in an element, through references that only name a part."""
     for node in parent:
         part = _part(node, defines)
-        yield from [] if part is not None else [(node, optional)]
+        if part is None:
+            yield node, optional
+        # What stands within an attribute or another element is not of this one.
         if not _is(node, "attribute") and not _is(node, "element"):
             inner = optional or _is(node, "optional") or _is(node, "zeroOrMore")
-            yield from _nodes(node if part is None else part, defines, optional=inner)
+            holder = node
+            if part is not None:
+                holder = part
+            yield from _nodes(holder, defines, optional=inner)
 
 
 def _content(nodes: list[_Node], defines: _Defines) -> str:
@@ -89,14 +101,20 @@ def _particle(node: _Node, defines: _Defines) -> str:
     if kind in ("ref", "element"):
         return _child(node)
     if kind == "choice":
-        return f"({' | '.join([_particle(one, defines) for one in node])})"
-    inner = _content(list(node), defines) if kind in (*_COUNTS, "mixed") else ""
-    return inner + _COUNTS.get(kind, "") if inner else ""
+        return f"({' | '.join([_particle(branch, defines) for branch in node])})"
+    # An attribute is no content, and neither is text: both have no word of their own.
+    if kind not in (*_COUNTS, "mixed"):
+        return ""
+    inner = _content(list(node), defines)
+    if not inner:
+        return ""
+    return inner + _COUNTS.get(kind, "")
 
 
 @cache
 def _pattern(content: str) -> re.Pattern[str]:
-    """The content model as a regular expression over the children's names, each written `<name>`."""
+    """The content model as a regular expression over the children's names, written `<name>`."""
+    # The model is nearly one already: names become groups, and the commas between them go.
     names = re.sub(r"[a-z-]+", lambda name: f"(?:<{name[0]}>)", content)
     return re.compile(names.replace(", ", "").replace(" | ", "|"))
 
@@ -120,7 +138,9 @@ def _part(node: _Node, defines: _Defines) -> _Node | None:
     if not _is(node, "ref"):
         return None
     define = defines[node.get("name", "")]
-    return None if _is(define[0], "element") else define
+    if _is(define[0], "element"):
+        return None
+    return define
 
 
 def _child(node: _Node) -> str:

@@ -21,6 +21,7 @@ _ENDS = {
 }
 """The first and the last time of each syntax."""
 _clocks = ("00:00:00", "23:59:59.999999999")
+# Syntax 1 counts seconds in 32 bits; the others have four digits of the year.
 _forbidden = re.compile(f"[{FORBIDDEN}]")
 
 
@@ -35,7 +36,9 @@ class XdsSayer:
         values(self._fields[column], value, column)
 
     def nearest(self, column: str, value: Value) -> Value:
-        """The nearest value that can be said; a reference has none, for that would be another object."""
+        """The nearest value that can be said; a reference has none, for that would be another
+        object.
+        """
         try:
             field = self._fields[column]
         except ExpressionError:  # its name cannot be said either
@@ -55,20 +58,30 @@ class XdsSayer:
         return self._fields[column].several
 
     def _end(self, category: Category | None, side: BeyondSide) -> str:
-        ends = _clocks if category is Category.TIME else _ENDS[self._syntax]
-        found = ends[side is BeyondSide.LATE]
-        return found[:10] if category is Category.DATE else found
+        ends = _ENDS[self._syntax]
+        if category is Category.TIME:
+            ends = _clocks
+        end = ends[side is BeyondSide.LATE]
+        if category is Category.DATE:
+            return end[:10]
+        return end
 
 
 def _side(value: Value, category: Category | None) -> BeyondSide | None:
-    """On which side of what the syntax can say a time lies; None where it is none of its column's kind."""
+    """On which side of what the syntax can say a time lies; None where it is none of its column's
+    kind.
+    """
     try:
         at = moment(value)
     except ExpressionError:
+        # Text that is no time may still say that it is after all times, as `infinity` does.
         return side_of(value)
     if at.day is None or category is Category.TIME:
         return None
-    return BeyondSide.EARLY if at.day < EPOCH else BeyondSide.LATE
+    # A time that can be read was refused by syntax 1 only, so it lies on one side of its range.
+    if at.day < EPOCH:
+        return BeyondSide.EARLY
+    return BeyondSide.LATE
 
 
 def _is_number(value: Value) -> bool:

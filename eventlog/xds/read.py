@@ -32,12 +32,16 @@ class Level(StrEnum):
 
 
 _NOT_UNDERSTOOD = (expat.ExpatError, LookupError, ValueError)
-"""What expat raises for what it cannot read, encodings included; libxml2 knows more of them and says what is wrong."""
+"""What expat raises for what it cannot read, encodings included; libxml2 knows more of them and
+says what is wrong.
+"""
 _BADNESS = {level: rank for rank, level in enumerate(Level)}
 
 
 class StatusReply(Struct, frozen=True, kw_only=True):
-    """One `<status>`: what a receiver says of the event with this id, or of everything where it names none."""
+    """One `<status>`: what a receiver says of the event with this id, or of everything where it
+    names none.
+    """
 
     level: Level
     event_id: str | None = None
@@ -46,15 +50,21 @@ class StatusReply(Struct, frozen=True, kw_only=True):
 
 
 def read_statuses(body: bytes) -> list[StatusReply]:
-    """The statuses of a reply: `<nds><output>`, a bare `<output>` or a bare `<status>`; DataError for anything else."""
+    """The statuses of a reply: `<nds><output>`, a bare `<output>` or a bare `<status>`; DataError
+    for anything else.
+    """
     root = parse(body)
-    output = root.find("output") if root.tag == "nds" else root
+    output: XmlElement | None = root
+    if root.tag == "nds":
+        output = root.find("output")
     if output is not None and output.tag == "status":
         return [_status(output)]
     if output is None or output.tag != "output":
-        inside = shortened(", ".join(f"<{child.tag}>" for child in root))
-        outline = f"<{root.tag}>" + (f" with {inside}" if inside else "")
-        raise XmlError(f"a reply is <nds> with <output>, <output> or <status>, not {outline}", line=line_of(root))
+        outline = f"<{root.tag}>"
+        if inside := shortened(", ".join(f"<{child.tag}>" for child in root)):
+            outline += f" with {inside}"
+        expected = "a reply is <nds> with <output>, <output> or <status>"
+        raise XmlError(f"{expected}, not {outline}", line=line_of(root))
     return [_status(element) for element in output.iterchildren("status")]
 
 
@@ -64,7 +74,9 @@ def worst(levels: Iterable[Level]) -> Level:
 
 
 def parse(body: bytes, *, huge: bool = False) -> XmlElement:
-    """The root element, or XmlError. `huge` admits texts of any length; a document type is never admitted."""
+    """The root element, or XmlError. `huge` admits texts of any length; a document type is never
+    admitted.
+    """
     # The limits go only where no entity can be declared, whatever libxml2 guards against without
     # them.
     parser = etree.XMLParser(
@@ -78,10 +90,18 @@ def parse(body: bytes, *, huge: bool = False) -> XmlElement:
     try:
         root = etree.fromstring(body, parser)
     except etree.XMLSyntaxError as error:
-        raise XmlError(f"this is not well-formed XML: {_reason(error)}", line=error.lineno or 1) from error
+        # Without the place, which is told apart, and without advice for programmers.
+        message = error.msg or "it is empty"
+        reason = re.sub(r"(, (use|try|see) .*)?, line \d+, column \d+$", "", message)
+        if not reason[1:2].isupper():
+            # It goes on in the middle of a sentence; an abbreviation such as PCDATA stays.
+            reason = reason[:1].lower() + reason[1:]
+        problem = f"this is not well-formed XML: {shortened(reason, 300)}"
+        raise XmlError(problem, line=error.lineno or 1) from error
     declared: object = root.getroottree().docinfo.internalDTD
     if declared is not None:
-        raise XmlError("a document type declaration is not accepted; send the document without it", line=1)
+        problem = "a document type declaration is not accepted"
+        raise XmlError(f"{problem}; send the document without it", line=1)
     return root
 
 
@@ -91,6 +111,7 @@ def _starts_plainly(body: bytes) -> bool:
 
     def meet(*, element: bool) -> None:
         met.append(element)
+        # The rest of the document is not read: an error in it is libxml2's to tell.
         raise StopIteration
 
     reader = expat.ParserCreate()
@@ -102,9 +123,12 @@ def _starts_plainly(body: bytes) -> bool:
 
 
 def start_lines(body: bytes) -> list[int]:
-    """The line of each element in document order, of any length; libxml2 counts to 65535 and guesses from there on."""
+    """The line of each element in document order, of any length; libxml2 counts to 65535 and
+    guesses from there on.
+    """
     lines: list[int] = []
     reader = expat.ParserCreate()
+    # expat keeps nothing of what it reads, and so has no limit to the length of a text.
     reader.StartElementHandler = lambda *_: lines.append(reader.CurrentLineNumber)
     with suppress(*_NOT_UNDERSTOOD):
         reader.Parse(body, True)
@@ -114,10 +138,9 @@ def start_lines(body: bytes) -> list[int]:
 def _status(element: XmlElement) -> StatusReply:
     level = element.get("level")
     if level not in _BADNESS:
-        known = ", ".join(_BADNESS)
-        raise XmlError(
-            f"the level of a <status> is {value_shown(level)}; it must be one of {known}", line=line_of(element)
-        )
+        shown, known = value_shown(level), ", ".join(_BADNESS)
+        problem = f"the level of a <status> is {shown}; it must be one of {known}"
+        raise XmlError(problem, line=line_of(element))
     return StatusReply(
         level=Level(level),
         event_id=element.get("event-id"),
@@ -131,11 +154,6 @@ def attributes_of(element: XmlElement) -> dict[str, str]:
 
 
 def line_of(element: XmlElement) -> int:
+    # lxml says None of an element that it did not read from text.
     line: object = element.sourceline
     return line if isinstance(line, int) else 1
-
-
-def _reason(error: etree.XMLSyntaxError) -> str:
-    """What libxml2 says, without the place that is told apart and without advice for programmers."""
-    reason = re.sub(r"(, (use|try|see) .*)?, line \d+, column \d+$", "", error.msg or "it is empty")
-    return shortened(reason if reason[1:2].isupper() else reason[:1].lower() + reason[1:], 300)

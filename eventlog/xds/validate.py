@@ -33,12 +33,16 @@ def validate(body: bytes) -> list[Problem]:
     except XmlError as error:
         return [Problem(line=error.line, message=f"{error.problem}.")]
     faults = [*_misfits(root), *_unpublishable(root)]
-    lines = dict(zip(root.iter(), start_lines(body), strict=False)) if faults else {}
-    return sorted(Problem(line=lines.get(element) or line_of(element), message=message) for element, message in faults)
+    lines: dict[XmlElement, int] = {}
+    if faults:
+        lines = dict(zip(root.iter(), start_lines(body), strict=False))
+    problems = [Problem(line=lines.get(element) or line_of(element), message=message) for element, message in faults]
+    return sorted(problems)
 
 
 @cache
 def _grammar() -> etree.RelaxNG:
+    # Compiling it takes longer than judging most documents.
     return etree.RelaxNG(etree.fromstring(grammar_text()))
 
 
@@ -48,13 +52,17 @@ def _misfits(root: XmlElement) -> list[Fault]:
         return []
     if root.tag not in ("nds", "input", "output"):
         return [(root, f"a document is <nds>, <input> or <output>, not {_tag(root)}.")]
+    # The words know many elements, and only these three are documents.
     # The log speaks where the words have nothing to say, so that a document is never called valid
     # by omission.
-    return list(_told(root)) or [(root, f"{shortened(each.message, 300)}.") for each in grammar.error_log]
+    told = list(_told(root))
+    return told or [(root, f"{shortened(each.message, 300)}.") for each in grammar.error_log]
 
 
 def _told(root: XmlElement) -> Iterator[Fault]:
-    """Every misfit of the elements that the grammar knows. What may hold anything is not looked into."""
+    """Every misfit of the elements that the grammar knows. What may hold anything is not looked
+    into.
+    """
     words = vocabulary()
     waiting = [root]  # not recursion: a document may nest as deep as its sender likes
     while waiting:
@@ -71,13 +79,15 @@ def _told(root: XmlElement) -> Iterator[Fault]:
 
 def _attributes(element: XmlElement, word: Word) -> Iterator[Fault]:
     for name, value in attributes_of(element).items():
+        # Attributes of a foreign name space are allowed by the space: `{space}name` by `{space}`.
         allowed = word.attributes.get(name, word.attributes.get(f"{name.partition('}')[0]}}}"))
         if allowed is None:
             if ANYTHING not in word.attributes:
                 yield (element, f"{_tag(element)} cannot have the attribute {name}.")
         elif allowed and " ".join(value.split()) not in allowed:
-            expected = ", ".join(allowed)
-            yield (element, f"{_tag(element)} has {name}={value_shown(value)}; it must be one of {expected}.")
+            # The grammar's values are tokens, round which blanks do not count.
+            needed = f"it must be one of {', '.join(allowed)}"
+            yield (element, f"{_tag(element)} has {name}={value_shown(value)}; {needed}.")
     for name in word.required:
         if name not in element.attrib:
             yield (element, f"{_tag(element)} needs the attribute {name}.")
@@ -93,7 +103,8 @@ def _content(element: XmlElement, word: Word) -> Iterator[Fault]:
         yield (element, f"{_tag(element)} cannot hold text.")
     if not strange and not word.follows(names):
         held = shortened(", ".join(names) or "nothing")
-        yield (element, f"{_tag(element)} must hold {word.content or 'nothing'} in this order; it holds {held}.")
+        wanted = word.content or "nothing"
+        yield (element, f"{_tag(element)} must hold {wanted} in this order; it holds {held}.")
 
 
 def _texts(element: XmlElement) -> list[str | None]:
@@ -105,7 +116,8 @@ def _unpublishable(root: XmlElement) -> Iterator[Fault]:
         for event in events.iterchildren("add", "modify", "delete", "sync"):
             association = event.find("association")
             if association is None or not (association.text or "").strip():
-                yield (event, f"{_tag(event)} has no <association>, which every published event needs.")
+                problem = f"{_tag(event)} has no <association>"
+                yield (event, f"{problem}, which every published event needs.")
             if event.tag == "modify" and event.get("class-name") is None:
                 yield (event, "<modify> has no class-name, which every published modify needs.")
 

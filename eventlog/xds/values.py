@@ -45,32 +45,41 @@ from eventlog.core.sql_types import Category, truth_of
 from eventlog.core.tablekey import quoted
 
 FORBIDDEN = "\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff"
+# One search tells both: what must be escaped, and what cannot be carried at all.
 special = re.compile(f"[&<>\r{FORBIDDEN}]").search
-"""Finds a character that cannot stand as it is; nearly every value has none, and is written untouched."""
+"""Finds a character that cannot stand as it is; nearly every value has none, and is written
+untouched.
+"""
 _forbidden = re.compile(f"[{FORBIDDEN}]").search
 _ATTRIBUTE = str.maketrans({'"': "&quot;", "\t": "&#9;", "\n": "&#10;"})
 
 
 def escaped(text: str) -> str:
-    """The text as element content. A carriage return is written as a reference, for parsers drop a bare one."""
+    """The text as element content. A carriage return is written as a reference, for parsers drop a
+    bare one.
+    """
     if special(text) is None:
         return text
+    # Before escaping, so that the place that is told is the place in the value.
     check(text)
     text = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     return text.replace("\r", "&#13;")
 
 
 def attribute(text: str) -> str:
-    """The text as an attribute's value, where parsers would turn a bare tab or newline into a blank."""
+    """The text as an attribute's value, where parsers would turn a bare tab or newline into a
+    blank.
+    """
     return escaped(text).translate(_ATTRIBUTE)
 
 
 def check(text: str) -> None:
     """Refuses text that XML 1.0 cannot carry."""
-    found = _forbidden(text)
-    if found is not None:
+    match = _forbidden(text)
+    if match is not None:
+        place, code = match.start() + 1, ord(match[0])
         raise ExpressionError(
-            f"character {found.start() + 1} is U+{ord(found[0]):04X}, which XML 1.0 cannot carry; remove it,"
+            f"character {place} is U+{code:04X}, which XML 1.0 cannot carry; remove it,"
             " or keep the data in a binary column"
         )
 
@@ -82,13 +91,14 @@ _DATE = r"(?P<year>\d{4})-(?P<month>\d\d)-(?P<day>\d\d)"
 _ZONE = r"(?: ?(?:Z|(?P<sign>[+-])(?P<zone_hours>\d\d)(?::?(?P<zone_minutes>\d\d))?))?"
 _TIME = r"(?P<hour>\d\d):(?P<minute>\d\d)(?::(?P<second>\d\d)(?:\.(?P<fraction>\d{1,12}))?)?" + _ZONE
 _DB2_TIME = r"(?P<hour>\d\d)\.(?P<minute>\d\d)\.(?P<second>\d\d)(?:\.(?P<fraction>\d{1,12}))?"
-_FORMS = tuple(
-    re.compile(form, re.ASCII | re.IGNORECASE).fullmatch for form in (f"{_DATE}(?:[T ]{_TIME})?", _TIME, _DB2_TIME)
-)
+_ISO = f"{_DATE}(?:[T ]{_TIME})?"
+_FORMS = tuple(re.compile(form, re.ASCII | re.IGNORECASE).fullmatch for form in (_ISO, _TIME, _DB2_TIME))
 
 
 class Moment(Struct, frozen=True):
-    """A day (as an ordinal), a second of it, nanoseconds of that, all UTC; the day or the second may be unknown."""
+    """A day (as an ordinal), a second of it, nanoseconds of that, all UTC; the day or the second
+    may be unknown.
+    """
 
     day: int | None
     second: int | None
@@ -100,7 +110,9 @@ def moment(value: object) -> Moment:
     if isinstance(value, str):
         return _from_text(value)
     if isinstance(value, dt.datetime):
-        return _utc(value.toordinal(), _second(value.time()), value.microsecond * 1000, _offset(value.utcoffset()))
+        # Before dt.date, which a datetime is too.
+        nanos = value.microsecond * 1000
+        return _utc(value.toordinal(), _second(value.time()), nanos, _offset(value.utcoffset()))
     if isinstance(value, dt.date):
         return Moment(value.toordinal(), None)
     if isinstance(value, dt.time):
@@ -111,12 +123,24 @@ def moment(value: object) -> Moment:
 def time_text(value: object, category: Category, syntax: TimeSyntax) -> str:
     """The value of a date, time or timestamp column in the given syntax."""
     at = moment(value)
-    if at.second is None if category is Category.TIME else at.day is None:
+    # A time of day needs no day; everything else does.
+    missing = at.day is None
+    if category is Category.TIME:
+        missing = at.second is None
+    if missing:
         raise ExpressionError(
             f"{value_shown(value)} is not a {category.value}; write it as yyyy-mm-dd hh:mm:ss.fffffffff"
         )
     if syntax == 1:
-        return _seconds(at, value)
+        # A time of day counts from the first day, so that its seconds are those of a day.
+        day = EPOCH if at.day is None else at.day
+        seconds = (day - EPOCH) * DAY_SECONDS + (at.second or 0)
+        if not 0 <= seconds < 1 << 32:
+            raise ExpressionError(
+                f"{value_shown(value)} is outside 1970-01-01 00:00:00 to 2106-02-07 06:28:15 UTC,"
+                " all that time-syntax 1 can express; choose time-syntax 2 or 3"
+            )
+        return str(seconds)
     if at.day is None:
         clock = _clock(at, syntax)
         # Syntax 2 has a fixed length, and no room for a fraction of a second.
@@ -128,16 +152,6 @@ def time_text(value: object, category: Category, syntax: TimeSyntax) -> str:
     if syntax == 2:
         return f"{_calendar(at.day, syntax)}{_clock(at, syntax)}{at.nanos:09d}"
     return f"{_calendar(at.day, syntax)} {_clock(at, syntax)}.{at.nanos:09d}"
-
-
-def _seconds(at: Moment, value: object) -> str:
-    seconds = ((EPOCH if at.day is None else at.day) - EPOCH) * DAY_SECONDS + (at.second or 0)
-    if not 0 <= seconds < 1 << 32:
-        raise ExpressionError(
-            f"{value_shown(value)} is outside 1970-01-01 00:00:00 to 2106-02-07 06:28:15 UTC, all that time-syntax 1 can"
-            " express; choose time-syntax 2 or 3"
-        )
-    return str(seconds)
 
 
 def _calendar(day: int, syntax: TimeSyntax) -> str:
@@ -156,27 +170,33 @@ def _clock(at: Moment, syntax: TimeSyntax) -> str:
 def _from_text(text: str) -> Moment:
     try:
         trimmed = in_iso_form(text.strip(" "))
-        match = next((found for form in _FORMS if (found := form(trimmed)) is not None), None)
+        match = next((match for form in _FORMS if (match := form(trimmed)) is not None), None)
         if match is not None:
-            return _from_groups({name: found for name, found in match.groupdict().items() if found})
-    except (ValueError, ExpressionError):  # 30 February, 25 o'clock, a zone that leads out of the calendar
+            # Groups that took no part are left out, so that a default can stand for them.
+            groups = {name: digits for name, digits in match.groupdict().items() if digits}
+            day = None
+            if "year" in groups:
+                date = dt.date(int(groups["year"]), int(groups["month"]), int(groups["day"]))
+                day = date.toordinal()
+            if "hour" not in groups:
+                return Moment(day, None)
+            second = int(groups.get("second", 0))
+            second = _second(dt.time(int(groups["hour"]), int(groups["minute"]), second))
+            # Finer than a nanosecond no syntax is.
+            nanos = int(groups.get("fraction", "0").ljust(9, "0")[:9])
+            hours, minutes = groups.get("zone_hours", 0), groups.get("zone_minutes", 0)
+            zone = dt.timedelta(hours=int(hours), minutes=int(minutes))
+            if groups.get("sign") == "-":
+                zone = -zone
+            return _utc(day, second, nanos, _offset(zone))
+    # 30 February, 25 o'clock, a zone that leads out of the calendar
+    except (ValueError, ExpressionError):
         pass
     raise _unread(text)
 
 
-def _from_groups(groups: dict[str, str]) -> Moment:
-    day = None
-    if "year" in groups:
-        day = dt.date(int(groups["year"]), int(groups["month"]), int(groups["day"])).toordinal()
-    if "hour" not in groups:
-        return Moment(day, None)
-    second = _second(dt.time(int(groups["hour"]), int(groups["minute"]), int(groups.get("second", 0))))
-    nanos = int(groups.get("fraction", "0").ljust(9, "0")[:9])
-    zone = dt.timedelta(hours=int(groups.get("zone_hours", 0)), minutes=int(groups.get("zone_minutes", 0)))
-    return _utc(day, second, nanos, _offset(-zone if groups.get("sign") == "-" else zone))
-
-
 def _utc(day: int | None, second: int, nanos: int, offset: int) -> Moment:
+    # The zone can lead into the day before or after, which `divmod` tells as -1 or 1.
     carry, second = divmod(second - offset, DAY_SECONDS)
     if day is None:
         return Moment(None, second, nanos)
@@ -194,9 +214,8 @@ def _offset(zone: dt.timedelta | None) -> int:
 
 
 def _unread(value: object) -> ExpressionError:
-    return ExpressionError(
-        f"{value_shown(value)} is no date or time that can be read; write it as yyyy-mm-dd hh:mm:ss.fffffffff"
-    )
+    problem = f"{value_shown(value)} is no date or time that can be read"
+    return ExpressionError(f"{problem}; write it as yyyy-mm-dd hh:mm:ss.fffffffff")
 
 
 ValueText = tuple[str, str]
@@ -224,39 +243,38 @@ def _undescribed(value: object) -> ValueText:
 
 
 def _string(value: object) -> ValueText:
-    if isinstance(value, str):
-        return "string", value
-    if isinstance(value, bool):
-        return "string", "true" if value else "false"
-    return "string", _plain_text(value)
-
-
-def _plain_text(value: object) -> str:
-    """Numbers and times where text is expected, as the databases themselves write them in text."""
+    """Text, and numbers and times as the databases themselves write them in text."""
     match value:
+        case str():
+            return "string", value
+        case bool():  # before int, which a bool is too
+            return "string", "true" if value else "false"
         case int():
-            return _digits(value)
+            return "string", _digits(value)
         case Decimal():
-            return _decimal(value)
+            return "string", _decimal(value)
         case float():
             if math.isfinite(value):
-                return repr(value).removesuffix(".0")
-            return _decimal(Decimal(value))
-        case dt.datetime():
-            return time_text(value, Category.TIMESTAMP, 3)
+                # The shortest digits that give the number again, as databases write them.
+                return "string", repr(value).removesuffix(".0")
+            return "string", _decimal(Decimal(value))
+        case dt.datetime():  # before date, which a datetime is too
+            return "string", time_text(value, Category.TIMESTAMP, 3)
         case dt.date():
-            return time_text(value, Category.DATE, 3)
+            return "string", time_text(value, Category.DATE, 3)
         case dt.time():
-            return time_text(value, Category.TIME, 3)
+            return "string", time_text(value, Category.TIME, 3)
     raise _misfit(value, "text")
 
 
 def _int(value: object) -> ValueText:
     if isinstance(value, str):
-        found = _whole(value)
-        if found is not None:
-            return "int", found[1]
+        match = _whole(value)
+        if match is not None:
+            # The digits as they stand: a plus, or leading zeros, are the database's own writing.
+            return "int", match[1]
     elif isinstance(value, int):
+        # `int` of a truth value, whose text would be a word.
         return "int", _digits(int(value))
     elif isinstance(value, float | Decimal) and _is_whole(value):
         return "int", _decimal(Decimal(value).to_integral_value())
@@ -281,7 +299,11 @@ def _octet(value: object) -> ValueText:
 
 
 def _time(value: object, *, category: Category, syntax: TimeSyntax) -> ValueText:
-    return "time" if syntax == 1 else "string", time_text(value, category, syntax)
+    text = time_text(value, category, syntax)
+    # XDS has a type for seconds since 1970 only.
+    if syntax == 1:
+        return "time", text
+    return "string", text
 
 
 def _digits(value: int) -> str:
@@ -303,13 +325,15 @@ def _decimal(value: Decimal) -> str:
 
 def _is_whole(value: float | Decimal) -> bool:
     number = Decimal(value)
-    return number.is_finite() and abs(number.adjusted()) <= MAX_EXPONENT and number == number.to_integral_value()
+    # In this order: a whole number of 10^9 digits is never made, only to be compared.
+    if not number.is_finite() or abs(number.adjusted()) > MAX_EXPONENT:
+        return False
+    return number == number.to_integral_value()
 
 
 def _misfit(value: object, expected: str) -> ExpressionError:
-    return ExpressionError(
-        f"{value_shown(value)} is not {expected}; correct the value, or the column's type in the schema"
-    )
+    hint = "correct the value, or the column's type in the schema"
+    return ExpressionError(f"{value_shown(value)} is not {expected}; {hint}")
 
 
 _READINGS: dict[Category, Reading] = {
@@ -326,6 +350,7 @@ ValueWriter = Callable[[object], str]
 Search = Callable[[str], re.Match[str] | None]
 
 _always = re.compile("").search
+# The second half finds the empty text, which is no number.
 _not_digits = re.compile(r"[^0-9]|^$").search
 _ODD: dict[Category | None, tuple[str, Search]] = {
     None: ("string", special),
@@ -374,9 +399,12 @@ class Fields(dict[str, Field]):
         self._settings = settings
 
     def __missing__(self, name: str) -> Field:
-        described = self._table.loggable.get(name) if self._table is not None else None
-        column = described.column if described is not None else None
-        category = column.category if column is not None else None
+        described = column = category = None
+        if self._table is not None:
+            described = self._table.loggable.get(name)
+        if described is not None:
+            column = described.column
+            category = column.category
         referenced = self._referenced(column)
         if referenced is not None:
             # The key of the other object, which its table_key writes as the log does, whatever this
@@ -384,8 +412,15 @@ class Fields(dict[str, Field]):
             write = _reference_writer(reading(category, 3), referenced, self._settings.schema_name)
         else:
             write = _value_writer(reading(category, self._settings.time_syntax))
-        kind, odd = _ODD.get(category if referenced is None else Category.OCTET, ("", _always))
-        add, modify = _openings(name, self._settings.indent)
+        kind, odd = _ODD.get(category, ("", _always))
+        if referenced is not None:
+            # Each value of a reference has an association of its own, and none is ready.
+            kind, odd = "", _always
+        try:
+            attribute_name = attribute(name)
+        except ExpressionError as error:
+            raise ExpressionError(f"the name of attribute {value_shown(name)}: {error}") from error
+        indent = self._settings.indent
         made = self[name] = Field(
             category=category,
             reference=referenced is not None,
@@ -393,18 +428,21 @@ class Fields(dict[str, Field]):
             odd=odd,
             opening=f'<value type="{kind}">',
             write=write,
-            add=add,
-            modify=modify,
+            add=f'\n{indent}  <add-attr attr-name="{attribute_name}">',
+            modify=f'\n{indent}  <modify-attr attr-name="{attribute_name}">',
         )
         return made
 
     def _referenced(self, column: Column | None) -> Table | None:
-        """The table that the column's values point into, when an association can be made of them."""
-        if self._catalog is None or self._table is None or column is None or not self._settings.enable_refs:
+        """The table that the column's values point into, if an association can be made of them."""
+        if not self._settings.enable_refs or column is None:
             return None
-        found = self._catalog.referenced(self._table, column)
-        if found is not None and len(found.key) == 1:
-            return found
+        if self._catalog is None or self._table is None:
+            return None
+        referenced = self._catalog.referenced(self._table, column)
+        # A key of several columns needs more than the one value for its association.
+        if referenced is not None and len(referenced.key) == 1:
+            return referenced
         return None
 
 
@@ -423,6 +461,7 @@ def values(field: Field, cell: object, name: str) -> list[str]:
         return [field.write(cell)]
     except ExpressionError as error:
         several = cell if isinstance(cell, tuple) else (cell,)
+        # The nearest value is told as text, where the column's own type would refuse it again.
         if any(type(value) is AsText for value in several):
             return [_as_text(field, value) for value in several if value is not None]
         raise ExpressionError(f"attribute {value_shown(name)}: {error}") from error
@@ -458,11 +497,3 @@ def _reference_writer(read: Reading, table: Table, schema_name: str | None) -> V
         return f'<value type="dn" association-ref="{association}">{escaped(text)}</value>'
 
     return write
-
-
-def _openings(name: str, indent: str) -> tuple[str, str]:
-    try:
-        named = attribute(name)
-    except ExpressionError as error:
-        raise ExpressionError(f"the name of attribute {value_shown(name)}: {error}") from error
-    return f'\n{indent}  <add-attr attr-name="{named}">', f'\n{indent}  <modify-attr attr-name="{named}">'

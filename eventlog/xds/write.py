@@ -44,7 +44,8 @@ from eventlog.xds.values import (
 DECLARATION = '<?xml version="1.0" encoding="UTF-8"?>\n'
 
 HEARTBEAT = "0-heartbeat"
-"""The id of every heartbeat: it sorts before all others, because none has fewer than twenty digits."""
+"""The id of every heartbeat: it sorts before all others, because none has fewer than twenty digits.
+"""
 
 
 class XdsFormat(Struct, frozen=True, kw_only=True):
@@ -83,6 +84,7 @@ class XdsFormat(Struct, frozen=True, kw_only=True):
 
     def writer(self, catalog: Catalog | None = None) -> Writer:
         """Writes each change as it stands in a document, or says why XDS cannot express it."""
+        # As deep as the elements of a document stand; a bare <input> is one level less.
         indent = "    " if self.envelope else "  "
         templates = _templates(catalog, self._settings(indent))
 
@@ -142,6 +144,7 @@ class XdsFormat(Struct, frozen=True, kw_only=True):
 
     def fragment(self, change: Change, catalog: Catalog | None = None) -> str:
         """The element of one change, without its document; ExpressionError where XDS has none."""
+        # Cut out of its document, it begins at the first column.
         return element(change, change.event_id, _templates(catalog, self._settings("")))
 
     def _settings(self, indent: str) -> Settings:
@@ -175,6 +178,7 @@ def _batches(written: Iterable[Written], size: int | None) -> Iterator[list[Writ
     left: list[Written] = []
     while batch := [*left, *islice(changes, size - len(left))]:
         end = 1
+        # A document goes to one place, so a change for another one waits for the next document.
         while end < len(batch) and batch[end].route == batch[0].route:
             end += 1
         left = batch[end:]
@@ -202,6 +206,7 @@ def rising_id(identity: str, after: str) -> str:
     former = _counted(after)
     if former is None or identity > after:
         return identity
+    # An id that went on already has a count behind it, which goes on in its turn.
     base, count = former.groups()
     return f"{base}_{int(count or 0) + 1:012d}"
 
@@ -257,7 +262,15 @@ def template(schema: str | None, name: str, catalog: Catalog | None, settings: S
     """The template of a table; ExpressionError when XML cannot carry a name of it."""
     table: Table | None = None
     if catalog is not None:
-        table = _described(schema, name, catalog)
+        table = catalog.class_named(schema, name)
+        # Not its namesake in another schema.
+        if (
+            table is not None
+            and table.schema is not None
+            and schema is not None
+            and catalog.fold(table.schema) != catalog.fold(schema)
+        ):
+            table = None
     if table is not None:
         schema, name = table.schema or schema, table.name
     elif schema is None and "." in name:
@@ -270,28 +283,15 @@ def template(schema: str | None, name: str, catalog: Catalog | None, settings: S
     except ExpressionError as error:
         raise ExpressionError(f"the name of table {value_shown(name)}: {error}") from error
     frames: dict[Op, Frame] = {}
+    indent = settings.indent
     for op in _WRITERS:
-        frames[op] = _frame(op, class_name, after_key, settings.indent)
+        # An element stands on lines of its own; a delete, which has no attributes, on one.
+        to_key, closing = f'">\n{indent}  <association>', f"\n{indent}</{op.value}>\n"
+        if op is Op.DELETE:
+            to_key, closing = '"><association>', f"</{op.value}>\n"
+        opening = f'{indent}<{op.value} class-name="{class_name}" event-id="'
+        frames[op] = Frame(opening=opening, to_key=to_key, after_key=after_key, closing=closing)
     return Template(fields=Fields(table, catalog, settings), frames=frames)
-
-
-def _described(schema: str | None, name: str, catalog: Catalog) -> Table | None:
-    """The table as the catalog describes it, and not its namesake in another schema."""
-    table = catalog.class_named(schema, name)
-    if table is None or table.schema is None or schema is None:
-        return table
-    if catalog.fold(table.schema) != catalog.fold(schema):
-        return None
-    return table
-
-
-def _frame(op: Op, class_name: str, after_key: str, indent: str) -> Frame:
-    """An element on lines of its own; a delete, which has no attributes, on one."""
-    to_key, end = f'">\n{indent}  <association>', f"\n{indent}</{op.value}>\n"
-    if op is Op.DELETE:
-        to_key, end = '"><association>', f"</{op.value}>\n"
-    opening = f'{indent}<{op.value} class-name="{class_name}" event-id="'
-    return Frame(opening=opening, to_key=to_key, after_key=after_key, closing=end)
 
 
 RESET = "<remove-all-values/>"
@@ -307,6 +307,7 @@ def element(change: Change, event_id: str, templates: Templates) -> str:
     if frame is None:
         problem = "XDS has no word for emptying a table"
         raise ExpressionError(f"{problem}; publish it in another format, or empty it there")
+    # Of the log's own changes the key is known always; a stream's table may have none.
     if change.whole and not key:
         raise ExpressionError("its key is unknown, and XDS names every object by its key")
     attributes = _WRITERS[change.op](change.edits, template.fields)
@@ -327,6 +328,7 @@ def _added(edits: Sequence[Edit], fields: Fields) -> str:
         column = edit.column
         field = fields[column]
         new = edit.new
+        # Nearly every value: plain text, in which nothing has to be escaped.
         if type(new) is str and field.odd(new) is None:
             pieces[column] = f"{field.add}{field.opening}{new}</value></add-attr>"
         else:
@@ -349,6 +351,7 @@ def _modified(edits: Sequence[Edit], fields: Fields) -> str:
     for edit in edits:
         column = edit.column
         field = fields[column]
+        # By hand, in the order of what is most frequent.
         old, new, odd = edit.old, edit.new, field.odd
         value = field.opening
         # What _gone and _come say, without two calls: most modifies are of these kinds.
@@ -421,23 +424,19 @@ def _remaining(edits: Iterable[Edit], field: Field) -> Iterable[str]:
         if edit.reset:
             listed.clear()
             places.clear()
-        for gone in _taken_back(edit, field):
-            if places[gone]:
-                del listed[places[gone].popleft()]
+        # Values are compared as they are written, for that is what a receiver compares.
+        removed = edit.old if isinstance(edit.old, tuple) else (edit.old,)
+        for value in removed:
+            # One that cannot be written was never listed.
+            with suppress(ExpressionError):
+                for gone in values(field, value, edit.column):
+                    if places[gone]:
+                        del listed[places[gone].popleft()]
         for come in values(field, edit.new, edit.column):
             listed[count] = come
             places[come].append(count)
             count += 1
     return listed.values()
-
-
-def _taken_back(edit: Edit, field: Field) -> Iterator[str]:
-    """The values that an edit of a new object removes."""
-    removed = edit.old if isinstance(edit.old, tuple) else (edit.old,)
-    for value in removed:
-        # One that cannot be written was never listed.
-        with suppress(ExpressionError):
-            yield from values(field, value, edit.column)
 
 
 def _deleted(_edits: Sequence[Edit], _fields: Fields) -> str:

@@ -109,25 +109,29 @@ class FormerOutput(Struct, kw_only=True):
 def read_marks(connection: sa.Connection, names: LogNames) -> dict[str, str]:
     """Every mark by its name."""
     marks = sa.table(names.marks, sa.column("name"), sa.column("value"), schema=names.schema)
-    return {str(name): str(value or "") for name, value in connection.execute(sa.select(marks.c.name, marks.c.value))}
+    query = sa.select(marks.c.name, marks.c.value)
+    return {str(name): str(value or "") for name, value in connection.execute(query)}
 
 
 def numbers_in(text: str) -> set[int]:
     """The numbers of a mark such as `60..62,70`."""
-    found: set[int] = set()
+    numbers: set[int] = set()
+    # "".split(",") would be one empty part.
     for part in text.split(",") if text else ():
         match = _run(part)
         if match is None:
             raise _unreadable(f"{shortened(text)!r} is not a list of numbers.")
-        found.update(range(int(match[1]), int(match[2] or match[1]) + 1))
-    return found
+        numbers.update(range(int(match[1]), int(match[2] or match[1]) + 1))
+    return numbers
 
 
 def runs_of(numbers: Iterable[int]) -> list[tuple[int, int]]:
     """Numbers as stretches without gaps, ascending."""
     ordered = sorted(numbers)
     ends = [place for place, (one, two) in enumerate(pairwise(ordered), 1) if two != one + 1]
-    return [(ordered[first], ordered[last - 1]) for first, last in pairwise([0, *ends, len(ordered)]) if first < last]
+    stretches = pairwise([0, *ends, len(ordered)])
+    # Of no numbers at all the only stretch is empty.
+    return [(ordered[first], ordered[last - 1]) for first, last in stretches if first < last]
 
 
 def as_json(value: object) -> str:
@@ -138,42 +142,48 @@ def as_json(value: object) -> str:
 def read_as(text: str | None, kind: type[T], default: T) -> T:
     """The value of a mark; DataError where it cannot be read."""
     try:
-        return default if not text else msgspec.json.decode(text, type=kind)
+        if not text:
+            return default
+        return msgspec.json.decode(text, type=kind)
     except msgspec.DecodeError as error:
         raise _unreadable(str(error)) from error
 
 
 def _unreadable(what: str) -> DataError:
-    return DataError(f"A mark of the log cannot be read: {what}", hint="Restore the table of marks from a backup.")
+    problem = f"A mark of the log cannot be read: {what}"
+    return DataError(problem, hint="Restore the table of marks from a backup.")
 
 
 def marks_after(marks: Mapping[str, str], begin: str) -> dict[str, str]:
     """The marks whose names begin so, by the rest of their names."""
-    return {name.removeprefix(begin): text for name, text in marks.items() if name.startswith(begin)}
+    own = [(name, text) for name, text in marks.items() if name.startswith(begin)]
+    return {name.removeprefix(begin): text for name, text in own}
 
 
 def former_outputs(marks: Mapping[str, str]) -> list[FormerOutput]:
     """The outputs of the publisher that had the log last, and others that rows wait for."""
     notes, owed, lags = (marks_after(marks, begin) for begin in ("note: ", "owed: ", "lagging: "))
-    notes = {masked(name): text for name, text in notes.items()} | {
-        name: text for name, text in notes.items() if masked(name) == name
-    }
+    # Names hold no secrets any more; of two that became one, the note that was so already counts.
+    unmasked = {name: text for name, text in notes.items() if masked(name) == name}
+    notes = {masked(name): text for name, text in notes.items()} | unmasked
     served = read_as(marks.get("served"), list[str], [])
     if not served:  # a version that did not say which outputs it has
         served = [*read_as(marks.get("outputs"), dict[str, Any], {}), *notes]
     strange = set(notes).difference(served, owed, ABOUT_ALL)
     if strange:
-        message = f"The current batch has a note of the output {min(strange)}, which the last publisher did not have."
+        note = f"a note of the output {min(strange)}, which the last publisher did not have"
+        message = f"The current batch has {note}."
         hint = "Let the former version publish all that waits, stop it, and upgrade then."
         raise InstallError(message, hint=hint)
-    found = [_output(name, notes, None) for name in dict.fromkeys(served) if name not in (*owed, *ABOUT_ALL)]
+    in_step = [name for name in dict.fromkeys(served) if name not in (*owed, *ABOUT_ALL)]
+    outputs = [_output(name, notes, None) for name in in_step]
     for name, text in owed.items():
         lag = read_as(lags.get(name), FormerLag, FormerLag())
-        found.append(_output(name, lag.notes, numbers_in(text)))
-        found[-1].attempts = lag.attempts
-    for one in found:
-        one.paused = marks.get(f"paused: {one.name}")
-    return found
+        outputs.append(_output(name, lag.notes, numbers_in(text)))
+        outputs[-1].attempts = lag.attempts
+    for output in outputs:
+        output.paused = marks.get(f"paused: {output.name}")
+    return outputs
 
 
 def _output(name: str, notes: Mapping[str, str], owed: set[int] | None) -> FormerOutput:
@@ -185,22 +195,39 @@ def _output(name: str, notes: Mapping[str, str], owed: set[int] | None) -> Forme
     vanished = {position[0] for position in decided.vanished}
     said = {answer.position[0]: answer for answer in progress.answers}
     for number, winner in winners.items():
-        said.setdefault(number, Outcome(position=(number,), reason=Reason.SUPERSEDED, winner=winner))
+        outcome = Outcome(position=(number,), reason=Reason.SUPERSEDED, winner=winner)
+        said.setdefault(number, outcome)
     for number in vanished:
-        outcome = Outcome(position=(number,), status=Status.WARNING, reason=Reason.VANISHED, note=VANISHED_NOTE)
+        outcome = Outcome(
+            position=(number,),
+            status=Status.WARNING,
+            reason=Reason.VANISHED,
+            note=VANISHED_NOTE,
+        )
         said.setdefault(number, outcome)
     done = set(_numbers(progress.done))
     has = vanished | done | {loser for loser, winner in winners.items() if winner[0] in done}
-    told: dict[int, Count] = dict(progress.told if name in notes else counted.told.get(name, {}))
+    # An output without a note had been told what the transactions before the batch had.
+    told: dict[int, Count] = dict(counted.told.get(name, {}))
+    if name in notes:
+        told = dict(progress.told)
     documents: list[OpenDocument] = []
     seen = set(has)
     for planned in progress.planned:
         covered = [number for number in _numbers(planned.positions) if number not in seen]
-        losers = [loser for loser, winner in winners.items() if winner[0] in covered and loser not in seen]
+        # Rows that one of these superseded end with it.
+        losers = [loser for loser, winner in winners.items() if winner[0] in covered]
+        losers = [loser for loser in losers if loser not in seen]
         records = tuple(dict.fromkeys([*covered, *losers]))
         seen.update(records)
-        ends = tuple(said[number] for number in losers)
-        documents.append(OpenDocument(plan=planned.plan, id=planned.id, records=records, said=ends, cut=planned.cut))
+        document = OpenDocument(
+            plan=planned.plan,
+            id=planned.id,
+            records=records,
+            said=tuple(said[number] for number in losers),
+            cut=planned.cut,
+        )
+        documents.append(document)
     # The journal counts what a document tells once it is known to be there.
     for one in reversed(documents):
         told.update({part.id: part.before for part in one.cut})
@@ -215,4 +242,6 @@ def _output(name: str, notes: Mapping[str, str], owed: set[int] | None) -> Forme
 
 
 def _numbers(positions: FormerPositions) -> list[int]:
-    return sorted(numbers_in(positions)) if isinstance(positions, str) else [one[0] for one in positions]
+    if isinstance(positions, str):
+        return sorted(numbers_in(positions))
+    return [position[0] for position in positions]

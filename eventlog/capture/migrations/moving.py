@@ -3,8 +3,9 @@
 * A row that every output lacks is left alone: it waits, and is found again like a new one.
 * A row that every output has gets its letter.
 * Documents that may be at an output become its open plan, without their bodies.
-* Other rows are ahead of the outputs that lack them, in batches. What no order of batches can say, and rows that were
-  offered before, are listed for an output under a plan that no target has; they are parked when the output begins.
+* Other rows are ahead of the outputs that lack them, in batches. What no order of batches can say,
+  and rows that were offered before, are listed for an output under a plan that no target has; they
+  are parked when the output begins.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import sqlalchemy as sa
+from msgspec.structs import replace
 
 from eventlog.capture.migrations.former_marks import (
     FormerOutput,
@@ -60,7 +62,8 @@ Tries = Mapping[int, tuple[int, int]]
 
 def is_moved(connection: sa.Connection, names: LogNames) -> bool:
     """Whether the log knows anything of outputs or rows that has to be moved, up or down."""
-    return any(name in MOVED_MARKS or name.startswith(MOVED_KINDS) for name in read_marks(connection, names))
+    marks = read_marks(connection, names)
+    return any(name in MOVED_MARKS or name.startswith(MOVED_KINDS) for name in marks)
 
 
 def move_up(connection: sa.Connection, names: LogNames) -> None:
@@ -68,11 +71,13 @@ def move_up(connection: sa.Connection, names: LogNames) -> None:
     if "holding" not in read_marks(connection, names):
         return  # nobody has ever published this log, nor held a row of it
     log = opened(connection, names)
+    # Read again after the lock: a publisher may have written marks until then.
     take_lock(connection, log)
     marks = read_marks(connection, log.names)
     _Move(connection, log, marks).run()
     held = outcomes_table(log)
-    notes = connection.execute(sa.select(held.c.record_id, held.c.note).where(held.c.held != 0)).all()
+    query = sa.select(held.c.record_id, held.c.note).where(held.c.held != 0)
+    notes = connection.execute(query).all()
     waiting = still_waiting(connection, log, {int(number) for number, _ in notes})
     rows = [{"record_id": number, "note": note} for number, note in notes if int(number) in waiting]
     insert(connection, tables_of(log)["holds"], rows)
@@ -83,6 +88,7 @@ def move_up(connection: sa.Connection, names: LogNames) -> None:
     for name in marks:
         if name in MOVED_MARKS or name.startswith(MOVED_KINDS):
             connection.execute(log.query("mark_clear"), {"name": name})
+    # Last of all, for whoever reads it takes the move for done.
     connection.execute(log.query("mark_write"), {"name": "in hand", "value": FENCE})
 
 
@@ -123,7 +129,9 @@ def _moment(text: str) -> dt.datetime | None:
 def tables_of(log: Log) -> dict[str, sa.Table]:
     """The tables of the journal by what its queries call them."""
     metadata = journal_tables(log.names, log.dialect)
-    return {hole: sa.Table(name, metadata, schema=log.names.schema) for hole, name in log.names.journal.items()}
+    schema = log.names.schema
+    journal = log.names.journal.items()
+    return {hole: sa.Table(name, metadata, schema=schema) for hole, name in journal}
 
 
 def outcomes_table(log: Log) -> sa.TableClause:
@@ -143,11 +151,12 @@ def outcomes_table(log: Log) -> sa.TableClause:
 
 def still_waiting(connection: sa.Connection, log: Log, numbers: set[int]) -> set[int]:
     """Those of these rows that wait."""
-    ordered, found = sorted(numbers), set[int]()
+    ordered, waiting = sorted(numbers), set[int]()
     for start in range(0, len(ordered), PAGE_ROWS):
         asked = {"ids": id_list(ordered[start : start + PAGE_ROWS])}
-        found.update(int(number) for (number,) in log.rows(connection, log.query("still_waiting"), asked))
-    return found
+        rows = log.rows(connection, log.query("still_waiting"), asked)
+        waiting.update(int(number) for (number,) in rows)
+    return waiting
 
 
 def insert(connection: sa.Connection, table: sa.Table, rows: Sequence[Mapping[str, Any]]) -> None:
@@ -164,10 +173,20 @@ class _Move:
         self._tables = tables_of(log)
         self._outputs = former_outputs(marks)
         self._marks = marks
-        self._retried = self._read_retried()
+        # Rows that wait for another attempt of the outputs that are in step.
+        asked, kept = numbers_in(self._marks.get("retried", "")), outcomes_table(self._log)
+        offered = kept.c.next_attempt.isnot(None)
+        query = sa.select(kept.c.record_id, kept.c.attempts, kept.c.next_attempt).where(offered)
+        self._retried = {}
+        # Without such rows the table need not be read at all.
+        for number, attempts, moment in self._connection.execute(query) if asked else ():
+            if int(number) in asked:
+                self._retried[int(number)] = (int(attempts or 0), milliseconds(moment))
         settled = set[int]().union(*(one.owed for one in self._outputs if one.owed is not None))
         known = settled.union(self._retried, *(one.has for one in self._outputs))
-        known.update(record for one in self._outputs for made in one.documents for record in made.records)
+        for one in self._outputs:
+            for made in one.documents:
+                known.update(made.records)
         self._waiting = still_waiting(connection, log, known)
         self._settled = settled & self._waiting
         self._lacks = {one.name: self._lacked_by(one) for one in self._outputs}
@@ -184,16 +203,6 @@ class _Move:
             insert(self._connection, self._tables["planned"], rows)
         self._write_said()
 
-    def _read_retried(self) -> Tries:
-        """Rows that wait for another attempt of the outputs that are in step."""
-        asked, kept = numbers_in(self._marks.get("retried", "")), outcomes_table(self._log)
-        query = sa.select(kept.c.record_id, kept.c.attempts, kept.c.next_attempt).where(kept.c.next_attempt.isnot(None))
-        return {
-            int(number): (int(attempts or 0), milliseconds(moment))
-            for number, attempts, moment in (self._connection.execute(query) if asked else ())
-            if int(number) in asked
-        }
-
     def _lacked_by(self, one: FormerOutput) -> set[int]:
         """The rows among those that are told apart which this output has not had for certain."""
         lacked = self._waiting - self._settled
@@ -202,9 +211,11 @@ class _Move:
         return lacked - one.has
 
     def _tries(self, one: FormerOutput) -> Tries:
+        lacks = self._lacks[one.name]
         if one.owed is None:
-            return {number: tried for number, tried in self._retried.items() if number in self._lacks[one.name]}
-        return {number: (count, 0) for number, count in one.attempts.items() if number in self._lacks[one.name]}
+            return {number: tried for number, tried in self._retried.items() if number in lacks}
+        # An output that lags has its own count, and waits for no time.
+        return {number: (count, 0) for number, count in one.attempts.items() if number in lacks}
 
     def _places(
         self, documents: Mapping[str, Sequence[OpenDocument]], tries: Mapping[str, Tries]
@@ -225,8 +236,10 @@ class _Move:
                 groups.setdefault(lack, []).append(number)
         chain = nested(groups)
         for lack, numbers in groups.items():
-            for name in lack if lack not in chain else ():
-                listed[name].extend(numbers)
+            # Rows whose outputs no chain has cannot be told apart by how far these are.
+            if lack not in chain:
+                for name in lack:
+                    listed[name].extend(numbers)
         return [(lack, groups[lack]) for lack in chain], listed
 
     def _write_batches(self, ahead: Sequence[tuple[frozenset[str], list[int]]]) -> dict[str, int]:
@@ -235,7 +248,8 @@ class _Move:
         rows: list[dict[str, Any]] = []
         for lack, numbers in ahead:
             for part, weight in self._parts(numbers):
-                rows.append({"id": len(rows) + 1, "records": as_json(runs_of(part)), "weight": weight})
+                records = as_json(runs_of(part))
+                rows.append({"id": len(rows) + 1, "records": records, "weight": weight})
             positions |= {name: len(rows) for name in positions if name not in lack}
         insert(self._connection, self._tables["batches"], rows)
         return positions
@@ -248,24 +262,27 @@ class _Move:
             page = numbers[start : start + PAGE_ROWS]
             weights = self._weights(page[0], page[-1])
             for number in page:
-                if part and (len(part) >= BATCH_ROWS or weight + weights.get(number, 0) > BATCH_CHARACTERS):
+                size = weights.get(number, 0)
+                if part and (len(part) >= BATCH_ROWS or weight + size > BATCH_CHARACTERS):
                     yield part, weight
                     part, weight = [], 0
                 part.append(number)
-                weight += weights.get(number, 0)
+                weight += size
         if part:
             yield part, weight
 
     def _weights(self, first: int, last: int) -> dict[int, int]:
         names = self._log.names
-        number, status, old, new = [
-            sa.column(names.column(one), sa.Text()) for one in ("record_id", "status", "old_value", "new_value")
-        ]
-        length = sa.func.coalesce(sa.func.length(old), 0) + sa.func.coalesce(sa.func.length(new), 0)
+        asked = ("record_id", "status", "old_value", "new_value")
+        columns = [sa.column(names.column(name), sa.Text()) for name in asked]
+        number, status, old, new = columns
+        lengths = [sa.func.coalesce(sa.func.length(value), 0) for value in (old, new)]
         log = sa.table(names.table, schema=names.schema)
-        query = sa.select(number, length).select_from(log).where(status == sa.literal_column("'N'"))
+        # As a literal and not a parameter, or the index of waiting rows would not be used.
+        is_new = status == sa.literal_column("'N'")
+        query = sa.select(number, lengths[0] + lengths[1]).select_from(log).where(is_new)
         query = query.where(number.between(sa.literal(first), sa.literal(last)))
-        return {int(one): int(weight) for one, weight in self._connection.execute(query)}
+        return {int(record): int(weight) for record, weight in self._connection.execute(query)}
 
     def _write_output(
         self,
@@ -284,8 +301,6 @@ class _Move:
         }
         self._connection.execute(self._tables["outputs"].insert(), row)
 
-    # --- what was said ---------------------------------------------------------------------------------------------
-
     def _write_said(self) -> None:
         """Keeps what was said of rows that others lack, and gives rows that nobody lacks their
         letters.
@@ -296,36 +311,53 @@ class _Move:
         for (number, name), outcome in sorted(self._said().items()):
             if number in ended:
                 ended[number].append(outcome)
-            elif number in self._waiting and (outcome.reason is not Reason.PUBLISHED or outcome.note):
+            # That a row was published is what every output says that has it.
+            elif outcome.reason is not Reason.PUBLISHED or outcome.note:
+                if number not in self._waiting:
+                    continue
                 row = {"record_id": number, "output": name, "status": outcome.status.value}
                 kept.append(row | {"reason": outcome.reason.value, "note": _note(outcome)})
         insert(self._connection, self._tables["said"], kept)
-        self._give_letters({number: _worst(said, len(self._outputs)) for number, said in ended.items()})
+        count = len(self._outputs)
+        self._give_letters({number: _worst(said, count) for number, said in ended.items()})
 
     def _said(self) -> dict[tuple[int, str], Outcome]:
         """What outputs have said of rows that they have."""
-        found: dict[tuple[int, str], Outcome] = {}
+        outcomes: dict[tuple[int, str], Outcome] = {}
         for one in self._outputs:
             had = one.has - self._lacks[one.name]
-            found |= {(number, one.name): said for number, said in one.said.items() if number in had}
+            for number, said in one.said.items():
+                if number in had:
+                    outcomes[number, one.name] = said
         for alike in read_as(self._marks.get("said"), list[FormerSaid], []):
             for number in numbers_in(alike.numbers) & self._settled:
-                having = [name for name, lacks in self._lacks.items() if number not in lacks] or ["-"]
-                outcome = Outcome(position=(number,), status=alike.status, reason=alike.reason, note=alike.note)
+                having = [name for name, lacks in self._lacks.items() if number not in lacks]
+                having = having or ["-"]
+                outcome = Outcome(
+                    position=(number,),
+                    status=alike.status,
+                    reason=alike.reason,
+                    note=alike.note,
+                )
                 # That policies left it out counts where all say so; of anything else it is enough
                 # that one does.
-                for name in having if alike.reason is Reason.FILTERED else having[:1]:
-                    former = found.get((number, name))
+                if alike.reason is not Reason.FILTERED:
+                    having = having[:1]
+                for name in having:
+                    former = outcomes.get((number, name))
                     if former is None or SEVERITY[outcome.status] > SEVERITY[former.status]:
-                        found[number, name] = outcome
-        return found
+                        outcomes[number, name] = outcome
+        return outcomes
 
     def _give_letters(self, ended: Mapping[int, Outcome]) -> None:
         noted: list[dict[str, Any]] = []
         for number, one in sorted(ended.items()):
             if one.reason is not Reason.PUBLISHED or one.note:
-                note = {} if _note(one) is None else {"note": _note(one)}
-                noted.append({"id": number, "status": one.status.value, "reason": one.reason.value, **note})
+                entry = {"id": number, "status": one.status.value, "reason": one.reason.value}
+                note = _note(one)
+                if note is not None:
+                    entry["note"] = note
+                noted.append(entry)
         if noted:
             self._connection.execute(self._log.query("note_outcome"), {"records": as_json(noted)})
         for status in sorted({one.status for one in ended.values()}):
@@ -337,7 +369,8 @@ class _Move:
 
 def milliseconds(moment: dt.datetime) -> int:
     """A moment in UTC as the journal has it."""
-    return round((moment.replace(tzinfo=None) - dt.datetime(1970, 1, 1)) / dt.timedelta(milliseconds=1))
+    since_1970 = moment.replace(tzinfo=None) - dt.datetime(1970, 1, 1)
+    return round(since_1970 / dt.timedelta(milliseconds=1))
 
 
 def nested(groups: Mapping[frozenset[str], Sequence[int]]) -> list[frozenset[str]]:
@@ -352,18 +385,19 @@ def nested(groups: Mapping[frozenset[str], Sequence[int]]) -> list[frozenset[str
         if all(group <= other or other <= group for other in chain):
             chain.append(group)
     left = [group for group in groups if group not in chain]
-    return sorted((group for group in chain if not any(group < other for other in left)), key=len)
+    told_apart = [group for group in chain if not any(group < other for other in left)]
+    return sorted(told_apart, key=len)
 
 
 def _only(documents: Sequence[OpenDocument], lacks: set[int]) -> list[OpenDocument]:
     """The documents with those of their rows that may still be missing."""
-    found = []
+    left = []
     for one in documents:
         records = tuple(record for record in one.records if record in lacks)
         said = tuple(outcome for outcome in one.said if outcome.position[0] in records)
         if records:
-            found.append(OpenDocument(plan=one.plan, id=one.id, records=records, said=said, cut=one.cut))
-    return found
+            left.append(replace(one, records=records, said=said))
+    return left
 
 
 def _open_plans(name: str, documents: Sequence[OpenDocument]) -> Iterator[dict[str, Any]]:
@@ -392,7 +426,12 @@ def _listed_rows(name: str, numbers: Sequence[int], tries: Tries) -> Iterator[di
 
 
 def _planned_row(
-    name: str, plan: str, place: int, records: set[int], details: Sequence[object], tried: tuple[int, int]
+    name: str,
+    plan: str,
+    place: int,
+    records: set[int],
+    details: Sequence[object],
+    tried: tuple[int, int],
 ) -> dict[str, Any]:
     return {
         "output": name,
@@ -418,5 +457,8 @@ def _worst(said: Sequence[Outcome], outputs: int) -> Outcome:
     That policies left it out only where all say so.
     """
     filtered = [one for one in said if one.reason is Reason.FILTERED]
-    counted = said if len(filtered) == outputs else [one for one in said if one not in filtered]
+    counted = said
+    if len(filtered) != outputs:
+        counted = [one for one in said if one not in filtered]
+    # Nobody said anything of a row that all have: it was published.
     return max(counted, key=lambda one: SEVERITY[one.status], default=Outcome(position=()))

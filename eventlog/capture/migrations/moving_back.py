@@ -12,8 +12,21 @@ import msgspec
 import sqlalchemy as sa
 from msgspec import Struct
 
-from eventlog.capture.migrations.former_marks import FormerCounted, FormerLag, FormerSaid, as_json, read_as, runs_of
-from eventlog.capture.migrations.moving import opened, outcomes_table, still_waiting, tables_of, take_lock
+from eventlog.capture.migrations.former_marks import (
+    FormerCounted,
+    FormerLag,
+    FormerSaid,
+    as_json,
+    read_as,
+    runs_of,
+)
+from eventlog.capture.migrations.moving import (
+    opened,
+    outcomes_table,
+    still_waiting,
+    tables_of,
+    take_lock,
+)
 from eventlog.core.counting import total_of
 from eventlog.core.errors import InstallError
 from eventlog.core.model import Count, Reason, Status
@@ -63,7 +76,8 @@ def move_down(connection: sa.Connection, names: LogNames) -> None:
 
 
 def _read(connection: sa.Connection, tables: Mapping[str, sa.Table]) -> list[JournalOutput]:
-    found = [
+    there = tables["outputs"]
+    outputs = [
         JournalOutput(
             name=str(row.name),
             position=int(row.position),
@@ -72,14 +86,15 @@ def _read(connection: sa.Connection, tables: Mapping[str, sa.Table]) -> list[Jou
             lacks=set(),
             tries={},
         )
-        for row in connection.execute(sa.select(tables["outputs"]).order_by(tables["outputs"].c.name))
+        for row in connection.execute(sa.select(there).order_by(there.c.name))
     ]
-    known = {one.name: one for one in found}
+    known = {one.name: one for one in outputs}
     for row in connection.execute(sa.select(tables["planned"])):
         if row.plan != MOVED_PLAN:
-            message = f"Documents that were planned for the output {row.output} may be there; the output has not been asked yet."
+            # A former version would make other documents of these rows, and send both.
+            planned = f"Documents that were planned for the output {row.output} may be there"
             raise InstallError(
-                message,
+                f"{planned}; the output has not been asked yet.",
                 hint="Let this version publish until it rests, stop it, and go back then.",
             )
         one, listed = known[str(row.output)], _numbers(row.records)
@@ -92,11 +107,12 @@ def _read(connection: sa.Connection, tables: Mapping[str, sa.Table]) -> list[Jou
         known[str(output)].lacks.add(int(number))
         if reason == Reason.RETRY.value:
             known[str(output)].tries[int(number)] = (int(attempts), int(due or 0))
-    for row in connection.execute(sa.select(tables["batches"].c.id, tables["batches"].c.records)):
-        for one in found:
+    batches = tables["batches"].c
+    for row in connection.execute(sa.select(batches.id, batches.records)):
+        for one in outputs:
             if one.position < int(row.id):
                 one.lacks |= _numbers(row.records)
-    return found
+    return outputs
 
 
 def _numbers(text: str) -> set[int]:
@@ -114,14 +130,13 @@ def _in_step(outputs: Sequence[JournalOutput]) -> set[str]:
             rows = ", ".join(map(str, more[:SHOWN_ROWS]))
             if len(more) > SHOWN_ROWS:
                 rows += ", …"
-            wait = f"{counted(len(more), 'row')} ({rows}) wait{'s' * (len(more) == 1)} for {least.name}"
-            message = (
-                f"{wait} that {one.name} has, and other rows for {one.name}: a version without journal cannot say that."
+            wait = f"{counted(len(more), 'row')} ({rows}) wait{'s' * (len(more) == 1)}"
+            told = f"{wait} for {least.name} that {one.name} has, and other rows for {one.name}"
+            way_out = "Let this version publish until one of them lacks nothing that the other one has"
+            raise InstallError(
+                f"{told}: a version without journal cannot say that.",
+                hint=f"{way_out}, or forget an output.",
             )
-            hint = (
-                "Let this version publish until one of them lacks nothing that the other one has, or forget an output."
-            )
-            raise InstallError(message, hint=hint)
     return {one.name for one in outputs if one.lacks == least.lacks}
 
 
@@ -131,6 +146,7 @@ def _totals(told: Mapping[int, Count]) -> dict[int, int]:
 
 
 def _marks(outputs: Sequence[JournalOutput], in_step: set[str]) -> dict[str, str]:
+    # All that are in step lack the same rows.
     base = next((one.lacks for one in outputs if one.name in in_step), set[int]())
     found = {f"paused: {one.name}": one.paused for one in outputs if one.paused is not None}
     told = {one.name: one.told for one in outputs if one.told and one.name in in_step}
@@ -140,15 +156,21 @@ def _marks(outputs: Sequence[JournalOutput], in_step: set[str]) -> dict[str, str
         if one.name in in_step:
             continue
         owed = one.lacks - base
-        notes = {"counted": as_json(FormerCounted(told={one.name: one.told}))} if one.told else {}
+        notes = {}
+        if one.told:
+            notes["counted"] = as_json(FormerCounted(told={one.name: one.told}))
         attempts = {number: count for number, (count, _) in one.tries.items() if number in owed}
+        lag = FormerLag(notes=notes, attempts=attempts, waited=True)
         found[f"owed: {one.name}"] = _text(owed)
-        found[f"lagging: {one.name}"] = as_json(FormerLag(notes=notes, attempts=attempts, waited=True))
+        found[f"lagging: {one.name}"] = as_json(lag)
     return found
 
 
 def _text(numbers: set[int]) -> str:
-    return ",".join(str(first) if first == last else f"{first}..{last}" for first, last in runs_of(numbers))
+    runs = []
+    for first, last in runs_of(numbers):
+        runs.append(str(first) if first == last else f"{first}..{last}")
+    return ",".join(runs)
 
 
 def _write_retried(connection: sa.Connection, log: Log, in_step: Sequence[JournalOutput]) -> None:
@@ -179,18 +201,27 @@ def _write_retried(connection: sa.Connection, log: Log, in_step: Sequence[Journa
 
 
 def _write_holds(connection: sa.Connection, log: Log, holds: sa.Table) -> None:
-    notes = {int(number): note for number, note in connection.execute(sa.select(holds.c.record_id, holds.c.note))}
+    query = sa.select(holds.c.record_id, holds.c.note)
+    notes = {int(number): note for number, note in connection.execute(query)}
     held = still_waiting(connection, log, set(notes))
     if not held:
         return
     outcomes = outcomes_table(log)
     rows: list[dict[str, Any]] = []
     for number in sorted(held):
-        there = outcomes.update().where(outcomes.c.record_id == number, outcomes.c.status == Status.NEW.value)
+        is_offered = sa.and_(outcomes.c.record_id == number, outcomes.c.status == Status.NEW.value)
+        there = outcomes.update().where(is_offered)
         if connection.execute(there.values(held=1, note=notes[number])).rowcount:
             continue  # it is offered again besides
-        row = {"record_id": number, "status": Status.NEW.value, "reason": Reason.HELD.value, "note": notes[number]}
-        rows.append({**row, "attempts": 0, "held": 1})
+        row = {
+            "record_id": number,
+            "status": Status.NEW.value,
+            "reason": Reason.HELD.value,
+            "note": notes[number],
+            "attempts": 0,
+            "held": 1,
+        }
+        rows.append(row)
     _record(connection, log, rows)
     connection.execute(log.query("mark_write"), {"name": "held", "value": _text(held)})
 
@@ -225,6 +256,7 @@ def _write_said(
             filtered.setdefault(int(number), []).append(what)
         else:
             found.setdefault(what, set()).add(int(number))
+    # Those who lack the row have said nothing of it.
     for number, several in filtered.items():
         if len(several) == sum(number not in one.lacks for one in outputs):
             found.setdefault(several[0], set()).add(number)

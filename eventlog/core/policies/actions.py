@@ -29,6 +29,7 @@ KNOWN_VALUES = 1000
 
 def action_of(step: steps.Step, shape: Shape, number: int) -> Action | None:
     """What the step does to the changes of a table; None where it does nothing to them. The shape is changed."""
+    # `only` is about the tables that it does not mean, all others are about those that they do.
     meant = shape.is_meant(step.classes)
     if isinstance(step, steps.OnlyTables):
         return None if meant else _left_out(shape, number)
@@ -42,12 +43,14 @@ def action_of(step: steps.Step, shape: Shape, number: int) -> Action | None:
 
 def _left_out(shape: Shape, number: int) -> Action:
     shape.left_out = True
+    # Nothing of it may be read behind this step, also not by a template or a note.
     shape.hide(tuple(shape.plain))
     return lambda change: filtered(change, number, "the table is left out")
 
 
 def _keep(step: steps.Keep, shape: Shape, number: int) -> Action | None:
     kept = {*shape.chosen(step.attributes, number)}
+    # A key column is kept whatever the step names: objects are told apart by it.
     gone = frozenset(name for name in shape.table.loggable if name not in kept and shape.key_of(name) is None)
     shape.drop(gone)
     return _dropping(gone, number) if gone else None
@@ -68,6 +71,7 @@ def _rename(step: steps.Rename, shape: Shape, number: int) -> Action | None:
     shape.chosen(step.attributes, number)
     known = shape.table.loggable
     names = {old: new for old, new in step.attributes.items() if old in known}
+    # Others may change places in one step; only one that keeps its name is in the way.
     taken = {name for name in known if name not in names}.intersection(names.values())
     if taken:
         said = f"Step {number} (do = 'rename'): {shape.table.whole} has an attribute {min(taken)} already."
@@ -75,7 +79,6 @@ def _rename(step: steps.Rename, shape: Shape, number: int) -> Action | None:
     shape.rename(names, step.class_name)
     if not names:
         return None
-
     return Columns({name: (other, None) for name, other in names.items()}, number)
 
 
@@ -90,6 +93,7 @@ def _redact(step: steps.Redact, shape: Shape, number: int) -> Action | None:
 def _hash(step: steps.Hash, shape: Shape, number: int) -> Action | None:
     names = shape.chosen(step.attributes, number)
     made = {name: hashing(step.secret, shape.category(name)) for name in names}
+    # The key of an object is written with the database's own names of columns.
     keys = {native: made[name] for native, name in shape.key_names(names).items()}
     shape.retype(names, "varchar(64)", refers=True)
     shape.hide(names)
@@ -98,14 +102,15 @@ def _hash(step: steps.Hash, shape: Shape, number: int) -> Action | None:
         return hide
 
     def hidden(change: Change) -> Change | Refusal:
-        found = hide(change)
-        assert isinstance(found, Change)
+        with_values = hide(change)
+        assert isinstance(with_values, Change)  # it changes values only, so nothing is left out
         try:
             parts = parse(change.row.key).parts
         except DataError:  # nobody has said what the key is; then nothing of it may be told
-            return Refusal(positions=change.positions, note=f"step {number} of the policy: the key cannot be read.")
-        key = format_parts((name, str(keys[name](text)) if name in keys else text) for name, text in parts)
-        return replace(found, row=replace(change.row, key=key))
+            note = f"step {number} of the policy: the key cannot be read."
+            return Refusal(positions=change.positions, note=note)
+        hashed = [(name, str(keys[name](text)) if name in keys else text) for name, text in parts]
+        return replace(with_values, row=replace(change.row, key=format_parts(hashed)))
 
     return hidden
 
@@ -126,6 +131,7 @@ def _text(step: steps.Text, shape: Shape, number: int) -> Action | None:
     names = shape.chosen(step.attributes, number)
     shape.refuse_key(names, number, "text")
     write: Callable[[str], str] = _WRITTEN[step.to]
+    # Upper case of a number would be no number; what is no text stays.
     texts = [name for name in names if shape.category(name) is Category.STRING]
 
     def written(value: Value) -> Value:
@@ -167,8 +173,8 @@ def _constant(step: steps.Constant, shape: Shape, number: int) -> Action:
 
 
 def _join(step: steps.Join, shape: Shape, number: int) -> Action:
-    names = shape.chosen(step.of, number)
-    names = [name for name in step.of if name in names]
+    known = shape.chosen(step.of, number)
+    names = [name for name in step.of if name in known]  # in the step's order, not the table's
     shape.refuse_key([step.attribute], number, "join")
     categories = {name: shape.category(name) for name in names}
     shape.need(names, asking=frozenset(names))
@@ -176,13 +182,11 @@ def _join(step: steps.Join, shape: Shape, number: int) -> Action:
     shape.add(step.attribute, "varchar")
 
     def joined(row: Row, _change: Change) -> Told:
-        found = [(categories[name], row.get(name)) for name in names]
-        texts = [
-            text_of(one, category)
-            for category, cell in found
-            for one in (cell if isinstance(cell, tuple) else (cell,))
-            if one is not None
-        ]
+        texts: list[str] = []
+        for name in names:
+            cell = row.get(name)
+            values = cell if isinstance(cell, tuple) else (cell,)
+            texts += [text_of(value, categories[name]) for value in values if value is not None]
         return step.separator.join(texts) if texts else None
 
     return _setting(step.attribute, frozenset(names), joined, keys, number)
@@ -192,24 +196,25 @@ def _compute(step: steps.Compute, shape: Shape, number: int) -> Action:
     shape.refuse_key([step.attribute], number, "compute")
     looks = _Looks(step.expression, shape, number, "compute")
     keys = shape.key_names(looks.names)
+    # Only once the expression was read: it may look at the attribute that it gives another value.
     shape.add(step.attribute, step.type)
     is_text = category(step.type) is Category.STRING
 
     def computed(row: Row, change: Change) -> Told:
         try:
-            found = looks.at(row, row, change)
+            value = looks.at(row, row, change)
         except Undecided:
             if step.on_error == "null":
                 return None
             raise
-        if found is None:
+        if value is None:
             return None
-        if isinstance(found, bool | int | float | str):
+        if isinstance(value, bool | int | float | str):
             if is_text:
-                return text_of(found, Category.STRING)
-            return found
-        if isinstance(found, bytes | bytearray):
-            return bytes(found)
+                return text_of(value, Category.STRING)
+            return value
+        if isinstance(value, bytes | bytearray):
+            return bytes(value)
         if step.on_error == "null":
             return None
         raise Undecided("it comes to something that is no single value")
@@ -222,7 +227,8 @@ def _call(step: steps.Call, shape: Shape, number: int) -> Action:
     function = function_named(step.function, where)
     names = shape.chosen(step.of, number)
     shape.refuse_key([step.attribute], number, "call")
-    categories, keys = {name: shape.category(name) for name in names}, shape.key_names(names)
+    categories = {name: shape.category(name) for name in names}
+    keys = shape.key_names(names)
     shape.need(names, asking=frozenset(names))
     shape.add(step.attribute, step.type)
     is_text = category(step.type) is Category.STRING
@@ -230,14 +236,14 @@ def _call(step: steps.Call, shape: Shape, number: int) -> Action:
     def called(row: Row, _change: Change) -> Told:
         given = {name: cel_value(row[name], categories[name]) for name in names if name in row}
         try:
-            found = function(given)
+            value = function(given)
         except Exception as error:  # noqa: BLE001  # it is somebody else's; what it says may hold values
             why = f"{step.function} ended with {type(error).__name__}"
         else:
-            if found is None or isinstance(found, bool | int | float | str | bytes):
-                if is_text and found is not None:
-                    return text_of(found, Category.STRING)
-                return found
+            if value is None or isinstance(value, bool | int | float | str | bytes):
+                if is_text and value is not None:
+                    return text_of(value, Category.STRING)
+                return value
             why = f"{step.function} gave something that is no single value"
         if step.on_error == "null":
             return None
@@ -250,12 +256,11 @@ def _lookup(step: steps.Lookup, shape: Shape, number: int) -> Action | None:
     where = f"Step {number} (do = 'lookup')"
     other = shape.other(step.table, where)
     if step.take not in other.attributes:
-        raise ConfigError(
-            f"{where}: {step.take} is no attribute of {step.table}.", hint=did_you_mean(step.take, other.attributes)
-        )
+        hint = did_you_mean(step.take, other.attributes)
+        raise ConfigError(f"{where}: {step.take} is no attribute of {step.table}.", hint=hint)
     shape.refuse_key([step.attribute], number, "lookup")
     names = shape.chosen([step.of], number)[:1]
-    if not names:
+    if not names:  # this table has none; `missed` says so where no table has it
         return None
     [of], inputs = names, frozenset(names)
     category, keys = shape.category(of), shape.key_names(names)
@@ -263,32 +268,38 @@ def _lookup(step: steps.Lookup, shape: Shape, number: int) -> Action | None:
     shape.add(step.attribute, other.attributes[step.take].column.type)
 
     def place(row: Row, change: Change) -> tuple[str, RowId] | None:
-        """What the attribute is called that is looked up, and the row that has it; None where nothing is to be looked up."""
+        """What is looked up, by its name here, and the row that has it; None where nothing is."""
         cell = row.get(of, ABSENT)
-        if cell is None or (cell is ABSENT and change.op is Op.ADD):  # NULL is not logged of a row that comes
+        # NULL is not logged of a row that comes, so what is not known of one is NULL.
+        if cell is None or (cell is ABSENT and change.op is Op.ADD):
             return None
-        if cell is ABSENT or isinstance(cell, tuple):
-            raise Undecided(f"{of} is not known" if cell is ABSENT else f"{of} has several values")
+        if cell is ABSENT:
+            raise Undecided(f"{of} is not known")
+        if isinstance(cell, tuple):
+            raise Undecided(f"{of} has several values")
         key = format_parts([(other.bare_key[0], text_of(cell, category))])
         return f"{other.whole}.{step.take}[{key}]", RowId(other.schema, other.name, key)
 
-    def found(row: Row, change: Change) -> Told:
+    def looked_up(row: Row, change: Change) -> Told:
         named = place(row, change)
-        known = None if named is None else (change.looked or {}).get(named[0], ABSENT)
-        if known is ABSENT:
+        if named is None:
+            return None
+        value = (change.looked or {}).get(named[0], ABSENT)
+        if value is ABSENT:
             raise Undecided(f"{step.table} cannot be read")
-        return known
+        return value
 
     def asked(change: Change) -> Places:
         needed: dict[str, tuple[RowId, str]] = {}
         for row in rows(change, keys, inputs):
+            # That is told where the attribute is set; nothing is to be read for it.
             with suppress(Undecided):
                 named = place(row, change)
                 if named is not None and named[0] not in (change.looked or {}):
                     needed[named[0]] = named[1], step.take
         return needed
 
-    return _setting(step.attribute, inputs, found, keys, number, asked)
+    return _setting(step.attribute, inputs, looked_up, keys, number, asked)
 
 
 def _setting(
@@ -299,7 +310,7 @@ def _setting(
     number: int,
     asked: Callable[[Change], Places] | None = None,
 ) -> Action:
-    """Adds an attribute to what is told of an object: where it is told whole, or where one of its inputs is told."""
+    """Adds an attribute to what is told of an object: of all of it, or of one of its inputs."""
 
     def is_told(change: Change) -> bool:
         if change.op is Op.TRUNCATE or (change.op is Op.DELETE and not change.edits):
@@ -317,7 +328,8 @@ def _setting(
         except Undecided as error:
             note = f"step {number} of the policy: the value of {attribute} is not known, because {error}."
             return Refusal(positions=change.positions, note=note)
-        return replace(change, edits=(*[one for one in change.edits if one.column != attribute], edit))
+        others = [other for other in change.edits if other.column != attribute]
+        return replace(change, edits=(*others, edit))
 
     if asked is None:
         return Setting(attribute, inputs, told)
@@ -325,7 +337,11 @@ def _setting(
 
 
 def _set(
-    attribute: str, change: Change, row: tuple[Row, Row], value: Callable[[Row, Change], Told], inputs: frozenset[str]
+    attribute: str,
+    change: Change,
+    row: tuple[Row, Row],
+    value: Callable[[Row, Change], Told],
+    inputs: frozenset[str],
 ) -> Edit:
     old, new = row
     if change.op is Op.DELETE:
@@ -333,12 +349,13 @@ def _set(
     now = value(new, change)
     if change.op is Op.ADD:
         return Edit(column=attribute, new=now)
+    # Where an input says only what it is now, the same holds for what is made of it.
     if any(edit.reset for edit in change.edits if not inputs or edit.column in inputs):
         return Edit(column=attribute, new=now, reset=True)
     try:
         return Edit(column=attribute, old=value(old, change), new=now)
     except Undecided:
-        return Edit(column=attribute, new=now, reset=True)
+        return Edit(column=attribute, new=now, reset=True)  # the new value is known, the former is not
 
 
 class _Looks:
@@ -350,47 +367,50 @@ class _Looks:
         self._expression = Expression(text, f"Step {number} (do = {done!r})")
         named = self._expression.names
         known = shape.table.loggable
+        # It may look at any attribute, so all of them must be known.
         if named is None:
             self.names = frozenset(known)
         else:
             self.names = named
             shape.chosen(named, number)
-        self._only = min(self.names) if len(self.names) == 1 and not self._expression.old else None
+        is_one = len(self.names) == 1 and not self._expression.old
+        self._only = min(self.names) if is_one else None
         """The one attribute that it looks at, where it is one."""
         self._categories = {name: shape.category(name) for name in self.names}
+        # A condition is asked of every change, a value only where one of its inputs changes.
         shape.need(self.names, asking=None if done == "where" else self.names)
 
     def at(self, old: Row, new: Row, change: Change) -> Any:
         """What the expression comes to; Undecided says why it comes to nothing."""
         key = self._key(old, new, change)
-        found = self._known.get(key)
-        if found is None:
+        known = self._known.get(key)
+        if known is None:
             if len(self._known) >= KNOWN_VALUES:
                 self._known.clear()
             try:
-                found = (self._value(old, new, change),)
+                known = (self._value(old, new, change),)
             except Undecided as error:
-                found = error
-            self._known[key] = found
-        if isinstance(found, Undecided):
-            raise Undecided(str(found))
-        return found[0]
+                known = error
+            self._known[key] = known
+        if isinstance(known, Undecided):
+            # Another one each time: the kept one would hold the frames of all who raised it.
+            raise Undecided(str(known))
+        return known[0]
 
     def _key(self, old: Row, new: Row, change: Change) -> tuple[Any, ...]:
         """All that the expression can see; 1 and true are equal in Python, so types stand there too."""
         if self._only is not None:
             cell = new.get(self._only, ABSENT)
             return change.op, cell, type(cell)
-        cells = [
-            row.get(name, ABSENT) for row in ((old, new) if self._expression.old else (new,)) for name in self.names
-        ]
+        seen = (old, new) if self._expression.old else (new,)
+        cells = [row.get(name, ABSENT) for row in seen for name in self.names]
         return change.op, *cells, *map(type, cells)
 
     def _value(self, old: Row, new: Row, change: Change) -> Any:
-        before = self._said(old) if self._expression.old else {}
-        return self._expression.value(before, self._said(new), change.op.value, change.row.table)
+        before = self._given(old) if self._expression.old else {}
+        return self._expression.value(before, self._given(new), change.op.value, change.row.table)
 
-    def _said(self, row: Row) -> dict[str, Any]:
+    def _given(self, row: Row) -> dict[str, Any]:
         categories = self._categories
         return {name: cel_value(row[name], category) for name, category in categories.items() if name in row}
 
@@ -400,25 +420,19 @@ def _where(step: steps.Where, shape: Shape, number: int) -> Action:
     keys = shape.key_names(looks.names)
     names = tuple(shape.table.attributes)
     if step.when_leaving == "delete":
+        # Whether the object was told before is known only with its former values.
         shape.need(names, asking=looks.names)
 
     def held(old: Row, new: Row, change: Change) -> bool:
-        found = looks.at(old, new, change)
-        if not isinstance(found, bool):
+        holds = looks.at(old, new, change)
+        if not isinstance(holds, bool):
             raise Undecided("it is neither true nor false")
-        return found
+        return holds
 
-    def undecided(change: Change, error: Undecided) -> Change | Refusal:
-        if step.on_error == "tell":
-            return change
-        why = f"the condition cannot be decided, because {error}"
-        if step.on_error == "leave-out":
-            return filtered(change, number, why)
-        return Refusal(positions=change.positions, note=f"step {number} of the policy: {why}.")
-
-    def asked(change: Change) -> Change | Refusal:
+    def decided(change: Change) -> Change | Refusal:
+        # Who is not there any more has no values; an output that never had it loses nothing.
         if change.op is Op.TRUNCATE or (change.op is Op.DELETE and not change.edits and not change.beside):
-            return change  # who is not there any more has no values; an output that never had it loses nothing
+            return change
         old, new = rows(change, keys, looks.names)
         try:
             if held(old, new, change):
@@ -426,15 +440,22 @@ def _where(step: steps.Where, shape: Shape, number: int) -> Action:
                     return change
                 return entered(old, change)
         except Undecided as error:
+            # What was read beside it is empty: the object was asked for and is not there.
             if change.beside is not None and not change.beside:
                 return filtered(change, number, "its object is gone by now, so the condition cannot be decided")
-            return undecided(change, error)
+            if step.on_error == "tell":
+                return change
+            why = f"the condition cannot be decided, because {error}"
+            if step.on_error == "leave-out":
+                return filtered(change, number, why)
+            return Refusal(positions=change.positions, note=f"step {number} of the policy: {why}.")
         if step.when_leaving == "delete" and change.op is Op.MODIFY:
             try:
                 was_held = held(old, old, change)
             except Undecided:
                 was_held = True  # nobody knows
             if was_held:
+                # To who was told of the object it ends here, as if it were deleted.
                 return replace(change, op=Op.DELETE, edits=(), whole=False, created=False, beside=None)
         return filtered(change, number, "the condition is not true")
 
@@ -448,12 +469,12 @@ def _where(step: steps.Where, shape: Shape, number: int) -> Action:
                 return change
             op, reset = Op.ADD, False
         except Undecided:
-            op, reset = Op.MODIFY, True
+            op, reset = Op.MODIFY, True  # it may be there already, with other values
         _, now = rows(change, {}, names)
         edits = [Edit(column=name, new=now[name], reset=reset) for name in names if name in now]
         return replace(change, op=op, edits=tuple(edits), whole=False)
 
-    return asked
+    return decided
 
 
 _MADE: Mapping[type, Callable[[Any, Shape, int], Action | None]] = {

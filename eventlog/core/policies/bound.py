@@ -50,7 +50,9 @@ class Bound(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """What the changes of a table go through; `needs` are the attributes that must be known of the object, and why."""
+    """What the changes of a table go through; `needs` are the attributes that must be known of the
+    object, and why.
+    """
 
     actions: Sequence[Bound]
     fast: Sequence[Action]
@@ -93,15 +95,17 @@ class Policy:
         for number, step in enumerate(self._steps, 1):
             where = f"Step {number} (do = {step.__struct_config__.tag!r})"
             for pattern in step.classes:
-                known = {name for shape in self.shapes for name in shape.names}
                 if whole and not any(shape.is_meant((pattern,)) for shape in self.shapes):
+                    known = {name for shape in self.shapes for name in shape.names}
                     raise ConfigError(f"{where}: {pattern} is no table.", hint=did_you_mean(pattern, known))
             if not whole and not step.classes:
                 continue
-            missed = [shape.missed.get(number, frozenset()) for shape in self.shapes if shape.is_meant(step.classes)]
+            meant = [shape for shape in self.shapes if shape.is_meant(step.classes)]
+            # What one table has not another one may have: only what none has is an error.
+            missed = [shape.missed.get(number, frozenset()) for shape in meant]
             for name in sorted(frozenset.intersection(*missed) if missed else ()):
-                known = {one for shape in self.shapes for one in shape.had.get(number, ())}
-                raise ConfigError(f"{where}: {name} is no attribute.", hint=did_you_mean(name, known))
+                had = {name for shape in self.shapes for name in shape.had.get(number, ())}
+                raise ConfigError(f"{where}: {name} is no attribute.", hint=did_you_mean(name, had))
 
     @property
     def hidden(self) -> Mapping[Place, frozenset[str]]:
@@ -115,37 +119,42 @@ class Policy:
     def tell(self, change: Change) -> Change | Refusal:
         """What the output is told of a change, or why it is told nothing."""
         row = change.row
+        # Of a table that is not described nobody knows what of it is to be hidden, so nothing is
+        # told.
         plan = self._plans.get((row.schema, row.table), _UNKNOWN) if self._steps else _NOTHING
         for action in plan.fast:
-            found = action(change)
-            if isinstance(found, Refusal):
-                return found
-            change = found
+            told = action(change)
+            if isinstance(told, Refusal):
+                return told
+            change = told
         return change
 
     def trace(self, change: Change) -> Iterator[Traced]:
         """Each step that did something to the change, with before and after."""
-        for one in self._plan(change).actions:
-            found = one.action(change)
-            if found is not change:
-                yield Traced(one.said, change, found, one.plain, one.plain_after)
-            if isinstance(found, Refusal):
+        for bound in self._plan(change).actions:
+            told = bound.action(change)
+            if told is not change:
+                yield Traced(bound.said, change, told, bound.plain, bound.plain_after)
+            if isinstance(told, Refusal):
                 return
-            change = found
+            change = told
 
     def needs(self, change: Change) -> frozenset[str]:
-        """The attributes that must be read for this change, because steps look at them and it does not bring them."""
+        """The attributes that must be read for this change, because steps look at them and it does
+        not bring them.
+        """
         plan = self._plan(change)
+        # A whole change brings all that there is, and a row that went cannot be read any more.
         if not plan.needs or change.whole or change.op in (Op.DELETE, Op.TRUNCATE):
             return frozenset()
         told = tuple([edit.column for edit in change.edits])
-        found = plan.known.get(told)
-        if found is None:
+        needed = plan.known.get(told)
+        if needed is None:
             if len(plan.known) >= KNOWN_CHANGES:
                 plan.known.clear()
-            asked = [needed for asking, needed in plan.needs if asking is None or not asking.isdisjoint(told)]
-            found = plan.known[told] = frozenset[str]().union(*asked).difference(told)
-        return found
+            asked = [attributes for asking, attributes in plan.needs if asking is None or not asking.isdisjoint(told)]
+            needed = plan.known[told] = frozenset[str]().union(*asked).difference(told)
+        return needed
 
     @property
     def is_looking(self) -> bool:
@@ -158,15 +167,20 @@ class Policy:
 
         Where one is found by what another one has, they are asked for one after the other.
         """
-        plan, found = self._plan(change), dict[str, tuple[RowId, str]]()
-        for one in plan.actions if plan.looks else ():
-            asked = one.action.asked(change) if isinstance(one.action, Looking) else {}
-            found |= asked
-            told = change if asked else one.action(change)
+        plan = self._plan(change)
+        places: dict[str, tuple[RowId, str]] = {}
+        if not plan.looks:
+            return places
+        for bound in plan.actions:
+            asked = bound.action.asked(change) if isinstance(bound.action, Looking) else {}
+            places |= asked
+            if asked:
+                continue  # it cannot be done yet; what later steps ask without it is asked at once
+            told = bound.action(change)
             if isinstance(told, Refusal):
                 break
             change = told
-        return found
+        return places
 
     def _plan(self, change: Change) -> Plan:
         if not self._steps:
@@ -178,12 +192,14 @@ class Policy:
         for number, step in enumerate(self._steps, 1):
             if shape.left_out:
                 break
+            # Asked before the step is made, for making it changes the shape.
             plain = shape.plain
             action = action_of(step, shape, number)
             if action is not None:
                 actions.append(Bound(f"{number}. {step.__struct_config__.tag}", action, plain, shape.plain))
-        looks = any(isinstance(one.action, Looking) for one in actions)
-        return Plan(actions, together([one.action for one in actions]), shape.needs, looks, {})
+        looks = any(isinstance(bound.action, Looking) for bound in actions)
+        fast = together([bound.action for bound in actions])
+        return Plan(actions, fast, shape.needs, looks, {})
 
 
 def _refused(change: Change) -> Refusal:
@@ -217,7 +233,9 @@ class PolicyFormat:
 
     @property
     def former_names(self) -> FormerNames:
-        """By today's names alone: a step knows no others, and must not let pass what it does not know."""
+        """By today's names alone: a step knows no others, and must not let pass what it does not
+        know.
+        """
         return FormerNames.ONLY_NEW
 
     def writer(self, catalog: Catalog | None) -> Writer:
@@ -230,12 +248,14 @@ class PolicyFormat:
 
             def told() -> Iterator[Change]:
                 for change in changes:
-                    found = policy.tell(change)
-                    if isinstance(found, Refusal):
-                        refusals.append(found)
+                    change_told = policy.tell(change)
+                    if isinstance(change_told, Refusal):
+                        refusals.append(change_told)
                     else:
-                        yield found
+                        yield change_told
 
+            # The format asks for changes ahead, so refusals gather; they go out before what stands
+            # behind them.
             for written in write_all(told()):
                 if refusals:
                     yield from refusals
@@ -252,7 +272,9 @@ class PolicyFormat:
         return self._form.heartbeat()
 
     def _policy(self, catalog: Catalog | None) -> Policy:
-        """The steps for these tables; kept, for a writer is made for every batch and expressions take time to be read."""
+        """The steps for these tables; kept, for a writer is made for every batch and expressions take
+        time to be read.
+        """
         if self._bound is None or catalog is not self._catalog:
             self._bound, self._catalog = Policy(self._steps, catalog), catalog
             self._bound.check(whole=False)

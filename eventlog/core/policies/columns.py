@@ -27,7 +27,9 @@ STAYS: Final[tuple[str, None]] = ("", None)
 
 
 class Columns:
-    """An action: what becomes of the attributes that `ways` has; others stay. `steps` are the actions that it is made of."""
+    """An action: what becomes of the attributes that `ways` has; others stay. `steps` are the
+    actions that it is made of.
+    """
 
     def __init__(self, ways: Mapping[str, Way], number: int, steps: Sequence[Action] = ()) -> None:
         self._ways = dict(ways)
@@ -39,7 +41,11 @@ class Columns:
         """Both in one pass, the other one after this one."""
         ways: dict[str, Way] = {}
         for column, way in self._ways.items():
-            ways[column] = way if way is None else _one_after_the_other(way, other._ways.get(way[0], (way[0], None)))
+            if way is not None:
+                way = _one_after_the_other(way, other._ways.get(way[0], (way[0], None)))  # noqa: PLW2901  the same column
+            ways[column] = way
+        # The other one knows attributes by the names that this one gave them; what it names besides
+        # are those that stay here.
         for column, way in other._ways.items():
             ways.setdefault(column, way)
         return Columns(ways, self._number, (*(self._steps or (self,)), *(other._steps or (other,))))
@@ -49,6 +55,8 @@ class Columns:
         return all(way is not None and way[0] == name and name not in names for name, way in self._ways.items())
 
     def __call__(self, change: Change) -> Change | Refusal:
+        # Called for every change of every output, so nothing is asked twice and nothing is a
+        # function that need not be.
         way_of, beside = self._ways.get, change.beside
         edits: list[Edit] = []
         same = True
@@ -72,25 +80,30 @@ class Columns:
             if beside == change.beside:
                 return change
             return replace(change, beside=beside)
-        if self._drops and change.op is Op.MODIFY and not (any(map(says, edits)) if change.whole else edits):
+        # Of a whole row unchanged columns are told too, and alone they are no change.
+        is_left = any(map(says, edits)) if change.whole else edits
+        if self._drops and change.op is Op.MODIFY and not is_left:
             return self._emptied(change)
         return replace(change, edits=tuple(edits), beside=beside)
 
     def _beside(self, row: Row) -> Row:
-        found: dict[str, Any] = {}
+        told: dict[str, Any] = {}
         for name, cell in row.items():
             way = self._ways.get(name, (name, None))
             if way is not None:
-                found[way[0]] = cell if way[1] is None else each(cell, way[1])
-        return found
+                new_name, changed = way
+                told[new_name] = cell if changed is None else each(cell, changed)
+        return told
 
     def _emptied(self, change: Change) -> Change | Refusal:
-        """What becomes of a change of which nothing seems to be left: as the steps by themselves have it."""
+        """What becomes of a change of which nothing seems to be left: as the steps by themselves have
+        it.
+        """
         for step in self._steps:
-            found = step(change)
-            if isinstance(found, Refusal):
-                return found
-            change = found
+            told = step(change)
+            if isinstance(told, Refusal):
+                return told
+            change = told
         if self._steps:
             return change
         return filtered(change, self._number, "it changes only attributes that are left out")
@@ -107,7 +120,9 @@ def says(edit: Edit) -> bool:
 
 
 class Setting:
-    """An action that sets one attribute, from the values of `inputs`; it looks at nothing else of a change."""
+    """An action that sets one attribute, from the values of `inputs`; it looks at nothing else of a
+    change.
+    """
 
     def __init__(self, attribute: str, inputs: frozenset[str], action: Action) -> None:
         self._touched = inputs | {attribute}
@@ -122,10 +137,16 @@ class Setting:
 
 
 class Looking(Setting):
-    """One that looks in rows of other tables: `asked` names them as long as the change does not bring what they have."""
+    """One that looks in rows of other tables: `asked` names them as long as the change does not
+    bring what they have.
+    """
 
     def __init__(
-        self, attribute: str, inputs: frozenset[str], action: Action, asked: Callable[[Change], Places]
+        self,
+        attribute: str,
+        inputs: frozenset[str],
+        action: Action,
+        asked: Callable[[Change], Places],
     ) -> None:
         super().__init__(attribute, inputs, action)
         self.asked = asked
@@ -135,15 +156,15 @@ def together(actions: Sequence[Action]) -> list[Action]:
     """The actions, with those of single attributes put together where they follow each other, or
     nothing that stands between them has to do with them.
     """
-    found: list[Action] = []
+    joined: list[Action] = []
     for action in actions:
-        place = _place(found, action) if isinstance(action, Columns) else None
-        former = None if place is None else found[place]
+        place = _place(joined, action) if isinstance(action, Columns) else None
+        former = None if place is None else joined[place]
         if place is not None and isinstance(action, Columns) and isinstance(former, Columns):
-            found[place] = former.then(action)
+            joined[place] = former.then(action)
         else:
-            found.append(action)
-    return found
+            joined.append(action)
+    return joined
 
 
 def _place(actions: Sequence[Action], columns: Columns) -> int | None:
@@ -152,6 +173,7 @@ def _place(actions: Sequence[Action], columns: Columns) -> int | None:
         action = actions[place]
         if isinstance(action, Columns):
             return place
+        # What stands between may only set attributes that these columns do not touch.
         if not (isinstance(action, Setting) and action.lets_pass(columns)):
             return None
     return None
@@ -166,7 +188,7 @@ def _one_after_the_other(first: tuple[str, ValueChange | None], then: Way) -> Wa
     before, after = first[1], changed
 
     def both(value: object) -> object:
-        found = before(value)  # type: ignore[arg-type]  # a value goes in and comes out
-        return None if found is None else after(found)
+        value = before(value)  # type: ignore[arg-type]  # a value goes in and comes out
+        return None if value is None else after(value)
 
     return name, both  # type: ignore[return-value]  # as above

@@ -17,11 +17,14 @@ from eventlog.core.packages import require
 from eventlog.core.policies.values import plain_of
 from eventlog.core.sql_types import Category
 
+# Finds new.NAME and new["NAME"], and texts so that what stands in them is passed over; a call such
+# as new.size() names no attribute.
 _mention = re.compile(
     r"""(?P<text>r?"(?:[^"\\]|\\.)*"|r?'(?:[^'\\]|\\.)*')|\b(?P<side>new|old)\b"""
     r"""(?:\s*\.\s*(?P<name>[A-Za-z_]\w*)(?!\s*\()|\s*\[\s*(?:"(?P<double>[^"\\]*)"|'(?P<single>[^'\\]*)')\s*\])?"""
 )
 
+# Also finds texts first, for `op` in one is no variable.
 _variable = re.compile(
     r"""r?"(?:[^"\\]|\\.)*"|r?'(?:[^'\\]|\\.)*'|\b(?P<name>new|old|op|table)\b""",
 )
@@ -50,12 +53,13 @@ class Expression:
         try:
             self._compiled = cel.NewEnv(variables=known).compile(text)
         except RuntimeError as error:
-            said = " ".join(str(error).replace("INVALID_ARGUMENT: ", "").replace("ERROR: ", "").split())
+            reason = str(error).replace("INVALID_ARGUMENT: ", "").replace("ERROR: ", "")
+            reason = " ".join(reason.split())  # it spans lines, with a mark below the place
             hint = "It may name new.ATTRIBUTE, old.ATTRIBUTE, op and table."
-            raise ConfigError(f"{where}: CEL cannot read the expression: {said}.", hint=hint) from None
+            raise ConfigError(f"{where}: CEL cannot read the expression: {reason}.", hint=hint) from None
         self._error = kinds.ERROR
         self.names = mentioned(text)
-        self._variables = frozenset(found["name"] for found in _variable.finditer(text))
+        self._variables = frozenset(match["name"] for match in _variable.finditer(text))
         self.old = "old" in self._variables
         """Whether it looks at the row before the change."""
 
@@ -68,9 +72,10 @@ class Expression:
         if len(known) < len(variables):
             every = {"old": old, "op": op, "table": table}
             known.update((name, value) for name, value in every.items() if name in variables)
-        found = self._compiled.eval(data=known)
-        value = found.value()
-        if isinstance(value, str) and found.type() == self._error:  # an error's value is its text
+        result = self._compiled.eval(data=known)
+        value = result.value()
+        # An error comes as a value, which is its text.
+        if isinstance(value, str) and result.type() == self._error:
             kind = value.partition(":")[0]
             raise Undecided(_REASONS.get(kind, "a value in it is NULL, or of another type"))
         return value
@@ -79,22 +84,24 @@ class Expression:
 def mentioned(text: str) -> frozenset[str] | None:
     """The attributes that an expression names; None where it may look at any."""
     names = set()
-    for found in _mention.finditer(text):
-        if found["text"] is not None:
+    for match in _mention.finditer(text):
+        if match["text"] is not None:
             continue
-        name = found["name"] or found["double"] or found["single"]
-        if name is None:
+        name = match["name"] or match["double"] or match["single"]
+        if name is None:  # `new` as a whole, or an index that is an expression
             return None
         names.add(name)
     return frozenset(names)
 
 
 def cel_value(cell: Cell, category: Category) -> Any:
-    """A cell as CEL takes it: whole numbers, fractions, truth, text, bytes, lists; times as text in ISO 8601."""
+    """A cell as CEL takes it: whole numbers, fractions, truth, text, bytes, lists; times as text in
+    ISO 8601.
+    """
     if type(cell) is str and category is Category.STRING:
         return cell
     if isinstance(cell, tuple):
-        return [cel_value(one, category) for one in cell]
+        return [cel_value(value, category) for value in cell]
     plain: Value = plain_of(cell, category)
     if plain is None or isinstance(plain, str | bool | int | bytes | float):
         return plain

@@ -27,7 +27,11 @@ def numbering(step: steps.Number, shape: Shape, number: int) -> Action | None:
 
 
 def _written(
-    step: steps.Date | steps.Number, shape: Shape, number: int, write: Callable[[Value], str | None], kind: str
+    step: steps.Date | steps.Number,
+    shape: Shape,
+    number: int,
+    write: Callable[[Value], str | None],
+    kind: str,
 ) -> Action | None:
     names = shape.chosen(step.attributes, number)
     done = step.__struct_config__.tag
@@ -51,9 +55,9 @@ def _unfit(write: Callable[[Value], str | None], name: str, on_error: steps.OnUn
     """What writes a value, or does what is to be done where it is none."""
 
     def written(value: Value) -> Value:
-        found = write(value)
-        if found is not None or on_error == "null":
-            return found
+        text = write(value)
+        if text is not None or on_error == "null":
+            return text
         if on_error == "keep":
             return value
         raise Unfit(name)

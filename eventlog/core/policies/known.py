@@ -19,10 +19,12 @@ def rows(change: Change, keys: Mapping[str, str], names: Collection[str]) -> tup
     old: dict[str, Any] = {}
     new: dict[str, Any] = {}
     if change.row.key and keys:
+        # A key says what the object is called before and after alike; what was read beside it is as
+        # it is now.
         try:
             key = {keys.get(name, name): text for name, text in parse(change.row.key).parts}
         except DataError:
-            key = {}
+            key = {}  # nobody has said what the key is; the rest is known all the same
         old.update(key)
         new.update(key)
     if change.beside is not None:
@@ -34,8 +36,11 @@ def rows(change: Change, keys: Mapping[str, str], names: Collection[str]) -> tup
             continue
         if edit.new is not ABSENT:
             new[column] = edit.new
+        # A reset without an old value says that nobody knows what was there before.
         if edit.old is not ABSENT and not (edit.reset and edit.old is None):
             old[column] = edit.old
         else:
             old.pop(column, None)
-    return (old, old) if change.op is Op.DELETE else (old, new)
+    if change.op is Op.DELETE:
+        return old, old
+    return old, new

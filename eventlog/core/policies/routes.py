@@ -1,17 +1,20 @@
-"""Where changes go: what a step that routes says of each, by a template over its table, class and values."""
+"""Where changes go: what a step that routes says of each, by a template over its table, class and
+values.
+"""
 
 from __future__ import annotations
 
 from msgspec.structs import replace
 
 from eventlog.core.errors import ConfigError
-from eventlog.core.model import ABSENT, Change, Op, Refusal
-from eventlog.core.places import NoPlace, place
+from eventlog.core.model import ABSENT, Absent, Cell, Change, Op, Refusal
+from eventlog.core.places import NoPlace, PlaceKind, place
 from eventlog.core.policies import steps
 from eventlog.core.policies.columns import Action
 from eventlog.core.policies.known import rows
 from eventlog.core.policies.shape import Shape
 from eventlog.core.policies.values import text_of
+from eventlog.core.sql_types import Category
 
 KNOWN_PLACES = 1000
 """Places that are remembered of each table."""
@@ -20,14 +23,20 @@ KNOWN_PLACES = 1000
 def routing(step: steps.Route, shape: Shape, number: int) -> Action:
     """Says of each change where it goes: by its new values, and of a delete by those of the row that went."""
     template = step.template()
-    kind, taken = (step.kind, step.taken) if isinstance(step, steps.PlacedRoute) else ("folder", ())
+    kind: PlaceKind = "folder"
+    taken: tuple[str, ...] = ()
+    if isinstance(step, steps.PlacedRoute):
+        kind, taken = step.kind, step.taken
     names = frozenset(name.removeprefix("new.") for name in template.fields if name.startswith("new."))
     shape.chosen(names, number)
     shape.need(names, asking=None)
+    # Whoever sees a place sees the values in it, whatever a step hides of the documents.
     shape.tell(names)
-    keys, categories = shape.key_names(names), {name: shape.category(name) for name in names}
+    keys = shape.key_names(names)
+    categories = {name: shape.category(name) for name in names}
     table = shape.table
-    fixed = {"schema": table.schema or "", "table": table.name, "class": table.class_name or table.name}
+    fixed = {"schema": table.schema or "", "table": table.name}
+    fixed["class"] = table.class_name or table.name
     known: dict[tuple[str, ...], str | NoPlace] = {}
 
     def values(change: Change) -> dict[str, str]:
@@ -35,36 +44,31 @@ def routing(step: steps.Route, shape: Shape, number: int) -> Action:
         if change.op is Op.TRUNCATE:
             raise NoPlace("it is about the whole table")
         _, new = rows(change, keys, names)
-        found = dict(fixed)
-        for name in names:
-            value = new.get(name, ABSENT)
-            if value is None or value is ABSENT or isinstance(value, tuple):
-                why = "NULL" if value is None else "not known" if value is ABSENT else "several values"
-                raise NoPlace(f"{name} is {why}")
-            found[f"new.{name}"] = text_of(value, categories[name])
-        return found
+        parts = {name: _part(name, new.get(name, ABSENT), categories[name]) for name in names}
+        return fixed | {f"new.{name}": part for name, part in parts.items()}
 
     def place_of(change: Change) -> str:
-        found = values(change) if names else fixed
-        key = tuple(found.values())
+        filled = values(change) if names else fixed
+        key = tuple(filled.values())
         if key not in known:
             if len(known) >= KNOWN_PLACES:
                 known.clear()
             try:
-                known[key] = place(template, found, kind, taken)
+                known[key] = place(template, filled, kind, taken)
             except NoPlace as error:
                 known[key] = error
-        told = known[key]
-        if isinstance(told, NoPlace):
-            raise NoPlace(str(told))
-        return told
+        where = known[key]
+        if isinstance(where, NoPlace):
+            raise NoPlace(str(where))
+        return where
 
+    # Without values it is the same for all changes, so a wrong one is known before there is any.
     if not names and not step.otherwise:
         try:
             place(template, fixed, kind, taken)
         except NoPlace as error:
-            said = f"Step {number} (do = 'route'): `to` gives no {kind} for {table.whole}, because {error}."
-            raise ConfigError(said, hint="Write another template, or say `otherwise`.") from None
+            problem = f"Step {number} (do = 'route'): `to` gives no {kind} for {table.whole}, because {error}."
+            raise ConfigError(problem, hint="Write another template, or say `otherwise`.") from None
 
     def routed(change: Change) -> Change | Refusal:
         try:
@@ -76,3 +80,14 @@ def routing(step: steps.Route, shape: Shape, number: int) -> Action:
             return Refusal(positions=change.positions, note=note)
 
     return routed
+
+
+def _part(name: str, value: Cell | Absent, category: Category) -> str:
+    """A value as it stands in a place; NoPlace where it is none that could."""
+    if value is None:
+        raise NoPlace(f"{name} is NULL")
+    if value is ABSENT:
+        raise NoPlace(f"{name} is not known")
+    if isinstance(value, tuple):
+        raise NoPlace(f"{name} is several values")
+    return text_of(value, category)

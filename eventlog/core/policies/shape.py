@@ -37,30 +37,33 @@ class Shape:
         """The attributes of the source by the names that they have now; what was added has none."""
 
     def other(self, name: str, where: str) -> Table:
-        """Another table as its database has it; ConfigError where there is none, or its key is no single column."""
-        found = self._catalog.find(name)
-        if found is None or found.child is not None:
+        """Another table as its database has it; ConfigError where there is none, or its key is no
+        single column.
+        """
+        match = self._catalog.find(name)
+        if match is None or match.child is not None:
             known = [table.whole for table in self._catalog]
             raise ConfigError(f"{where}: {name} is no table.", hint=did_you_mean(name, known))
-        if len(found.table.key) != 1 or found.table.whole_row:
-            raise ConfigError(
-                f"{where}: {name} has no key of one column.", hint="Such a row cannot be named by a value."
-            )
-        return found.table
+        if len(match.table.key) != 1 or match.table.whole_row:
+            hint = "Such a row cannot be named by a value."
+            raise ConfigError(f"{where}: {name} has no key of one column.", hint=hint)
+        return match.table
 
     def is_meant(self, patterns: Iterable[str]) -> bool:
         """Whether a step with these classes is about the table."""
         patterns = tuple(patterns)
-        return not patterns or any(fnmatchcase(name, pattern) for name in self.names for pattern in patterns)
+        if not patterns:
+            return True
+        return any(fnmatchcase(name, pattern) for name in self.names for pattern in patterns)
 
     def chosen(self, patterns: Iterable[str], number: int) -> list[str]:
         """The attributes that a step names, in the table's order, key columns too."""
         patterns = tuple(patterns)
         known = tuple(self.table.loggable)
         self.had[number] = known
-        found = {one: [name for name in known if fnmatchcase(name, one)] for one in patterns}
-        self.missed[number] = frozenset(one for one, names in found.items() if not names)
-        meant = {name for names in found.values() for name in names}
+        named = {pattern: [name for name in known if fnmatchcase(name, pattern)] for pattern in patterns}
+        self.missed[number] = frozenset(pattern for pattern, names in named.items() if not names)
+        meant = {name for names in named.values() for name in names}
         return [name for name in known if name in meant]
 
     def category(self, name: str) -> Category:
@@ -80,37 +83,43 @@ class Shape:
     @property
     def plain(self) -> dict[str, str]:
         """The attributes of the source whose values can be read here, by their names here."""
-        return {now: source for now, source in self._source.items() if source not in self.hidden}
+        return {name: source for name, source in self._source.items() if source not in self.hidden}
 
     def key_of(self, name: str) -> str | None:
         """The key column that an attribute is, by its own name; None where it is none."""
         attribute = self.table.loggable.get(name)
+        # A child table's column of the same name is no part of the key.
         if attribute is None or attribute.child is not None or attribute.column.name not in self.table.key:
             return None
         return attribute.column.name
 
     def key_names(self, names: Iterable[str]) -> dict[str, str]:
         """Those of the attributes that are key columns, by the names that keys have for them."""
-        found: dict[str, str] = {}
+        by_key_name: dict[str, str] = {}
         for name in names:
             native = self.key_of(name)
             if native is not None:
-                found |= {read_column_name(native).column: name, native: name}
-        return found
+                # Rows of a view name it by the view's name, those of a table by its own.
+                by_key_name |= {read_column_name(native).column: name, native: name}
+        return by_key_name
 
     def refuse_key(self, names: Iterable[str], number: int, done: str) -> None:
         """Refuses what must not be done to a key: objects are told apart by it."""
         for name in names:
             if self.key_of(name) is not None:
                 raise ConfigError(
-                    f"Step {number} (do = {done!r}): {name} is a key column of {self.table.whole}, and objects are named by it.",
+                    f"Step {number} (do = {done!r}): {name} is a key column of {self.table.whole},"
+                    " and objects are named by it.",
                     hint="do = 'hash' hides it and keeps objects apart; or leave the table out.",
                 )
 
     def need(self, names: Iterable[str], *, asking: Iterable[str] | None) -> None:
-        """A step looks at these attributes, at each change or where one of those `asking` changes: they must be known."""
+        """A step looks at these attributes, at each change or where one of those `asking` changes:
+        they must be known.
+        """
         needed = self._of_source(names)
-        self.needs.append((None if asking is None else self._of_source(asking), needed))
+        wanted_by = None if asking is None else self._of_source(asking)
+        self.needs.append((wanted_by, needed))
 
     def _of_source(self, names: Iterable[str]) -> frozenset[str]:
         attributes = self.table.attributes
@@ -120,35 +129,31 @@ class Shape:
         """The table without these attributes."""
         gone = frozenset(names)
         self.hide(gone)
-        own = [self._named(column) not in gone for column in self.table.columns]
-        columns = tuple(column for column, stays in zip(self.table.columns, own, strict=True) if stays)
-        children = tuple(
-            replace(
-                child,
-                columns=tuple(
-                    column
-                    for column in child.columns
-                    if column.name in child.parent_key or _child_name(child.name, column) not in gone
-                ),
-            )
-            for child in self.table.children
-        )
-        left_out = tuple(one for one in self.table.left_out if one.name not in gone)
-        self.table = replace(self.table, columns=columns, children=children, left_out=left_out)
+        columns = tuple(column for column in self.table.columns if self._named(column) not in gone)
+        children = []
+        for child in self.table.children:
+            # The columns that name the parent stay: by them its rows are found.
+            kept = [
+                column
+                for column in child.columns
+                if column.name in child.parent_key or _child_name(child.name, column) not in gone
+            ]
+            children.append(replace(child, columns=tuple(kept)))
+        left_out = tuple(attribute for attribute in self.table.left_out if attribute.name not in gone)
+        self.table = replace(self.table, columns=columns, children=tuple(children), left_out=left_out)
 
     def rename(self, names: Mapping[str, str], class_name: str) -> None:
         """The table with other names of attributes, and of its class."""
         self._source = {names.get(now, now): source for now, source in self._source.items()}
         columns = tuple(_called(column, names.get(self._named(column))) for column in self.table.columns)
-        children = tuple(
-            replace(
-                child,
-                columns=tuple(_called(column, names.get(_child_name(child.name, column))) for column in child.columns),
-            )
-            for child in self.table.children
+        children = []
+        for child in self.table.children:
+            renamed = [_called(column, names.get(_child_name(child.name, column))) for column in child.columns]
+            children.append(replace(child, columns=tuple(renamed)))
+        left_out = tuple(
+            replace(attribute, name=names.get(attribute.name, attribute.name)) for attribute in self.table.left_out
         )
-        left_out = tuple(replace(one, name=names.get(one.name, one.name)) for one in self.table.left_out)
-        self.table = replace(self.table, columns=columns, children=children, left_out=left_out)
+        self.table = replace(self.table, columns=columns, children=tuple(children), left_out=left_out)
         if class_name:
             self.table = replace(self.table, class_name=class_name)
 
@@ -159,14 +164,16 @@ class Shape:
         def typed(column: Column, name: str) -> Column:
             if name not in meant:
                 return column
-            return replace(column, type=sql_type, made=None, references=column.references if refers else None)
+            # A changed value is nothing that the database makes, and names no other object.
+            references = column.references if refers else None
+            return replace(column, type=sql_type, made=None, references=references)
 
         columns = tuple(typed(column, self._named(column)) for column in self.table.columns)
-        children = tuple(
-            replace(child, columns=tuple(typed(column, _child_name(child.name, column)) for column in child.columns))
-            for child in self.table.children
-        )
-        self.table = replace(self.table, columns=columns, children=children)
+        children = []
+        for child in self.table.children:
+            own = [typed(column, _child_name(child.name, column)) for column in child.columns]
+            children.append(replace(child, columns=tuple(own)))
+        self.table = replace(self.table, columns=columns, children=tuple(children))
 
     def add(self, name: str, sql_type: str) -> None:
         """The table with one attribute more, or with one of another type."""
@@ -175,17 +182,19 @@ class Shape:
         else:
             # In a view names say what a column is: this one is to be a plain one, whatever it is
             # called.
-            view = self.table.view
-            column = Column(name=f"sv_{name}" if view else name, type=sql_type, called=name if view else None)
+            if self.table.view:
+                column = Column(name=f"sv_{name}", type=sql_type, called=name)
+            else:
+                column = Column(name=name, type=sql_type)
             self.table = replace(self.table, columns=(*self.table.columns, column))
         self._source.pop(name, None)
 
     def _named(self, column: Column) -> str:
         """What an own column is called as an attribute."""
-        return self._names().get(column.name, column.name)
-
-    def _names(self) -> dict[str, str]:
-        return {one.column.name: one.name for one in self.table.loggable.values() if one.child is None}
+        for attribute in self.table.loggable.values():
+            if attribute.child is None and attribute.column.name == column.name:
+                return attribute.name
+        return column.name
 
 
 def _child_name(child: str, column: Column) -> str:
@@ -193,4 +202,6 @@ def _child_name(child: str, column: Column) -> str:
 
 
 def _called(column: Column, name: str | None) -> Column:
-    return column if name is None else replace(column, called=name)
+    if name is None:
+        return column
+    return replace(column, called=name)

@@ -20,7 +20,9 @@ from eventlog.core.places import NoPlace, PlaceKind, PlaceTemplate, place
 from eventlog.core.secrets import SecretSettings
 
 OnUnfit = Literal["refuse", "null", "keep"]
-"""What becomes of a value that is none of what a step is for: the change is refused, it becomes NULL, or stays."""
+"""What becomes of a value that is none of what a step is for: the change is refused, it becomes
+NULL, or stays.
+"""
 
 MOST_DIGITS = 30
 DIRECTIVES = ("%Y", "%y", "%m", "%d", "%H", "%I", "%M", "%S", "%f", "%j", "%p", "%z", "%%")
@@ -65,7 +67,9 @@ class Drop(_Step, frozen=True, kw_only=True, tag="drop"):
 
 
 class Rename(_Step, frozen=True, kw_only=True, tag="rename"):
-    """Calls attributes and the class otherwise. What an association says does not change: it is who the object is."""
+    """Calls attributes and the class otherwise. What an association says does not change: it is who
+    the object is.
+    """
 
     attributes: dict[str, str] = msgspec.field(default_factory=dict)
     class_name: str = ""
@@ -74,12 +78,13 @@ class Rename(_Step, frozen=True, kw_only=True, tag="rename"):
         if not self.attributes and not self.class_name:
             raise ConfigError("A step with do = 'rename' renames nothing; it takes `attributes` or `class_name`.")
         names = [*self.attributes.values()]
+        # A name of nothing counts as one that is given twice.
         doubled = [name for name in names if names.count(name) > 1 or not name]
         if doubled:
-            said = (
+            problem = (
                 f"A step with do = 'rename' calls an attribute {doubled[0]!r}, which is no name or that of another one."
             )
-            raise ConfigError(said, hint="Give each attribute a name of its own.")
+            raise ConfigError(problem, hint="Give each attribute a name of its own.")
 
 
 class Redact(_Step, frozen=True, kw_only=True, tag="redact"):
@@ -95,12 +100,15 @@ class _Secret(_Step, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         if len(self.secret) < LEAST_SECRET_CHARACTERS:
-            said = f"The secret of a step has fewer than {LEAST_SECRET_CHARACTERS} characters."
-            raise ConfigError(said, hint="Let a program make it, and take it from the environment: ${NAME}.")
+            problem = f"The secret of a step has fewer than {LEAST_SECRET_CHARACTERS} characters."
+            hint = "Let a program make it, and take it from the environment: ${NAME}."
+            raise ConfigError(problem, hint=hint)
 
 
 class Hash(_Secret, frozen=True, kw_only=True, tag="hash"):
-    """Puts the HMAC (SHA-256) of a value in its place; equal values stay equal. It may take key columns too."""
+    """Puts the HMAC (SHA-256) of a value in its place; equal values stay equal. It may take key
+    columns too.
+    """
 
 
 class Encrypt(_Secret, frozen=True, kw_only=True, tag="encrypt"):
@@ -122,7 +130,9 @@ class Text(_Step, frozen=True, kw_only=True, tag="text"):
 
 
 class Join(_Step, frozen=True, kw_only=True, tag="join"):
-    """Adds an attribute of the values of others, one after the other; NULLs and what is not known are left out."""
+    """Adds an attribute of the values of others, one after the other; NULLs and what is not known
+    are left out.
+    """
 
     attribute: str
     of: tuple[str, ...]
@@ -133,7 +143,9 @@ class Join(_Step, frozen=True, kw_only=True, tag="join"):
 
 
 class Map(_Step, frozen=True, kw_only=True, tag="map"):
-    """Puts other values in the places of values; one that is not listed stays, or becomes `otherwise`."""
+    """Puts other values in the places of values; one that is not listed stays, or becomes
+    `otherwise`.
+    """
 
     attributes: tuple[str, ...]
     values: dict[str, str]
@@ -150,7 +162,9 @@ class Compute(_Step, frozen=True, kw_only=True, tag="compute"):
 
 
 class Lookup(_Step, frozen=True, kw_only=True, tag="lookup"):
-    """Adds an attribute: what `take` is in that row of another table whose key is the value of `of`; NULL where there is none."""
+    """Adds an attribute: what `take` is in that row of another table whose key is the value of
+    `of`; NULL where there is none.
+    """
 
     attribute: str
     of: str
@@ -177,7 +191,9 @@ class Call(_Step, frozen=True, kw_only=True, tag="call"):
 
 
 class Date(_Step, frozen=True, kw_only=True, tag="date"):
-    """Writes times in another form, such as %d.%m.%Y, and in the time of a zone. A time without a zone is in UTC."""
+    """Writes times in another form, such as %d.%m.%Y, and in the time of a zone. A time without a
+    zone is in UTC.
+    """
 
     attributes: tuple[str, ...]
     form: str
@@ -185,19 +201,21 @@ class Date(_Step, frozen=True, kw_only=True, tag="date"):
     on_error: OnUnfit = "refuse"
 
     def __post_init__(self) -> None:
-        bad = [found for found in _directive.findall(self.form) if found not in DIRECTIVES]
+        bad = [directive for directive in _directive.findall(self.form) if directive not in DIRECTIVES]
         if bad or not self.form:
-            said = f"The `form` of a step with do = 'date' is {self.form!r}"
-            raise ConfigError(f"{said}; it takes {', '.join(DIRECTIVES)}.", hint="For example %Y-%m-%dT%H:%M:%SZ.")
-        self.clock()
+            problem = f"The `form` of a step with do = 'date' is {self.form!r}"
+            hint = "For example %Y-%m-%dT%H:%M:%SZ."
+            raise ConfigError(f"{problem}; it takes {', '.join(DIRECTIVES)}.", hint=hint)
+        self.clock()  # so that a zone that there is not is refused when the configuration is read
 
     def clock(self) -> dt.tzinfo:
         """The zone; ConfigError where there is no such zone."""
         try:
             return ZoneInfo(self.zone)
+        # zoneinfo raises all of these: for a path, for a folder, and for what is not there.
         except (ValueError, OSError, LookupError):
-            said = f"The `zone` of a step with do = 'date' is {self.zone!r}, which is no zone"
-            raise ConfigError(f"{said}; write it as Europe/Berlin.") from None
+            problem = f"The `zone` of a step with do = 'date' is {self.zone!r}, which is no zone"
+            raise ConfigError(f"{problem}; write it as Europe/Berlin.") from None
 
 
 class Number(_Step, frozen=True, kw_only=True, tag="number"):
@@ -243,7 +261,8 @@ class Route(_Step, frozen=True, kw_only=True, tag="route"):
             raise ConfigError("A step with do = 'route' has an empty `to`; name a place, or write a template.")
 
     def template(self) -> PlaceTemplate:
-        return PlaceTemplate(self.to, "The `to` of a step with do = 'route'", ("schema", "table", "class"), "new.")
+        fields = ("schema", "table", "class")
+        return PlaceTemplate(self.to, "The `to` of a step with do = 'route'", fields, "new.")
 
 
 class PlacedRoute(Route, frozen=True, kw_only=True, tag="route"):
@@ -286,7 +305,9 @@ def needs(step: _Step, key: str) -> None:
 
 
 def placed(steps: Steps, kind: PlaceKind | None, where: str, taken: tuple[str, ...] = ()) -> Steps:
-    """The steps of an output whose places are of this kind; ConfigError where it has but one, or a place is none."""
+    """The steps of an output whose places are of this kind; ConfigError where it has but one, or a
+    place is none.
+    """
     return tuple([_placed(step, kind, where, taken) if isinstance(step, Route) else step for step in steps])
 
 
@@ -297,12 +318,15 @@ def _placed(step: Route, kind: PlaceKind | None, where: str, taken: tuple[str, .
         )
     template = step.template()
     try:
+        # A plain value in each field: what the template itself has must be possible.
         place(template, dict.fromkeys(template.fields, "x"), kind, taken)
     except NoPlace as error:
-        raise ConfigError(f"The `to` of a step with do = 'route' can give no {kind}: {error}.") from None
+        problem = f"The `to` of a step with do = 'route' can give no {kind}: {error}."
+        raise ConfigError(problem) from None
     otherwise = step.otherwise
     try:
         if otherwise:
+            # `otherwise` is a place and no template; its braces are braces.
             literal = otherwise.replace("{", "{{").replace("}", "}}")
             otherwise = place(PlaceTemplate(literal, "otherwise"), {}, kind, taken)
     except NoPlace as error:

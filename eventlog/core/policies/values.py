@@ -35,7 +35,7 @@ def each(cell: Told, change: ValueChange) -> Told:
     if cell is None or cell is ABSENT:
         return cell
     if isinstance(cell, tuple):
-        return tuple([None if one is None else change(one) for one in cell])
+        return tuple([None if value is None else change(value) for value in cell])
     return change(cell)
 
 
@@ -54,9 +54,12 @@ def text_of(value: Value, category: Category) -> str:
 
 
 def plain_of(value: Value, category: Category) -> Value:
-    """The value as its column means it, whether it came as text or not; text that is none of that stays text."""
+    """The value as its column means it, whether it came as text or not; text that is none of that
+    stays text.
+    """
     if isinstance(value, dt.datetime | dt.date | dt.time):
         return _moment_text(value)
+    # The shortest text of a float is what a log has of it; format() would show its binary tail.
     if isinstance(value, float) and category is Category.NUMBER:
         return _number(repr(value))
     if isinstance(value, Decimal):
@@ -72,66 +75,75 @@ def plain_of(value: Value, category: Category) -> Value:
         state = truth_of(text)
         return value if state is None else state
     if category is Category.TIMESTAMP:
-        found = moment(text)
-        return value if found is None else _moment_text(found)
+        time = moment(text)
+        return value if time is None else _moment_text(time)
     return value
 
 
 def _moment_text(value: dt.datetime | dt.date | dt.time) -> str:
     """ISO 8601; a time without a zone counts as UTC, as everywhere here."""
     if isinstance(value, dt.datetime):
-        found = moment(value) or value.replace(tzinfo=None)
-        return found.isoformat() + "Z"
+        utc = moment(value) or value.replace(tzinfo=None)
+        return utc.isoformat() + "Z"
     return value.isoformat()
 
 
 def _number(text: str) -> Value:
     """A whole number, or a decimal one without zeros at its end."""
     try:
-        found = Decimal(text)
-        if not found.is_finite() or abs(found.adjusted()) > 400:
+        number = Decimal(text)
+        # One of thousands of digits would take its time, and stays the text that it is.
+        if not number.is_finite() or abs(number.adjusted()) > 400:
             return text
-        whole = found == found.to_integral_value()
+        whole = number == number.to_integral_value()
     except InvalidOperation:
         return text
-    return int(found) if whole else found.normalize()
+    return int(number) if whole else number.normalize()
 
 
 def dated(value: Value, form: str, zone: dt.tzinfo) -> str | None:
     """A time in another form; None where the value is none."""
+    # A day without a time is the same day in every zone, so it is read as the text that it is.
     if isinstance(value, dt.date) and not isinstance(value, dt.datetime):
         value = value.isoformat()
-    found = moment(value) if isinstance(value, str | dt.datetime) else None
-    if found is None:
+    time = moment(value) if isinstance(value, str | dt.datetime) else None
+    if time is None:
         return None
+    is_day = isinstance(value, str) and len(value.strip()) == DAY_CHARACTERS
     try:
-        is_day = isinstance(value, str) and len(value.strip()) == DAY_CHARACTERS
-        there = found if is_day else found.replace(tzinfo=dt.UTC).astimezone(zone)
+        there = time if is_day else time.replace(tzinfo=dt.UTC).astimezone(zone)
     except OverflowError:
         return None
     # Systems write years before 1000 with or without zeros.
     year = f"{there.year:04d}"
+    # %% goes first, so that the Y behind an escaped percent sign is left alone.
     return there.strftime(re.sub(r"%%|%Y", lambda part: year if part[0] == "%Y" else "%%", form))
 
 
 def numbered(value: Value, decimals: int | None, mark: str, group: str) -> str | None:
     """A number with so many decimals and these marks; None where the value is none."""
+    if isinstance(value, bool | bytes):
+        return None
     try:
-        found = Decimal(str(value).strip()) if not isinstance(value, bool | bytes) else None
-        if found is None or not found.is_finite() or abs(found.adjusted()) > 400:
+        number = Decimal(str(value).strip())
+        if not number.is_finite() or abs(number.adjusted()) > 400:
             return None
         if decimals is not None:
-            with localcontext(prec=1000):
-                found = found.quantize(Decimal(1).scaleb(-decimals), ROUND_HALF_UP)
+            with localcontext(prec=1000):  # else 28 digits would be too few to be rounded
+                number = number.quantize(Decimal(1).scaleb(-decimals), ROUND_HALF_UP)
     except InvalidOperation:
         return None
-    whole, _, rest = format(found, ",f").partition(".")
-    return whole.replace(",", group) + (mark + rest if rest else "")
+    whole, _, rest = format(number, ",f").partition(".")
+    text = whole.replace(",", group)
+    if rest:
+        text += mark + rest
+    return text
 
 
 def hashing(secret: str, category: Category) -> ValueChange:
     """HMAC-SHA256 of the value's text, in hexadecimal digits."""
-    key = hmac.new(secret.encode(), b"eventlog policy hash", hashlib.sha256).digest().ljust(BLOCK_BYTES, b"\0")
+    key = hmac.new(secret.encode(), b"eventlog policy hash", hashlib.sha256).digest()
+    key = key.ljust(BLOCK_BYTES, b"\0")
     # What the standard library does with a key for each value anew is more than half of the work
     # (RFC 2104).
     inner, outer = (hashlib.sha256(bytes([byte ^ pad for byte in key])) for pad in (0x36, 0x5C))
@@ -140,6 +152,7 @@ def hashing(secret: str, category: Category) -> ValueChange:
     def hashed(value: Value) -> Value:
         text = value if is_text and type(value) is str else text_of(value, category)
         first, second = inner.copy(), outer.copy()
+        # A log may have half a character, which UTF-8 has no bytes for.
         first.update(text.encode(errors="surrogatepass"))
         second.update(first.digest())
         return second.hexdigest()
@@ -156,12 +169,15 @@ def encrypting(secret: str, category: Category, attribute: str) -> ValueChange:
     """
     from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-    keys = [hmac.new(secret.encode(), b"eventlog policy " + use, hashlib.sha256).digest() for use in (b"key", b"nonce")]
-    cipher, beside = AESGCM(keys[0]), attribute.encode(errors="surrogatepass")
+    # One key for the cipher and one for the nonces, so that neither tells anything of the other.
+    key, nonce_key = [
+        hmac.new(secret.encode(), b"eventlog policy " + use, hashlib.sha256).digest() for use in (b"key", b"nonce")
+    ]
+    cipher, beside = AESGCM(key), attribute.encode(errors="surrogatepass")
 
     def encrypted(value: Value) -> Value:
         plain = text_of(value, category).encode(errors="surrogatepass")
-        nonce = hmac.new(keys[1], beside + b"\0" + plain, hashlib.sha256).digest()[:NONCE_BYTES]
+        nonce = hmac.new(nonce_key, beside + b"\0" + plain, hashlib.sha256).digest()[:NONCE_BYTES]
         sealed = nonce + cipher.encrypt(nonce, plain, beside)
         return binascii.b2a_base64(sealed, newline=False).decode("ascii")
 

@@ -1,4 +1,6 @@
-"""The option `coalesce`: what remains of a lifetime makes one change, its net effect, or one for each known transaction."""
+"""The option `coalesce`: what remains of a lifetime makes one change, its net effect, or one for
+each known transaction.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,9 @@ CANCELLED = "the changes of this cycle cancel each other out."
 
 
 class PackedPositions(Sequence[Position]):
-    """Positions of a log, which are one number each, in eight bytes for each: a lifetime may have millions."""
+    """Positions of a log, which are one number each, in eight bytes for each: a lifetime may have
+    millions.
+    """
 
     def __init__(self) -> None:
         self._numbers = array("q")
@@ -63,7 +67,9 @@ class NetColumn(Struct, gc=False):
 
 
 class NetEdits:
-    """The net effect of a lifetime, as its events come. Of a column, no more than its first and last event is kept."""
+    """The net effect of a lifetime, as its events come. Of a column, no more than its first and
+    last event is kept.
+    """
 
     def __init__(self, positions: list[Position] | PackedPositions) -> None:
         self.positions = positions
@@ -88,6 +94,7 @@ class NetEdits:
             self._op = Op.ADD if event.kind == INSERT_FIELD else Op.MODIFY
         self._last = event
         self.positions.append(event.position)
+        # By its own number where a column may repeat.
         name = event.position if of_child else event.column
         self._columns.setdefault(name, NetColumn(event, event)).take(event)
 
@@ -100,7 +107,8 @@ class NetEdits:
         change = self._change(subject, row)
         if change is None and self.positions:
             self.cancelled.append(self.positions)
-        self.positions = PackedPositions() if isinstance(self.positions, PackedPositions) else []
+        packed = isinstance(self.positions, PackedPositions)
+        self.positions = PackedPositions() if packed else []
         self._op, self._own, self._last, self._columns = Op.MODIFY, False, None, {}
         return [] if change is None else [change]
 
@@ -115,19 +123,32 @@ class NetEdits:
         changed = False
         for column in self._columns.values():
             of_child = column.first.column in multiple
-            one = edit(column.first, row) if of_child else _net_edit(column, row, self._op)
-            stayed = not of_child and self._op is not Op.ADD and column.only_updates and one.old == one.new
+            if of_child:
+                told, stayed = edit(column.first, row), False
+            else:
+                # The value that was there before the first event, and what the last one leaves.
+                before, after = edit(column.first, row), edit(column.last, row)
+                old, new, reset = before.old, after.new, column.reset
+                if self._op is Op.ADD:
+                    told = Edit(column=before.column, new=new)
+                else:
+                    told = Edit(column=before.column, old=old, new=new, reset=reset)
+                # A new object's values are all told; of an old one, not those that are as before.
+                stayed = self._op is not Op.ADD and column.only_updates and told.old == told.new
             changed = changed or not stayed
             if images or not stayed:
-                edits.append(one)
+                edits.append(told)
         if not changed:
             return None
-        positions = self.positions if isinstance(self.positions, PackedPositions) else tuple(self.positions)
+        positions: Sequence[Position] = self.positions
+        if isinstance(positions, list):
+            positions = tuple(positions)
         return Change(
             row=subject.row,
             op=self._op,
             edits=tuple(edits),
-            positions=cast("tuple[Position, ...]", positions),  # PackedPositions behave as a tuple does
+            # PackedPositions behave as a tuple does
+            positions=cast("tuple[Position, ...]", positions),
             time=last.time,
             whole=images,
             transaction=last.transaction,
@@ -153,6 +174,7 @@ def coalesce(
     net = NetEdits([]) if unfinished is None else unfinished
     multiple = multiple_attributes(subject)
     changes: list[Change] = []
+    # An image tells every column, also NULL that stayed.
     for event in events if has_images(subject) else saying_something(screened, events):
         if net.ends_before(event):
             changes += net.finished(subject, row)
@@ -168,10 +190,3 @@ def coalesce(
 def cancelled(position: Position) -> Outcome:
     """How an event ends that had no effect in the end."""
     return Outcome(position=position, reason=Reason.NOTHING, note=CANCELLED)
-
-
-def _net_edit(column: NetColumn, row: Row | None, op: Op) -> Edit:
-    first, last = edit(column.first, row), edit(column.last, row)
-    if op is Op.ADD:
-        return Edit(column=first.column, new=last.new)
-    return Edit(column=first.column, old=first.old, new=last.new, reset=column.reset)

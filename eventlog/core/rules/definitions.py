@@ -67,7 +67,9 @@ class Definition(Struct, frozen=True, kw_only=True, eq=False):
         return RowId(self.today.schema, self.today.name, key)
 
     def left_out(self, *, only: bool) -> frozenset[str]:
-        """What cannot be told by today's names: what is gone, where only these count, or where another has its name."""
+        """What cannot be told by today's names: what is gone, where only these count, or where
+        another has its name.
+        """
         today = () if self.today is None else self.today.attributes
         taken = {*self.renamed.values(), *today}
         return frozenset(name for name in self.table.gone if only or name in taken)
@@ -96,7 +98,9 @@ class DefinitionSpan(Struct, frozen=True, kw_only=True, eq=False):
     former: Mapping[Place, Definition] = {}
 
     def told(self, changes: list[Change], names: FormerNames) -> tuple[list[Change], Catalog, list[Refusal]]:
-        """The changes as an output tells them, the tables that they speak of, and what is not told of them."""
+        """The changes as an output tells them, the tables that they speak of, and what is not told
+        of them.
+        """
         if not self.former or names is FormerNames.OWN:
             return changes, self.catalog, []
         refusals: list[Refusal] = []
@@ -107,28 +111,31 @@ class DefinitionSpan(Struct, frozen=True, kw_only=True, eq=False):
         """The tables that the changes speak of as an output tells them: former ones first."""
         if not self.former or names is FormerNames.OWN:
             return self.catalog
-        former = [one.by_new_names(only=names is FormerNames.ONLY_NEW) for one in self.former.values()]
+        only = names is FormerNames.ONLY_NEW
+        former = [definition.by_new_names(only=only) for definition in self.former.values()]
+        # Of two tables with one name the former counts: changes of this span speak of it.
         taken = {*self.former, *((table.schema, table.name) for table in former)}
         others = [table for table in self.catalog if (table.schema, table.name) not in taken]
         return Catalog([*former, *others], case_sensitive=self.catalog.case_sensitive)
 
     def told_change(self, change: Change, names: FormerNames, refusals: list[Refusal]) -> Change | None:
-        """The change as an output tells it; None where nothing of it is left. `refusals` get what is not told of it."""
+        """The change as an output tells it; None where nothing of it is left. `refusals` get what
+        is not told of it.
+        """
         definition = self.former.get((change.row.schema, change.row.table))
         if definition is None or names is FormerNames.OWN:
             return change
         only = names is FormerNames.ONLY_NEW
+        # A policy knows tables by today's names alone, and must not let pass what it does not know.
         if only and definition.today is None:
             note = f"{change.row.table} is gone, so no policy can say what may be published of it."
             refusals.append(Refusal(positions=change.positions, note=note, partial=True))
             return None
         left_out = definition.left_out(only=only)
         edits = tuple(
-            [
-                replace(edit, column=definition.new_name(edit.column))
-                for edit in change.edits
-                if edit.column not in left_out
-            ]
+            replace(edit, column=definition.new_name(edit.column))
+            for edit in change.edits
+            if edit.column not in left_out
         )
         row = change.row
         if any(name in definition.renamed for name in definition.table.key):
@@ -138,7 +145,8 @@ class DefinitionSpan(Struct, frozen=True, kw_only=True, eq=False):
             row = replace(row, schema=definition.today.schema, table=definition.today.name)
         if len(edits) < len(change.edits) and change.op is not Op.DELETE:
             missing = ", ".join(dict.fromkeys(edit.column for edit in change.edits if edit.column in left_out))
-            note = f"{change.row.table} has no column {missing} any more, so the change is published without."
+            note = f"{change.row.table} has no column {missing} any more"
+            note = f"{note}, so the change is published without."
             refusals.append(Refusal(positions=change.positions, note=note, partial=True))
             if not edits and change.op is Op.MODIFY:
                 return None
@@ -146,7 +154,9 @@ class DefinitionSpan(Struct, frozen=True, kw_only=True, eq=False):
 
 
 class FormerRows:
-    """Reads rows back that are asked for by former names: what stands in the tables now, by the names of then."""
+    """Reads rows back that are asked for by former names: what stands in the tables now, by the
+    names of then.
+    """
 
     def __init__(self, reader: RowReader, span: DefinitionSpan) -> None:
         self._reader = reader
@@ -158,26 +168,34 @@ class FormerRows:
         called: dict[RowId, list[RowId]] = {}
         for row, attributes in wanted.items():
             definition = self._former.get((row.schema, row.table))
-            today = row if definition is None else definition.row_today(row)
+            today: RowId | None = row
+            names = attributes
+            if definition is not None:
+                today = definition.row_today(row)
+                names = frozenset(map(definition.new_name, attributes))
             if today is None:
                 continue
-            names = attributes if definition is None else frozenset(map(definition.new_name, attributes))
+            # Two former names may mean one object of today, which is read once for both.
             asked[today] = asked.get(today, frozenset()) | names
             called.setdefault(today, []).append(row)
-        found = self._reader.rows(asked) if asked else {}
+        rows_today = self._reader.rows(asked) if asked else {}
         return {
-            row: self._by_former_names(row, one, wanted[row]) for today, one in found.items() for row in called[today]
+            row: self._by_former_names(row, row_today, wanted[row])
+            for today, row_today in rows_today.items()
+            for row in called[today]
         }
 
-    def _by_former_names(self, row: RowId, found: ReadBack, attributes: frozenset[str]) -> ReadBack:
+    def _by_former_names(self, row: RowId, row_today: ReadBack, attributes: frozenset[str]) -> ReadBack:
         definition = self._former.get((row.schema, row.table))
         if definition is None:
-            return found
-        values = found.row if isinstance(found, Unreadable) else found
-        order = [name for name in definition.table.loggable if name in attributes]
-        former = {name: values[definition.new_name(name)] for name in order if definition.new_name(name) in values}
-        if isinstance(found, Unreadable):
-            return replace(found, row=former)
+            return row_today
+        values = row_today.row if isinstance(row_today, Unreadable) else row_today
+        former = {}
+        for name in definition.table.loggable:
+            if name in attributes and definition.new_name(name) in values:
+                former[name] = values[definition.new_name(name)]
+        if isinstance(row_today, Unreadable):
+            return replace(row_today, row=former)
         return former
 
 
@@ -187,13 +205,17 @@ class Definitions:
     def __init__(self, definitions: Iterable[Definition], catalog: Catalog) -> None:
         self._catalog = catalog
         self._by_name: dict[str, list[Definition]] = {}
-        self.known = ordered = tuple(sorted(definitions, key=lambda one: one.first))
+        self.known = ordered = tuple(sorted(definitions, key=lambda definition: definition.first))
         """The definitions in the order in which they began."""
         for definition in ordered:
             for name in self._names(definition.table):
                 self._by_name.setdefault(name, []).append(definition)
-        self._last = max((one.first for one in ordered), default=BEFORE_ALL_NUMBERS)
-        self._lists = {name: found for name, found in self._by_name.items() if len(found) > 1 or not found[0].current}
+        firsts = [definition.first for definition in ordered]
+        self._last = max(firsts, default=BEFORE_ALL_NUMBERS)
+        # Only names that ever meant something else: rows of all others need no search.
+        self._lists = {
+            name: of_name for name, of_name in self._by_name.items() if len(of_name) > 1 or not of_name[0].current
+        }
         self._having: dict[tuple[int, str, str | None, tuple[str, ...]], bool] = {}
         self._catalogs: dict[frozenset[int], Catalog] = {}
         self._identities: dict[int, Identities] = {}
@@ -204,15 +226,25 @@ class Definitions:
         return bool(self._lists)
 
     def __reduce__(self) -> tuple[type[Definitions], tuple[tuple[Definition, ...], Catalog]]:
-        """On its way to another process: what was looked up is found by places in memory, and so it stays here."""
+        """On its way to another process: what was looked up is found by places in memory, and so it
+        stays here.
+        """
         return Definitions, (self.known, self._catalog)
 
     @cached_property
     def former(self) -> tuple[Definition, ...]:
-        """Every definition that a row may be told by and that is not today's, always in the same order."""
-        own = [one for one in self.known if not one.current]
-        places = {one.place: one for one in own if one.today is not None}
-        return (*own, *(self._under_former_name(one, one.today) for one in places.values() if one.today is not None))
+        """Every definition that a row may be told by and that is not today's, always in the same
+        order.
+        """
+        own = [definition for definition in self.known if not definition.current]
+        # A row that asks for its whole object goes by today's definition, under the name of then.
+        still_there = {definition.place: definition for definition in own if definition.today}
+        renamed = [
+            self._under_former_name(definition, definition.today)
+            for definition in still_there.values()
+            if definition.today
+        ]
+        return (*own, *renamed)
 
     def span(self, former: Definition) -> DefinitionSpan:
         """No events, and the tables as they were when this was one of them."""
@@ -222,12 +254,12 @@ class Definitions:
         """Whether one of these may have been written under a definition that is not today's."""
         if not self._lists:
             return False
+        # Cheap for the publisher's everyday: rows behind the latest change of a definition.
         if any(event.position[0] < self._last for event in events):
             return True
-        return any(
-            self._written_under(name, 2**63, column, None) is not None
-            for name, column in {(self._fold(event.table), event.column) for event in events}
-        )
+        # Also a new row may name what today's definition has not: a trigger of before wrote it.
+        named = {(self._fold(event.table), event.column) for event in events}
+        return any(self._written_under(name, 2**63, column, None) is not None for name, column in named)
 
     def spans(self, events: Sequence[Event]) -> list[DefinitionSpan]:
         """The events in parts under the same definitions, each part in their order. The events of
@@ -237,17 +269,20 @@ class Definitions:
         parts: list[tuple[dict[Place, Definition], list[Event]]] = [({}, [])]
         reached: dict[tuple[Place, str | None], int] = {}
         for event in events:
-            found, number = self._of(event), 0
-            if found is not None:
-                number = reached.get((found.place, event.key), 0)
-                while number < len(parts) and parts[number][0].get(found.place, found) is not found:
+            definition, number = self._of(event), 0
+            if definition is not None:
+                # Never before the part that has the object's former events, and in the first one
+                # behind it that has this definition of the table, or none yet.
+                number = reached.get((definition.place, event.key), 0)
+                while number < len(parts) and parts[number][0].get(definition.place, definition) is not definition:
                     number += 1
                 if number == len(parts):
                     parts.append(({}, []))
-                parts[number][0][found.place] = found
-                reached[found.place, event.key] = number
+                parts[number][0][definition.place] = definition
+                reached[definition.place, event.key] = number
             parts[number][1].append(event)
-        return [self._span(some, chosen) for chosen, some in parts if some] or [self._span((), {})]
+        spans = [self._span(of_part, chosen) for chosen, of_part in parts if of_part]
+        return spans or [self._span((), {})]
 
     def runs(self, events: Iterable[Event]) -> Iterator[tuple[DefinitionSpan, int]]:
         """How many events of one object after the other were written under the same definitions,
@@ -256,17 +291,19 @@ class Definitions:
         chosen: dict[Place, Definition] = {}
         count = 0
         for event in events:
-            found = self._of(event)
-            if found is not None and chosen.get(found.place, found) is not found:
+            definition = self._of(event)
+            if definition is not None and chosen.get(definition.place, definition) is not definition:
                 yield self._span((), chosen), count
                 count = 0
-            if found is not None:
-                chosen[found.place] = found
+            if definition is not None:
+                chosen[definition.place] = definition
             count += 1
         yield self._span((), chosen), count
 
     def pieces(self, told: Iterable[tuple[DefinitionSpan, Change]]) -> Iterator[tuple[DefinitionSpan, list[Change]]]:
-        """Changes, each with the span that it was decided in, in pieces in which every table looks the same."""
+        """Changes, each with the span that it was decided in, in pieces in which every table looks
+        the same.
+        """
         piece: list[Change] = []
         chosen: dict[Place, Definition | None] = {}
         for span, change in told:
@@ -279,7 +316,9 @@ class Definitions:
         yield self._span((), chosen), piece
 
     def row_id(self, table: str | None, key: str | None, *, row_event: bool = False) -> RowId | None:
-        """The object that a row of the log speaks of by former names, as it is called today where that is known."""
+        """The object that a row of the log speaks of by former names, as it is called today where
+        that is known.
+        """
         for definition in reversed(self._lists.get(self._fold(table), ())):
             if definition.current:
                 continue
@@ -298,22 +337,25 @@ class Definitions:
         if name not in self._lists:
             return None
         last = self._lists[name][-1]
-        found = self._written_under(name, event.position[0], event.column, event.key)
-        if found is None:
+        written_under = self._written_under(name, event.position[0], event.column, event.key)
+        if written_under is None:
             return last
-        if event.kind not in ROW_BACK or found.today is None:
-            return found
-        asked = last if last.current and found.place == last.place else self._under_former_name(found, found.today)
+        if event.kind not in ROW_BACK or written_under.today is None:
+            return written_under
+        # What is read back stands there now, so it is told as today's definition has it.
+        asked = last
+        if not last.current or written_under.place != last.place:
+            asked = self._under_former_name(written_under, written_under.today)
         key_names = _names_of(event.key)
         if self._knows(asked, name, None, key_names):
             return asked
         # A key column has another name today: the newest definition that has the former one. What
         # stands in the table now may be called by it, or be new since the row was written.
         for newer in reversed(self._lists[name]):
-            is_of_class = newer.today is found.today and newer.first >= found.first
+            is_of_class = newer.today is written_under.today and newer.first >= written_under.first
             if is_of_class and self._knows(newer, name, None, key_names):
                 return newer
-        return found
+        return written_under
 
     def _under_former_name(self, former: Definition, today: Table) -> Definition:
         """What a class is today, under the name that it had then."""
@@ -325,18 +367,23 @@ class Definitions:
 
     def _written_under(self, name: str, number: int, column: str | None, key: str | None) -> Definition | None:
         """None where it is the last one of its name, and today's."""
-        found = self._lists.get(name)
-        if found is None:
+        of_name = self._lists.get(name)
+        if of_name is None:
             return None
-        place = 0
-        for place in range(len(found) - 1, -1, -1):
-            if found[place].first <= number:
+        place = 0  # before all of them it belongs to the first
+        for place in range(len(of_name) - 1, -1, -1):
+            if of_name[place].first <= number:
                 break
         names = _names_of(key)
-        if not self._knows(found[place], name, column, names):
-            nearest = [*range(place - 1, -1, -1), *range(place + 1, len(found))]
-            place = next((one for one in nearest if self._knows(found[one], name, column, names)), place)
-        chosen = found[place]
+        if not self._knows(of_name[place], name, column, names):
+            # The row's own transaction began before the definition, or the trigger was replaced later:
+            # the nearest that knows what it names, older ones first.
+            nearest = [*range(place - 1, -1, -1), *range(place + 1, len(of_name))]
+            for other in nearest:
+                if self._knows(of_name[other], name, column, names):
+                    place = other
+                    break
+        chosen = of_name[place]
         return None if chosen.current else chosen
 
     def _knows(self, definition: Definition, name: str, column: str | None, key: tuple[str, ...]) -> bool:
@@ -346,7 +393,8 @@ class Definitions:
         if known is None:
             catalog = Catalog([definition.table], case_sensitive=self._catalog.case_sensitive)
             naming = Naming(name, catalog.find(name) or Found(definition.table), catalog)
-            known = not key or {naming.folded(one) for one in key} <= {*naming.own_key, *naming.child_key}
+            columns = {naming.folded(key_column) for key_column in key}
+            known = columns <= {*naming.own_key, *naming.child_key}
             if known and column is not None:
                 try:
                     naming.attribute(column)
@@ -356,21 +404,28 @@ class Definitions:
         return known
 
     def _span(self, events: Sequence[Event], chosen: Mapping[Place, Definition | None]) -> DefinitionSpan:
-        former = {place: one for place, one in chosen.items() if one is not None and not one.current}
+        former = {
+            place: definition
+            for place, definition in chosen.items()
+            if definition is not None and not definition.current
+        }
         if not former:
             return DefinitionSpan(events=events, catalog=self._catalog)
+        # By identity, which is why none of this goes to another process.
         asked = frozenset(map(id, former.values()))
         catalog = self._catalogs.get(asked)
         if catalog is None:
             others = [table for table in self._catalog if (table.schema, table.name) not in former]
-            tables = [one.table for one in former.values()]
+            tables = [definition.table for definition in former.values()]
             catalog = Catalog([*tables, *others], case_sensitive=self._catalog.case_sensitive)
             self._catalogs[asked] = catalog
         return DefinitionSpan(events=events, catalog=catalog, former=former)
 
     def _names(self, table: Table) -> set[str]:
         names = (table.name, *(child.name for child in table.children))
-        with_schema = [f"{table.schema}.{name}" for name in names] if table.schema else []
+        with_schema = []
+        if table.schema:
+            with_schema = [f"{table.schema}.{name}" for name in names]
         return {self._catalog.fold(name) for name in (*names, *with_schema)}
 
     def _fold(self, table: str | None) -> str:

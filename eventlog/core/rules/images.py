@@ -1,4 +1,6 @@
-"""From images to changes: a stream of committed transactions tells each change once and whole, so little is decided."""
+"""From images to changes: a stream of committed transactions tells each change once and whole, so
+little is decided.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,20 @@ from decimal import Decimal
 from msgspec.structs import replace
 
 from eventlog.core.errors import DataError
-from eventlog.core.model import ABSENT, Cell, Change, Edit, Image, Op, Outcome, Outcomes, Position, Reason, Row, RowId
+from eventlog.core.model import (
+    ABSENT,
+    Cell,
+    Change,
+    Edit,
+    Image,
+    Op,
+    Outcome,
+    Outcomes,
+    Position,
+    Reason,
+    Row,
+    RowId,
+)
 from eventlog.core.rules.meaning import STATUS, Decision, Options
 from eventlog.core.rules.screen import Ours
 from eventlog.core.schema import Catalog, Table
@@ -23,7 +38,9 @@ def tell(images: Sequence[Image], catalog: Catalog | None, options: Options) -> 
     changes: list[Change] = []
     others: dict[Position, Outcome] = {}
     tellers = _Tellers(catalog)
-    ours = None if options.allow_loopback or not options.user else Ours(options.user)
+    ours: Ours | None = None
+    if options.user and not options.allow_loopback:
+        ours = Ours(options.user)
     for image in images:
         if ours is not None and image.perpetrator is not None and ours[image.perpetrator]:
             others[image.position] = _ended(image, Reason.LOOPBACK, None)
@@ -46,6 +63,7 @@ def parted(image: Image, key: Sequence[str]) -> tuple[Image, ...]:
         return (image,)
     if all(before.get(name, ABSENT) == after.get(name, ABSENT) for name in key):
         return (image,)
+    # The beginning stands behind the end, and before whatever comes next.
     position = (*image.position[:-1], 1)
     return (
         replace(image, op=Op.DELETE, after=None, last=False),
@@ -60,9 +78,10 @@ def key_text(row: Row, key: Sequence[str], table: str) -> str:
         value = row.get(name, ABSENT)
         if type(value) is int and len(key) == 1:  # what nearly all keys are needs no quotes
             return f"{name}={value}"
-        if value is None or value is ABSENT:
-            what = "is NULL" if value is None else "was not captured"
-            raise DataError(f"The key column {name} of {table} {what}, so the row cannot be named.")
+        if value is None:
+            raise DataError(f"The key column {name} of {table} is NULL, so the row cannot be named.")
+        if value is ABSENT:
+            raise DataError(f"The key column {name} of {table} was not captured, so the row cannot be named.")
         parts.append((name, _text(value)))
     return format_parts(parts)
 
@@ -91,6 +110,7 @@ def _teller(table: Table) -> Callable[[Image], Change]:
             raise DataError(image.fault)
         row = image.before if image.after is None else image.after
         op = image.op
+        # A TRUNCATE has no row, and means no object.
         number = row.get(only) if row is not None and op is not _TRUNCATE else None
         return Change(
             # What nearly all keys are needs no quotes.
@@ -108,7 +128,9 @@ def _teller(table: Table) -> Callable[[Image], Change]:
 
 
 def _key(image: Image, table: Table) -> str:
-    """The canonical key; empty where the whole table is meant, or where nobody said what its key is."""
+    """The canonical key; empty where the whole table is meant, or where nobody said what its key
+    is.
+    """
     row = image.before if image.after is None else image.after
     if image.op is Op.TRUNCATE or not table.key:
         return ""
@@ -118,7 +140,9 @@ def _key(image: Image, table: Table) -> str:
 
 
 class _Columns:
-    """The columns of the image that was told last, with those outside the key: nearly always the next one's too."""
+    """The columns of the image that was told last, with those outside the key: nearly always the
+    next one's too.
+    """
 
     __slots__ = ("_key", "_names", "_told")
 
@@ -139,6 +163,7 @@ class _Columns:
             return tuple([Edit(column=name, new=after[name]) for name in told])
         if [*before] == names:  # what both images of a row nearly always have
             return tuple([Edit(column=name, old=before[name], new=after[name]) for name in told])
+        # Images with different columns: the one that has a column says all that is known of it.
         edits = [Edit(column=name, old=before.get(name, ABSENT), new=after[name]) for name in told]
         return (*edits, *[Edit(column=name, old=old) for name, old in before.items() if name not in after])
 
@@ -161,8 +186,8 @@ class _Tellers(dict[str, Callable[[Image], Change]]):
         self._catalog = catalog
 
     def __missing__(self, name: str) -> Callable[[Image], Change]:
-        found = self._catalog.find(name) if self._catalog is not None else None
-        if found is None:
+        match = self._catalog.find(name) if self._catalog is not None else None
+        if match is None:
             raise DataError(f"{name} is not among the captured tables.")
-        made = self[name] = _teller(found.table)
+        made = self[name] = _teller(match.table)
         return made

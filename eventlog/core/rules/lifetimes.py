@@ -52,35 +52,44 @@ def inserts(subject: Subject, event: Event) -> bool:
 
 
 def begins(subject: Subject, lifetime: Lifetime, row: Row | None) -> bool:
-    """Whether the object is new in this lifetime, and read back; where values were logged, an add tells it."""
+    """Whether the object is new in this lifetime, and read back; where values were logged, an add
+    tells it.
+    """
     events = lifetime.events
+    # A logged value makes an add, which creates the object by itself.
     if lifetime.closing is not None or row is None or all(event.kind not in BACK for event in events):
         return False
     return any(inserts(subject, event) for event in events)
 
 
 def as_created(changes: list[Change]) -> list[Change]:
-    """The changes of a new object: where its values were read back, the first of them is what creates it."""
+    """The changes of a new object: where its values were read back, the first of them is what
+    creates it.
+    """
     if not changes or changes[0].op is not Op.MODIFY:
         return changes
     return [replace(changes[0], created=True), *changes[1:]]
 
 
 def wanted(screened: Screened) -> Mapping[RowId, frozenset[str]]:
-    """The objects and attributes that must be read back; an empty set stands for a table nobody described."""
-    found: dict[RowId, frozenset[str]] = {}
+    """The objects and attributes that must be read back; an empty set stands for a table nobody
+    described.
+    """
+    columns_of: dict[RowId, frozenset[str]] = {}
     for subject in screened.subjects.values():
+        # Rows of a table without a key come whole, and could not be found by anything.
         if subject.plain or (subject.table is not None and subject.table.whole_row):
             continue
         if len(subject.events) == 1 and subject.events[0].kind in ROW_BACK:  # by far the most
             attributes = subject.table.attribute_names if subject.table else frozenset()
-            found[subject.row] = found.get(subject.row, attributes) | attributes
+            columns_of[subject.row] = columns_of.get(subject.row, attributes) | attributes
             continue
+        # What was deleted cannot be read back, so only the last lifetime asks for anything.
         *_, last = lifetimes(subject)
         asked = asked_for(subject, last)
         if last.closing is None and asked is not None:
-            found[subject.row] = found.get(subject.row, asked) | asked
-    return found
+            columns_of[subject.row] = columns_of.get(subject.row, asked) | asked
+    return columns_of
 
 
 def asked_for(subject: Subject, lifetime: Lifetime) -> frozenset[str] | None:
@@ -92,7 +101,8 @@ def asked_for(subject: Subject, lifetime: Lifetime) -> frozenset[str] | None:
         return frozenset()
     if BACK.isdisjoint(kinds):
         return None
-    return frozenset(event.column for event in lifetime.events if event.kind in BACK and event.column is not None)
+    read_back = [event.column for event in lifetime.events if event.kind in BACK]
+    return frozenset(column for column in read_back if column is not None)
 
 
 # Plain numbers, because looking a member up in its enum costs as much as the rest of a comparison,
@@ -138,6 +148,7 @@ def join(
     multiple = multiple_attributes(subject)
     for event in events if has_images(subject) else saying_something(screened, events):
         this, column = MEANING[event.kind].op, event.column
+        # Another operation, a column that comes again, another transaction: no change has both.
         if this is not op or column in seen or (last is not None and event.transaction != last.transaction):
             if last is not None:
                 changes.append(_change(subject, op, edits, positions, last))
@@ -146,6 +157,7 @@ def join(
             seen = set()
         edits.append(edit(event, row))
         positions.append(event.position)
+        # A child's column may repeat, for it holds several values.
         if column not in multiple:
             seen.add(column)
         last = event
@@ -164,7 +176,8 @@ def saying_something(screened: Screened, events: list[Event]) -> list[Event]:
         return events
     for event in nothing:
         screened.aside(event, Reason.NOTHING, "old_value and new_value are both NULL.")
-    return [event for event in events if event.new is not None or event.old is not None or event.kind != UPDATE_FIELD]
+    set_aside = {event.position for event in nothing}
+    return [event for event in events if event.position not in set_aside]
 
 
 def edit(event: Event, row: Row | None) -> Edit:
@@ -175,26 +188,29 @@ def edit(event: Event, row: Row | None) -> Edit:
     if kind == INSERT_FIELD:
         return Edit(column=column, new=event.new)
     if kind in BACK:
+        # what it was before, nobody noted
         return Edit(column=column, new=(row or {})[column], reset=True)
     return Edit(column=column, old=event.old, new=event.new, reset=True)
 
 
 def whole_row(subject: Subject, event: Event, values: Row) -> list[Change]:
-    """A modify that tells every attribute as it is now; a table that is all key has nothing to tell but that a row is."""
+    """A modify that tells every attribute as it is now; a table that is all key has nothing to tell
+    but that a row is.
+    """
     only = refreshed_for(event.perpetrator)
     edits = tuple([Edit(column=name, new=value, reset=True) for name, value in values.items()])
-    return [
-        Change(
-            row=subject.row,
-            op=Op.MODIFY if values else Op.ADD,
-            edits=edits,
-            positions=(event.position,),
-            time=event.time,
-            transaction=event.transaction,
-            refresh=bool(only) or (event.perpetrator is not None and event.perpetrator.rstrip(" ") == REFRESH),
-            only=only,
-        )
-    ]
+    is_refresh = event.perpetrator is not None and event.perpetrator.rstrip(" ") == REFRESH
+    change = Change(
+        row=subject.row,
+        op=Op.MODIFY if values else Op.ADD,
+        edits=edits,
+        positions=(event.position,),
+        time=event.time,
+        transaction=event.transaction,
+        refresh=bool(only) or is_refresh,
+        only=only,
+    )
+    return [change]
 
 
 def ending(screened: Screened, subject: Subject, lifetime: Lifetime) -> list[Change]:
@@ -217,24 +233,34 @@ def ending(screened: Screened, subject: Subject, lifetime: Lifetime) -> list[Cha
 
 
 def has_images(subject: Subject) -> bool:
-    """Whether the events of the object come with its whole row: then NULL before and after is a value that stayed."""
+    """Whether the events of the object come with its whole row: then NULL before and after is a
+    value that stayed.
+    """
     return subject.table is not None and subject.table.images
 
 
 def row_that_went(subject: Subject, event: Event) -> tuple[Edit, ...]:
-    """The row that a delete brings, of the columns that there still are; none where it brings none that can be read."""
+    """The row that a delete brings, of the columns that there still are; none where it brings none
+    that can be read.
+    """
     table = subject.table
     if table is None or not table.images or event.old is None:
         return ()
+    # Triggers of some databases cut what is too long, so the text may be none; and not all of them
+    # escape control characters.
     with suppress(msgspec.DecodeError, ValueError):
-        values = msgspec.convert(json.loads(event.old, strict=False), dict[str, str | None])
-        return tuple([Edit(column=name, old=value) for name, value in values.items() if name in table.loggable])
+        row = json.loads(event.old, strict=False)
+        values = msgspec.convert(row, dict[str, str | None])
+        loggable = table.loggable
+        return tuple([Edit(column=name, old=value) for name, value in values.items() if name in loggable])
     return ()
 
 
 def multiple_attributes(subject: Subject) -> Collection[str | None]:
     """The attributes that hold several values, for which repeating is natural."""
-    return subject.table.multiple if subject.table is not None else ()
+    if subject.table is None:
+        return ()
+    return subject.table.multiple
 
 
 def _change(subject: Subject, op: Op, edits: list[Edit], positions: list[Position], last: Event) -> Change:

@@ -44,7 +44,9 @@ class LongObject:
         self._closings = array("q")
         """The deletes, by the numbers of their positions."""
         self._winners: dict[str | None, Event] = {}
-        """The read-backs of the open lifetime that others lose to: the last of each column, and of the whole row."""
+        """The read-backs of the open lifetime that others lose to: the last of each column, and of
+        the whole row.
+        """
         self._over = 0
         """How many lifetimes are over."""
         self._begun = False
@@ -54,17 +56,20 @@ class LongObject:
 
     def look_ahead(self, events: Sequence[Event]) -> None:
         """Takes in how lifetimes end."""
+        # A row without a key is told by itself, so nothing of what follows matters to it.
         if is_whole_row(self.subject):
             return
         for event in events:
             if event.kind == DELETE_ROW:
                 self._closings.append(event.position[0])
+                # What was to be read back before a delete has vanished.
                 self._winners = {}
                 self._begun = False
                 continue
             self._begun = self._begun or inserts(self.subject, event)
             if event.kind in BACK:
-                self._winners[None if event.kind in ROW_BACK else event.column] = event
+                column = None if event.kind in ROW_BACK else event.column
+                self._winners[column] = event
 
     @property
     def asked(self) -> frozenset[str] | None:
@@ -92,9 +97,11 @@ class LongObject:
         """What remains of a lifetime's piece, judged with what is known of the rest."""
         if lifetime.closing is not None:
             return prefer(screened, lifetime, found)
+        # This lifetime's delete stands in a later piece; that it comes is all that matters here.
         if self._over < len(self._closings):
             closing = Event(position=(self._closings[self._over],), kind=DELETE_ROW, table=None, key=None)
             return prefer(screened, Lifetime(lifetime.events, closing), found)
+        # The winners of other pieces take part, or what they supersede here would be told.
         here = {event.position for event in lifetime.events}
         others = [winner for winner in self._winners.values() if winner.position not in here]
         remaining = prefer(screened, Lifetime([*lifetime.events, *others]), found)
@@ -122,7 +129,9 @@ class LongObject:
             return changes
         begun = self._begun and row is not None and bool(self._winners)
         self._begun = False
-        return as_created(changes) if begun else changes
+        if begun:
+            return as_created(changes)
+        return changes
 
     def _told(self, changes: list[Change]) -> Iterator[Outcome]:
         for change in changes:

@@ -1,4 +1,6 @@
-"""What the eight event types mean and how each reason ends: tables that the rules read and `eventlog rules` prints."""
+"""What the eight event types mean and how each reason ends: tables that the rules read and
+`eventlog rules` prints.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +10,24 @@ from typing import Final, NamedTuple
 
 from msgspec import Struct
 
-from eventlog.core.model import Change, Kind, Op, Outcome, Outcomes, Position, Reason, Refusal, Status, exceptional
+from eventlog.core.model import (
+    Change,
+    Kind,
+    Op,
+    Outcome,
+    Outcomes,
+    Position,
+    Reason,
+    Refusal,
+    Status,
+    exceptional,
+)
 
 
 class Meaning(Struct, frozen=True, kw_only=True):
-    """`row`: speaks of the whole row. `back`: values are read back. `reset`: all former values go first."""
+    """`row`: speaks of the whole row. `back`: values are read back. `reset`: all former values go
+    first.
+    """
 
     op: Op
     row: bool = False
@@ -25,6 +40,8 @@ MEANING: Final[Mapping[int | None, Meaning]] = {
     Kind.UPDATE_FIELD: Meaning(op=Op.MODIFY),
     Kind.REPLACE_FIELD: Meaning(op=Op.MODIFY, reset=True),
     Kind.DELETE_ROW: Meaning(op=Op.DELETE, row=True),
+    # Modifies too, also for an insert: what stands there now is told, and nobody knows what did
+    # before.
     Kind.INSERT_ROW_BACK: Meaning(op=Op.MODIFY, row=True, back=True, reset=True),
     Kind.UPDATE_ROW_BACK: Meaning(op=Op.MODIFY, row=True, back=True, reset=True),
     Kind.INSERT_FIELD_BACK: Meaning(op=Op.MODIFY, back=True, reset=True),
@@ -42,6 +59,7 @@ STATUS: Final = {
     Reason.REFUSED: Status.ERROR,
     Reason.ALTERED: Status.WARNING,
     Reason.SKIPPED: Status.WARNING,
+    # From here on a row waits: it keeps its letter, and is read again.
     Reason.NOT_DUE: Status.NEW,
     Reason.HELD: Status.NEW,
     Reason.BEHIND: Status.NEW,
@@ -67,7 +85,8 @@ EXPLANATION: Final = {
     Reason.HELD: "somebody holds it",
     Reason.BEHIND: "an earlier row of its object waits: it goes after that one",
     Reason.NO_ROOM: "what is read back with it has filled the batch: it comes with the next one",
-    Reason.GOES_ON: "its transaction continues after the batch: it comes with the next one, so that the last event is known",
+    Reason.GOES_ON: "its transaction continues after the batch: it comes with the next one,"
+    " so that the last event is known",
     Reason.NO_RIGHT: "the publisher may not read the row's table: it is tried again until the right is granted",
     Reason.RETRY: "the receiver asked for another time",
 }
@@ -105,21 +124,28 @@ def together(decisions: Sequence[Decision]) -> Decision:
     """What several groups of events amount to, one after the other."""
     if len(decisions) == 1:
         return decisions[0]
-    others = {one.position: one for made in decisions for one in exceptional(made.outcomes)}
-    positions = [position for made in decisions for position in made.outcomes.positions]
-    return Decision([change for made in decisions for change in made.changes], Outcomes(positions, others))
+    changes: list[Change] = []
+    positions: list[Position] = []
+    others: dict[Position, Outcome] = {}
+    for decision in decisions:
+        changes += decision.changes
+        positions += decision.outcomes.positions
+        others.update((outcome.position, outcome) for outcome in exceptional(decision.outcomes))
+    return Decision(changes, Outcomes(positions, others))
 
 
 def ended(position: Position, refusal: Refusal | None) -> Outcome:
     """How an event ends whose change was told: published, or refused in whole or in part."""
     if refusal is None:
         return Outcome(position=position)
-    return Outcome(position=position, status=STATUS[refusal.reason], reason=refusal.reason, note=refusal.note)
+    reason = refusal.reason
+    return Outcome(position=position, status=STATUS[reason], reason=reason, note=refusal.note)
 
 
 def refusals(refused: Iterable[tuple[Position, str]]) -> list[Outcome]:
     """The outcomes of events that a target does not take, and why."""
     return [
+        # The note says why, in the target's own words.
         Outcome(position=tuple(position), status=Status.ERROR, reason=Reason.REFUSED, note=note)
         for position, note in refused
     ]
@@ -127,4 +153,10 @@ def refusals(refused: Iterable[tuple[Position, str]]) -> list[Outcome]:
 
 def category_name(meaning: Meaning) -> str:
     """The name of an event type's category, as the product's documents have it."""
-    return f"per-{'row' if meaning.row else 'field'} {'query-back' if meaning.back else 'non-query-back'}"
+    speaks_of = "per-field"
+    if meaning.row:
+        speaks_of = "per-row"
+    brings = "non-query-back"
+    if meaning.back:
+        brings = "query-back"
+    return f"{speaks_of} {brings}"

@@ -1,4 +1,6 @@
-"""Precedence within one lifetime: vanished rows drop out, rows beat fields, read-backs beat carried data."""
+"""Precedence within one lifetime: vanished rows drop out, rows beat fields, read-backs beat carried
+data.
+"""
 
 from __future__ import annotations
 
@@ -27,12 +29,14 @@ def prefer(screened: Screened, lifetime: Lifetime, row: ReadBack | None) -> list
     if row is None:
         return _without_back(screened, events, Reason.VANISHED, "reading back found no such row.")
     if isinstance(row, Unreadable):
+        # All of the lifetime waits, not only what is read back: later events must not overtake it.
         if STATUS[row.reason] is Status.NEW and any(event.kind in BACK for event in events):
             for event in events:
                 screened.aside(event, row.reason, row.note)
             return []
         events = _without_unreadable(screened, events, row)
         row = row.row
+    # From here on the row is there. The last event that reads all of it says what all others would.
     whole = [event for event in events if event.kind in ROW_BACK]
     if whole:  # a row that was read as a whole has no key columns, which a field may name
         winner = whole[-1]
@@ -40,7 +44,15 @@ def prefer(screened: Screened, lifetime: Lifetime, row: ReadBack | None) -> list
             if event is not winner:
                 _supersede(screened, event, winner, "which reads the whole row back")
         return [winner]
-    return _back_beats_data(screened, _without_unread(screened, events, row))
+    events = _without_unread(screened, events, row)
+    winners = {event.column: event for event in events if event.kind in BACK}
+    remaining = []
+    for event in events:
+        if event.kind in BACK or event.column not in winners:
+            remaining.append(event)
+        else:
+            _supersede(screened, event, winners[event.column], "which reads the column back")
+    return remaining
 
 
 def _without_back(screened: Screened, events: list[Event], reason: Reason, note: str) -> list[Event]:
@@ -66,21 +78,11 @@ def _without_unread(screened: Screened, events: list[Event], row: Row) -> list[E
     read = []
     for event in events:
         if event.kind in BACK and event.column not in row:
-            screened.aside(event, Reason.INVALID, f"the row that was read back has no column {event.column}.")
+            note = f"the row that was read back has no column {event.column}."
+            screened.aside(event, Reason.INVALID, note)
         else:
             read.append(event)
     return read
-
-
-def _back_beats_data(screened: Screened, events: list[Event]) -> list[Event]:
-    winners = {event.column: event for event in events if event.kind in BACK}
-    remaining = []
-    for event in events:
-        if event.kind in BACK or event.column not in winners:
-            remaining.append(event)
-        else:
-            _supersede(screened, event, winners[event.column], "which reads the column back")
-    return remaining
 
 
 def _supersede(screened: Screened, event: Event, winner: Event, why: str) -> None:

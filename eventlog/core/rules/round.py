@@ -38,7 +38,16 @@ from eventlog.core.model import (
 )
 from eventlog.core.rules import images
 from eventlog.core.rules.coalesce import coalesce
-from eventlog.core.rules.lifetimes import ROW_BACK, as_created, begins, ending, inserts, join, lifetimes, wanted
+from eventlog.core.rules.lifetimes import (
+    ROW_BACK,
+    as_created,
+    begins,
+    ending,
+    inserts,
+    join,
+    lifetimes,
+    wanted,
+)
 from eventlog.core.rules.long_object import LongObject, Tell
 from eventlog.core.rules.meaning import STATUS, Decision, Options
 from eventlog.core.rules.prefer import NOBODY_READS, prefer
@@ -237,7 +246,9 @@ def judge(screened: Screened, rows: Mapping[RowId, ReadBack] | None, options: Op
 
 def place_of(options: Options) -> Callable[[Change], Any]:
     """By what changes are put in the order in which they are published."""
-    return _due_place if options.future else _place
+    if options.future:
+        return _due_place
+    return _place
 
 
 def found_of(row: RowId, rows: Mapping[RowId, ReadBack] | None) -> ReadBack | None:

@@ -190,14 +190,15 @@ class Identities:
         # Field rows carry the parent's key and nothing else; those of whole rows have it among
         # more.
         if canonical is None and row_event:
-            contained = tuple(part for part in key.parts if naming.folded(part[0]) in naming.child_key)
+            own_names = naming.child_key
+            contained = tuple(part for part in key.parts if naming.folded(part[0]) in own_names)
             canonical = arranged(written(contained), naming.child_key, naming.folded)
         if canonical is None:
             names = " and ".join((naming.own_key or naming.child_key).values())
             parent = naming.table.name if naming.table is not None else ""
             raise DataError(
-                f"table_key {self._shown(key)} is of the child table {naming.name} and does not name its parent"
-                f" {parent} by {names}."
+                f"table_key {self._shown(key)} is of the child table {naming.name}"
+                f" and does not name its parent {parent} by {names}."
             )
         return canonical
 

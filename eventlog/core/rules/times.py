@@ -9,6 +9,7 @@ from typing import Final
 DB2: Final = re.compile(r"(\d{4}-\d\d-\d\d)-(\d\d)\.(\d\d)\.(\d\d)(?:\.(\d{1,12}))?", re.ASCII).fullmatch
 """`2025-03-23-10.57.19.250000`, as Db2 writes a timestamp."""
 
+# The names of months are those of English, whatever the server's language.
 SYBASE: Final = re.compile(
     r"([A-Z][a-z]{2}) +(\d\d?) +(\d{4}) +(\d\d?):(\d\d):(\d\d):(\d{3}) ?([AP]M)", re.ASCII | re.IGNORECASE
 ).fullmatch
@@ -17,17 +18,21 @@ SYBASE: Final = re.compile(
 MONTHS: Final = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 
 
+# The digits of a second as they were written, of which datetime would keep six.
 FRACTION: Final = re.compile(r".*:\d\d(\.\d+)\s*", re.ASCII).fullmatch
 
+# A clock that says 24: behind the date, before a colon, a dot or the text's end.
 HOUR_24: Final = re.compile(r"\d[^-+\d.,:]24", re.ASCII).search
 
 
 def read_moment(text: str) -> dt.datetime:
-    """A date and time in ISO 8601. Python 3.14 reads hour 24 as the next day, and older ones refuse it; here nobody reads it."""
-    found = dt.datetime.fromisoformat(text)
-    if found.hour == 0 and HOUR_24(text):
+    """A date and time in ISO 8601. Python 3.14 reads hour 24 as the next day, and older ones refuse
+    it; here nobody reads it.
+    """
+    time = dt.datetime.fromisoformat(text)
+    if time.hour == 0 and HOUR_24(text):
         raise ValueError(text)
-    return found
+    return time
 
 
 def read_clock(text: str) -> dt.time:
@@ -48,12 +53,15 @@ def moment(time: dt.datetime | str) -> dt.datetime | None:
         if time.tzinfo is None:
             return time
         return time.astimezone(dt.UTC).replace(tzinfo=None)
-    except (ValueError, OverflowError):  # an hour of the year 1 east of Greenwich lies before every date in UTC
+    # An hour of the year 1 east of Greenwich lies before every date in UTC.
+    except (ValueError, OverflowError):
         return None
 
 
 def in_utc(time: str, zone: dt.tzinfo) -> str:
-    """A time of a zone in UTC, with the digits of a second that it has. A text that says its zone, or is no time, stays."""
+    """A time of a zone in UTC, with the digits of a second that it has. A text that says its zone,
+    or is no time, stays.
+    """
     try:
         local = read_moment(in_iso_form(time.strip()))
         if local.tzinfo is not None:
@@ -62,12 +70,12 @@ def in_utc(time: str, zone: dt.tzinfo) -> str:
     except (ValueError, OverflowError):
         return time
     fraction = FRACTION(time) if time[:1].isdecimal() else None
-    told = there.strftime("%Y-%m-%d %H:%M:%S").rjust(19, "0")
+    text = there.strftime("%Y-%m-%d %H:%M:%S").rjust(19, "0")  # years before 1000 may lack zeros
     if fraction:  # as it was written: nine digits, perhaps, of which datetime holds six
-        return told + fraction[1]
+        return text + fraction[1]
     if there.microsecond:
-        return f"{told}.{there.microsecond:06d}"
-    return told
+        return f"{text}.{there.microsecond:06d}"
+    return text
 
 
 def in_zone(time: dt.datetime, zone: dt.tzinfo | None) -> dt.datetime:
@@ -78,16 +86,20 @@ def in_zone(time: dt.datetime, zone: dt.tzinfo | None) -> dt.datetime:
 
 
 def in_iso_form(text: str) -> str:
-    """The text in ISO 8601 where it is in Db2's form or in Sybase's; ValueError where its hour or month is none."""
-    if "." in text[10:14] and (found := DB2(text)) is not None:
-        day, hour, minute, second, fraction = found.groups(default="0")
+    """The text in ISO 8601 where it is in Db2's form or in Sybase's; ValueError where its hour or
+    month is none.
+    """
+    if "." in text[10:14] and (match := DB2(text)) is not None:
+        day, hour, minute, second, fraction = match.groups(default="0")
         return f"{day}T{hour}:{minute}:{second}.{fraction}"
-    if text[:1].isalpha() and (found := SYBASE(text)) is not None:
-        name, date, year, hour, minute, second, millis, half = found.groups()
+    if text[:1].isalpha() and (match := SYBASE(text)) is not None:
+        name, date, year, hour, minute, second, millis, half = match.groups()
         month = MONTHS.index(name.capitalize()) + 1
         # The hour of the day: with AM and PM it counts from 12 over 1 to 11.
         if not 1 <= int(hour) <= 12:
             raise ValueError(hour)
-        of_day = int(hour) % 12 + (12 if half.upper() == "PM" else 0)
+        of_day = int(hour) % 12
+        if half.upper() == "PM":
+            of_day += 12
         return f"{year}-{month:02d}-{int(date):02d}T{of_day:02d}:{minute}:{second}.{millis}"
     return text

@@ -27,11 +27,14 @@ def whole_row_changes(screened: Screened, subject: Subject, events: Iterable[Eve
     assert table is not None
     changes = []
     for event in events:
+        # The publisher's own user took it away; it is told to nobody, and no lifetime is closed by
+        # it.
         if event.position in screened.silent:
             continue
         adds = event.kind == Kind.INSERT_FIELD and event.column == WHOLE_ROW
         if not adds and event.kind != Kind.DELETE_ROW:
-            note = f"{table.name} has no key: its rows of the log are of type 1 on {WHOLE_ROW}, and of type 4."
+            note = f"{table.name} has no key: its rows of the log are of type 1 on {WHOLE_ROW}"
+            note = f"{note}, and of type 4."
             screened.aside(event, Reason.INVALID, note)
             continue
         values = _values(event.new if adds else event.old)

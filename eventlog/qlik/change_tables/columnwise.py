@@ -62,18 +62,21 @@ class Layout:
         self._pick = pick
         self._shown = dict(_KNOWN)
         if not before_image:
+            # Without before images a modification has one row, as the others have.
             self._shown[Op.MODIFY] = (False, True)
         self._letters, self._words = self._named(0), self._named(1)
         self._shapes: dict[tuple[str, ...], tuple[RowShape, Masks] | None] = {}
         self._numbered = None
         if len(values.key) == 1:
             key = values.columns[values.key[0]]
+            # Keys of one whole number are by far the most frequent, and are read all at once below.
             if key.category is Category.INT:
                 self._numbered = f"{key.name}="
 
     def laid(self, changes: Sequence[Change]) -> LaidRows | None:
         """The rows of the changes; None where one of them takes the long way."""
         shape_and_masks = self._shape_of(changes)
+        # A truncation has no key and no edits, and so no columns that could be woven.
         ops = [Op.ADD if change.refresh or change.created else change.op for change in changes]
         if shape_and_masks is None or Op.TRUNCATE in ops:
             return None
@@ -137,6 +140,7 @@ class Layout:
         if known != shown:
             cells = [_woven(old, new, shown) for old, new in zip(befores, afters, strict=True)]
         try:
+            # A key can be text that is no key, which only the long way can refuse by its change.
             keys = self.keys([change.row.key for change in changes])
         except DataError:
             return None
@@ -172,6 +176,7 @@ class Layout:
             # All keys in one text, cut at what each of them begins with: no step of Python for each
             # key.
             head, *texts = "\n".join(["", *keys]).split(f"\n{numbered}")
+            # A number of more digits may not fit into 64 bits; the long way decides.
             if not head and len(texts) == len(keys) and set(map(len, texts)) <= _LENGTHS:
                 digits = "".join(texts)
                 # `isdigit` takes digits of all scripts, and ².
@@ -215,6 +220,7 @@ class Layout:
             if op is Op.MODIFY:
                 changed = shape.changed(differs)
             elif op is Op.DELETE:
+                # Of a table without a key, a deletion tells its whole row.
                 changed = self._values.key_bits or shape.bits
             if not changed:
                 return ()
@@ -247,8 +253,11 @@ def _identities(transactions: Sequence[Transaction | None]) -> list[str]:
 
 
 def _times(changes: Sequence[Change]) -> list[dt.datetime | None]:
-    times = [change.time for change in changes]
-    return [time if type(time) is dt.datetime and time.tzinfo is None else utc(time) for time in times]
+    # Most times are in UTC without a zone already, and need no call.
+    return [
+        time if type(time) is dt.datetime and time.tzinfo is None else utc(time)
+        for time in [change.time for change in changes]
+    ]
 
 
 _KINDS: dict[Category, type] = {
@@ -278,9 +287,11 @@ class RowShape(Struct, frozen=True, kw_only=True):
     def fit_each(self, columns: Sequence[Sequence[Any]]) -> bool:
         """Whether the values of many rows do, column by column."""
         for cells, wanted in zip(columns, self.kinds, strict=True):
+            # By exact types, for a bool is an int and would be written as one.
             if not set(map(type, cells)) - {type(None)} <= {wanted}:
                 return False
         for place, zone in self.clocks:
+            # Another zone than the column's would be written as it is, and then not be canonical.
             if not {cell.tzinfo for cell in columns[place] if cell is not None} <= {zone}:
                 return False
         return True
@@ -299,14 +310,18 @@ class RowShape(Struct, frozen=True, kw_only=True):
 def row_shape(values: TableValues, names: tuple[str, ...]) -> RowShape | None:
     """What rows with edits of these columns look like; None where those take the long way."""
     own = {name: place for place, name in enumerate(values.names)}
-    if len(set(names)) < len(names) or not all(name in own and own[name] not in values.key for name in names):
+    captured = all(name in own and own[name] not in values.key for name in names)
+    # A second edit of a column, or one of a key's column, contradicts the row; the long way decides.
+    if len(set(names)) < len(names) or not captured:
         return None
     places = tuple([own[name] for name in names])
     given = [*values.key, *places]
     order = None
     if given != list(range(len(own))):
         # What was not captured is taken from behind the last cell, where a row has a None.
-        order = itemgetter(*[given.index(place) if place in given else len(given) for place in range(len(own))])
+        missing = len(given)
+        whence = [given.index(place) if place in given else missing for place in range(len(own))]
+        order = itemgetter(*whence)
     columns = [values.columns[place] for place in places]
     clocks: list[tuple[int, dt.tzinfo | None]] = []
     for number, column in enumerate(columns):

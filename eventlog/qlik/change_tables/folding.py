@@ -70,12 +70,14 @@ def fold(rows: Iterable[ChangeRow], key: tuple[str, ...]) -> Iterator[Step]:
     """The steps that rows in order of change_seq, before images first, amount to."""
     nets: dict[Key, NetRow] = {}
     before: Values | None = None
+    # A before image comes right before its row, as `U` alone cannot tell the former key.
     for row in rows:
         if row.oper == "B":
             before = row.values
             continue
         moved = row.oper == "U" and not row.changed.isdisjoint(key) and before is not None
         if row.oper == "T" or moved:
+            # What was folded so far must be done first: the step concerns rows that it changes too.
             if nets:
                 yield Nets(rows=nets)
                 nets = {}
@@ -89,11 +91,11 @@ def fold(rows: Iterable[ChangeRow], key: tuple[str, ...]) -> Iterator[Step]:
 
 def count(rows: Iterable[ChangeRow]) -> RowCounts:
     """What rows without a key amount to, in any order."""
-    found: dict[Key, CountedRow] = {}
+    counted: dict[Key, CountedRow] = {}
     for row in rows:
-        one = found.setdefault((row.values[WHOLE_ROW],), CountedRow(values=row.values))
-        one.more += {"I": 1, "D": -1}.get(row.oper, 0)
-    return RowCounts(rows=found)
+        counted_row = counted.setdefault((row.values[WHOLE_ROW],), CountedRow(values=row.values))
+        counted_row.more += {"I": 1, "D": -1}.get(row.oper, 0)
+    return RowCounts(rows=counted)
 
 
 def _moved(row: ChangeRow, before: Values, key: tuple[str, ...]) -> Moved:
@@ -112,5 +114,9 @@ def _enter(nets: dict[Key, NetRow], row: ChangeRow, key: tuple[str, ...]) -> Non
     else:
         # What is inserted, or comes after a delete, owes nothing to what was there before.
         whole = row.oper == "I" or former is not None
-        known = row.values if row.oper == "I" else {n: v for n, v in row.values.items() if n in row.changed or n in key}
+        known = row.values
+        if row.oper != "I":
+            # The other columns of an update are NULL only because nobody told them.
+            told = row.changed.union(key)
+            known = {name: value for name, value in known.items() if name in told}
         nets[identity] = NetRow(values=dict(known), whole=whole)

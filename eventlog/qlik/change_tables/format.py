@@ -120,7 +120,7 @@ def rows_of(
 
     And how many rows there are.
     """
-    found: list[WrittenRows | Refusal] = []
+    written: list[WrittenRows | Refusal] = []
     count = 0
     for change in changes:
         table = None
@@ -128,12 +128,13 @@ def rows_of(
             table = tables.of(change)
             rows = table.rows(change) if table is not None else ()
         except DataError as error:
+            # A refusal stands before the rows that the change has without the value.
             refusal, rows = tables.otherwise(change, error, table)
-            found.append(refusal)
+            written.append(refusal)
         if rows and table is not None:
-            found.append(WrittenRows(table, change.positions, stamp_of(change), rows))
+            written.append(WrittenRows(table, change.positions, stamp_of(change), rows))
             count += len(rows)
-    return found, count
+    return written, count
 
 
 def laid(tables: ChangeTables, changes: Sequence[Change]) -> WrittenColumns | None:
@@ -145,11 +146,13 @@ def laid(tables: ChangeTables, changes: Sequence[Change]) -> WrittenColumns | No
         try:
             table = tables.of(changes[places[0]])
         except DataError:
+            # The long way refuses these changes one by one, and writes the others.
             return None
         if table is None:
             continue
         own = changes
         if len(places) < len(changes):
+            # Only then, for a list of all of them would be made for nothing.
             own = [changes[place] for place in places]
         rows = table.laid(own)
         if rows is None:
@@ -170,6 +173,7 @@ class Gathered:
         self._partitions = partitions
         self._table: ChangeTable | None = None
         self._partition: Partition | None = None
+        # Set together with `_table`, which no row's table is before the first row.
         self._growing: Growing
         self._covers: dict[str, tuple[Position, ...]] = {}
         self._blocks: dict[tuple[ChangeTable, Partition | None], Growing] = {}
@@ -207,18 +211,19 @@ class Gathered:
     def _numbered(
         self,
         changes: Sequence[Change],
-        found: Sequence[tuple[ChangeTable, Sequence[int], LaidRows]],
+        tables: Sequence[tuple[ChangeTable, Sequence[int], LaidRows]],
         sequencer: Sequencer,
     ) -> list[Piece]:
         """Gives the changes of all tables their change_seq, in the order in which they came."""
-        order = sorted(chain.from_iterable([places for _, places, _ in found]))
+        order = sorted(chain.from_iterable([places for _, places, _ in tables]))
         numbered = [changes[place] for place in order]
         sequences, positions = sequencer.many(numbered), list(map(_positions, numbered))
         self._covers.update(zip(sequences, positions, strict=True))
         pieces: list[tuple[str, Piece]] = []
-        for table, places, laid in found:
+        for table, places, laid in tables:
             own_sequences, own_positions = sequences, positions
             if len(places) < len(order):
+                # Both are sorted, so that a place is found by halving and needs no dictionary.
                 own = [bisect_left(order, place) for place in places]
                 own_sequences = [sequences[place] for place in own]
                 own_positions = [positions[place] for place in own]
@@ -242,6 +247,7 @@ class Gathered:
         for partition, rows in groupby(sequences, self._partitions.of):
             end = start + len(list(rows))
             part = [column[start:end] for column in cells]
+            # partition_name is the last of the header columns.
             part.insert(table.offset - 1, [partition.name] * (end - start))
             yield sequences[start], (table, partition, part, positions[start:end])
             start = end
@@ -266,6 +272,7 @@ class Gathered:
 def by_table(changes: Sequence[Change]) -> list[Sequence[int]]:
     """The places of the changes of each table, or of each of the tables that they are sent to."""
     rows = list(map(_row, changes))
+    # Chained on purpose: one name, and one schema.
     of_one_table = len({row.table for row in rows}) == 1 == len({row.schema for row in rows})
     if of_one_table and not any(map(_routed, changes)):
         return [range(len(changes))]

@@ -35,6 +35,7 @@ class Partitions:
     def __init__(self, minutes: int, base: dt.datetime) -> None:
         self._base = base
         self._length = dt.timedelta(minutes=minutes)
+        # Nothing lies between them, so that the first row looks its partition up.
         self._first, self._next = "1", "0"
         self._found = Partition(start=base, end=base)
 
@@ -42,16 +43,14 @@ class Partitions:
         """Where a row stands. Rows whose time nobody knows stand in the earliest one there is."""
         digits = change_seq[:TIME_DIGITS]
         if not self._first <= digits < self._next:
-            self._found = self._around(digits)
+            at = moment_of(digits) or dt.datetime.min
+            into = (at - self._base) % self._length
+            # The first and the last partition are cut where the calendar ends.
+            start = at - min(into, at - dt.datetime.min)
+            left = dt.datetime.max - start
+            self._found = Partition(start=start, end=start + min(self._length, left))
             self._first, self._next = _digits(self._found.start), _digits(self._found.end)
         return self._found
-
-    def _around(self, digits: str) -> Partition:
-        at = moment_of(digits) or dt.datetime.min
-        into = (at - self._base) % self._length
-        start = at - min(into, at - dt.datetime.min)
-        left = dt.datetime.max - start
-        return Partition(start=start, end=start + min(self._length, left))
 
 
 def read_partition(name: str) -> Partition:
@@ -60,6 +59,7 @@ def read_partition(name: str) -> Partition:
 
 
 def _written(at: dt.datetime) -> str:
+    # Not %Y, which leaves the zeros of years before 1000 out on some systems.
     return f"{at.year:04d}{at:%m%dT%H%M%S}"
 
 

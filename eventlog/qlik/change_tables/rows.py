@@ -62,6 +62,7 @@ def transaction_id(transaction: Transaction | None) -> str:
     """32 hexadecimal digits; empty where nobody knows the transaction."""
     if transaction is None:
         return ""
+    # A transaction's number can be longer in a source; only its last 128 bits are told.
     return (transaction.id & _ALL_BITS).to_bytes(16, "little").hex().upper()
 
 
@@ -107,6 +108,7 @@ class RowBlock(Struct, frozen=True, kw_only=True, dict=True):
     route: str = ""
     """What sent them to this table, if that is not their own."""
 
+    # A cached property needs a dictionary, which `dict=True` above gives this struct.
     @cached_property
     def rows(self) -> list[ChangeRow]:
         return list(zip(*self.cells, strict=True))
@@ -137,6 +139,7 @@ class Growing:
 
     def __init__(self, block: RowBlock) -> None:
         self._block = block
+        # Rows that came one by one before these must stand before them.
         self._rows: list[ChangeRow] = []
         self.append = self._rows.append
         self.stand = block.positions.append
@@ -157,7 +160,8 @@ class Growing:
 
     def _transpose(self) -> None:
         """Puts the rows that came one by one into the columns."""
-        for column, more in zip(self._block.cells, by_column(self._rows, len(self._block.cells)), strict=True):
+        columns = by_column(self._rows, len(self._block.cells))
+        for column, more in zip(self._block.cells, columns, strict=True):
             column.extend(more)
         self._rows.clear()
 
@@ -170,7 +174,10 @@ class RowsDocument(Document, frozen=True, kw_only=True):
 
 def by_column(rows: Sequence[ChangeRow], columns: int) -> list[tuple[Any, ...]]:
     """The cells of each column, for what is written column by column."""
-    return list(zip(*rows, strict=True)) if rows else [()] * columns
+    # Without a row, `zip` would give no columns at all.
+    if not rows:
+        return [()] * columns
+    return list(zip(*rows, strict=True))
 
 
 def folder_of(table: Table, target: str) -> str:

@@ -46,6 +46,7 @@ class ChangeTableSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     on_value: OnValue = "omit"
 
     def __post_init__(self) -> None:
+        # 527,040 minutes are 366 days.
         if not 0 <= self.partition_every <= 527_040:
             raise ConfigError(
                 f"change_tables.partition_every is {self.partition_every}; it must be between 0 and 527040."
@@ -55,16 +56,20 @@ class ChangeTableSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         if len(set(self.headers)) < len(self.headers):
             doubled = next(name for name in self.headers if self.headers.count(name) > 1)
             raise ConfigError(f"change_tables.headers names {doubled} twice; leave one of them out.")
+        # So that a base that is no time is refused when settings are read, not with the first row.
         self.base()
 
     def base(self) -> dt.datetime:
         """The time that partitions are counted from."""
         try:
-            found = dt.datetime.fromisoformat(self.partition_base)
+            base = dt.datetime.fromisoformat(self.partition_base)
         except ValueError:
             problem = f"change_tables.partition_base is {self.partition_base!r}; it is written as 1970-01-01T00:00:00."
             raise ConfigError(problem) from None
-        return found if found.tzinfo is None else found.astimezone(dt.UTC).replace(tzinfo=None)
+        # Times in change_seq are in UTC and without a zone.
+        if base.tzinfo is None:
+            return base
+        return base.astimezone(dt.UTC).replace(tzinfo=None)
 
     @property
     def present(self) -> tuple[Header, ...]:

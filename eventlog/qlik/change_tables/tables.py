@@ -14,7 +14,7 @@ from eventlog.core.model import Change, Op, Refusal
 from eventlog.core.on_value import refused, written_otherwise
 from eventlog.core.schema import Catalog, Table
 from eventlog.qlik.change_seq import utc
-from eventlog.qlik.change_tables.columnwise import LaidRows, Layout
+from eventlog.qlik.change_tables.columnwise import Codec, LaidRows, Layout
 from eventlog.qlik.change_tables.partitions import Partition, Partitions
 from eventlog.qlik.change_tables.rows import (
     BEFORE,
@@ -54,6 +54,8 @@ class ChangeTable:
             table = replace(table, name=route)
         self.target = f"{table.name}{settings.suffix}"
         if load:
+            # Rows of a full load are what a target loads as they are, so nothing stands before
+            # them.
             settings = replace(settings, headers=(), partition_every=0)
             self.target = table.name
         self.load = load
@@ -68,10 +70,20 @@ class ChangeTable:
         self.offset = len(headers)
         self.sequenced = "change_seq" in settings.headers
         self._check(settings, [name for name, _ in headers])
-        codec: Callable[[int], bytes | str] = bits_to_hex if settings.mask == "hex" else bits_to_bytes
+        codec: Codec = bits_to_hex if settings.mask == "hex" else bits_to_bytes
+        # Header columns have bits too, and stand before the table's own.
         self._masks = KeptMasks(codec(0), lambda bits: codec(bits << self.offset))
         self._before_image = settings.before_image
-        self._pick = _picked([name for name in settings.present if name != "change_seq"])
+        places = [_NO_SEQUENCE.index(name) for name in settings.present if name != "change_seq"]
+        self._pick: Callable[[tuple[Any, ...]], tuple[Any, ...]] | None = None
+        """Takes the cells of the header columns that are there; None where that is all of them."""
+        if not places:
+            self._pick = lambda _: ()
+        elif len(places) == 1:  # itemgetter would give the cell and not a tuple of it
+            only = places[0]
+            self._pick = lambda cells: (cells[only],)
+        elif len(places) < len(_NO_SEQUENCE):
+            self._pick = itemgetter(*places)
         self._seen: tuple[object, str] = (None, "")
         """The last transaction and its 32 digits, which neighbours mostly share."""
         readings = [reading(column) for column in self.values.columns]
@@ -96,6 +108,7 @@ class ChangeTable:
         before, after, bits, had, _ = self._teller.told(change)
         op = change.op
         modified = op is Op.MODIFY
+        # An update that changes nothing has no row; a consumer would see an empty mask.
         if modified and not bits:
             return ()
         transaction = change.transaction
@@ -105,12 +118,14 @@ class ChangeTable:
         oper, operation = OPERATIONS[op]
         stream = change.stream or stream_position(change)
         time = change.time
+        # `utc`, in line for the usual case: this is done for every change.
         if time.__class__ is not dt.datetime or time.tzinfo is not None:
             time = utc(time)
         pick, masks, key_bits = self._pick, self._masks, self.values.key_bits
         header: tuple[Any, ...] = (oper, masks[bits], stream, operation, identity, time)
         if pick is not None:
             header = pick(header)
+        # A deletion has no row after it, and a truncation has none at all.
         own = after or before or [None] * len(self.values.columns)
         row = (*header, *own)
         # A row before that has nothing but the key that it still has would tell nothing.
@@ -130,6 +145,7 @@ class ChangeTable:
 
     def _check(self, settings: ChangeTableSettings, headers: Sequence[str]) -> None:
         """Refuses a table that no change table can be made for."""
+        # Without regard to case: most databases that load these tables do not tell them apart.
         taken = {name.casefold() for name in headers}
         doubled = [column.name for column in self.values.columns if column.name.casefold() in taken]
         if doubled:
@@ -172,10 +188,11 @@ class ChangeTables:
         name = change.row.schema, change.row.table, self._loads and change.refresh, change.route
         if name not in self._made:
             self._made[name] = self._look_up(*name)
-        found = self._made[name]
-        if isinstance(found, ExpressionError):
-            raise found
-        return found
+        table_or_error = self._made[name]
+        # The reason is kept too: each change of such a table is refused, and none looks it up again.
+        if isinstance(table_or_error, ExpressionError):
+            raise table_or_error
+        return table_or_error
 
     def otherwise(
         self, change: Change, error: DataError, table: ChangeTable | None
@@ -226,16 +243,3 @@ def finished(
     if table.sequenced:
         return (change_seq, *row)
     return row
-
-
-def _picked(names: Sequence[str]) -> Callable[[tuple[Any, ...]], tuple[Any, ...]] | None:
-    """Takes the cells of the header columns that are there; None where that is all of them."""
-    places = [_NO_SEQUENCE.index(name) for name in names]
-    if len(places) == len(_NO_SEQUENCE):
-        return None
-    if not places:
-        return lambda _: ()
-    if len(places) == 1:  # itemgetter would give the cell and not a tuple of it
-        only = places[0]
-        return lambda cells: (cells[only],)
-    return itemgetter(*places)

@@ -19,6 +19,7 @@ from eventlog.qlik.values import NEVER, Piece, Way
 MAGIC: Final = b"atMSG"
 _LAST: Final = {None: NULL, True: b"\x02\x01", False: b"\x02\x00"}
 _SEQUENCED: Final = {name: number(place) + number(CHARACTERS) for place, name in enumerate(OPERATIONS)}
+# A row of a full load was there before the changes, and its changeSequence is empty.
 _SEQUENCED["REFRESH"] = number(OPERATIONS.index("REFRESH")) + number(0)
 
 
@@ -28,6 +29,7 @@ class AvroCoder:
     null: Final = NULL
 
     def __init__(self, shape: MessageShape) -> None:
+        # In the width of the table and with its trailing zeros, unlike a mask in a change table.
         self._masks = KeptMasks(NULL, lambda bits: some(padded_bytes(bits, len(shape.names))))
         settings, table = shape.settings, shape.table
         self._begin = self._external = b""
@@ -46,6 +48,7 @@ class AvroCoder:
         """How pieces are made of a column's values."""
         read: Callable[[Any], Any] = reading(column)
         write = to_avro(kind, logical=logical)
+        # Most texts are text already, and a reading would only say so.
         if write is text:
             return NEVER, lambda cell: text(cell if type(cell) is str else read(cell))
         return NEVER, lambda cell: write(read(cell))
@@ -79,6 +82,7 @@ class AvroCoder:
     def counters(self, place: int | None, last: bool | None) -> bytes:
         """Which one of its transaction's it is: the end of the message."""
         counter = NULL if place is None else SOME + number(place)
+        # These two are all that differs between the messages of one transaction.
         return counter + _LAST[last]
 
     def sealed(self, head: bytes, tail: bytes, width: int) -> bytes:
@@ -90,6 +94,7 @@ class AvroCoder:
 
 def envelope_head(kind: str, schema_id: str | None, schema: str | None) -> bytes:
     """An envelope up to the length of the message in it."""
+    # Each is a union with null of its own.
     parts = [NULL if content is None else some(content.encode()) for content in (schema_id, schema)]
     return b"".join((MAGIC, sized(kind.encode()), NULL, *parts))
 

@@ -24,16 +24,18 @@ _EPOCH = dt.date(1970, 1, 1).toordinal()
 _START = dt.datetime(1970, 1, 1)
 _MICRO = dt.timedelta(microseconds=1)
 _single, _double = Packing("<f").pack, Packing("<d").pack
+# Without traps a value of too many digits would be rounded, and nobody would hear of it.
 _EXACT = Context(prec=10_000, traps=[Inexact, InvalidOperation])
 
 
 def _variable(rest: int) -> bytes:
-    found = bytearray()
+    digits = bytearray()
+    # Seven bits a byte, the lowest first; the eighth says that more follow.
     while rest > 127:
-        found.append(rest & 127 | 128)
+        digits.append(rest & 127 | 128)
         rest >>= 7
-    found.append(rest)
-    return bytes(found)
+    digits.append(rest)
+    return bytes(digits)
 
 
 _SHORT = [_variable(number) for number in range(2 * _TABLED_NUMBERS)]
@@ -66,7 +68,9 @@ def some(content: bytes) -> bytes:
 
 def to_avro(kind: QlikType, *, logical: bool) -> ToAvro:
     """What makes a piece of Avro of a column's values, which are never None."""
-    word = _logical(kind) if logical else None
+    word = None
+    if logical:
+        word = _logical(kind)
     if word == "decimal":
         return _decimal(*_digits(kind))
     if word is not None:
@@ -81,13 +85,15 @@ def to_avro(kind: QlikType, *, logical: bool) -> ToAvro:
 
 def avro_type(kind: QlikType, *, logical: bool) -> str | dict[str, str | int]:
     """How a schema says the type."""
-    word = _logical(kind) if logical else None
+    word = None
+    if logical:
+        word = _logical(kind)
     if word is None:
         return kind.forms.avro
-    said: dict[str, str | int] = {"type": LOGICAL_TYPES[word], "logicalType": word}
+    described: dict[str, str | int] = {"type": LOGICAL_TYPES[word], "logicalType": word}
     if word == "decimal":
-        said["precision"], said["scale"] = _digits(kind)
-    return said
+        described["precision"], described["scale"] = _digits(kind)
+    return described
 
 
 def _logical(kind: QlikType) -> LogicalWord | None:
@@ -134,10 +140,12 @@ def _decimal(precision: int, scale: int) -> ToAvro:
         try:
             whole = int(Decimal(value).scaleb(scale, _EXACT).to_integral_exact(context=_EXACT))
         except (Inexact, InvalidOperation, OverflowError, ValueError):
+            # NaN, infinity, or more digits than the scale has: refused with what is too large.
             whole = most
         if not -most < whole < most:
             hint = "correct the value or the column's type, or write without logical types"
             raise ExpressionError(f"{value_shown(value)} does not fit into decimal({precision},{scale}); {hint}")
+        # One bit more than the number has, for the sign: a decimal is in two's complement.
         return some(whole.to_bytes((whole.bit_length() + 8) // 8, "big", signed=True))
 
     return write
@@ -154,10 +162,12 @@ def _real(value: float) -> bytes:
 
 def _millis(value: dt.time) -> bytes:
     seconds = value.hour * 3600 + value.minute * 60 + value.second
+    # A time-millis is in milliseconds; what is finer has no place in it.
     return SOME + number(seconds * 1000 + value.microsecond // 1000)
 
 
 def _micros(value: dt.datetime) -> bytes:
+    # The zone was made UTC before, and numbers are counted from a time without one.
     return SOME + number((value.replace(tzinfo=None) - _START) // _MICRO)
 
 

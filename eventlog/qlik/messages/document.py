@@ -51,8 +51,13 @@ def lines(messages: Iterable[Message]) -> bytes:
 
 def _line(message: Message) -> bytes:
     value = message.value
-    content = msgspec.Raw(value if value is not None and value.startswith(b"{") else msgspec.json.encode(_text(value)))
-    return msgspec.json.encode({"topic": message.topic, "key": _text(message.key), "value": content}) + b"\n"
+    # Not decoded and written anew, which could change how its numbers are written.
+    if value is not None and value.startswith(b"{"):
+        content = msgspec.Raw(value)
+    else:
+        content = msgspec.Raw(msgspec.json.encode(_text(value)))
+    line = {"topic": message.topic, "key": _text(message.key), "value": content}
+    return msgspec.json.encode(line) + b"\n"
 
 
 def _text(content: bytes | None) -> str | None:

@@ -20,6 +20,7 @@ from eventlog.qlik.values import Piece, Way, named
 
 _encode: Final = msgspec.json.Encoder().encode
 _TRUTH: Final = {None: "null", True: "true", False: "false"}
+# Types whose values are written as they are, so that a value of just this class needs no call.
 _PLAIN: Final = {
     "STRING": str,
     "CLOB": str,
@@ -45,10 +46,13 @@ class JsonCoder:
         self._open, self._close = b'{"data":', "}}"
         if settings.table_names:
             names = {"schema": shape.table.schema or "", "table": shape.table.name}
+            # Without its closing brace, for the message goes on.
             self._open = _encode(names)[:-1] + b',"data":'
         if settings.mode in ("envelope", "metadata"):
             # Without messages of metadata nobody could look the number of a schema up.
-            schema_id = shape.schema_id if settings.mode == "metadata" else None
+            schema_id = None
+            if settings.mode == "metadata":
+                schema_id = shape.schema_id
             self._open = envelope_head("DT", schema_id, None) + self._open
             self._close = "}}}"
         self._external = ""
@@ -72,6 +76,7 @@ class JsonCoder:
             if before is None:
                 return b"".join((self._open, row, _WITHOUT_BEFORE[operation]))
             former = _encode(self._row(*before))
+        # Half a character, which a source with UTF-16 can hold, and UTF-8 cannot.
         except UnicodeEncodeError:
             raise self._misfit([*data, *(before or ())]) from None
         return b"".join((self._open, row, b',"beforeData":', former, _OPERATIONS[operation]))
@@ -95,11 +100,15 @@ class JsonCoder:
     def counters(self, place: int | None, last: bool | None) -> bytes:
         """Which one of its transaction's it is: the end of the message."""
         count = "null" if place is None else place
-        return f',"transactionEventCounter":{count},"transactionLastEvent":{_TRUTH[last]}{self._close}'.encode()
+        rest = f'"transactionLastEvent":{_TRUTH[last]}{self._close}'
+        return f',"transactionEventCounter":{count},{rest}'.encode()
 
     def _misfit(self, values: list[Any]) -> ExpressionError:
-        place = next(place for place, value in enumerate(values) if isinstance(value, str) and not is_whole_text(value))
-        problem = ExpressionError(f"{value_shown(values[place])} cannot be written as JSON; correct the value")
+        unfit = [isinstance(value, str) and not is_whole_text(value) for value in values]
+        place = unfit.index(True)
+        shown = value_shown(values[place])
+        problem = ExpressionError(f"{shown} cannot be written as JSON; correct the value")
+        # The values before, if any, follow those after, in the same order of columns.
         return named(problem, self._names[place % len(self._names)])
 
 
@@ -108,6 +117,7 @@ def row_of(names: tuple[str, ...]) -> Callable[..., Any]:
 
     Else a dictionary.
     """
+    # Names of columns need not be names of Python, so the fields are numbered and renamed.
     fields = {f"c{place}": name for place, name in enumerate(names)}
     try:
         return msgspec.defstruct("Row", list(fields), rename=fields, gc=False)
@@ -117,14 +127,22 @@ def row_of(names: tuple[str, ...]) -> Callable[..., Any]:
 
 def envelope_head(kind: str, schema_id: str | None, schema: str | None) -> bytes:
     """An envelope up to the message in it; one brace closes it."""
-    fields = {"magic": "atMSG", "type": kind, "headers": None, "messageSchemaId": schema_id, "messageSchema": schema}
-    return _encode(fields)[:-1] + b',"message":'
+    envelope = {
+        "magic": "atMSG",
+        "type": kind,
+        "headers": None,
+        "messageSchemaId": schema_id,
+        "messageSchema": schema,
+    }
+    # Without its closing brace: the message stands inside.
+    return _encode(envelope)[:-1] + b',"message":'
 
 
 def _digits(read: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """Reads a whole number that is written as nearly all are, without asking what else it could be."""
+    """Reads a whole number that is written as nearly all are, without asking what else it is."""
 
     def way(cell: Any) -> Any:
+        # Fewer than 20 digits, which Python reads without limit, and `isdigit` takes ² too.
         if type(cell) is str and len(cell) < 20 and cell.isascii() and cell.isdigit():
             return int(cell)
         return read(cell)
@@ -133,6 +151,4 @@ def _digits(read: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
 
 _OPERATIONS: Final = {name: f',"headers":{{"operation":"{name}","changeSequence":"'.encode() for name in OPERATIONS}
-
-
 _WITHOUT_BEFORE: Final = {name: b',"beforeData":null' + rest for name, rest in _OPERATIONS.items()}

@@ -13,6 +13,7 @@ from typing import Any
 from eventlog.core.errors import ExpressionError, value_shown
 from eventlog.qlik.typemap import QlikType
 
+# Wide enough for any number that `_scaled` fills up with zeros.
 _WIDE = Context(prec=400)
 ToJson = Callable[[Any], Any]
 """Takes what a reading gives for the column, never None."""
@@ -27,11 +28,14 @@ def to_json(kind: QlikType) -> ToJson | None:
 
 def plain(value: Decimal | int) -> str:
     """A number without an exponent."""
-    return str(value) if isinstance(value, int) else format(value, "f")
+    if isinstance(value, int):
+        return str(value)
+    return format(value, "f")
 
 
 def instant(value: dt.datetime) -> str:
     """Date and time with a blank between them and six digits of the second."""
+    # Without the zone, which only ever is UTC here.
     return value.isoformat(" ", "microseconds")[:26]
 
 
@@ -46,6 +50,7 @@ def _scaled(scale: int) -> ToJson:
 
     def write(value: Decimal) -> str:
         exponent = value.as_tuple().exponent
+        # An exponent is text of NaN and infinity; and 1e999999 would get a million zeros.
         if isinstance(exponent, int) and -scale < exponent < 100 and value.adjusted() < 100:
             value = value.quantize(unit, context=_WIDE)
         return format(value, "f")
@@ -56,7 +61,8 @@ def _scaled(scale: int) -> ToJson:
 def _finite(value: float) -> float:
     if math.isfinite(value):
         return value
-    raise ExpressionError(f"{value_shown(value)} is a number that JSON cannot hold; correct the value, or write Avro")
+    problem = f"{value_shown(value)} is a number that JSON cannot hold"
+    raise ExpressionError(f"{problem}; correct the value, or write Avro")
 
 
 _WAYS: dict[str, ToJson] = {

@@ -18,6 +18,7 @@ from eventlog.core.errors import DataError
 from eventlog.qlik.messages.reader import MessageReader, Read, bytes_of
 
 CONTAINER: Final = b"Obj\x01"
+# Not strict, for kcat does not escape the control characters of a value.
 _decode = json.JSONDecoder(strict=False).raw_decode
 _blank = re.compile(r"[ \t\r\n]*").match
 Kept = tuple[str, bytes | dict[str, Any] | DataError | None]
@@ -27,11 +28,13 @@ Kept = tuple[str, bytes | dict[str, Any] | DataError | None]
 def kept(content: bytes) -> Iterator[Kept]:
     """The messages of a file that is no container."""
     content = content.removeprefix(BOM_UTF8)
+    # Bytes that are no UTF-8 stay, one by one, as half characters, and become bytes again later.
     text = content.decode("utf-8", "surrogateescape")
     begin = _end_of_blank(text, 0)
     # The whole file is one value: an envelope, what has a number of a registry, or Avro without
     # either.
-    if text[begin : begin + 1] not in ("", "{", "[", '"') and _base64(_line(text, begin)) is None:
+    avro_or_number = text[begin : begin + 1] not in ("", "{", "[", '"')
+    if avro_or_number and _base64(_line(text, begin)) is None:
         yield "value", content
         return
     at, line = 0, 1
@@ -54,7 +57,9 @@ def read_kept(
     if isinstance(message, DataError):
         return message
     try:
-        return reader.read_json(message) if isinstance(message, dict) else reader.read(message)
+        if isinstance(message, dict):
+            return reader.read_json(message)
+        return reader.read(message)
     except DataError as error:
         return error
 
@@ -75,6 +80,7 @@ def _next(text: str, begin: int) -> tuple[Any, int]:
     And where it ends.
     """
     line = _line(text, begin)
+    # A line in Base64 never begins with one of these, and JSON of a message always does.
     if text[begin] not in '{["':
         value = _base64(line)
         if value is not None:
@@ -82,7 +88,10 @@ def _next(text: str, begin: int) -> tuple[Any, int]:
     try:
         return _decode(text, begin)
     except (ValueError, RecursionError) as error:
-        why = error.msg if isinstance(error, json.JSONDecodeError) else "it is nested too deeply"
+        why = "it is nested too deeply"
+        if isinstance(error, json.JSONDecodeError):
+            why = error.msg
+        # Only the rest of this line is given up; the next one may be a message again.
         return DataError(f"This is no JSON: {why}."), begin + len(line)
 
 
@@ -118,6 +127,7 @@ def _end_of_blank(text: str, at: int) -> int:
 def _base64(line: str) -> bytes | None:
     """The bytes of a line that is Base64, and not an ordinary word."""
     line = line.strip()
+    # Every word of four letters is Base64; eight are taken for a message's bytes.
     if len(line) < 8:
         return None
     try:

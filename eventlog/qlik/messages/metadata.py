@@ -31,7 +31,8 @@ class Structure(Struct, frozen=True, kw_only=True, gc=False):
 
     def told(self, version: int, time: str) -> bytes:
         if not self.avro:
-            return b"".join((self.envelope, self.head, f'{version},"timestamp":"{time}"'.encode(), self.tail, b"}"))
+            version_and_time = f'{version},"timestamp":"{time}"'.encode()
+            return b"".join((self.envelope, self.head, version_and_time, self.tail, b"}"))
         inner = b"".join((self.head, number(version), sized(time.encode()), self.tail))
         return self.envelope + sized(inner)
 
@@ -40,11 +41,20 @@ def structure_of(shape: MessageShape) -> Structure:
     avro = shape.settings.encoding == "avro"
     if avro:
         envelope = avrocoder.envelope_head("MD", shape.schema_id, shape.metadata_text)
-        head, tail = _avro(shape)
+        texts = [shape.schema_id, *_lineage(shape).values()]
+        head = b"".join([sized(text.encode()) for text in texts])
+        facts = [_fact(of_column[name]) for of_column in shape.columns.values() for name in COLUMN_FACTS]
+        tail = b"".join([*facts, sized(shape.data_text.encode())])
     else:
         envelope = jsoncoder.envelope_head("MD", shape.schema_id, shape.metadata_text)
-        head, tail = _json(shape)
-    key = {"table": shape.title, "schema-id": shape.schema_id, "none": None}[shape.settings.metadata_key]
+        encode = msgspec.json.encode
+        # The lineage stays open: the table's version and the time are its last two fields.
+        lineage = encode(_lineage(shape))[:-1]
+        head = encode({"schemaId": shape.schema_id})[:-1] + b',"lineage":' + lineage + b',"tableVersion":'
+        rest = {"tableStructure": {"tableColumns": shape.columns}, "dataSchema": shape.data_text}
+        tail = b"}," + encode(rest)[1:]
+    keys = {"table": shape.title, "schema-id": shape.schema_id, "none": None}
+    key = keys[shape.settings.metadata_key]
     return Structure(
         table=shape.title,
         schema_id=shape.schema_id,
@@ -60,26 +70,20 @@ def structure_of(shape: MessageShape) -> Structure:
 
 def _lineage(shape: MessageShape) -> dict[str, str]:
     settings, table = shape.settings, shape.table
-    return {"server": settings.server, "task": settings.task, "schema": table.schema or "", "table": table.name}
-
-
-def _json(shape: MessageShape) -> tuple[bytes, bytes]:
-    encode = msgspec.json.encode
-    head = encode({"schemaId": shape.schema_id})[:-1] + b',"lineage":' + encode(_lineage(shape))[:-1]
-    rest = {"tableStructure": {"tableColumns": shape.columns}, "dataSchema": shape.data_text}
-    return head + b',"tableVersion":', b"}," + encode(rest)[1:]
-
-
-def _avro(shape: MessageShape) -> tuple[bytes, bytes]:
-    texts = [shape.schema_id, *_lineage(shape).values()]
-    head = b"".join([sized(text.encode()) for text in texts])
-    tail = [_fact(facts[name]) for facts in shape.columns.values() for name in COLUMN_FACTS]
-    return head, b"".join([*tail, sized(shape.data_text.encode())])
+    # In the order of the schema's fields, which Avro takes them in.
+    return {
+        "server": settings.server,
+        "task": settings.task,
+        "schema": table.schema or "",
+        "table": table.name,
+    }
 
 
 def _fact(value: object) -> bytes:
     if isinstance(value, bool):  # before int, which a bool is too
-        return b"\x01" if value else b"\x00"
+        if value:
+            return b"\x01"
+        return b"\x00"
     if isinstance(value, int):
         return number(value)
     return sized(str(value).encode())

@@ -24,14 +24,20 @@ _odd = re.compile(r"[^A-Za-z0-9_]", re.ASCII)
 
 def topic_of(table: Table, settings: MessageSettings) -> str:
     """The topic of the table's messages; ExpressionError where no topic can be called so."""
-    fields = {"schema": table.schema or "", "table": table.name, "task": settings.task, "server": settings.server}
-    found = settings.topic_template().filled(fields).strip(".")
-    if topic_name(found) is None:
+    fields = {
+        "schema": table.schema or "",
+        "table": table.name,
+        "task": settings.task,
+        "server": settings.server,
+    }
+    # Fields that are empty leave points at the ends.
+    topic = settings.topic_template().filled(fields).strip(".")
+    if topic_name(topic) is None:
         raise ExpressionError(
-            f"no topic can be called {value_shown(found)}: it takes at most {TOPIC_CHARACTERS} of a-z A-Z 0-9 . _ -;"
-            " change output.messages.topic"
+            f"no topic can be called {value_shown(topic)}: it takes at most {TOPIC_CHARACTERS}"
+            " of a-z A-Z 0-9 . _ -; change output.messages.topic"
         )
-    return found
+    return topic
 
 
 def namespace(table: Table, settings: MessageSettings) -> str:
@@ -51,7 +57,9 @@ def field_names(columns: Sequence[str], settings: MessageSettings) -> tuple[str,
     types = settings.mode == "metadata"
     for name in columns:
         if not is_whole_text(name):
-            raise ExpressionError(f"the name of a column, {value_shown(name)}, holds half a character; rename it")
+            shown = value_shown(name)
+            raise ExpressionError(f"the name of a column, {shown}, holds half a character; rename it")
+    # JSON without a schema takes any name; only with one are its columns types of Avro.
     if settings.encoding == "json" and not types:
         return tuple(columns)
     taken = RESERVED if types else frozenset[str]()
@@ -67,11 +75,15 @@ def field_names(columns: Sequence[str], settings: MessageSettings) -> tuple[str,
 
 def avro_name(text: str) -> str:
     name = _odd.sub("_", text)
-    return f"_{name}" if name[:1].isdigit() else name
+    # No name of Avro begins with a digit.
+    if name[:1].isdigit():
+        return f"_{name}"
+    return name
 
 
 def mapped_names(columns: Sequence[str], taken: frozenset[str] = frozenset()) -> tuple[str, ...]:
     """Names that fit stay; of others that come to the same name the later ones are numbered."""
+    # Names that stay are taken first, so that no made name takes one of a later column.
     used = {*taken, *[name for name in columns if _fits(name) is not None and name not in taken]}
     found = []
     for column in columns:

@@ -57,7 +57,9 @@ class MessageReader:
         schema: str | None = None,
     ) -> None:
         self._registered = registered
-        self._schema = None if schema is None else lenient(schema)
+        self._schema = None
+        if schema is not None:
+            self._schema = lenient(schema)
         self._known: dict[str, dict[str, Any]] = {}
         self._numbered: dict[int, dict[str, Any]] = {}
         self._tables: dict[str, str] = {}
@@ -70,8 +72,19 @@ class MessageReader:
             from eventlog.qlik.messages.schemas import ENVELOPE
 
             return self._avro_envelope_of(decoded(ENVELOPE, value))
+        # The bytes that a registry's clients put before a value: zero, and four of its schema's
+        # number.
         if value.startswith(b"\x00") and len(value) > 5:
-            return self._numbered_message(value)
+            number = int.from_bytes(value[1:5], "big")
+            if self._registered is None:
+                note = "its schema is in a registry; name the registry"
+                return Read(kind="unread", schema_id=str(number), note=note)
+            if number not in self._numbered:
+                self._numbered[number] = lenient(self._registered(number))
+            schema = self._numbered[number]
+            # Producers put the names of schema and table at the end of the namespace.
+            space = str(schema.get("namespace", "")).split(".")
+            return _data(decoded(schema, value[5:]), ".".join(space[-2:]) or None, str(number))
         if value.lstrip()[:1] == b"{":
             return self.read_json(_object(value))
         if self._schema is None:
@@ -94,30 +107,24 @@ class MessageReader:
             return self._avro_envelope_of(content)
         return _data(content, None, None)
 
-    def _numbered_message(self, value: bytes) -> Read:
-        number = int.from_bytes(value[1:5], "big")
-        if self._registered is None:
-            return Read(kind="unread", schema_id=str(number), note="its schema is in a registry; name the registry")
-        if number not in self._numbered:
-            self._numbered[number] = lenient(self._registered(number))
-        schema = self._numbered[number]
-        # Producers put the names of schema and table at the end of the namespace.
-        space = str(schema.get("namespace", "")).split(".")
-        return _data(decoded(schema, value[5:]), ".".join(space[-2:]) or None, str(number))
-
     def _avro_envelope_of(self, envelope: Mapping[str, Any]) -> Read:
         try:
-            schema_id, text, content = (envelope[name] for name in ("messageSchemaId", "messageSchema", "message"))
+            schema_id, text = envelope["messageSchemaId"], envelope["messageSchema"]
+            content = envelope["message"]
         except KeyError as error:
             raise DataError(f"The envelope has no {error.args[0]}.") from None
-        if not isinstance(schema_id, str | None) or not isinstance(text, str | None) or not isinstance(content, bytes):
+        texts = isinstance(schema_id, str | None) and isinstance(text, str | None)
+        if not texts or not isinstance(content, bytes):
             raise DataError("The envelope's messageSchemaId, messageSchema or message is of another type.")
+        # An envelope of metadata brings its schema with it; that of data names it by a number.
         if text:
             schema: dict[str, Any] | None = lenient(text)
         else:
             schema = self._known.get(schema_id or "") or self._schema
         if schema is None:
-            note = NOT_MET if schema_id else "nothing says its schema; name it"
+            note = "nothing says its schema; name it"
+            if schema_id:
+                note = NOT_MET
             return Read(kind="unread", schema_id=schema_id, note=note)
         return self._envelope(envelope, decoded(schema, content))
 
@@ -140,7 +147,8 @@ class MessageReader:
             _refuse_other_types(_object_of(columns, name), COLUMN_TYPES, f"{name}.")
         text = message.get("dataSchema")
         schema_id = str(message.get("schemaId"))
-        table = ".".join([str(part) for part in (lineage.get("schema"), lineage.get("table")) if part])
+        names = lineage.get("schema"), lineage.get("table")
+        table = ".".join([str(name) for name in names if name])
         self._tables[schema_id] = table
         if text:
             self._known[schema_id] = lenient(text)
@@ -169,6 +177,7 @@ def _refuse_other_types(
     """DataError where a value is of another type; null is what is missing."""
     for name, kind in types.items():
         value = content.get(name)
+        # By the exact type, for a bool is an int too.
         if value is not None and type(value) is not kind:
             raise DataError(f"The metadata message's {shortened(of + name)} is no {_WORDS[kind]}.")
 
@@ -204,9 +213,12 @@ def _bits(mask: Any, order: Literal["little", "big"]) -> int | None:
 
 
 def _data(message: Mapping[str, Any], table: str | None, schema_id: str | None) -> Read:
-    data, before = message.get("data"), message.get("beforeData")
+    data = row = message.get("data")
     headers = message.get("headers") or {}
-    row = data if data is not None else before
+    former = before = message.get("beforeData")
+    if data is None:
+        # A deletion whose row is in beforeData, as some producers write it.
+        row, former = before, None
     if not isinstance(row, Mapping):
         raise DataError("The message holds no row, neither in data nor in beforeData.")
     if not isinstance(headers, Mapping) or not isinstance(before, Mapping | None):
@@ -221,7 +233,7 @@ def _data(message: Mapping[str, Any], table: str | None, schema_id: str | None) 
         operation=headers.get("operation"),
         sequence=headers.get("changeSequence") or None,
         row=row,
-        before=before if data is not None else None,
+        before=former,
         changed=_columns(changed, names),
         present=_columns(present, names),
         headers=headers,
@@ -237,7 +249,9 @@ def _columns(bits: int | None, names: list[str]) -> tuple[str, ...] | None:
 
 
 def _legacy(message: Mapping[str, Any]) -> Read:
-    def row(cells: Any) -> dict[str, Any] | None:
+    """What a message of an old version says, whose rows are lists of objects with a column each."""
+
+    def row_of(cells: Any) -> dict[str, Any] | None:
         if not cells:
             return None
         if not isinstance(cells, list) or not all(isinstance(cell, Mapping) for cell in cells):
@@ -248,15 +262,20 @@ def _legacy(message: Mapping[str, Any]) -> Read:
         # Old versions had no other way to say NULL.
         return {name: None if value == "NULL" else value for name, value in columns.items()}
 
-    data, before = row(message.get("data")), row(message.get("bu_data"))
-    headers = {name: message[name] for name in ("task_name", "stream_position", "ts") if name in message}
+    row, before = row_of(message.get("data")), row_of(message.get("bu_data"))
+    if row is None:
+        row, before = before, None
+    told = ("task_name", "stream_position", "ts")
+    headers = {name: message[name] for name in told if name in message}
+    names = [str(message[name]) for name in ("schema", "table") if message.get(name)]
+    operation = str(message["op"])
     return Read(
         kind="data",
-        table=".".join([str(message[name]) for name in ("schema", "table") if message.get(name)]) or None,
-        operation=_OLD_OPERATIONS.get(str(message["op"]), str(message["op"])),
+        table=".".join(names) or None,
+        operation=_OLD_OPERATIONS.get(operation, operation),
         sequence=message.get("change_seq") or None,
-        row=data if data is not None else before,
-        before=before if data is not None else None,
+        row=row,
+        before=before,
         headers=headers,
     )
 
@@ -305,37 +324,44 @@ def lenient(text: str) -> dict[str, Any]:
 
 def decoded(schema: dict[str, Any], value: bytes) -> dict[str, Any]:
     """The record that the bytes are; DataError where they are not, or are more."""
+    # Here and not above, for only whoever reads Avro should pay for importing it.
     from fastavro import parse_schema, schemaless_reader
 
     stream = io.BytesIO(value)
     try:
-        found = schemaless_reader(stream, parse_schema(schema), None)
+        record = schemaless_reader(stream, parse_schema(schema), None)
     except Exception as error:  # noqa: BLE001 - fastavro raises whatever its decoding runs into
         raise DataError(f"The bytes do not fit the schema ({type(error).__name__}).") from None
+    # fastavro takes what it needs, so a schema of fewer fields would pass unseen.
     if stream.tell() != len(value):
         raise DataError(f"The bytes do not fit the schema: {len(value) - stream.tell()} are left over.")
-    if not isinstance(found, dict):
+    if not isinstance(record, dict):
         raise DataError("The schema is not that of a record.")
-    return found
+    return record
 
 
 def _mended(schema: Any) -> Any:
     if isinstance(schema, list):
         return [_mended(branch) for branch in schema]
     if isinstance(schema, str):
+        # A type that has no plain name is one that the schema defines elsewhere.
         return schema if schema in _PLAIN else _name(schema)
     if not isinstance(schema, dict):
         return schema
-    found = dict(schema)
+    mended = dict(schema)
     for key in ("type", "items", "values"):
-        if key in found:
-            found[key] = _mended(found[key])
-    if isinstance(found.get("type"), str) and found["type"] in _NAMED:
-        found |= {key: _name(found[key]) for key in ("name", "namespace") if isinstance(found.get(key), str)}
-    if isinstance(found.get("fields"), list):
-        found["fields"] = [_mended(field) for field in found["fields"]]
-    return found
+        if key in mended:
+            mended[key] = _mended(mended[key])
+    if isinstance(mended.get("type"), str) and mended["type"] in _NAMED:
+        for key in ("name", "namespace"):
+            if isinstance(mended.get(key), str):
+                mended[key] = _name(mended[key])
+    if isinstance(mended.get("fields"), list):
+        # Not the fields' own names, which consumers know the columns by.
+        mended["fields"] = [_mended(field) for field in mended["fields"]]
+    return mended
 
 
 def _name(text: str) -> str:
-    return ".".join([f"_{part}" if part[:1].isdigit() else part for part in _illegal.sub("_", text).split(".")])
+    parts = _illegal.sub("_", text).split(".")
+    return ".".join([f"_{part}" if part[:1].isdigit() else part for part in parts])

@@ -51,6 +51,7 @@ class Moments:
                 self._transaction_text = transaction_id(transaction)
         if when is None and transaction is not None:
             when = transaction.time
+        # `is` first, for neighbours share the object and comparing times takes longer.
         if when is not self._when and when != self._when:
             self._when = when
             self._text = timestamp(when)
@@ -60,7 +61,9 @@ class Moments:
 def timestamp(when: dt.datetime | str | None) -> str:
     """A time in UTC to the millisecond, without a zone; empty where nobody can read it."""
     at = utc(when)
-    return "" if at is None else at.isoformat("T", "milliseconds")
+    if at is None:
+        return ""
+    return at.isoformat("T", "milliseconds")
 
 
 def transaction_id(transaction: Transaction) -> str:
@@ -118,7 +121,9 @@ class TableRenderer:
     def __init__(self, shape: MessageShape) -> None:
         self.shape = shape
         settings, values = shape.settings, shape.values
-        self.structure = structure_of(shape) if settings.mode == "metadata" else None
+        self.structure = None
+        if settings.mode == "metadata":
+            self.structure = structure_of(shape)
         self._coder: AvroCoder | JsonCoder
         self._sealed = None
         if settings.encoding == "avro":
@@ -136,6 +141,7 @@ class TableRenderer:
         self._visible = ~shape.lobs
         self._beside_key = ~values.key_bits
         self._key_way: Literal["row", "table", "none", "avro"] = settings.key
+        # A table without a key has rows that no key could tell apart.
         if settings.key == "row" and not shape.table.key:
             self._key_way = "table"
         elif settings.key == "row" and settings.avro_key:
@@ -150,33 +156,36 @@ class TableRenderer:
             return self._loaded(change)
         op = Op.ADD if change.created else change.op
         if op is Op.MODIFY:
-            former, after, changed, had, has, one = self._teller.modified(change)
-            if not change.whole and change.edits and not (had | has) & self._beside_key:
+            former, after, changed, known_before, known_after, key_value = self._teller.modified(change)
+            known = known_before | known_after
+            if not change.whole and change.edits and not known & self._beside_key:
                 return None  # only child tables changed
             name, before = "UPDATE", None
-            if change.whole or had & self._beside_key:  # else nothing is known of it but the key
+            if change.whole or known_before & self._beside_key:  # else only its key is known
                 before = former
+            present = known_after
         elif op is Op.TRUNCATE:
             raise ExpressionError(
                 "messages have no operation that empties a table; say it to its consumers in another way"
             )
         else:
-            _, after, changed, _, has, one = self._teller.row(change, new=op is Op.ADD)
+            _, after, changed, _, present, key_value = self._teller.row(change, new=op is Op.ADD)
             name, before = "INSERT", None
             if op is Op.DELETE:
-                name, changed = "DELETE", self.shape.values.key_bits or has
+                name, changed = "DELETE", self.shape.values.key_bits or present
         coder = self._coder
         time, transaction = self._moments.of(change)
         stream = change.stream or stream or written(change.positions[-1])
         try:
             head = coder.head(name, after, before)
-            tail = coder.tail(time, stream, transaction, changed & self._visible, has)
+            tail = coder.tail(time, stream, transaction, changed & self._visible, present)
             if change.transaction is None:
                 head, tail = self.closed(head, tail, None, None)
-            if self._key_way == "row" and one is not None:
-                key: bytes | None = one.encode()
+            # `_key`, in line for the usual key: this is done for every change.
+            if self._key_way == "row" and key_value is not None:
+                key: bytes | None = key_value.encode()
             else:
-                key = self._key(change.row.key, after, one)
+                key = self._key(change.row.key, after, key_value)
             return key, head, tail
         except UnicodeEncodeError:
             raise ExpressionError(HALF) from None
@@ -216,24 +225,25 @@ class TableRenderer:
     def _loaded(self, change: Change) -> Pieces:
         """The message of a row that a full load read back."""
         coder = self._coder
-        _, row, _, _, _, one = self._teller.row(change, new=True)
+        _, row, _, _, _, key_value = self._teller.row(change, new=True)
         try:
-            key = self._key(change.row.key, row, one)
+            key = self._key(change.row.key, row, key_value)
         except UnicodeEncodeError:
             raise ExpressionError(HALF) from None
+        # A row of a full load has no time, no place in a log and no transaction.
         head = coder.head("REFRESH", row, None)
         tail = coder.tail("", "", "", None, None) + coder.counters(None, None)
         if self._sealed is not None:
             head = self._sealed(head, tail, 0)
         return key, head + tail, None
 
-    def _key(self, key: str, row: list[Piece], one: str | None) -> bytes | None:
-        """The message's key; `one` is the value of a key of one column."""
+    def _key(self, key: str, row: list[Piece], key_value: str | None) -> bytes | None:
+        """The message's key; `key_value` is the value of a key of one column."""
         match self._key_way:
             case "row":
-                if one is None:
-                    one = self._joined(key)
-                return one.encode()
+                if key_value is None:
+                    key_value = self._joined(key)
+                return key_value.encode()
             case "avro":
                 return key_of(row, self.shape.values.key, self.shape.names)
             case "table":

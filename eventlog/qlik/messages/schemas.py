@@ -29,7 +29,15 @@ ENVELOPE: Final[Schema] = {
         {"name": "message", "type": "bytes"},
     ],
 }
-COLUMN_FACTS: Final = ("ordinal", "type", "length", "precision", "scale", "primaryKeyPosition", "nullable")
+COLUMN_FACTS: Final = (
+    "ordinal",
+    "type",
+    "length",
+    "precision",
+    "scale",
+    "primaryKeyPosition",
+    "nullable",
+)
 _FACT_TYPES = {"type": "string", "nullable": "boolean"}
 
 
@@ -65,11 +73,11 @@ def metadata_schema(columns: Iterable[str]) -> Schema:
     """The schema of a table's metadata messages, in which each column is a type called like it."""
     facts = [{"name": name, "type": _FACT_TYPES.get(name, "int")} for name in COLUMN_FACTS]
     described = [{"name": name, "type": _record(name, None, facts)} for name in columns]
-    structure = _record(
-        "TableStructure", None, [{"name": "tableColumns", "type": _record("TableColumns", None, described)}]
-    )
-    texts = [{"name": name, "type": "string"} for name in ("server", "task", "schema", "table")]
-    lineage = [*texts, {"name": "tableVersion", "type": "long"}, {"name": "timestamp", "type": "string"}]
+    columns_record = _record("TableColumns", None, described)
+    structure = _record("TableStructure", None, [{"name": "tableColumns", "type": columns_record}])
+    lineage = [{"name": name, "type": "string"} for name in ("server", "task", "schema", "table")]
+    lineage.append({"name": "tableVersion", "type": "long"})
+    lineage.append({"name": "timestamp", "type": "string"})
     fields = [
         {"name": "schemaId", "type": "string"},
         {"name": "lineage", "type": _record("Lineage", None, lineage)},
@@ -88,6 +96,7 @@ def _record(name: str, space: str | None, fields: Sequence[object] = ()) -> Sche
 
 def _column(name: str, kind: QlikType, logical: bool, registered: bool) -> Schema:
     inner = avro_type(kind, logical=logical)
+    # A registry holds a new schema against the old one, where a column more needs a default.
     if registered:
         return {"name": name, "type": ["null", inner], "default": None}
     if isinstance(inner, str):
@@ -96,7 +105,9 @@ def _column(name: str, kind: QlikType, logical: bool, registered: bool) -> Schem
 
 
 def _default(registered: bool) -> Schema:
-    return {"default": None} if registered else {}
+    if not registered:
+        return {}
+    return {"default": None}
 
 
 def _headers(registered: bool, external_id: bool) -> Schema:
@@ -106,13 +117,20 @@ def _headers(registered: bool, external_id: bool) -> Schema:
     def either(name: str, kind: str) -> Schema:
         return {"name": name, "type": ["null", kind], **_default(registered)}
 
+    external: list[Schema] = []
+    if external_id:
+        external = [{"name": "externalSchemaId", "type": "string"}]
     fields = [
         {"name": "operation", "type": operation},
         *[{"name": name, "type": "string"} for name in texts],
         either("changeMask", "bytes"),
         either("columnMask", "bytes"),
-        *([{"name": "externalSchemaId", "type": "string"}] if external_id else []),
+        *external,
         either("transactionEventCounter", "long"),
         either("transactionLastEvent", "boolean"),
     ]
-    return _record("Headers", NAMESPACE if registered else None, fields)
+    space = None
+    if registered:
+        # The headers of all tables are one type, whose name must not be that of a table's own.
+        space = NAMESPACE
+    return _record("Headers", space, fields)

@@ -62,12 +62,15 @@ class MessageSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
                 f"output.messages.batch_size is {self.batch_size}; it must be between 1 and {MOST_MESSAGES}."
             )
         if not self.topic:
-            said = "output.messages.topic is empty; name a topic, or write a template such as {schema}.{table}."
-            raise ConfigError(said)
+            problem = "output.messages.topic is empty"
+            hint = "name a topic, or write a template such as {schema}.{table}"
+            raise ConfigError(f"{problem}; {hint}.")
+        # So that a template that names another field is refused here, and not with the first row.
         self.topic_template()
         if topic_name(self.metadata_topic) is None:
             raise ConfigError(
-                f"output.messages.metadata_topic is {self.metadata_topic!r}, which no topic can be called; write a-z A-Z 0-9 . _ - only."
+                f"output.messages.metadata_topic is {self.metadata_topic!r}, which no topic can be"
+                " called; write a-z A-Z 0-9 . _ - only."
             )
         if self.mode == "metadata" and self.topic == self.metadata_topic:
             raise ConfigError(

@@ -52,7 +52,9 @@ class MessageShape(Struct, frozen=True, kw_only=True, dict=True):
     @cached_property
     def space(self) -> str | None:
         """The namespace of its schemas, in a registry."""
-        return namespace(self.table, self.settings) if self.settings.mode == "registry" else None
+        if self.settings.mode != "registry":
+            return None
+        return namespace(self.table, self.settings)
 
     @cached_property
     def data_schema(self) -> Schema:
@@ -91,6 +93,7 @@ class MessageShape(Struct, frozen=True, kw_only=True, dict=True):
                 "precision": kind.precision,
                 "scale": kind.scale,
                 "primaryKeyPosition": places.get(place, 0),
+                # A key column is never NULL, whatever the database says: SQLite allows it.
                 "nullable": column.nullable and place not in places,
             }
             for place, (name, kind, column) in enumerate(described)
@@ -99,13 +102,16 @@ class MessageShape(Struct, frozen=True, kw_only=True, dict=True):
     @cached_property
     def schema_id(self) -> str:
         """32 upper-case hex digits that tell this structure from every other."""
+        # The table's version is not among them, for the same structure could have two of them.
         facts = [self.table.schema, self.table.name, self.columns, self.data_text]
         return sha256(msgspec.json.encode(facts)).hexdigest()[:32].upper()
 
     @cached_property
     def value_ref(self) -> SchemaRef | None:
         """What stands in the registry of its data messages; None where there is none."""
-        return None if self.space is None else self._ref("value", "DataRecord", self.data_text)
+        if self.space is None:
+            return None
+        return self._ref("value", "DataRecord", self.data_text)
 
     @cached_property
     def key_ref(self) -> SchemaRef | None:

@@ -23,7 +23,7 @@ from eventlog.core.seams import FormerNames, Writer
 from eventlog.qlik.change_seq import Sequencer, Stamps
 from eventlog.qlik.messages.avrovalues import number, sized
 from eventlog.qlik.messages.document import Message, MessagesDocument, lines
-from eventlog.qlik.messages.render import Pieces, Renderer, TableRenderer
+from eventlog.qlik.messages.render import Renderer, TableRenderer
 from eventlog.qlik.messages.schemas import ENVELOPE, text_of
 from eventlog.qlik.messages.settings import MessageSettings
 from eventlog.qlik.messages.shape import MessageShape
@@ -51,7 +51,7 @@ class WrittenMessage(NamedTuple):
     route: str = ""
 
     def counted(self, place: int, last: bool) -> WrittenMessage:
-        """The same, as number `place` of its transaction's."""
+        # Not by `_replace`, which takes several times as long.
         return tuple.__new__(WrittenMessage, (*self[:9], place, last, self.route))
 
     def closed(self) -> tuple[bytes, bytes | None]:
@@ -92,15 +92,21 @@ class MessageFormat(Struct, frozen=True, kw_only=True):
             for change in changes:
                 positions = change.positions
                 alone = len(positions) == 1
-                # What `event_id` would give, without its work for the one row that most changes
-                # are.
-                event_id = str(positions[0][0]) if alone and len(positions[0]) == 1 else change.event_id
+                if alone and len(positions[0]) == 1:
+                    event_id = str(positions[0][0])
+                else:
+                    event_id = change.event_id
                 table = None
                 try:
                     table = tables.of_table(change.row)
                     pieces = table.pieces(change, event_id if alone else None)
                 except ExpressionError as error:
-                    refusal, pieces = self._otherwise(change, error, table)
+                    if table is None:
+                        refusal, pieces = refused(change, error), None
+                    else:
+                        refusal, pieces = written_otherwise(
+                            change, error, table.sayer, self.settings.on_value, table.pieces
+                        )
                     yield refusal
                 if pieces is not None and table is not None:
                     key, head, tail = pieces
@@ -125,14 +131,6 @@ class MessageFormat(Struct, frozen=True, kw_only=True):
                     yield new(WrittenMessage, cells)
 
         return write
-
-    def _otherwise(
-        self, change: Change, error: ExpressionError, table: TableRenderer | None
-    ) -> tuple[Refusal, Pieces | None]:
-        """Why a change cannot be told, or not with all its values; and its message without them."""
-        if table is None:
-            return refused(change, error), None
-        return written_otherwise(change, error, table.sayer, self.settings.on_value, table.pieces)
 
     def bind(
         self, written: Iterable[WrittenMessage], after: str = "", whole: bool = False
@@ -166,6 +164,7 @@ class MessageFormat(Struct, frozen=True, kw_only=True):
             value = head if tail is None else b"".join((head, last.encode(), tail))
             messages.append(table.message(key, value, positions, route))
             covers[event_id] = positions
+            # After the deletion itself, whose positions it shares: both are sent, or neither.
             if tombstones and deleted and key is not None:
                 messages.append(replace(messages[-1], value=None, value_schema=None))
             if len(messages) >= size and not whole:
@@ -184,7 +183,9 @@ class MessageFormat(Struct, frozen=True, kw_only=True):
         covers: dict[str, tuple[Position, ...]],
         parts: dict[int, tuple[int, int, bool | None]],
     ) -> MessagesDocument:
-        body = lines(with_metadata(messages, last)) if self.body else b""
+        body = b""
+        if self.body:
+            body = lines(with_metadata(messages, last))
         cut = []
         for transaction, (before, after, ends) in parts.items():
             if before or not ends:  # another document has a part of it
@@ -207,6 +208,7 @@ def with_metadata(messages: Iterable[Message], last: str) -> Iterator[Message]:
 
 def sequence_time(sequence: str) -> str:
     """The time in a changeSequence, as messages write times."""
+    # The digits after the year stand in pairs: month, day, hour, minute, second, hundredth.
     year, rest = sequence[:4], [sequence[place : place + 2] for place in range(4, 16, 2)]
     return "{}-{}-{}T{}:{}:{}.{}0".format(year, *rest)
 
@@ -216,12 +218,15 @@ CONTAINER: Final = b"Obj\x01"
 
 def container_schema(shape: MessageShape) -> str:
     """The schema of what a table's messages are in a container: envelopes where there are some."""
-    return text_of(ENVELOPE) if shape.settings.mode in ("envelope", "metadata") else shape.data_text
+    if shape.settings.mode in ("envelope", "metadata"):
+        return text_of(ENVELOPE)
+    return shape.data_text
 
 
 def container_head(schema: str) -> bytes:
     facts = {"avro.schema": schema.encode(), "avro.codec": b"null"}
     entries = b"".join([sized(name.encode()) + sized(value) for name, value in facts.items()])
+    # A map of Avro is a block of so many entries, and a block of none ends it.
     return b"".join((CONTAINER, number(len(facts)), entries, number(0), sync_of(schema)))
 
 

@@ -28,6 +28,7 @@ SAMPLE_ROWS: Final = 200
 NUMBERS: Final = frozenset({Category.NUMBER, Category.INT})
 _largest_single = 3.4028235677973366e38
 """Half a step above the largest number of single precision, which is what rounds to infinity."""
+# What has one form for all its values, so that Arrow takes each.
 _HARMLESS: Final = ("bool", "double", "binary", "date32", "timestamp")
 
 
@@ -45,8 +46,13 @@ def parquet_options(columns: Sequence[ChangeColumn]) -> dict[str, Any]:
     Statistics let readers pass over what they do not seek: that is done by change_seq, by time and
     by key.
     """
-    words = [column.name for column in columns if not column.name.endswith(("change_seq", "stream_position"))]
-    sought = [column.name for column in columns if column.key or column.name.endswith(("change_seq", "timestamp"))]
+    # A name that ends in these is a header's, or a column of the source that is called alike.
+    words, sought = [], []
+    for column in columns:
+        if not column.name.endswith(("change_seq", "stream_position")):
+            words.append(column.name)
+        if column.key or column.name.endswith(("change_seq", "timestamp")):
+            sought.append(column.name)
     return {"compression": "snappy", "use_dictionary": words, "write_statistics": sought or False}
 
 
@@ -113,7 +119,7 @@ def misfits(columns: Sequence[ChangeColumn], rows: Sequence[ChangeRow]) -> dict[
             try:
                 pa.scalar(*_checked([cell], field.type), type=field.type)
             except (pa.ArrowException, ValueError, TypeError, OverflowError) as error:
-                why = " ".join(str(error).split())[:200]
+                why = " ".join(str(error).split())[:200]  # some of Arrow's errors have the whole value in them
                 problems.setdefault(number, f"column {field.name}: {why}")
     return problems
 
@@ -128,6 +134,7 @@ def _texts(cells: Sequence[Any], column: ChangeColumn) -> Sequence[Any]:
     if pa.types.is_string(kind) and category(column.type) in NUMBERS:
         return [plain(cell) if type(cell) in (Decimal, int) else cell for cell in cells]
     if pa.types.is_decimal(kind) and kind.scale == 0:
+        # Arrow takes whole numbers only up to what 64 bits hold.
         return [Decimal(cell) if type(cell) is int else cell for cell in cells]
     return cells
 
@@ -135,7 +142,8 @@ def _texts(cells: Sequence[Any], column: ChangeColumn) -> Sequence[Any]:
 def _checked(cells: Sequence[Any], kind: pa.DataType) -> Sequence[Any]:
     """The same; OverflowError where Arrow would make infinity of a number."""
     if pa.types.is_float32(kind) and any(map(too_large, cells)):
-        raise OverflowError(f"Value {next(filter(too_large, cells))} too large for a number of single precision")
+        value = next(filter(too_large, cells))
+        raise OverflowError(f"Value {value} too large for a number of single precision")
     return cells
 
 
@@ -147,7 +155,8 @@ def too_large(cell: Any) -> bool:
 def _repeated(cells: Sequence[Any], field: pa.Field) -> pa.Array:
     """The same as any array, but each value is looked at once."""
     places = {cell: place for place, cell in enumerate(dict.fromkeys(cells))}
-    return pa.array(list(places), field.type).take(pa.array([places[cell] for cell in cells], pa.int32()))
+    indices = pa.array([places[cell] for cell in cells], pa.int32())
+    return pa.array(list(places), field.type).take(indices)
 
 
 class Fitting:
@@ -160,7 +169,8 @@ class Fitting:
             if not (column.is_called("change_seq") or column.is_called("partition_name")):
                 self._columns.append(column)
         self._doubts = []
-        for place, (column, field) in enumerate(zip(self._columns, arrow_schema(self._columns), strict=True)):
+        fields = arrow_schema(self._columns)
+        for place, (column, field) in enumerate(zip(self._columns, fields, strict=True)):
             takes_all = category(column.type) is Category.TIME or str(field.type).startswith(_HARMLESS)
             if not takes_all:
                 self._doubts.append((place, _doubt(column, field.type)))
@@ -172,7 +182,7 @@ class Fitting:
                 cell = row[place]
                 if cell is not None and doubtful(cell):
                     self._ask(row)
-                    break
+                    break  # one look judges all cells of the row
 
     def _ask(self, row: ChangeRow) -> None:
         problems = misfits(self._columns, [row])
@@ -200,6 +210,7 @@ def _no_decimal(cell: Any, *, digits: int, scale: int) -> bool:
         cell = Decimal(cell)
     if type(cell) is not Decimal or not cell.is_finite():
         return True
+    # More digits before the point than there is room for, or more behind it.
     return cell.adjusted() >= digits or -int(cell.as_tuple().exponent) > scale
 
 

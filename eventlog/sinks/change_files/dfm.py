@@ -21,7 +21,8 @@ APART: Final = "_dfm"
 
 def description_name(form: RowFiles, stem: str) -> PurePath:
     """Where the description stands, from the folder of the data file."""
-    return PurePath(APART if form.descriptions == "apart" else "", f"{stem}.dfm")
+    folder = APART if form.descriptions == "apart" else ""
+    return PurePath(folder, f"{stem}.dfm")
 
 
 def description(
@@ -45,13 +46,15 @@ def description(
     # A name goes to the last point of the whole one.
     name, _, extension = f"{stem}.{form.ending}".rpartition(".")
     first = last = ""
+    # Rows of a full load have no change_seq.
     if block.columns[0].is_called("change_seq"):
         first, last = str(block.cells[0][0]), str(block.cells[0][-1])
-    said = {
+    content = {
         "dfmVersion": "1.1",
         "taskInfo": {
             "name": task,
-            **dict.fromkeys(("sourceEndpoint", "sourceEndpointType", "sourceEndpointUser", "replicationServer"), ""),
+            **dict.fromkeys(("sourceEndpoint", "sourceEndpointType", "sourceEndpointUser"), ""),
+            "replicationServer": "",
             "operation": "dataProduced",
         },
         "fileInfo": {
@@ -76,16 +79,19 @@ def description(
             "columns": [described(column, ordinal) for ordinal, column in enumerate(block.columns, 1)],
         },
     }
-    return msgspec.json.format(msgspec.json.encode(said), indent=2)
+    return msgspec.json.format(msgspec.json.encode(content), indent=2)
 
 
 def _iso(at: dt.datetime) -> str:
-    return at.astimezone(dt.UTC).replace(tzinfo=None).isoformat(timespec="milliseconds")
+    utc = at.astimezone(dt.UTC).replace(tzinfo=None)  # without a zone, as readers expect it
+    return utc.isoformat(timespec="milliseconds")
 
 
 def _time(change_seq: str) -> str:
     at = moment_of(change_seq)
-    return "" if at is None else at.isoformat(timespec="milliseconds")
+    if at is None:
+        return ""
+    return at.isoformat(timespec="milliseconds")
 
 
 def described(column: ChangeColumn, ordinal: int) -> dict[str, Any]:

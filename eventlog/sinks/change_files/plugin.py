@@ -14,7 +14,10 @@ def _format(order: FormatOrder) -> Format:
     from eventlog.qlik.change_tables.format import ChangeTableFormat
 
     row_files = getattr(order.output, "row_files", None)  # of folders alone
-    loads = row_files is not None and row_files.chosen(order.output.file_format).full_load == "files"
+    # Loads come as files of their own only where the preset, or a key, says so.
+    loads = False
+    if row_files is not None:
+        loads = row_files.chosen(order.output.file_format).full_load == "files"
     return ChangeTableFormat(settings=order.settings, loads=loads)
 
 

@@ -63,11 +63,13 @@ def csv_lines(
     quoting = _Quoting(form)
     special = quoting.special
     writers = [quoting.mask if column.is_called("change_mask") else quoting.cell for column in columns]
+    # Most cells are texts that need nothing, and a call for each would cost more than writing it.
     written = [
         [cell if type(cell) is str and not special(cell) else write(cell) for cell in values]
         for values, write in zip(cells, writers, strict=True)
     ]
     lines = map(form.delimiter.join, zip(*written, strict=True))
+    # Half a character, which UTF-8 has no bytes for, is written as Java does.
     return "".join([f"{line}\n" for line in lines]).encode("utf-8", "surrogatepass")
 
 
@@ -75,13 +77,16 @@ def json_lines(columns: Sequence[ChangeColumn], cells: Sequence[Sequence[Any]]) 
     """The rows as objects by the names of the columns, each in a line of its own."""
     names = [column.name for column in columns]
     written = [_json_cells(column, values) for column, values in zip(columns, cells, strict=True)]
-    return b"".join([_json_line(dict(zip(names, row, strict=True))) for row in zip(*written, strict=True)])
+    rows = zip(*written, strict=True)
+    return b"".join([_json_line(dict(zip(names, row, strict=True))) for row in rows])
 
 
 def _json_cells(column: ChangeColumn, cells: Sequence[Any]) -> Sequence[Any]:
     kind = qlik_type(column.type)
     if column.is_called("change_mask"):
+        # A mask is bytes where rows come from a log, and text already where they come from Parquet.
         return [_mask_text(cell) for cell in cells]
+    # JSON has no word for infinity and what is no number; REAL can hold both.
     if kind.name in ("REAL4", "REAL8"):
         return [_json_real(cell) for cell in cells]
     write = to_json(kind)
@@ -102,7 +107,8 @@ def _json_real(cell: Any) -> Any:
 def _json_line(row: dict[str, Any]) -> bytes:
     try:
         return msgspec.json.encode(row) + b"\n"
-    except UnicodeEncodeError:  # half of a character that is written as two
+    # Half of a character that is written as two, which only Python's own encoder takes.
+    except UnicodeEncodeError:
         return json.dumps(row, separators=(",", ":")).encode() + b"\n"
 
 
@@ -121,6 +127,7 @@ class _Quoting:
         # The empty string has quotes, so that it never is NULL.
         self.special = re.compile(rf"[{signs}\r\n]|^{re.escape(form.null_value)}$|^$").search
         self._ways: dict[type, Callable[[Any], str]] = {
+            # By their exact types: a bool is an int, and a datetime a date.
             type(None): lambda _: self._null,
             str: self.quoted,
             bool: lambda cell: "true" if cell else "false",
@@ -142,4 +149,4 @@ class _Quoting:
         if not self.special(text):
             return text
         quote = self._quote
-        return quote + text.replace(quote, 2 * quote) + quote
+        return quote + text.replace(quote, 2 * quote) + quote  # a quote in quotes is written twice

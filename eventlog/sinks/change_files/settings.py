@@ -33,12 +33,16 @@ class RowFiles(Struct, frozen=True, kw_only=True):
     @property
     def ending(self) -> str:
         """How the names of the files end."""
-        return f"{self.format}.gz" if self.gzip else self.format
+        if self.gzip:
+            return f"{self.format}.gz"
+        return self.format
 
     @property
     def told_format(self) -> str:
         """What a description calls the format."""
-        return "delimited" if self.format == "csv" else self.format
+        if self.format == "csv":
+            return "delimited"
+        return self.format
 
     @property
     def told_options(self) -> dict[str, str]:
@@ -76,17 +80,15 @@ class RowFileSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     def __post_init__(self) -> None:
         """Refuses what no reader could take apart."""
         for name in ("delimiter", "quote"):
-            said = getattr(self, name)
-            if said is not None and (len(said) != 1 or said in "\r\n"):
-                raise ConfigError(f"row_files.{name} is {said!r}; it must be one character, and no end of a line.")
-        if self.delimiter is not None and self.delimiter == (self.quote or '"'):
+            sign = getattr(self, name)
+            if sign is not None and (len(sign) != 1 or sign in "\r\n"):
+                problem = f"row_files.{name} is {sign!r}"
+                raise ConfigError(f"{problem}; it must be one character, and no end of a line.")
+        delimiter, quote = self.delimiter or ",", self.quote or '"'
+        if self.delimiter is not None and delimiter == quote:
             raise ConfigError("row_files.delimiter and row_files.quote are the same character; choose another one.")
-        if self.null_value is not None and set(self.null_value) & {
-            "\r",
-            "\n",
-            self.delimiter or ",",
-            self.quote or '"',
-        }:
+        signs = {"\r", "\n", delimiter, quote}
+        if self.null_value is not None and not signs.isdisjoint(self.null_value):
             raise ConfigError(
                 "row_files.null_value holds the delimiter, the quote or the end of a line; choose another text."
             )
@@ -95,15 +97,16 @@ class RowFileSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         """How files of this format are written; ConfigError where that has no such setting."""
         if form == "parquet" and self.gzip:
             raise ConfigError(
-                "row_files.gzip cannot be combined with Parquet, which is compressed; leave it out, or write CSV or JSON."
+                "row_files.gzip cannot be combined with Parquet, which is compressed;"
+                " leave it out, or write CSV or JSON."
             )
-        said = {name: value for name, value in asdict(self).items() if name != "preset" and value is not None}
+        chosen = {name: value for name, value in asdict(self).items() if name != "preset" and value is not None}
         preset = PRESETS[self.preset]
         if form == "parquet":
             # Spark reads no folder in which another file stands beside those of Parquet.
-            apart = self.preset == "eventlog"
-            preset = replace(preset, gzip=False, descriptions="apart" if apart else "beside")
-        return replace(preset, format=form, **said)
+            descriptions = "apart" if self.preset == "eventlog" else "beside"
+            preset = replace(preset, gzip=False, descriptions=descriptions)
+        return replace(preset, format=form, **chosen)
 
 
 PARQUET: Final = RowFileSettings().chosen("parquet")

@@ -1,7 +1,8 @@
 """Change tables as folders of files: each document's rows in files of their own, a description
 beside each.
 
-    <path>/<schema>.<table>__ct/[<partition>/]20240506-07080912-0000000000000004711.parquet  and  _dfm/….dfm
+    <path>/<schema>.<table>__ct/[<partition>/]20240506-07080912-0000000000000004711.parquet
+    and  _dfm/….dfm
 
 Law: a file's name comes from its document and from what is durably there; `_position.json` comes
 last and says what that is, and under which plan. The files of a plan stay hidden until all of them
@@ -91,6 +92,8 @@ class Names:
             self.loads[block.folder] = self.loads.get(block.folder, 0) + 1
             return f"LOAD{self.loads[block.folder]:08d}"
         if self._by_time:
+            # Never earlier than the name before, whatever the changes' times: readers go by the
+            # names.
             self.named = max(f"{identity[:TIME_DIGITS]}0", _after(self.named))
             return f"{self.named[:8]}-{self.named[8:]}"
         name = f"{identity[:8]}-{identity[8:TIME_DIGITS]}-{identity[TIME_DIGITS:]}"
@@ -101,7 +104,8 @@ def _after(named: str) -> str:
     """The next millisecond; no name is given twice."""
     if not named:
         return ""
-    if named.startswith("0000"):  # of changes whose time nobody knows
+    # Of changes whose time nobody knows: a year 0, which strptime does not take.
+    if named.startswith("0000"):
         return f"{int(named) + 1:017d}"
     at = dt.datetime.strptime(f"{named}000", "%Y%m%d%H%M%S%f") + dt.timedelta(milliseconds=1)
     return f"{at.year:04d}{at:%m%d%H%M%S}{at.microsecond // 1000:03d}"
@@ -132,6 +136,7 @@ class ChangeTableFiles:
 
     def open(self, tenure: Tenure | None) -> None:
         """Takes the folder over, and reads how far it is."""
+        # What was prepared goes on from what was there when the lock was held before.
         self._forget_prepared()
         try:
             self._plans.take_over(tenure)
@@ -205,7 +210,8 @@ class ChangeTableFiles:
         They come together or not at all also where they have no plan.
         """
         state = self._state
-        versions, opened, lines = dict(state.versions), dict(state.open), []
+        versions, opened = dict(state.versions), dict(state.open)
+        lines: list[dict[str, str]] = []
         refused: Notes = []
         files: list[File] = []
         names = Names(self.form, state)
@@ -227,6 +233,7 @@ class ChangeTableFiles:
             loads=names.loads,
         )
         try:
+            # Hidden files lie in the folders where they will be shown.
             for place in {path.parent for path, _ in files}:
                 self._plans.make(place)
             if lines:
@@ -254,8 +261,10 @@ class ChangeTableFiles:
         try:
             return file_bytes(block.columns, block.cells, self.form), block, []
         except (ArrowException, ValueError, TypeError, OverflowError):
-            bad = {block.positions[place]: why for place, why in misfits(block.columns, block.rows).items()}
-            if not bad:
+            # Only now is each row looked at: whole columns are made many times faster.
+            places = misfits(block.columns, block.rows)
+            bad = {block.positions[place]: why for place, why in places.items()}
+            if not bad:  # the error is about the file, and no row of it
                 raise
         if self._stop:
             why = next(iter(bad.values()))
@@ -265,7 +274,9 @@ class ChangeTableFiles:
                 may_pass=False,
             )
         kept = block.without(bad)
-        notes = [(position, f"{block.target}: {why}.") for positions, why in bad.items() for position in positions]
+        notes = []
+        for positions, why in bad.items():  # a change of two rows is one object of positions
+            notes += [(position, f"{block.target}: {why}.") for position in positions]
         return file_bytes(kept.columns, kept.cells, self.form), kept, notes
 
     def _files(
@@ -277,7 +288,7 @@ class ChangeTableFiles:
         if not block.positions:
             return [], why
         stem = names.of(block, *document)
-        said = description(
+        text = description(
             self.form,
             stem,
             block.place,
@@ -289,7 +300,8 @@ class ChangeTableFiles:
             version=version,
         )
         place = self.folder / block.place
-        return [(place / f"{stem}.{self.form.ending}", data), (place / description_name(self.form, stem), said)], why
+        data_file = place / f"{stem}.{self.form.ending}"
+        return [(data_file, data), (place / description_name(self.form, stem), text)], why
 
     def _partitions(self, lines: Sequence[dict[str, str]]) -> File:
         """The list of partitions that may be read, with those that are over now."""
@@ -297,7 +309,8 @@ class ChangeTableFiles:
         # By their lines, so that one stands there once.
         listed = dict.fromkeys((self._plans.read(path) or b"").splitlines())
         for line in lines:
-            listed[msgspec.json.encode({"server_name": "eventlog", "task_name": self.task, **line})] = None
+            entry = {"server_name": "eventlog", "task_name": self.task, **line}
+            listed[msgspec.json.encode(entry)] = None
         return path, b"".join(line + b"\n" for line in listed)
 
     def _read(self) -> FolderState:

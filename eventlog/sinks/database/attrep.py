@@ -58,11 +58,13 @@ class Attrep:
         if self._history is None:
             return
         now = self._now()
+        # The beginning of the stretch, counted from the year 1 so that all tasks have the same
+        # ones.
         slot = now - (now - dt.datetime.min) % dt.timedelta(seconds=SLOT_SECONDS)
         which = {**self._whose, "timeslot_type": RUNNING, "timeslot": slot}
         columns = self._history.c
-        counted = connection.execute(self._history.select().where(*[columns[name] == which[name] for name in which]))
-        former = counted.first()
+        same = [columns[name] == which[name] for name in which]
+        former = connection.execute(self._history.select().where(*same)).first()
         if former is not None:
             rows += former.timeslot_records
         values: dict[str, Any] = {"timeslot_duration": SLOT_SECONDS, "timeslot_records": rows}
@@ -85,11 +87,13 @@ class Attrep:
         if self._suspended is not None:
             which = self._which(table)
             columns = self._suspended.c
-            connection.execute(self._suspended.delete().where(*[columns[name] == which[name] for name in which]))
+            same = [columns[name] == which[name] for name in which]
+            connection.execute(self._suspended.delete().where(*same))
 
     def exceptions(self, connection: Connection, refused: Iterable[tuple[Whose, str]]) -> None:
         """Adds the rows that were refused, and why."""
         rows = [
+            # Upper case, as readers of this one table know it.
             {
                 "TASK_NAME": self._whose["task_name"],
                 "TABLE_OWNER": owner or NOBODY,
@@ -115,6 +119,7 @@ class Attrep:
     ) -> None:
         """Changes the row, or adds it."""
         where = [table.c[name] == which[name] for name in which]
+        # Not every database has one statement for both.
         if not connection.execute(table.update().where(*where).values(**values)).rowcount:
             connection.execute(table.insert().values(**which, **values))
 

@@ -20,7 +20,11 @@ from eventlog.core.plural import counted
     required=True,
     help="The database of the change tables.",
 )
-@click.option("--schema", metavar="NAME", help="The schema of the change tables; default: the connection's.")
+@click.option(
+    "--schema",
+    metavar="NAME",
+    help="The schema of the change tables; default: the connection's.",
+)
 @click.option(
     "--into",
     metavar="NAME",
@@ -36,7 +40,13 @@ from eventlog.core.plural import counted
 @click.option("--adopt", is_flag=True, help="Use existing tables with rows that were loaded before.")
 @json_option
 def apply(
-    tables: tuple[str, ...], url: str, schema: str | None, into: str | None, suffix: str, adopt: bool, as_json: bool
+    tables: tuple[str, ...],
+    url: str,
+    schema: str | None,
+    into: str | None,
+    suffix: str,
+    adopt: bool,
+    as_json: bool,
 ) -> int:
     """Brings mirrors up to date from change tables.
 
@@ -53,8 +63,10 @@ def apply(
     finally:
         engine.dispose()
     if as_json:
-        show_json([to_builtins(one) for one in done])
-    for one in () if as_json else done:
-        rows = counted(one.rows, "row")
-        show_sentence(f"{one.change_table} -> {one.mirror}: {rows}, as far as {one.change_seq}")
+        show_json([to_builtins(mirror) for mirror in done])
+        return OK
+    for mirror in done:
+        rows = counted(mirror.rows, "row")
+        reached = f"{rows}, as far as {mirror.change_seq}"
+        show_sentence(f"{mirror.change_table} -> {mirror.mirror}: {reached}")
     return OK

@@ -109,7 +109,8 @@ class Control:
         self.history = sa.Table(
             "attrep_ddl_history",
             self.tables,
-            *[sa.Column(one, name) for one in ("server_name", "task_name", "table_owner", "table_name")],
+            *[sa.Column(one, name) for one in ("server_name", "task_name")],
+            *[sa.Column(one, name) for one in ("table_owner", "table_name")],
             sa.Column("change_seq", sa.String(35)),
             sa.Column("timestamp", moment),
             sa.Column("table_version", sa.Integer),
@@ -127,9 +128,11 @@ class Control:
     def prepare(self, connection: Connection) -> None:
         """Makes the tables, and adds the columns that those of an older eventlog lack."""
         self.tables.create_all(connection)
+        # Compared without case: Oracle reports names that nobody quotes in capitals.
         inspector = sa.inspect(connection)
         for table in self.tables.tables.values():
-            there = {column["name"].casefold() for column in inspector.get_columns(table.name, table.schema)}
+            reported = inspector.get_columns(table.name, table.schema)
+            there = {column["name"].casefold() for column in reported}
             lacking = [column for column in table.columns if column.name.casefold() not in there]
             if lacking:
                 added = {column.name: column.type for column in lacking}
@@ -141,11 +144,15 @@ class Control:
         None before its first document.
         """
         table = self.positions
-        row = connection.execute(sa.select(table).where(table.c.task == self.task).with_for_update()).first()
+        # The lock keeps a publisher that was replaced from writing after it was looked at.
+        # One row for each task, so that tasks of one database do not wait for each other.
+        query = sa.select(table).where(table.c.task == self.task).with_for_update()
+        row = connection.execute(query).first()
         if row is None:
             return None
         owner = Owner(log=row.source_log or "", name=row.source_name or "", epoch=row.epoch or 0)
         plan, converted = row.plan_id or "", row.converted_id or ""
+        # A blank stands for none: see NO_CHANGE_SEQ.
         return TaskState(change_seq=row.change_seq.strip(), owner=owner, plan=plan, converted=converted)
 
     def advance(self, connection: Connection, former: TaskState | None, now: TaskState) -> None:
@@ -166,7 +173,8 @@ class Control:
 
     def record(self, connection: Connection, target: str) -> Record | None:
         """What is known of a change table."""
-        row = connection.execute(self.records.select().where(self.records.c.target == target)).first()
+        query = self.records.select().where(self.records.c.target == target)
+        row = connection.execute(query).first()
         if row is None:
             return None
         columns = tuple([ChangeColumn(**one) for one in json.loads(row.columns)])
@@ -183,8 +191,10 @@ class Control:
 
     def all_records(self, connection: Connection) -> list[Record]:
         """What is known of every change table, by its name."""
+        # Their details one by one: there are few, and the query for one is there already.
         targets = connection.scalars(sa.select(self.records.c.target)).all()
-        return [record for name in sorted(targets) if (record := self.record(connection, name)) is not None]
+        records = [self.record(connection, name) for name in sorted(targets)]
+        return [record for record in records if record is not None]
 
     def keep(self, connection: Connection, record: Record, *, former: Record | None) -> None:
         """Notes what a change table looks like now."""
@@ -200,10 +210,16 @@ class Control:
         if former is None:
             connection.execute(table.insert().values(target=record.target, **values))
         else:
-            connection.execute(table.update().where(table.c.target == record.target).values(**values))
+            changed = table.update().where(table.c.target == record.target)
+            connection.execute(changed.values(**values))
 
     def tell_ddl(
-        self, connection: Connection, record: Record, change_seq: str, kind: str, columns: dict[str, Any]
+        self,
+        connection: Connection,
+        record: Record,
+        change_seq: str,
+        kind: str,
+        columns: dict[str, Any],
     ) -> None:
         """Adds a line to the DDL history."""
         details = {
@@ -220,6 +236,7 @@ class Control:
                 timestamp=moment_of(change_seq),
                 table_version=record.version,
                 ddl_type=kind,
+                # Names as they are, for readers of this table compare them.
                 details=json.dumps(details, ensure_ascii=False),
             )
         )
@@ -235,18 +252,27 @@ class Control:
         Those that none can come into any more become visible.
         """
         table = self.records
-        for row in connection.execute(table.select().where(table.c.open_partition.is_not(None))).all():
+        still_open = table.select().where(table.c.open_partition.is_not(None))
+        for row in connection.execute(still_open).all():
             partition = read_partition(row.open_partition)
-            if opened.get(row.target, row.open_partition) != row.open_partition or partition.closed_by(change_seq):
-                values = self._whose(row.owner, row.source) | {"partition_name": row.open_partition}
-                values |= {"partition_start_time": partition.start, "partition_end_time": partition.end}
-                connection.execute(self.partitions.insert().values(**values))
-                self._set_partition(connection, row.target, None)
+            # Rows stand in the next one now, or the time has come past it.
+            goes_on = opened.get(row.target, row.open_partition) == row.open_partition
+            if goes_on and not partition.closed_by(change_seq):
+                continue
+            # Only now does a reader see it: all of its rows are there.
+            values = self._whose(row.owner, row.source) | {"partition_name": row.open_partition}
+            values |= {"partition_start_time": partition.start, "partition_end_time": partition.end}
+            connection.execute(self.partitions.insert().values(**values))
+            self._set_partition(connection, row.target, None)
         for target, partition_name in opened.items():
             self._set_partition(connection, target, partition_name)
 
     def refuse(
-        self, connection: Connection, plan: str, document: str, refused: Iterable[tuple[str, Position, str]]
+        self,
+        connection: Connection,
+        plan: str,
+        document: str,
+        refused: Iterable[tuple[str, Position, str]],
     ) -> None:
         """Notes which events of a document the target did not take: target, event, and why."""
         rows = [
@@ -267,15 +293,22 @@ class Control:
         """What of a plan was refused when it came first."""
         table = self.refusals
         query = table.select().where(table.c.task == self.task, table.c.plan_id == plan)
-        found = [(_position(row.position), row.note) for row in connection.execute(query)]
-        return refusals(sorted(found, key=itemgetter(0)))
+        # In one order, for a repeat has to tell the same.
+        notes = [(_position(row.position), row.note) for row in connection.execute(query)]
+        return refusals(sorted(notes, key=itemgetter(0)))
 
     def _set_partition(self, connection: Connection, target: str, name: str | None) -> None:
         table = self.records
-        connection.execute(table.update().where(table.c.target == target).values(open_partition=name))
+        changed = table.update().where(table.c.target == target)
+        connection.execute(changed.values(open_partition=name))
 
     def _whose(self, owner: str | None, table: str) -> dict[str, Any]:
-        return {"server_name": SERVER, "task_name": self.task, "table_owner": owner or "", "table_name": table}
+        return {
+            "server_name": SERVER,
+            "task_name": self.task,
+            "table_owner": owner or "",
+            "table_name": table,
+        }
 
 
 def alterations(connection: Connection) -> Operations:
@@ -287,11 +320,15 @@ def alterations(connection: Connection) -> Operations:
 
 
 def add_columns(
-    connection: Connection, table: str, schema: str | None, columns: Mapping[str, sa.types.TypeEngine[Any]]
+    connection: Connection,
+    table: str,
+    schema: str | None,
+    columns: Mapping[str, sa.types.TypeEngine[Any]],
 ) -> None:
     """Adds columns by name and type, which are NULL in the rows that are there."""
     operations = alterations(connection)
     for name, kind in columns.items():
+        # Rows of before have no value in it, whatever the source demands.
         added: sa.Column[Any] = sa.Column(name, kind, nullable=True)
         operations.add_column(table, added, schema=schema)
 
@@ -301,7 +338,12 @@ def _position(text: str) -> Position:
 
 
 def _plain(column: ChangeColumn) -> dict[str, Any]:
-    return {"name": column.name, "type": column.type, "header": column.header, "key": column.key}
+    return {
+        "name": column.name,
+        "type": column.type,
+        "header": column.header,
+        "key": column.key,
+    }
 
 
 def try_tables(settings: DatabaseSettings) -> str:
@@ -313,13 +355,16 @@ def try_tables(settings: DatabaseSettings) -> str:
     dialect = dialect_of(engine)
     where = shown_url(engine.url)
     try:
-        with in_our_words(engine, f"The database of the change tables ({where})"), engine.connect() as connection:
-            if settings.schema is not None and settings.schema not in inspect(connection).get_schema_names():
+        what = f"The database of the change tables ({where})"
+        with in_our_words(engine, what), engine.connect() as connection:
+            schemas = inspect(connection).get_schema_names()
+            if settings.schema is not None and settings.schema not in schemas:
                 hint = "Create it and give the output's login CREATE there, or change `output.schema`."
                 raise SinkError(
                     f"{where} has no schema {settings.schema} that this login sees.",
                     hint=hint,
                 )
+            # Made, and undone: only so is it known that each of the rights is there.
             if dialect.transactional_ddl:
                 if dialect.begin_ddl is not None:
                     connection.exec_driver_sql(dialect.begin_ddl)
@@ -330,8 +375,12 @@ def try_tables(settings: DatabaseSettings) -> str:
         raise SinkError(error.message, hint=hint, may_pass=error.may_pass) from error
     finally:
         engine.dispose()
-    place = where if settings.schema is None else f"schema {settings.schema} of {where}"
-    return f"{place} takes change tables" if dialect.transactional_ddl else f"{place} takes our login"
+    place = where
+    if settings.schema is not None:
+        place = f"schema {settings.schema} of {where}"
+    if dialect.transactional_ddl:
+        return f"{place} takes change tables"
+    return f"{place} takes our login"
 
 
 def _mends(engine: Engine, settings: DatabaseSettings, refused: BaseException | None) -> str:

@@ -39,7 +39,9 @@ class BlockShape(Struct, frozen=True, kw_only=True):
     @property
     def ordered(self) -> bool:
         """Whether masks can stay as they are."""
-        return all(place == there for place, there in self.places.items()) and len(self.places) == len(self.columns)
+        if len(self.places) != len(self.columns):
+            return False
+        return all(place == there for place, there in self.places.items())
 
 
 class Evolution:
@@ -69,10 +71,12 @@ class Evolution:
         whose = (block.target, block.table.schema, block.table.name)
         known = self._shapes.get(whose)
         if known is None or known.columns != block.columns:
+            # Before the first document there is no change_seq, and the history wants one.
             known = self._shapes[whose] = self._evolved(connection, block, change_seq or START.text)
         return known
 
     def _evolved(self, connection: Connection, block: RowBlock, change_seq: str) -> BlockShape:
+        # A name that the database would cut is refused before anything is made.
         self._check_names(connection, block)
         former = self._control.record(connection, block.target)
         record = Record(
@@ -86,16 +90,16 @@ class Evolution:
         there = self._columns_there(connection, block.target)
         if former is not None and (former.owner, former.table) != (record.owner, record.table):
             whose = f"{former.owner}.{former.table}" if former.owner else former.table
-            raise ExpressionError(
-                f"{block.target} is the change table of {whose} already; choose another suffix or schema"
-            )
+            problem = f"{block.target} is the change table of {whose} already"
+            raise ExpressionError(f"{problem}; choose another suffix or schema")
         if former is not None and former.log and self.log and former.log != self.log:
-            raise ExpressionError(
-                f"{block.target} is a change table of another event log already; choose another suffix or schema"
-            )
+            problem = f"{block.target} is a change table of another event log already"
+            raise ExpressionError(f"{problem}; choose another suffix or schema")
         if there is None:
             self._create(connection, block)
-            added = {column.name: _told(column, "ADD", place) for place, column in enumerate(block.columns)}
+            added = {}
+            for place, column in enumerate(block.columns):
+                added[column.name] = _told(column, "ADD", place)
             self._note(connection, record, former, change_seq, "CREATE_TABLE", added)
         else:
             self._alter(connection, block, record, former, there, change_seq)
@@ -106,11 +110,13 @@ class Evolution:
         limit = connection.dialect.max_identifier_length
         for name in (block.target, *[column.name for column in block.columns]):
             if len(name.encode()) > limit or not name or "\0" in name:
-                raise ExpressionError(f"the target cannot hold the name {shortened(name)!r}; it takes {limit} bytes")
+                problem = f"the target cannot hold the name {shortened(name)!r}"
+                raise ExpressionError(f"{problem}; it takes {limit} bytes")
         folded = [column.name.casefold() for column in block.columns]
         doubled = [name for name in folded if folded.count(name) > 1]
         if doubled:
-            raise ExpressionError(f"two of its columns are called {doubled[0]!r} but for upper and lower case")
+            problem = f"two of its columns are called {doubled[0]!r}"
+            raise ExpressionError(f"{problem} but for upper and lower case")
 
     def _columns_there(self, connection: Connection, target: str) -> list[str] | None:
         inspector = sa.inspect(connection)
@@ -123,6 +129,7 @@ class Evolution:
         table.create(connection)
         sequences = [column.name for column in block.columns if column.is_called("change_seq")]
         if self._index and sequences:
+            # Cut at its beginning, so that the ending says what it is.
             name = f"{block.target}_seq"[-connection.dialect.max_identifier_length :]
             sa.Index(name, table.c[sequences[0]]).create(connection)
 
@@ -138,7 +145,8 @@ class Evolution:
         have = {name.casefold() for name in there}
         missing = [column for column in block.columns if column.name.casefold() not in have]
         if former is None and any(column.header for column in missing):
-            raise ExpressionError(f"{block.target} is there and is no change table: it has no column {missing[0].name}")
+            problem = f"{block.target} is there and is no change table"
+            raise ExpressionError(f"{problem}: it has no column {missing[0].name}")
         known: dict[str, ChangeColumn] = {}
         if former is not None:
             known = {column.name: column for column in former.columns}
@@ -148,6 +156,7 @@ class Evolution:
         for place, column in enumerate(block.columns):
             if column in missing:
                 news[column.name] = _told(column, "ADD", place)
+            # Known by what was noted, not by the database, which may call the type otherwise.
             elif column.name in known and known[column.name].type != column.type:
                 retyped.append(column)
         if former is not None and not (missing or retyped or gone):
@@ -162,7 +171,11 @@ class Evolution:
         self._note(connection, record, former, change_seq, "ALTER_TABLE", news)
 
     def _run(
-        self, connection: Connection, target: str, missing: Sequence[ChangeColumn], retyped: Sequence[ChangeColumn]
+        self,
+        connection: Connection,
+        target: str,
+        missing: Sequence[ChangeColumn],
+        retyped: Sequence[ChangeColumn],
     ) -> None:
         types = dialect_of(connection).types
         added = {column.name: target_type(column.type, types) for column in missing}
@@ -207,8 +220,10 @@ class Evolution:
     ) -> Table:
         names = names or {}
         types = dialect_of(connection).types
-        typed = [(names.get(column.name, column.name), target_type(column.type, types)) for column in columns]
-        made: list[sa.Column[Any]] = [sa.Column(name, kind) for name, kind in typed]
+        made: list[sa.Column[Any]] = []
+        for column in columns:
+            name = names.get(column.name, column.name)
+            made.append(sa.Column(name, target_type(column.type, types)))
         return sa.Table(target, sa.MetaData(schema=self._schema), *made)
 
 

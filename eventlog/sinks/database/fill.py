@@ -69,6 +69,7 @@ class Filling:
         """Why the target refuses one of the rows; None when they are in."""
         drivers: Any = self._connection.dialect.loaded_dbapi
         data_errors = (DataError, IntegrityError, drivers.DataError, drivers.IntegrityError)
+        # One row that is refused would undo all others, and on PostgreSQL end the transaction.
         savepoint = self._connection.begin_nested()
         try:
             self._send(rows)
@@ -76,9 +77,12 @@ class Filling:
             savepoint.rollback()
             return said(error)
         except (StatementError, drivers.Error) as error:
+            # A driver that cannot bind a value raises its own class, or Python's, and never asks
+            # the server.
             original = getattr(error, "orig", error)
             unbound = isinstance(error, InterfaceError) or not isinstance(error, StatementError)
-            if not (is_of_value(self._dialect, original) or (unbound and isinstance(original, TypeError | ValueError))):
+            is_of_python = unbound and isinstance(original, TypeError | ValueError)
+            if not is_of_python and not is_of_value(self._dialect, original):
                 raise
             savepoint.rollback()
             return said(original)
@@ -100,7 +104,8 @@ class Filling:
         finally:
             cursor.close()
         names = [column.name for column in self._shape.table.columns]
-        self._connection.execute(self._shape.table.insert(), [dict(zip(names, row, strict=True)) for row in rows])
+        table = self._shape.table
+        self._connection.execute(table.insert(), [dict(zip(names, row, strict=True)) for row in rows])
 
     def _suited(self, block: RowBlock) -> Rows:
         """The rows with the columns that the target has, the masks in its order, values as it
@@ -132,5 +137,7 @@ def said(error: BaseException) -> str:
     """What the database says is wrong, in a line."""
     original = getattr(error, "orig", None) or error
     args: tuple[Any, ...] = getattr(original, "args", ())
-    text = str(args[1]) if len(args) > 1 and isinstance(args[0], int) else str(original)
+    text = str(original)
+    if len(args) > 1 and isinstance(args[0], int):  # PyMySQL's: a number, then the words
+        text = str(args[1])
     return shortened(masked(" ".join(text.split())), 300).rstrip(".")

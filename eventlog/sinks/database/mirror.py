@@ -20,7 +20,17 @@ from sqlalchemy.sql.elements import ColumnElement
 
 from eventlog.core.errors import DataError, UsageError
 from eventlog.core.schema import WHOLE_ROW
-from eventlog.qlik.change_tables.folding import ChangeRow, Key, Moved, Nets, RowCounts, Step, Values, count, fold
+from eventlog.qlik.change_tables.folding import (
+    ChangeRow,
+    Key,
+    Moved,
+    Nets,
+    RowCounts,
+    Step,
+    Values,
+    count,
+    fold,
+)
 from eventlog.qlik.masks import bits_of_bytes, bits_of_hex
 from eventlog.sinks.database.control import Control, Record, add_columns
 from eventlog.sinks.database.mirror_keys import refuse_loose_key
@@ -50,22 +60,24 @@ class Origin(Struct, frozen=True, kw_only=True):
     def told(self, row: Sequence[Any]) -> ChangeRow:
         """What one of its rows says."""
         cells = dict(zip(self.names, row, strict=True))
-        taken = set(self.headers.values())
-        values = {name: cell for name, cell in cells.items() if name not in taken}
+        headers = set(self.headers.values())
+        values = {name: cell for name, cell in cells.items() if name not in headers}
         oper = cells[self.headers["change_oper"]]
         return ChangeRow(oper=oper, values=values, changed=self._changed(cells, values, oper))
 
     def _changed(self, cells: dict[str, Any], values: dict[str, Any], oper: str) -> frozenset[str]:
         """The columns that the row is about; without a mask those that are not NULL."""
         mask = self.headers.get("change_mask")
+        # A before image has no mask: it has all that was captured.
         if mask is None or oper == "B":
             return frozenset([name for name, value in values.items() if value is not None])
         written = cells[mask]
         if isinstance(written, str):
             bits = bits_of_hex(written)
         else:
-            bits = bits_of_bytes(written and bytes(written))
-        return frozenset([name for place, name in enumerate(self.names) if bits >> place & 1 and name in values])
+            bits = bits_of_bytes(written and bytes(written))  # some drivers give a memoryview
+        changed = [name for place, name in enumerate(self.names) if bits >> place & 1]
+        return frozenset([name for name in changed if name in values])
 
 
 def origin(connection: Connection, record: Record, schema: str | None) -> Origin:
@@ -82,42 +94,43 @@ def origin(connection: Connection, record: Record, schema: str | None) -> Origin
     for needed in ("change_seq", "change_oper"):
         if needed not in headers:
             raise DataError(
-                f"{record.target} has no {needed}, without which nothing can be applied; add it to change_tables.headers."
+                f"{record.target} has no {needed}, without which nothing can be applied;"
+                " add it to change_tables.headers."
             )
     actual = {name.casefold(): name for name in names}
-    keyed = sorted([(column.key, actual[column.name.casefold()]) for column in record.columns if column.key])
+    # By the names that the database has for them, in the order of the key.
+    keyed = sorted((column.key, actual[column.name.casefold()]) for column in record.columns if column.key)
     if not keyed:
         hint = "Give the source table a primary key, then publish a change of it."
         raise DataError(f"{record.target}: nobody knows the key of {record.table}.", hint=hint)
     there = dialect_of(connection).types
-    made: list[sa.Column[Any]] = [
-        sa.Column(name, target_type(types.get(name.casefold(), "text"), there)) for name in names
-    ]
+    made: list[sa.Column[Any]] = []
+    for name in names:
+        sql_type = types.get(name.casefold(), "text")  # a column that somebody added by hand
+        made.append(sa.Column(name, target_type(sql_type, there)))
     table = sa.Table(record.target, sa.MetaData(schema=schema), *made)
     return Origin(table=table, headers=headers, key=tuple(name for _, name in keyed), names=tuple(names))
 
 
 HEADER_ENDINGS: Final = (
-    *("change_seq", "change_oper", "change_mask", "stream_position", "operation", "transaction_id", "timestamp"),
-    "partition_name",
+    *("change_seq", "change_oper", "change_mask", "stream_position", "operation"),
+    *("transaction_id", "timestamp", "partition_name"),
 )
 
 
 def mirror_table(connection: Connection, of: Origin, name: str, schema: str | None) -> Table:
-    taken, types = set(of.headers.values()), dialect_of(connection).types
-    columns = [column for column in of.table.columns if column.name not in taken]
+    headers, types = set(of.headers.values()), dialect_of(connection).types
     counted = of.key == (WHOLE_ROW,)  # equal rows have one key
-    made = [
-        sa.Column(
-            c.name,
-            types.keyed(c.type) if c.name in of.key else c.type,
-            primary_key=c.name in of.key and not counted,
-            index=c.name in of.key and counted,
-        )
-        for c in columns
-    ]
-    for column in made:
-        column.autoincrement = False
+    made = []
+    for column in of.table.columns:
+        if column.name in headers:
+            continue
+        keyed = column.name in of.key
+        kind = types.keyed(column.type) if keyed else column.type
+        own = sa.Column(column.name, kind, primary_key=keyed and not counted, index=keyed and counted)
+        # The values are the source's; a key of one whole number would number itself otherwise.
+        own.autoincrement = False
+        made.append(own)
     table = sa.Table(name, sa.MetaData(schema=schema), *made)
     inspector = sa.inspect(connection)
     if not inspector.has_table(name, schema):
@@ -131,7 +144,8 @@ def mirror_table(connection: Connection, of: Origin, name: str, schema: str | No
         )
     missing = [column for column in made if column.name.casefold() not in there]
     if missing:
-        add_columns(connection, name, schema, {column.name: column.type for column in missing})
+        new = {column.name: column.type for column in missing}
+        add_columns(connection, name, schema, new)
     return table
 
 
@@ -148,8 +162,9 @@ class Watermarks:
 
     def of(self, connection: Connection, mirror: str) -> str:
         """The change_seq of the last change that the mirror shows."""
-        query = sa.select(self.table.c.change_seq).where(self.table.c.mirror == mirror).with_for_update()
-        return connection.scalar(query) or BEGINNING
+        query = sa.select(self.table.c.change_seq).where(self.table.c.mirror == mirror)
+        # Locked, so that two who apply at once do it one after the other.
+        return connection.scalar(query.with_for_update()) or BEGINNING
 
     def advance(self, connection: Connection, mirror: str, former: str, change_seq: str) -> None:
         if former == BEGINNING:
@@ -210,13 +225,17 @@ class Mirrors:
     def _records(self, tables: Sequence[str]) -> list[Record]:
         with self._transaction() as connection:
             if not sa.inspect(connection).has_table(self._control.records.name, self._schema):
-                raise DataError('There are no change tables here; an output with sink = "database" makes them.')
+                problem = "There are no change tables here"
+                raise DataError(f'{problem}; an output with sink = "database" makes them.')
             records = self._control.all_records(connection)
-        unknown = set(tables) - {record.table for record in records} - {record.target for record in records}
+        asked = set(tables)
+        unknown = asked.difference(*((record.table, record.target) for record in records))
         if unknown:
-            known = ", ".join(sorted({record.table for record in records}))
-            raise UsageError(f"There is no change table of {min(unknown)}; there are those of {known or 'no table'}.")
-        return [record for record in records if not tables or record.table in tables or record.target in tables]
+            known = ", ".join(sorted({record.table for record in records})) or "no table"
+            raise UsageError(f"There is no change table of {min(unknown)}; there are those of {known}.")
+        if not tables:
+            return records
+        return [record for record in records if record.table in asked or record.target in asked]
 
     def _applied(self, record: Record) -> Applied:
         with self._transaction() as connection:
@@ -231,6 +250,7 @@ class Mirrors:
         rows = 0
         while True:
             with self._transaction() as connection:
+                # SQLite would take its lock in the middle, and find it taken.
                 if self._begin is not None:
                     connection.exec_driver_sql(self._begin)
                 done, mark = self._piece_of(connection, source, mirror)
@@ -264,8 +284,14 @@ class Mirrors:
         if not rows:
             return 0, mark
         carrier = Carrier(connection, mirror, source.key)
-        told = [source.told(row) for row in rows]
-        for step in [count(told)] if source.key == (WHOLE_ROW,) else fold(told, source.key):
+        changes = [source.told(row) for row in rows]
+        # Rows without a key have no order that matters: how often each stands there does.
+        steps: Iterable[Step | RowCounts]
+        if source.key == (WHOLE_ROW,):
+            steps = [count(changes)]
+        else:
+            steps = fold(changes, source.key)
+        for step in steps:
             carrier.do(step)
         place = source.names.index(source.headers["change_seq"])
         last = str(rows[-1][place])
@@ -276,11 +302,14 @@ class Mirrors:
         """The rows after the watermark; a change is never cut in two."""
         sequence = source.table.c[source.headers["change_seq"]]
         oper = source.table.c[source.headers["change_oper"]]
-        query = sa.select(source.table).where(sequence > mark).order_by(sequence, oper).limit(self._piece)
+        query = sa.select(source.table).where(sequence > mark).order_by(sequence, oper)
+        query = query.limit(self._piece)
         rows = connection.execute(query).all()
         place = source.names.index(source.headers["change_seq"])
-        if len(rows) == self._piece and rows[0][place] != rows[-1][place]:
-            return [row for row in rows if row[place] != rows[-1][place]]
+        last = rows[-1][place] if rows else None
+        # The last one may go on behind the piece; alone it is a change of many rows, taken as it is.
+        if len(rows) == self._piece and rows[0][place] != last:
+            return [row for row in rows if row[place] != last]
         return rows
 
 
@@ -314,23 +343,33 @@ class Carrier:
 
         What stands under that goes, because the source cannot have had both.
         """
-        key = tuple(step.values.get(name, former) for name, former in zip(self._key, step.former, strict=True))
+        both = zip(self._key, step.former, strict=True)
+        key = tuple(step.values.get(name, former) for name, former in both)
         self._delete([key], but=step.former)
         if self._existing([step.former]):
             self._update(sorted(step.values), [(step.former, step.values)])
         else:
-            self._connection.execute(self._table.insert(), [dict(zip(self._key, key, strict=True)) | step.values])
+            row = dict(zip(self._key, key, strict=True)) | step.values
+            self._connection.execute(self._table.insert(), [row])
 
     def _nets(self, step: Nets) -> None:
-        gone = [key for key, net in step.rows.items() if net.values is None or net.whole]
-        patched = {key: net.values for key, net in step.rows.items() if net.values is not None and not net.whole}
+        gone, patched, inserts = [], {}, []
+        for key, net in step.rows.items():
+            if net.values is None or net.whole:
+                gone.append(key)  # a whole row takes the place of whatever is there
+            if net.values is not None and net.whole:
+                inserts.append(net.values)
+            elif net.values is not None:
+                patched[key] = net.values
         there = self._existing(list(patched))
-        inserts = [net.values for net in step.rows.values() if net.values is not None and net.whole]
+        # Of a row that is not there, because the mirror began later, comes what is known.
         inserts += [values for key, values in patched.items() if key not in there]
         self._delete(gone)
         if inserts:
             names = [column.name for column in self._table.columns]
-            self._connection.execute(self._table.insert(), [{name: row.get(name) for name in names} for row in inserts])
+            rows_added = [{name: row.get(name) for name in names} for row in inserts]
+            self._connection.execute(self._table.insert(), rows_added)
+        # One statement for all rows that change the same columns.
         groups: dict[tuple[str, ...], list[tuple[Key, Values]]] = {}
         for key, values in patched.items():
             names = [name for name in values if name not in self._key]
@@ -369,11 +408,12 @@ class Carrier:
 
     def _update(self, columns: Sequence[str], rows: Iterable[tuple[Key, Values]]) -> None:
         changed = self._table.update().where(*self._matched())
-        changed = changed.values({name: sa.bindparam(f"new_{place}") for place, name in enumerate(columns)})
+        new: dict[str, Any] = {name: sa.bindparam(f"new_{place}") for place, name in enumerate(columns)}
+        changed = changed.values(new)
         bound = []
         for key, values in rows:
-            new = {f"new_{place}": values[name] for place, name in enumerate(columns)}
-            bound.append(self._bound(key) | new)
+            cells = {f"new_{place}": values[name] for place, name in enumerate(columns)}
+            bound.append(self._bound(key) | cells)
         self._connection.execute(changed, bound)
 
     def _existing(self, keys: Sequence[Key]) -> set[Key]:
@@ -390,7 +430,8 @@ class Carrier:
                     parts = [column == cell for column, cell in zip(columns, key, strict=True)]
                     same.append(sa.and_(*parts))
                 condition = sa.or_(*same)
-            existing |= {tuple(row) for row in self._connection.execute(sa.select(*columns).where(condition))}
+            query = sa.select(*columns).where(condition)
+            existing |= {tuple(row) for row in self._connection.execute(query)}
         return existing
 
     def _matched(self) -> list[Any]:

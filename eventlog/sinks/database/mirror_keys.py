@@ -27,7 +27,9 @@ def refuse_loose_key(connection: Connection, name: str, schema: str | None, reco
     loose = _loose_key(connection, name, schema, keys, types)
     if loose is not None:
         column, collation = loose
-        raise DataError(_said(name, schema, column, collation), hint=_WAY_OUT)
+        whole = f"{schema}.{name}" if schema else name
+        problem = f"its key column {column} takes different texts for equal ({collation})"
+        raise DataError(f"The mirror {whole} may lose rows: {problem}.", hint=_WAY_OUT)
 
 
 def loose_mirrors(engine: Engine, change_schema: str | None) -> Iterator[tuple[str, str]]:
@@ -44,14 +46,11 @@ def loose_mirrors(engine: Engine, change_schema: str | None) -> Iterator[tuple[s
             watermarks = sa.table("eventlog_applied", sa.column("mirror"), schema=schema)
             for name in connection.scalars(sa.select(watermarks.c.mirror)).all():
                 # A mirror beside change tables is called as its source, with a suffix that only
-                # `apply` knows.
-                of = max(
-                    (one for one in records if name.startswith(one.table)),
-                    key=lambda record: len(record.table),
-                    default=None,
-                )
-                if of is None:
+                # `apply` knows; of several sources the longest name fits best.
+                alike = [record for record in records if name.startswith(record.table)]
+                if not alike:
                     continue
+                of = max(alike, key=lambda record: len(record.table))
                 try:
                     refuse_loose_key(connection, name, schema, of)
                 except DataError as error:
@@ -59,29 +58,31 @@ def loose_mirrors(engine: Engine, change_schema: str | None) -> Iterator[tuple[s
 
 
 def _loose_key(
-    connection: Connection, name: str, schema: str | None, keys: Iterable[str], types: Mapping[str, str]
+    connection: Connection,
+    name: str,
+    schema: str | None,
+    keys: Iterable[str],
+    types: Mapping[str, str],
 ) -> tuple[str, str] | None:
     """The first key column that takes different values of its source for equal, and by what.
 
     None where none does.
     """
     dialect = dialect_of(connection)
-    where = {"schema": None if schema is None else dialect.reported(schema), "table": dialect.reported(name)}
+    owner = None if schema is None else dialect.reported(schema)
+    where = {"schema": owner, "table": dialect.reported(name)}
     folded = {key.casefold() for key in keys}
-    for column, collation, only_blanks in fetched(connection, text(statement(dialect, "loose_columns")), where):
+    query = text(statement(dialect, "loose_columns"))
+    for column, collation, only_blanks in fetched(connection, query, where):
+        # Values of CHAR come without blanks at their end, so none is lost where only they do not count.
         never_padded = bare_type(types.get(column.casefold(), "")) in PADDED
         if column.casefold() in folded and not (only_blanks and never_padded):
             return column, collation
     return None
 
 
-def _said(name: str, schema: str | None, column: str, collation: str) -> str:
-    whole = f"{schema}.{name}" if schema else name
-    return f"The mirror {whole} may lose rows: its key column {column} takes different texts for equal ({collation})."
-
-
 _WAY_OUT = (
-    "Drop it, delete its row in eventlog_applied, and run `eventlog apply` again, which makes it with an exact key;"
-    " rows that the change table no longer has come with `eventlog refresh`. To adopt a table of your own, give its key"
-    " column a collation that compares byte by byte."
+    "Drop it, delete its row in eventlog_applied, and run `eventlog apply` again, which makes it"
+    " with an exact key; rows that the change table no longer has come with `eventlog refresh`."
+    " To adopt a table of your own, give its key column a collation that compares byte by byte."
 )

@@ -35,6 +35,7 @@ def _sink(order: SinkOrder) -> Sink:
 def _place(output: DatabaseOutput) -> str:
     from eventlog.sql.connect import read_url, shown_url
 
+    # The task is a part of the place: two of them may stand in one schema.
     return f"database {shown_url(read_url(output.url))} {output.schema or ''} {output.task}"
 
 

@@ -71,14 +71,16 @@ class DatabaseSink:
         with self._transaction() as connection:
             former = self._control.standing(connection)
             known = former or TaskState()
+            what = f"The task {self._settings.task!r} of change tables"
             way_out = "Give the output a `task` of its own, or another schema."
-            owner = taken_over(known.owner, tenure, f"The task {self._settings.task!r} of change tables", way_out)
+            owner = taken_over(known.owner, tenure, what, way_out)
             now = replace(known, owner=owner)
             if now != former:
                 self._control.advance(connection, former, now)
         self._evolution.log = owner.log
         self._standing = now
 
+    # Each task makes them, whoever comes first.
     def _make_tables(self) -> None:
         try:
             with self._transaction() as connection:
@@ -124,6 +126,7 @@ class DatabaseSink:
         try:
             return self._written(rows, plan)
         except BaseException:
+            # A rolled-back transaction has taken with it what it made and altered.
             self._evolution.forget()
             raise
 
@@ -136,6 +139,7 @@ class DatabaseSink:
 
     def _written(self, documents: Sequence[RowsDocument], plan: str) -> Sequence[Outcome]:
         shapes: list[list[BlockShape | str]] = []
+        # Altered before, in a transaction of its own; what it adds is NULL in rows until they come.
         if not self._transactional:  # DDL would end the transaction of the rows
             with self._transaction() as connection:
                 if not self._is_there(self._ours(connection), plan):
@@ -181,7 +185,11 @@ class DatabaseSink:
         return replace(now, plan=plan)
 
     def _put(
-        self, connection: Connection, document: RowsDocument, shapes: Sequence[BlockShape | str], plan: str
+        self,
+        connection: Connection,
+        document: RowsDocument,
+        shapes: Sequence[BlockShape | str],
+        plan: str,
     ) -> Sequence[Outcome]:
         """Puts a document's rows into their tables; which events did not get in."""
         refused: Refusals = []
@@ -195,7 +203,10 @@ class DatabaseSink:
             self._attrep.exceptions(connection, [(whose, note) for _, _, note in not_taken])
             refused += not_taken
         self._control.refuse(connection, plan, document.id, refused)
-        opened = {block.target: block.partition.name for block in document.blocks if block.partition is not None}
+        opened = {}
+        for block in document.blocks:
+            if block.partition is not None:
+                opened[block.target] = block.partition.name
         if opened:
             self._control.open_partitions(connection, opened, document.id)
         return refusals((position, note) for _, position, note in refused)
@@ -216,7 +227,7 @@ class DatabaseSink:
 
         The rows that do not get in are set aside, or end the work.
         """
-        if isinstance(shape, str):
+        if isinstance(shape, str):  # why there is no table for it
             return self._refused(block.target, [(positions, shape) for positions in block.positions])
         return self._refused(block.target, Filling(connection, shape, block).run())
 
@@ -233,7 +244,8 @@ class DatabaseSink:
     def _transaction(self) -> Iterator[Connection]:
         """A transaction in which tables can be made too, where the database can do that."""
         try:
-            with in_our_words(self._engine, "The database of the change tables"), self._engine.begin() as connection:
+            what = "The database of the change tables"
+            with in_our_words(self._engine, what), self._engine.begin() as connection:
                 if self._begin is not None:
                     connection.exec_driver_sql(self._begin)
                 yield connection
@@ -262,6 +274,8 @@ def _aside(connection: Connection, *, undone: bool) -> Iterator[None]:
     try:
         yield
     except (ExpressionError, DBAPIError) as error:
+        # Neither a lost connection nor a lock is the table's fault: the whole transaction is tried
+        # again.
         if isinstance(error, DBAPIError) and error.connection_invalidated:
             raise
         if isinstance(error, OperationalError) and not is_lasting(error.orig):

@@ -36,14 +36,19 @@ def target_type(sql_type: str, there: ColumnTypes) -> TypeEngine[Any]:
     word = kind.forms.sql
     if word == "text":
         short = "char" in bare_type(sql_type) and 0 < kind.length <= TEXT_CHARACTERS
+        # A longer one is text without a limit: a VARCHAR of a source may be longer than here.
         return there.text(kind.length if short else None)
     if word == "binary":
+        # What is longer may be long, and keys and masks are not.
         return there.binary(kind.length if 0 < kind.length <= MASK_BYTES else None)
     if word == "decimal":
         return there.decimal(*(kind.digits or (None, None)))
     if word == "timestamp":
         return there.timestamp(is_zoned(sql_type))
-    return there.time if word == "time" else getattr(sa, _GENERAL[word])()
+    if word == "time":
+        return there.time
+    made: TypeEngine[Any] = getattr(sa, _GENERAL[word])()
+    return made
 
 
 def as_stored(sql_type: str, there: ColumnTypes) -> Callable[[Any], Any] | None:
@@ -54,14 +59,13 @@ def as_stored(sql_type: str, there: ColumnTypes) -> Callable[[Any], Any] | None:
     kind, made = category(sql_type), target_type(sql_type, there)
     if isinstance(made, sa.String):
         return None if kind is Category.STRING else _plain
+    # A zone's times are UTC where the database has no type with one.
     if kind is Category.TIMESTAMP and is_zoned(sql_type) and not getattr(made, "timezone", False):
-        return _without_zone
+        return lambda value: value.replace(tzinfo=None)
     return None
 
 
 def _plain(value: Any) -> str:
-    return format(value, "f") if hasattr(value, "is_snan") else str(value)
-
-
-def _without_zone(value: Any) -> Any:
-    return value.replace(tzinfo=None)
+    if hasattr(value, "is_snan"):  # a Decimal, which str() may write with an exponent
+        return format(value, "f")
+    return str(value)

@@ -33,11 +33,13 @@ class CloudEventsTable:
         self._type = settings.type_template()
 
     def written(self, change: Change, event: RowEvent) -> EventBytes:
-        key = None if event.key is None else encode(event.key)
+        key = None if event.key is None else encode(event.key)  # a table without a key has none
         attributes, data = self._attributes(change, event), record(change, event)
         whole = encode({**attributes, "data": data})
         if self._settings.mode == "structured":
-            return EventBytes(key=key, value=whole, headers=(("content-type", STRUCTURED.encode()),))
+            content = ("content-type", STRUCTURED.encode())
+            return EventBytes(key=key, value=whole, headers=(content,))
+        # At Kafka, datacontenttype is the header content-type.
         headers = [(f"ce_{name}", text.encode()) for name, text in attributes.items() if name != "datacontenttype"]
         content = ("content-type", attributes["datacontenttype"].encode())
         # A request is given the whole event: its sink makes headers of it.
@@ -46,16 +48,20 @@ class CloudEventsTable:
     def _attributes(self, change: Change, event: RowEvent) -> dict[str, str]:
         row, when = change.row, time_text(change)
         named = {"schema": row.schema or "", "table": row.table, "op": event.op}
+        # A table without a schema leaves no empty part.
+        kind = ".".join(filter(None, self._type.filled(named).split(".")))
         subject = f"{self.rows.table.whole}/{row.key}" if row.key else self.rows.table.whole
-        found = {
+        attributes = {
             "specversion": "1.0",
             "id": change.event_id,
             "source": self._settings.source,
-            "type": attribute(".".join(filter(None, self._type.filled(named).split(".")))),
+            "type": attribute(kind),
             "subject": attribute(subject),
             "datacontenttype": DATA,
         }
-        return found if when is None else {**found, "time": when}
+        if when is not None:
+            attributes["time"] = when
+        return attributes
 
 
 def attribute(text: str) -> str:
@@ -65,9 +71,12 @@ def attribute(text: str) -> str:
 
 def binary(event: bytes) -> tuple[dict[str, str], bytes]:
     """The headers and the body of a request that carries an event in binary mode."""
-    found: Mapping[str, Any] = msgspec.json.decode(event)
-    headers = {f"ce-{name}": _header(text) for name, text in found.items() if name not in ("data", "datacontenttype")}
-    return {"Content-Type": found["datacontenttype"], **headers}, encode(found["data"])
+    attributes: Mapping[str, Any] = msgspec.json.decode(event)
+    headers = {"Content-Type": attributes["datacontenttype"]}
+    for name, text in attributes.items():
+        if name not in ("data", "datacontenttype"):
+            headers[f"ce-{name}"] = _header(text)
+    return headers, encode(attributes["data"])
 
 
 def _header(text: str) -> str:

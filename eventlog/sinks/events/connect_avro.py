@@ -17,6 +17,7 @@ from eventlog.qlik.messages.names import avro_name, mapped_names
 Schema = dict[str, Any]
 ToAvro = Callable[[Any], bytes]
 
+# The names are those of AvroData in Kafka Connect, which looks for them when it reads a schema.
 CONNECT_DECIMAL: Final = "org.apache.kafka.connect.data.Decimal"
 CONNECT_DIGITS: Final = "connect.decimal.precision"
 _PLAIN: Final = {"int16": "int", "int32": "int", "int64": "long"}
@@ -27,27 +28,45 @@ def avro_schema(schema: Schema) -> Any:
     """The schema of a value in Avro. A record that stands there twice is described once."""
     known: set[str] = set()
 
-    def either(one: Schema) -> Any:
-        return ["null", plain(one)] if one["optional"] else plain(one)
+    def either(described: Schema) -> Any:
+        if described["optional"]:
+            return ["null", plain(described)]
+        return plain(described)
 
-    def plain(one: Schema) -> Any:
-        if one["type"] == "array":
-            return {"type": "array", "items": either(one["items"])}
-        return record(one) if one["type"] == "struct" else _simple(one)
+    def plain(described: Schema) -> Any:
+        if described["type"] == "array":
+            return {"type": "array", "items": either(described["items"])}
+        if described["type"] == "struct":
+            return record(described)
+        kind = described["type"]
+        simple: Schema = {"type": _PLAIN.get(kind, kind)}
+        if kind == "int16":  # Avro has no such number
+            simple["connect.type"] = kind
+        for own, connects in (("version", "version"), ("parameters", "parameters"), ("name", "name")):
+            if own in described:
+                simple[f"connect.{connects}"] = described[own]
+        if described.get("name") == CONNECT_DECIMAL:
+            digits = int(described["parameters"][CONNECT_DIGITS])
+            scale = int(described["parameters"]["scale"])
+            simple |= {"logicalType": "decimal", "precision": digits, "scale": scale}
+        return simple if len(simple) > 1 else simple["type"]
 
-    def record(one: Schema) -> Any:
-        title = full_name(one["name"])
+    def record(described: Schema) -> Any:
+        title = full_name(described["name"])
         if title in known:
-            return title
+            return title  # Avro takes a name once
         known.add(title)
         space, _, name = title.rpartition(".")
         fields = []
-        for field, called in zip(one["fields"], _names(one), strict=True):
-            default = {"default": None} if field["optional"] else {}
-            fields.append({"name": called, "type": either(field), **default})
-        version = {"connect.version": one["version"]} if "version" in one else {}
-        begin = {"type": "record", "name": name, "namespace": space}
-        return {**begin, "fields": fields, **version, "connect.name": title}
+        for field, called in zip(described["fields"], _names(described), strict=True):
+            entry = {"name": called, "type": either(field)}
+            if field["optional"]:
+                entry["default"] = None
+            fields.append(entry)
+        whole = {"type": "record", "name": name, "namespace": space, "fields": fields}
+        if "version" in described:
+            whole["connect.version"] = described["version"]
+        return {**whole, "connect.name": title}
 
     return either(schema)
 
@@ -55,7 +74,9 @@ def avro_schema(schema: Schema) -> Any:
 def avro_writer(schema: Schema) -> ToAvro:
     """What writes the values that the schema describes."""
     write = _writer(schema)
-    return _optional(write) if schema["optional"] else write
+    if schema["optional"]:
+        return _optional(write)
+    return write
 
 
 def full_name(title: str) -> str:
@@ -66,28 +87,22 @@ def full_name(title: str) -> str:
 def fitting(schema_type: str, parameters: Mapping[str, str] | None) -> Callable[[Any], Any] | None:
     """What lets those values pass that the type in Avro can hold; None where it can hold all."""
     if schema_type in _BITS:
-        return _between(-(1 << (_BITS[schema_type] - 1)), (1 << (_BITS[schema_type] - 1)) - 1)
+        half = 1 << (_BITS[schema_type] - 1)
+        return _between(-half, half - 1)
     if schema_type == "float":
         return _single
-    return None if parameters is None else _of_digits(int(parameters[CONNECT_DIGITS]))
+    if parameters is None:
+        return None
+    most = int(parameters[CONNECT_DIGITS])
+    limit: int = 10**most
 
+    def checked(value: bytes) -> bytes:
+        if -limit < int.from_bytes(value, "big", signed=True) < limit:
+            return value
+        hint = "correct the column's type in the schema"
+        raise ExpressionError(f"the number has more than {most} digits; {hint}")
 
-def _simple(schema: Schema) -> Any:
-    kind = schema["type"]
-    found: Schema = {"type": _PLAIN.get(kind, kind)}
-    if kind == "int16":
-        found["connect.type"] = kind
-    if "version" in schema:
-        found["connect.version"] = schema["version"]
-    if "parameters" in schema:
-        found["connect.parameters"] = schema["parameters"]
-    if "name" in schema:
-        found["connect.name"] = schema["name"]
-    if schema.get("name") == CONNECT_DECIMAL:
-        digits = int(schema["parameters"][CONNECT_DIGITS])
-        scale = int(schema["parameters"]["scale"])
-        found |= {"logicalType": "decimal", "precision": digits, "scale": scale}
-    return found if len(found) > 1 else found["type"]
+    return checked
 
 
 def _names(schema: Schema) -> Sequence[str]:
@@ -104,7 +119,12 @@ def _writer(schema: Schema) -> ToAvro:
 
 
 def _optional(write: ToAvro) -> ToAvro:
-    return lambda value: NULL if value is None else SOME + write(value)
+    def either(value: Any) -> bytes:
+        if value is None:
+            return NULL
+        return SOME + write(value)
+
+    return either
 
 
 def _record(schema: Schema) -> ToAvro:
@@ -127,8 +147,11 @@ def _field(schema: Schema) -> ToAvro:
 
 def _array(write: ToAvro) -> ToAvro:
     def written(values: Sequence[Any]) -> bytes:
+        if not values:
+            return number(0)
+        # One block of items, and a block of none, which ends the array.
         items = b"".join(map(write, values))
-        return number(len(values)) + items + number(0) if values else number(0)
+        return number(len(values)) + items + number(0)
 
     return written
 
@@ -150,18 +173,6 @@ def _single(value: float) -> float:
         problem = f"{value_shown(value)} is too large for a float"
         raise ExpressionError(f"{problem}; correct the column's type in the schema") from None
     return value
-
-
-def _of_digits(most: int) -> Callable[[bytes], bytes]:
-    limit: int = 10**most
-
-    def checked(value: bytes) -> bytes:
-        if -limit < int.from_bytes(value, "big", signed=True) < limit:
-            return value
-        hint = "correct the column's type in the schema"
-        raise ExpressionError(f"the number has more than {most} digits; {hint}")
-
-    return checked
 
 
 _WRITERS: Final[Mapping[str, ToAvro]] = {

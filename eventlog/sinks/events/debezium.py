@@ -85,6 +85,8 @@ class Envelope:
         if settings.encoding == "avro":
             names = [field["field"] for field in schema["fields"]]
             place = names.index("transaction")
+            # The transaction is known only later, so what stands before and behind it is written by
+            # itself.
             parts = (schema["fields"][:place], schema["fields"][place + 1 :])
             self._head, self._tail = [avro_writer({**schema, "fields": fields}) for fields in parts]
             self._write = self._in_avro
@@ -100,6 +102,7 @@ class Envelope:
         return self._head(head), NULL, self._tail(tail)
 
     def _in_json(self, head: JsonRow, tail: JsonRow) -> tuple[bytes, bytes, bytes]:
+        # The last brace of the one and the first of the other object go: both are halves of one.
         begin = b"".join((self._begin, encode(head)[:-1], b',"transaction":'))
         return begin, b"null", b"".join((b",", encode(tail)[1:], self._end))
 
@@ -111,13 +114,27 @@ class DebeziumTable:
         self.rows = TableRows(table, partial(debezium_field, settings))
         self._tombstones = settings.tombstones
         self._source = {"version": VERSION, "connector": "eventlog", "name": settings.server}
-        self._place = {"db": settings.database, "sequence": None, "schema": table.schema, "table": table.name}
+        self._place = {"db": settings.database, "sequence": None}
+        self._place |= {"schema": table.schema, "table": table.name}
         title = ".".join(filter(None, (settings.server, table.schema, table.name)))
         key = struct(self._fields(self.rows.values.key), f"{title}.Key", optional=False)
         self._key, self._value = Coder(key, settings), Envelope(self._envelope(title), settings)
 
     def written(self, change: Change, event: RowEvent) -> EventBytes:
-        head = {"before": event.before, "after": event.after, "source": self._source_of(change)}
+        transaction = change.transaction
+        source_times = {name: at or 0 for name, at in times(change).items()}  # which must not be null
+        head = {
+            "before": event.before,
+            "after": event.after,
+            "source": {
+                **self._source,
+                **source_times,
+                "snapshot": "true" if change.refresh else "false",
+                **self._place,
+                "txId": None if transaction is None else str(transaction.id),
+                "position": change.stream or change.event_id,
+            },
+        }
         value, block_at = self._value.write(head, {"op": _OPS[event.op], **times(change)})
         key = key_schema = None
         if event.key is not None:
@@ -130,17 +147,6 @@ class DebeziumTable:
             value_schema=self._value.schema,
             block_at=block_at,
         )
-
-    def _source_of(self, change: Change) -> JsonRow:
-        transaction = change.transaction
-        return {
-            **self._source,
-            **{name: 0 if at is None else at for name, at in times(change).items()},
-            "snapshot": "true" if change.refresh else "false",
-            **self._place,
-            "txId": None if transaction is None else str(transaction.id),
-            "position": change.stream or change.event_id,
-        }
 
     def _fields(self, places: Sequence[int]) -> list[Schema]:
         """The columns; those of the key are always there."""
@@ -220,7 +226,8 @@ def described(kind: FieldType, field: str, *, optional: bool) -> Schema:
     """A column, in a schema of Kafka Connect."""
     schema: Schema = {"type": kind.type, "optional": optional}
     if kind.type == "struct":
-        schema["fields"] = [simple("int32", "scale", optional=False), simple("bytes", "value", optional=False)]
+        fields = [simple("int32", "scale", optional=False), simple("bytes", "value", optional=False)]
+        schema["fields"] = fields
     if kind.name is not None:
         schema |= {"name": kind.name, "version": 1}
     if kind.parameters is not None:
@@ -230,28 +237,30 @@ def described(kind: FieldType, field: str, *, optional: bool) -> Schema:
 
 def debezium_field(settings: DebeziumSettings, column: Column, kind: QlikType) -> FieldType:
     """How Debezium writes the values of a column of this type."""
-    found = _field_of(settings.decimals, column, kind)
-    check: Callable[[Any], Any] | None = finite if found.type in ("float", "double") else None
+    if kind.name in ("NUMERIC", "UINT8"):
+        field = _number(settings.decimals, kind)
+    elif kind.name == "DATETIME":
+        field = _moment(column)
+    else:
+        meaning = None
+        if kind.name == "STRING":
+            meaning = _SEMANTIC.get(type_name(column.type))
+        if meaning is not None:
+            field = FieldType(type="string", write=as_it_is, name=f"io.debezium.data.{meaning}")
+        else:
+            field = _TYPES[kind.name]
+    check: Callable[[Any], Any] | None = None
     if settings.encoding == "avro":
-        check = fitting(found.type, found.parameters)
+        check = fitting(field.type, field.parameters)
+    elif field.type in ("float", "double"):
+        check = finite
     if check is None:
-        return found
-    return replace(found, write=partial(_checked, check, found.write))
+        return field
+    return replace(field, write=partial(_checked, check, field.write))
 
 
 def _checked(check: Callable[[Any], Any], write: Write, value: Any) -> Any:
     return check(write(value))
-
-
-def _field_of(decimals: Decimals, column: Column, kind: QlikType) -> FieldType:
-    if kind.name in ("NUMERIC", "UINT8"):
-        return _number(decimals, kind)
-    if kind.name == "DATETIME":
-        return _moment(column)
-    meaning = _SEMANTIC.get(type_name(column.type)) if kind.name == "STRING" else None
-    if meaning is not None:
-        return FieldType(type="string", write=as_it_is, name=f"io.debezium.data.{meaning}")
-    return _TYPES[kind.name]
 
 
 def _moment(column: Column) -> FieldType:
@@ -269,11 +278,13 @@ def _number(decimals: Decimals, kind: QlikType) -> FieldType:
     if decimals == "double":
         return FieldType(type="double", write=float)
     stated = kind.digits
-    if stated is None:
-        return FieldType(type="struct", write=_variable, name="io.debezium.data.VariableScaleDecimal")
+    if stated is None:  # each value brings its own scale
+        title = "io.debezium.data.VariableScaleDecimal"
+        return FieldType(type="struct", write=_variable, name=title)
     precision, scale = stated
     parameters = {"scale": str(scale), CONNECT_DIGITS: str(precision or UNSIGNED_DIGITS)}
-    return FieldType(type="bytes", write=partial(_scaled, scale), name=CONNECT_DECIMAL, parameters=parameters)
+    write = partial(_scaled, scale)
+    return FieldType(type="bytes", write=write, name=CONNECT_DECIMAL, parameters=parameters)
 
 
 def _scaled(scale: int, value: Decimal | int) -> bytes:
@@ -296,16 +307,19 @@ def _digits(number: Decimal, scale: int) -> int:
         problem = f"{value_shown(number)} is no number that a decimal can hold"
         raise ExpressionError(f'{problem}; set output.debezium.decimals = "string"')
     whole = int("".join(map(str, digits)) or "0")
+    # A number with an exponent of millions would be written out before its size is known.
     shift = exponent + scale
     if abs(shift) > DECIMAL_MOST_DIGITS:
-        raise ExpressionError(f"{value_shown(number)} has more digits than a decimal can hold; correct the value")
+        problem = f"{value_shown(number)} has more digits than a decimal can hold"
+        raise ExpressionError(f"{problem}; correct the value")
     power: int = 10 ** abs(shift)
     if shift >= 0:
         magnitude = whole * power
     elif whole % power == 0:
         magnitude = whole // power
     else:
-        raise ExpressionError(f"{value_shown(number)} has more than {scale} digits behind the point; correct the value")
+        problem = f"{value_shown(number)} has more than {scale} digits behind the point"
+        raise ExpressionError(f"{problem}; correct the value")
     return -magnitude if sign else magnitude
 
 

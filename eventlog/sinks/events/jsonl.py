@@ -19,7 +19,7 @@ class JsonLinesTable:
         self.rows = TableRows(table, json_field)
 
     def written(self, change: Change, event: RowEvent) -> EventBytes:
-        key = None if event.key is None else encode(event.key)
+        key = None if event.key is None else encode(event.key)  # a table without a key has none
         return EventBytes(key=key, value=encode(record(change, event)))
 
 
@@ -47,4 +47,6 @@ def time_text(change: Change) -> str | None:
     None where nobody can read it.
     """
     moment = utc(time_of(change))
-    return None if moment is None else f"{moment.isoformat()}Z"
+    if moment is None:
+        return None
+    return f"{moment.isoformat()}Z"

@@ -51,7 +51,9 @@ def batch_size(settings: EventSettings, *, answers: bool) -> int:
     """Events in a document: one for a receiver that `answers` each document, unless the settings
     say more.
     """
-    return settings.batch_size or (1 if answers else BATCH_EVENTS)
+    if settings.batch_size:
+        return settings.batch_size
+    return 1 if answers else BATCH_EVENTS
 
 
 def _lines(order: FormatOrder) -> Format:
@@ -67,11 +69,11 @@ def _debezium(order: FormatOrder) -> Format:
     settings: DebeziumSettings = order.settings
     if settings.encoding == "avro":
         if not order.sink.takes_values:
-            said = 'output.debezium.encoding = "avro" needs sink = "kafka" and a schema registry.'
-            raise ConfigError(said)
+            problem = 'output.debezium.encoding = "avro" needs sink = "kafka" and a schema registry.'
+            raise ConfigError(problem)
         if not getattr(order.output, "registry", ""):
-            said = 'output.registry is missing: output.debezium.encoding = "avro" needs one.'
-            raise ConfigError(said)
+            problem = 'output.registry is missing: output.debezium.encoding = "avro" needs one.'
+            raise ConfigError(problem)
     if settings.transaction_topic and not order.sink.takes_values:
         raise ConfigError('output.debezium.transaction_topic needs sink = "kafka".')
     transactions = TransactionTopic(settings) if settings.transaction_topic else None
@@ -85,11 +87,12 @@ def _cloudevents(order: FormatOrder) -> Format:
     settings: CloudEventsSettings = order.settings
     if settings.mode == "binary":
         if not (order.sink.takes_values or order.sink.answers):
-            said = 'output.cloudevents.mode = "binary" writes attributes into headers, which this sink has not.'
-            raise ConfigError(said, hint='Say mode = "structured".')
+            problem = 'output.cloudevents.mode = "binary" writes attributes into headers'
+            raise ConfigError(f"{problem}, which this sink has not.", hint='Say mode = "structured".')
+        # The attributes are one event's, and a request has one set of headers.
         if order.sink.answers and batch_size(settings, answers=True) > 1:
-            said = 'output.cloudevents.mode = "binary" sends one event a request; set batch_size = 1.'
-            raise ConfigError(said)
+            problem = 'output.cloudevents.mode = "binary" sends one event a request'
+            raise ConfigError(f"{problem}; set batch_size = 1.")
     return _format(order, partial(CloudEventsTable, settings=settings))
 
 

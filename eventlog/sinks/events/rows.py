@@ -60,9 +60,11 @@ class TableRows:
         self.values = values = TableValues(table)
         for name in values.names:
             if not is_whole_text(name):
-                raise ExpressionError(f"the name of a column, {value_shown(name)}, holds half a character; rename it")
+                problem = f"the name of a column, {value_shown(name)}, holds half a character"
+                raise ExpressionError(f"{problem}; rename it")
         self.fields = [field_of(column, qlik_type(column.type)) for column in values.columns]
-        ways = [_both(reading(c), field.write) for c, field in zip(values.columns, self.fields, strict=True)]
+        both = zip(values.columns, self.fields, strict=True)
+        ways = [_both(reading(column), field.write) for column, field in both]
         self._teller = Teller(values, [(NEVER, way) for way in ways], None)
         self.sayer = ColumnSayer(values.columns, ways)
         self._beside_key = ~values.key_bits
@@ -72,6 +74,7 @@ class TableRows:
         if change.op is Op.TRUNCATE:
             return RowEvent(op="truncate", key=None, before=None, after=None)
         key = self._key(change)
+        # A created object comes as its first change, with all that was read back.
         if change.refresh or change.created or change.op is Op.ADD:
             row, _, has, *_ = self._teller.row(change, new=True)
             op = "refresh" if change.refresh else "insert"
@@ -82,7 +85,10 @@ class TableRows:
         former, after, _, had, has, _ = self._teller.modified(change)
         if not change.whole and change.edits and not (had | has) & self._beside_key:
             return None  # only child tables changed
-        before = self._object(former, had) if change.whole or had & self._beside_key else None
+        # The key alone says nothing of what was there before.
+        before = None
+        if change.whole or had & self._beside_key:
+            before = self._object(former, had)
         return RowEvent(op="update", key=key, before=before, after=self._object(after, has))
 
     def _key(self, change: Change) -> JsonRow | None:
@@ -94,7 +100,8 @@ class TableRows:
         return {self.values.names[place]: row[place] for place in places}
 
     def _object(self, row: Sequence[Any], bits: int) -> JsonRow:
-        return {name: row[place] for place, name in enumerate(self.values.names) if bits >> place & 1}
+        names = self.values.names
+        return {name: row[place] for place, name in enumerate(names) if bits >> place & 1}
 
 
 def json_field(_column: Column, kind: QlikType) -> FieldType:
@@ -114,14 +121,17 @@ def base64(value: bytes) -> str:
 
 def digits(value: Decimal | int) -> str:
     """An exact number without an exponent."""
-    return format(value, "f") if isinstance(value, Decimal) else str(value)
+    if isinstance(value, Decimal):
+        return format(value, "f")
+    return str(value)
 
 
 def finite(value: float) -> float:
     """A number that JSON can hold."""
     if math.isfinite(value):
         return value
-    raise ExpressionError(f"{value_shown(value)} is a number that JSON cannot hold; correct the value")
+    problem = f"{value_shown(value)} is a number that JSON cannot hold"
+    raise ExpressionError(f"{problem}; correct the value")
 
 
 def iso_time(value: dt.datetime) -> str:

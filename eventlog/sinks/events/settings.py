@@ -39,7 +39,8 @@ class EventSettings(Struct, frozen=True, kw_only=True):
             limits = f"it must be between 0 and {MOST_EVENTS}"
             raise ConfigError(f"output.{self.key}.batch_size is {self.batch_size}; {limits}.")
         if not self.topic:
-            raise ConfigError(f"output.{self.key}.topic is empty; write a template such as {{schema}}.{{table}}.")
+            problem = f"output.{self.key}.topic is empty"
+            raise ConfigError(f"{problem}; write a template such as {{schema}}.{{table}}.")
         self.topic_template()
 
     def topic_template(self) -> PlaceTemplate:
@@ -78,12 +79,12 @@ class DebeziumSettings(EventSettings, frozen=True, kw_only=True, forbid_unknown_
         """Refuses schemas in two places, and a topic that cannot be."""
         EventSettings.__post_init__(self)
         if self.schemas and self.encoding == "avro":
-            said = "output.debezium.schemas is for JSON: the schemas of Avro are in a registry."
-            raise ConfigError(said, hint='Take it out, or say encoding = "json".')
+            problem = "output.debezium.schemas is for JSON: the schemas of Avro are in a registry."
+            raise ConfigError(problem, hint='Take it out, or say encoding = "json".')
         topic = self.transaction_topic
         if topic and (topic_name(topic) is None or topic == self.topic):
-            said = f"output.debezium.transaction_topic is {topic!r}"
-            raise ConfigError(f"{said}; name a topic of its own, with a-z A-Z 0-9 . _ - only.")
+            problem = f"output.debezium.transaction_topic is {topic!r}"
+            raise ConfigError(f"{problem}; name a topic of its own, with a-z A-Z 0-9 . _ - only.")
 
 
 class CloudEventsSettings(EventSettings, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -62,7 +62,7 @@ class TransactionTopic:
         id_, end = str(transaction.id), transaction.end
         return TransactionPart(
             mark=transaction.mark,
-            id=id_ if end is None else f"{id_}:{end}",
+            id=id_ if end is None else f"{id_}:{end}",  # a number that is used again is told apart by its end
             time=times(change)["ts_ms"] or 0,
             table=".".join(filter(None, (change.row.schema, change.row.table))),
         )
@@ -74,14 +74,17 @@ class TransactionTopic:
         assert part.tables is not None
         assert block_at is not None
         total = sum(part.tables.values())
+        # The first that is told of it, whatever batch that is in.
         if total == 1:
             yield self._mark(part, "BEGIN", None, None)
         of_table = part.tables[part.table]
         block = {"id": part.id, "total_order": total, "data_collection_order": of_table}
         content, nothing = event.event.value, len(self._block.write(None))
+        # The value was written with nothing in the place of the block, which takes that place now.
         begin, end = content[:block_at], content[block_at + nothing :]
         value = b"".join((begin, self._block.write(block), end))
         yield from replace(event, event=replace(event.event, value=value)).messages()
+        # Without the counts of each table, from before they were kept, there would be a wrong END.
         if part.last and UNKNOWN_TABLE not in part.tables:
             yield self._mark(part, "END", total, part.tables)
 

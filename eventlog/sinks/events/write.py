@@ -69,12 +69,16 @@ class WrittenEvent(Struct, frozen=True, kw_only=True):
     @property
     def transaction(self) -> int | None:
         """The number of its transaction; None where it is not counted."""
-        return None if self.part is None else self.part.mark
+        if self.part is None:
+            return None
+        return self.part.mark
 
     @property
     def collection(self) -> str:
         """What its table is called where transactions are counted."""
-        return "" if self.part is None else self.part.table
+        if self.part is None:
+            return ""
+        return self.part.table
 
     def counted_by_table(self, tables: Mapping[str, int], last: bool) -> WrittenEvent:
         """The same, where so many events of each table were told with it."""
@@ -95,6 +99,7 @@ class WrittenEvent(Struct, frozen=True, kw_only=True):
             value_schema=schema_ref(f"{self.topic}-value", event.value_schema),
         )
         yield message
+        # A topic that is compacted forgets the key with it.
         if event.tombstone and event.key is not None:
             yield replace(message, value=None, value_schema=None)
 
@@ -167,6 +172,7 @@ class EventFormat(Struct, frozen=True, kw_only=True):
         def table_of(row: RowId) -> EventPlace:
             known = tables.get((row.schema, row.table))
             if known is None:
+                # Why there is none is kept too, and not found out anew for every change.
                 known = tables[row.schema, row.table] = self._table(row, catalog)
             if isinstance(known, ExpressionError):
                 raise known
@@ -183,8 +189,10 @@ class EventFormat(Struct, frozen=True, kw_only=True):
                     if placed is None:
                         yield refused(change, error)
                         continue
-                    sayer = placed.table.rows.sayer
-                    refusal, written = written_otherwise(change, error, sayer, self.on_value, placed.written)
+                    write_anew = placed.written
+                    refusal, written = written_otherwise(
+                        change, error, placed.table.rows.sayer, self.on_value, write_anew
+                    )
                     yield refusal
                 if written is not None:
                     yield written
@@ -201,9 +209,12 @@ class EventFormat(Struct, frozen=True, kw_only=True):
 
         Ids come from positions, as those of XDS do.
         """
+        # What was one document must stay one, however many events it has: another one would be no
+        # repeat.
         size = None if whole else self.batch_size
         for events in _batches(written, size):
             identity = document_id(events[-1].positions[-1])
+            # Where ids must rise although events do not, because some take effect later.
             if self.rising:
                 identity = after = rising_id(identity, after)
             covers = {event.event_id: event.positions for event in events}
@@ -217,7 +228,8 @@ class EventFormat(Struct, frozen=True, kw_only=True):
                     cut=cut_by(events),
                 )
             else:
-                yield Document(id=identity, body=self._body(events), covers=covers, route=events[0].route)
+                body, route = self._body(events), events[0].route
+                yield Document(id=identity, body=body, covers=covers, route=route)
 
     def heartbeat(self) -> None:
         """There is none."""
@@ -231,6 +243,7 @@ class EventFormat(Struct, frozen=True, kw_only=True):
         bodies = [written.event.document or written.event.value for written in events]
         if not self.array:
             return b"".join([body + b"\n" for body in bodies])
+        # Where no two can ever come together, a receiver gets the event itself.
         if self.batch_size == 1 and len(bodies) == 1:
             return bodies[0]
         return b"[%s]" % b",".join(bodies)
@@ -240,7 +253,8 @@ class EventFormat(Struct, frozen=True, kw_only=True):
         if catalog is not None:
             table = catalog.class_named(row.schema, row.table)
         if table is None:
-            return ExpressionError(f"the columns of {row.table} are not known; events need a schema that describes it")
+            problem = f"the columns of {row.table} are not known"
+            return ExpressionError(f"{problem}; events need a schema that describes it")
         named = {"schema": table.schema or "", "table": table.name}
         try:
             topic = self._topic({**named, **self.topic_values})
@@ -257,7 +271,8 @@ class EventFormat(Struct, frozen=True, kw_only=True):
         # A table may have no schema, and then its topic has no empty part.
         name = ".".join(filter(None, self.topic.filled(values).split(".")))
         if topic_name(name) is None:
-            raise ExpressionError(f"no topic can be called {value_shown(name)}: it has a-z A-Z 0-9 . _ - only")
+            problem = f"no topic can be called {value_shown(name)}"
+            raise ExpressionError(f"{problem}: it has a-z A-Z 0-9 . _ - only")
         if self.transactions is not None and name == self.transactions.topic:
             problem = f"its topic would be {name}, which is that of transactions"
             raise ExpressionError(f"{problem}; name another one for these")
@@ -287,14 +302,18 @@ class EventPlace:
         try:
             event = self.table.written(change, told)
         except UnicodeEncodeError:
-            raise ExpressionError("a value, or the key, holds half a character, which UTF-8 cannot carry") from None
+            problem = "a value, or the key, holds half a character, which UTF-8 cannot carry"
+            raise ExpressionError(problem) from None
+        part = None
+        if self._transactions is not None:
+            part = self._transactions.part(change)
         return WrittenEvent(
             event_id=change.event_id,
             positions=change.positions,
             event=event,
             topic=change.route or self._topic,
             route=change.route or self._route,
-            part=None if self._transactions is None else self._transactions.part(change),
+            part=part,
         )
 
 
@@ -307,12 +326,14 @@ def cut_by(events: Iterable[WrittenEvent]) -> tuple[CutTransaction, ...]:
         if part is None or part.tables is None:
             continue
         if part.mark not in first:
+            # The counts of a part include its own event.
             without = {**part.tables, part.table: part.tables[part.table] - 1}
             first[part.mark] = {table: count for table, count in without.items() if count}
         latest[part.mark] = part
     cut = []
     for mark, before in first.items():
         part = latest[mark]
+        # One that begins and ends here has no part elsewhere.
         if before or not part.last:
             cut.append(CutTransaction(mark, before, part.tables or {}, part.last))
     return tuple(cut)
@@ -331,6 +352,10 @@ def _batches(written: Iterable[WrittenEvent], size: int | None) -> Iterator[list
         return
     while batch := [*left, *islice(events, size - len(left))]:
         route = batch[0].route
-        end = next((at for at, event in enumerate(batch) if event.route != route), len(batch))
+        end = len(batch)
+        for at, event in enumerate(batch):
+            if event.route != route:
+                end = at
+                break
         left = batch[end:]
         yield batch[:end]

@@ -49,10 +49,26 @@ class HttpSettings(OutputKeys, frozen=True, kw_only=True):
             if not getattr(self, name) > 0:
                 raise ConfigError(f"output.{name} is {getattr(self, name)}; it must be more than 0.")
         if not 1 <= self.connections <= MOST_CONNECTIONS:
-            raise ConfigError(f"output.connections is {self.connections}; it must be between 1 and {MOST_CONNECTIONS}.")
-        _check_url(self.url)
+            problem = f"output.connections is {self.connections}"
+            raise ConfigError(f"{problem}; it must be between 1 and {MOST_CONNECTIONS}.")
+        # Checked here, so that a wrong configuration ends the start and not the first document.
+        try:
+            parts = urlsplit(self.url)
+            fits = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+        except ValueError:
+            fits = False
+        # A blank, a line's end or another control character would end up in the head of a request.
+        if not fits or not self.url.isascii() or any(character <= " " for character in self.url):
+            form = "http://… or https://…"
+            raise ConfigError(f"output.url is no address that documents can be sent to; it is {form}.")
+        if "@" in parts.netloc:
+            raise ConfigError(
+                "output.url holds a user or a password.",
+                hint="Write them as `authorization`.",
+            )
         if self.authorization is not None and not _is_header(self.authorization):
-            raise ConfigError("output.authorization holds a character that no HTTP header can carry; remove it.")
+            problem = "output.authorization holds a character that no HTTP header can carry"
+            raise ConfigError(f"{problem}; remove it.")
         if self.proxy is not None and not _is_proxy(self.proxy):
             raise ConfigError(
                 "output.proxy is no address of a proxy; it is http://HOST:PORT, or http://USER:PASSWORD@HOST:PORT."
@@ -74,7 +90,10 @@ def trust(settings: HttpSettings) -> ssl.SSLContext:
         # Not every system's Python has a lowest version of its own.
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         if settings.client_certificate:
-            context.load_cert_chain(settings.client_certificate, settings.client_key, password=_no_password)
+            # A key with a password would have OpenSSL ask for it on the terminal, which a daemon
+            # has not.
+            certificate, key = settings.client_certificate, settings.client_key
+            context.load_cert_chain(certificate, key, password=lambda: "")
     except (OSError, ssl.SSLError) as error:
         hint = "Check ca_file, client_certificate and client_key: PEM files, the key without a password."
         raise ConfigError(
@@ -91,12 +110,15 @@ def reach(settings: HttpSettings) -> Finding:
     """What `eventlog check` says of an address: whether it takes connections, by the way that
     documents take.
     """
+    # Behind a proxy only that is reached; what it can reach nobody knows before a document goes.
     parts, by = urlsplit(settings.url), urlsplit(settings.proxy or settings.url)
-    host, port = str(by.hostname), by.port or (443 if by.scheme == "https" else 80)
+    usual_port = 443 if by.scheme == "https" else 80
+    host, port = str(by.hostname), by.port or usual_port
     place = f"{by.scheme}://{host}:{port}"
     context = trust(settings) if parts.scheme == "https" else None
     try:
-        with closing(socket.create_connection((host, port), timeout=settings.connect_timeout)) as reached:
+        timeout = settings.connect_timeout
+        with closing(socket.create_connection((host, port), timeout=timeout)) as reached:
             if context is not None and not settings.proxy:
                 context.wrap_socket(reached, server_hostname=host).close()
     except OSError as error:
@@ -108,30 +130,11 @@ def reach(settings: HttpSettings) -> Finding:
     return Finding(said=f"{place} takes connections")
 
 
-def _no_password() -> str:
-    """A key with a password would have OpenSSL ask for it on the terminal, which a daemon has not."""
-    return ""
-
-
-def _check_url(url: str) -> None:
-    try:
-        parts = urlsplit(url)
-        fits = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-    except ValueError:
-        fits = False
-    if not fits or not url.isascii() or any(character <= " " for character in url):
-        raise ConfigError("output.url is no address that documents can be sent to; it is http://… or https://….")
-    if "@" in parts.netloc:
-        raise ConfigError(
-            "output.url holds a user or a password.",
-            hint="Write them as `authorization`.",
-        )
-
-
 def _is_proxy(url: str) -> bool:
-    try:
+    try:  # `port` raises for what is no number
         parts = urlsplit(url)
-        return parts.scheme == "http" and bool(parts.hostname) and parts.port != 0 and parts.path in ("", "/")
+        fits = parts.scheme == "http" and bool(parts.hostname) and parts.port != 0
+        return fits and parts.path in ("", "/")
     except ValueError:
         return False
 

@@ -133,7 +133,17 @@ class Poster:
 
         deadline = time.monotonic() + self._settings.total_timeout
         try:
-            return self._posted(document, plan, deadline)
+            connection, kept = self._connected()
+            try:
+                return self._exchange(connection, document, plan, deadline)
+            except (BrokenPipeError, ConnectionResetError, RemoteDisconnected):
+                # A kept connection may have been given up by the other side while nothing was sent: it
+                # is replaced, once.
+                if not kept or self._broken_off:
+                    raise
+                self._drop()
+            connection, _ = self._connected()
+            return self._exchange(connection, document, plan, deadline)
         except (HTTPError, HTTPException, OSError) as error:
             self._drop()
             raise self._in_words(error) from error
@@ -160,24 +170,12 @@ class Poster:
         if connection is not None:
             connection.close()
 
-    def _posted(self, document: Document, plan: str, deadline: float) -> HttpAnswer:
-        connection, kept = self._connected()
-        try:
-            return self._exchange(connection, document, plan, deadline)
-        except (BrokenPipeError, ConnectionResetError, RemoteDisconnected):
-            # A kept connection may have been given up by the other side while nothing was sent: it
-            # is replaced, once.
-            if not kept or self._broken_off:
-                raise
-            self._drop()
-        connection, _ = self._connected()
-        return self._exchange(connection, document, plan, deadline)
-
     def _connected(self) -> tuple[HTTPConnection, bool]:
         """An open connection, and whether it was open before."""
         if self._connection is not None and self._connection.is_connected:
             return self._connection, True
         self._drop()
+        # Kept before it is open, so that `break_off` can end the connecting too.
         self._connection = connection = self._new_connection()
         connection.connect()
         return connection, False
@@ -212,8 +210,10 @@ class Poster:
             """Lets what comes next last no longer than it may."""
             sock.settimeout(self._seconds_left(deadline))
 
+        # For as long as this request may last, not as the connection was opened with.
         connection.timeout = self._seconds_left(deadline)
-        connection.response_class = partial(WholeHead, wait=wait)  # type: ignore[assignment]  # what makes one will do
+        # What makes an answer will do, so a class with an argument more does.
+        connection.response_class = partial(WholeHead, wait=wait)  # type: ignore[assignment]  # see above
         headers, body = self._content(document, plan)
         headers["Content-Length"] = str(len(body))
         pieces = _pieces(body, wait)
@@ -234,11 +234,14 @@ class Poster:
         from urllib3.exceptions import HTTPError
 
         try:
+            # Some receivers explain at length, and a refusal may be a whole page.
             body = response.read(REFUSAL_BYTES, decode_content=False)
         except (HTTPError, HTTPException, OSError):
             body = b""  # its status counts
         status, headers = response.status, response.headers
-        answer = HttpAnswer(status=status, body=self.discreet(body.decode("utf-8", "replace")).encode())
+        said = self.discreet(body.decode("utf-8", "replace"))
+        answer = HttpAnswer(status=status, body=said.encode())
+        # A redirect is not followed: where it leads to nobody has said who is there.
         if status < 400:
             return replace(answer, location=self.discreet(headers.get("Location", "")))
         overtaken = False
@@ -297,7 +300,11 @@ class Poster:
         limit = self._settings.reply_limit
         body = b""
         try:
-            while len(body) <= limit and (more := response.read(limit + 1 - len(body), decode_content=False)):
+            while len(body) <= limit:
+                # One byte more than may be, to see that it is too long.
+                more = response.read(limit + 1 - len(body), decode_content=False)
+                if not more:
+                    break
                 body += more
         except (HTTPError, HTTPException, OSError) as error:
             if _is_timeout(error):
@@ -310,7 +317,8 @@ class Poster:
     def _in_words(self, error: Exception) -> SinkError:
         """Our error for what went wrong on the way."""
         if isinstance(error, ssl.SSLCertVerificationError):
-            message = f"The certificate of {self.place} is not trusted: {error.verify_message.rstrip('.')}."
+            reason = error.verify_message.rstrip(".")
+            message = f"The certificate of {self.place} is not trusted: {reason}."
             return SinkError(message, hint="`ca_file` names the authority that signed it.", may_pass=False)
         if isinstance(error, ssl.SSLError) and not isinstance(error, _BROKEN_OFF):
             message = f"{self.place} and we find no way to speak TLS: {_reason(error)}."
@@ -358,14 +366,19 @@ def _is_timeout(error: BaseException) -> bool:
     from urllib3.exceptions import NewConnectionError
     from urllib3.exceptions import TimeoutError as TooLong
 
-    return isinstance(error, TimeoutError) or (isinstance(error, TooLong) and not isinstance(error, NewConnectionError))
+    if isinstance(error, TimeoutError):
+        return True
+    # urllib3 counts a connection that was refused among its timeouts.
+    return isinstance(error, TooLong) and not isinstance(error, NewConnectionError)
 
 
 def _reason(error: BaseException) -> str:
     """What the system says, without the libraries' own words around it."""
     cause = error.__cause__ if isinstance(error.__cause__, OSError) else error
-    said = (cause.strerror if isinstance(cause, OSError) else None) or str(cause) or type(cause).__name__
-    return " ".join(said.split()).rstrip(".")
+    words = str(cause) or type(cause).__name__
+    if isinstance(cause, OSError) and cause.strerror:
+        words = cause.strerror
+    return " ".join(words.split()).rstrip(".")
 
 
 def cut(sock: socket.socket) -> None:
@@ -390,6 +403,7 @@ class _Head:
 
     def readline(self, limit: int = -1) -> bytes:
         line = self._stream.readline(limit)
+        # A line that the limit has cut has no end either; http.client refuses it then.
         self.cut |= not line.endswith(b"\n")
         return line
 

@@ -34,6 +34,8 @@ TAKES: Final = frozenset({Level.SUCCESS, Level.WARNING})
 IDLE_SECONDS: Final = 60
 """Seconds until a connection that sends nothing is closed."""
 
+TEXT: Final = "text/plain; charset=utf-8"
+
 
 class Sender(Struct, frozen=True, kw_only=True):
     """Who says that a document comes from them, and under which plan."""
@@ -83,7 +85,9 @@ class Receiver:
     ) -> None:
         self._told = told
         self._level = answer
-        self._files = None if folder is None else _files(folder)
+        self._files = None
+        if folder is not None:
+            self._files = _files(folder)
         self._taken: dict[str, str] = {}
         self._epochs: dict[str, int] = {}
         self._once = once
@@ -97,6 +101,7 @@ class Receiver:
                 hint=hint,
                 may_pass=False,
             ) from error
+        # An IPv6 address has colons, which would be taken for that of the port.
         shown = f"[{host}]" if ":" in host else host
         self.url = f"http://{shown}:{self._server.server_address[1]}/"
 
@@ -109,6 +114,7 @@ class Receiver:
 
     def stop(self) -> None:
         """Ends `serve`, from any thread; what is being answered is answered."""
+        # From a thread of its own: `shutdown` waits until `serve_forever` has ended.
         Thread(target=self._server.shutdown, daemon=True).start()
 
     def take(self, identity: str | None, body: bytes, sender: Sender = NOBODY) -> bytes:
@@ -116,6 +122,7 @@ class Receiver:
 
         XmlError when it is none, Overtaken when its sender was replaced.
         """
+        # Before the lock: documents that are none, and long ones, make nobody wait.
         events = event_ids(body)
         with self._turn:
             self._meet(sender)
@@ -136,6 +143,7 @@ class Receiver:
         latest = self._epochs.get(sender.log, 0)
         if sender.epoch < latest:
             raise Overtaken(latest)
+        # A sender without a log is of no publisher, and is never overtaken.
         self._epochs[sender.log] = sender.epoch
 
     def _has(self, identity: str | None, plan: str, body: bytes) -> bool:
@@ -152,6 +160,7 @@ class Receiver:
 
     def _keep(self, delivery: ReceivedDocument, plan: str) -> None:
         if delivery.id is None:
+            # Without an id nobody could know it again.
             return
         if self._files is not None:
             self._files.commit("", [Document(id=delivery.id, body=delivery.body, covers={})])
@@ -173,8 +182,8 @@ def event_ids(body: bytes) -> tuple[str, ...]:
     given = root.find("input") if root.tag == "nds" else root
     if given is None or given.tag != "input":
         raise XmlError(f"a document is <nds> with <input>, or <input>, not <{root.tag}>", line=1)
-    events = [element for element in given if element.tag != "status"]
-    return tuple(str(element.get("event-id")) for element in events if element.get("event-id") is not None)
+    ids = [element.get("event-id") for element in given if element.tag != "status"]
+    return tuple(str(event_id) for event_id in ids if event_id is not None)
 
 
 def reply(events: tuple[str, ...], level: Level) -> bytes:
@@ -209,29 +218,31 @@ class _Handler(BaseHTTPRequestHandler):
         body = self._body()
         if body is None:
             return
-        identity, sender = self.headers.get(DOCUMENT_ID), self._sender()
+        identity = self.headers.get(DOCUMENT_ID)
+        sender = Sender(
+            plan=self.headers.get(PLAN_ID, ""),
+            log=self.headers.get(LOG_ID, ""),
+            epoch=header_number(self.headers.get(EPOCH, "")) or 0,
+        )
         try:
-            answer = server.receiver.take(None if identity is None else unquote(identity), body, sender)
+            if identity is not None:
+                identity = unquote(identity)
+            answer = server.receiver.take(identity, body, sender)
         except Overtaken as later:
-            said = b"A later publisher sends by now.\n"
-            self._say(HTTPStatus.CONFLICT, said, "text/plain; charset=utf-8", later.epoch)
+            self._say(HTTPStatus.CONFLICT, b"A later publisher sends by now.\n", TEXT, later.epoch)
         except XmlError as error:
-            self._say(HTTPStatus.BAD_REQUEST, f"{error}\n".encode(), "text/plain; charset=utf-8")
+            self._say(HTTPStatus.BAD_REQUEST, f"{error}\n".encode(), TEXT)
         except EventlogError as error:
-            self._say(HTTPStatus.INTERNAL_SERVER_ERROR, f"{error}\n".encode(), "text/plain; charset=utf-8")
+            self._say(HTTPStatus.INTERNAL_SERVER_ERROR, f"{error}\n".encode(), TEXT)
         else:
             self._say(HTTPStatus.OK, answer, "application/xml; charset=utf-8")
             server.receiver.answered()
 
     def do_GET(self) -> None:
-        self._say(HTTPStatus.METHOD_NOT_ALLOWED, b"Documents are sent here by POST.\n", "text/plain; charset=utf-8")
+        self._say(HTTPStatus.METHOD_NOT_ALLOWED, b"Documents are sent here by POST.\n", TEXT)
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002  # the name is http.server's
         """Says nothing: the documents are told, not the requests."""
-
-    def _sender(self) -> Sender:
-        epoch = header_number(self.headers.get(EPOCH, "")) or 0
-        return Sender(plan=self.headers.get(PLAN_ID, ""), log=self.headers.get(LOG_ID, ""), epoch=epoch)
 
     def _body(self) -> bytes | None:
         """The document, or None when the request was refused already."""
@@ -244,12 +255,13 @@ class _Handler(BaseHTTPRequestHandler):
             body = self.rfile.read(length)
             if len(body) == length:
                 return body
-            self.close_connection = True
+            self.close_connection = True  # the sender broke off, and nothing else can follow
         return None
 
     def _refuse(self, status: HTTPStatus, text: bytes) -> None:
+        # What follows in the stream is the body that nobody has read, and no request.
         self.close_connection = True
-        self._say(status, text, "text/plain; charset=utf-8")
+        self._say(status, text, TEXT)
 
     def _say(
         self,
@@ -262,6 +274,7 @@ class _Handler(BaseHTTPRequestHandler):
         if epoch is not None:
             self.send_header(EPOCH, str(epoch))
         self.send_header("Content-Type", content_type)
+        # Always, for a connection is kept, and the other side must know where the body ends.
         self.send_header("Content-Length", str(len(body)))
         if self.close_connection:
             self.send_header("Connection", "close")

@@ -99,14 +99,15 @@ class HttpLane:
                 raise self._refused(answer)
             reply = read_reply(document, answer.body, self._poster.discreet)
         except (UnreadableAnswer, XmlError) as error:
-            why = f"{self._poster.place} gave an answer that cannot be read: {self._poster.discreet(str(error))}"
+            reason = self._poster.discreet(str(error))
+            why = f"{self._poster.place} gave an answer that cannot be read: {reason}"
+            # The receiver may have taken it: nothing may overtake it, and it comes again by its id.
             _log.warning("%s The document %s is sent again later.", why, document.id)
             return again_later(document, why)
         if reply.unknown:
             ids = shown(shortened(self._poster.discreet(", ".join(reply.unknown[:5])), 200))
-            _log.warning(
-                "%s answered for events that document %s does not have: %s.", self._poster.place, document.id, ids
-            )
+            place, what = self._poster.place, "answered for events that document"
+            _log.warning("%s %s %s does not have: %s.", place, what, document.id, ids)
         return reply
 
     def _refused(self, answer: HttpAnswer) -> SinkError:
@@ -114,7 +115,8 @@ class HttpLane:
         passes = may_pass(answer.status)
         hint = "It is tried again." if passes else HINTS.get(answer.status)
         if answer.location:
-            hint = f"It points to {answer.location}; write the address that takes documents into the output's `url`."
+            hint = f"It points to {answer.location}"
+            hint = f"{hint}; write the address that takes documents into the output's `url`."
         return SinkError(f"{self._poster.place} answered {answer.said}.", hint=hint, may_pass=passes)
 
 
@@ -130,7 +132,8 @@ class HttpSink(HttpLane):
         super().__init__(poster)
         # Modules that import each other fail when several threads are the first to ask for them.
         # Also where it has one connection: each output that lags has a thread.
-        for name in ("urllib3.connection", "urllib3.exceptions", "urllib3.response", "eventlog.xds.read"):
+        shared = ("urllib3.connection", "urllib3.exceptions", "urllib3.response")
+        for name in (*shared, "eventlog.xds.read"):
             import_module(name)
         others = [self.lane(poster.another()) for _ in range(settings.connections - 1)]
         self.lanes: tuple[HttpLane, ...] = (self, *others)
@@ -239,6 +242,7 @@ def _outcomes(document: Document, statuses: Sequence[StatusReply]) -> Iterator[O
     by_event: dict[str | None, list[StatusReply]] = {}
     for status in statuses:
         by_event.setdefault(status.event_id, []).append(status)
+    # One without an event-id speaks of every event.
     of_all = by_event.get(None, [])
     for event_id, positions in document.covers.items():
         yield from _of_event(positions, [*by_event.get(event_id, []), *of_all])
@@ -250,8 +254,11 @@ def _of_event(positions: Sequence[Position], statuses: Sequence[StatusReply]) ->
     level = worst(status.level for status in statuses)
     if level not in MEANING:
         return
+    # Several statuses of one level may say several things.
     texts = dict.fromkeys(status.text for status in statuses if status.level is level and status.text)
-    note = shortened("; ".join(texts), NOTE_CHARACTERS) or f"the receiver answered {level.value!r} without a word"
+    note = shortened("; ".join(texts), NOTE_CHARACTERS)
+    if not note:
+        note = f"the receiver answered {level.value!r} without a word"
     status, reason = MEANING[level]
     for position in positions:
         yield Outcome(position=position, status=status, reason=reason, note=note)

@@ -27,11 +27,16 @@ Shown = tuple[str, Callable[[], Read | DataError]]
 @click.command()
 @click.argument("files", metavar="FILE", type=ReadFile(), nargs=-1, required=True)
 @click.option(
-    "--avro-schema", metavar="FILE", type=click.Path(path_type=Path), help="The schema of Avro without an envelope."
+    "--avro-schema",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="The schema of Avro without an envelope.",
 )
 @click.option("--registry", metavar="URL", help="The schema registry of messages with a schema number.")
 @click.option(
-    "--kafka", metavar="SERVERS", help="Each FILE is a topic of this Kafka, read from its beginning to its end."
+    "--kafka",
+    metavar="SERVERS",
+    help="Each FILE is a topic of this Kafka, read from its beginning to its end.",
 )
 @config_option("A configuration; the first output to Kafka in it says how brokers are reached.")
 @json_option
@@ -53,16 +58,20 @@ def messages(
     from eventlog.sinks.kafka.registry import registry_of
     from eventlog.sinks.kafka.settings import KafkaSettings
 
-    numbered = registry_of(KafkaSettings(servers="none", registry=registry)).schema_of if registry else None
-    schema = content_of(avro_schema).decode() if avro_schema is not None else None
+    numbered = None
+    if registry:
+        numbered = registry_of(KafkaSettings(servers="none", registry=registry)).schema_of
+    schema = None
+    if avro_schema is not None:
+        schema = content_of(avro_schema).decode()
     reader = MessageReader(numbered, schema)
     damaged = False
-    for place, found in _settled(_all(files, _brokers(kafka, config), reader)):
-        damaged |= isinstance(found, DataError)
+    for place, message in _settled(_all(files, _brokers(kafka, config), reader)):
+        damaged |= isinstance(message, DataError)
         if as_json:
-            click.echo(visible(_as_json(place, found), json=True))
+            click.echo(visible(_as_json(place, message), json=True))
         else:
-            show_text(f"{place}: {_as_text(found)}")
+            show_text(f"{place}: {_as_text(message)}")
     return EX_DATA if damaged else OK
 
 
@@ -76,8 +85,11 @@ def _brokers(servers: str | None, config: Path | None) -> KafkaSettings | None:
 
     if servers is None:
         return None
-    known = [one for one in load(config).output if isinstance(one, KafkaOutput)]
-    settings: KafkaSettings = known[0] if known else KafkaSettings(servers=servers, transactional_id="eventlog-decode")
+    settings = KafkaSettings(servers=servers, transactional_id="eventlog-decode")
+    for output in load(config).output:
+        if isinstance(output, KafkaOutput):
+            settings = output
+            break
     return replace(settings, servers=servers)
 
 
@@ -103,15 +115,15 @@ def _all(
                 yield before + place, partial(read_kept, reader, message)
 
 
-def _settled(found: Iterable[Shown]) -> Iterator[tuple[str, Read | DataError]]:
+def _settled(messages: Iterable[Shown]) -> Iterator[tuple[str, Read | DataError]]:
     """The messages in their order; those whose metadata come later are shown in the end."""
     waiting: list[Shown] = []
-    for place, read in found:
-        said = read()
-        if isinstance(said, Read) and said.note == NOT_MET:
+    for place, read in messages:
+        message = read()
+        if isinstance(message, Read) and message.note == NOT_MET:
             waiting.append((place, read))
         else:
-            yield place, said
+            yield place, message
     for place, read in waiting:
         yield place, read()
 
@@ -130,25 +142,30 @@ def _contained(content: bytes, reader: MessageReader) -> Iterator[Shown]:
         yield f"after record {number}", lambda: problem
 
 
-def _as_json(place: str, found: Read | DataError) -> str:
-    what = {"error": str(found)} if isinstance(found, DataError) else msgspec.to_builtins(found, builtin_types=())
-    return msgspec.json.encode({"place": place, **what}, enc_hook=str).decode()
+def _as_json(place: str, message: Read | DataError) -> str:
+    facts = {"error": str(message)}
+    if not isinstance(message, DataError):
+        facts = msgspec.to_builtins(message, builtin_types=())
+    # What JSON has no word for, such as an exact number, is told as its text.
+    return msgspec.json.encode({"place": place, **facts}, enc_hook=str).decode()
 
 
-def _as_text(found: Read | DataError) -> str:
-    if isinstance(found, DataError):
-        return f"ERROR {found}"
-    if found.kind == "metadata":
-        content = found.content or {}
+def _as_text(message: Read | DataError) -> str:
+    if isinstance(message, DataError):
+        return f"ERROR {message}"
+    if message.kind == "metadata":
+        content = message.content or {}
         columns = ", ".join((content.get("tableStructure") or {}).get("tableColumns") or ())
         version = (content.get("lineage") or {}).get("tableVersion")
-        return f"METADATA {found.table} version {version}, schema {found.schema_id}: {columns}"
-    if found.kind != "data":
-        return f"{found.kind.upper()} {found.note or ''}".rstrip()
-    row = msgspec.json.encode(found.row, enc_hook=str).decode()
-    changed = f" changed {', '.join(found.changed) or 'nothing'}" if found.changed is not None else ""
-    before = f" before {msgspec.json.encode(found.before, enc_hook=str).decode()}" if found.before else ""
-    return (
-        " ".join([str(part) for part in (found.operation, found.table, found.sequence) if part])
-        + f" {row}{before}{changed}"
-    )
+        of_table = f"{message.table} version {version}, schema {message.schema_id}"
+        return f"METADATA {of_table}: {columns}"
+    if message.kind != "data":
+        return f"{message.kind.upper()} {message.note or ''}".rstrip()
+    facts = (message.operation, message.table, message.sequence)
+    parts = [str(fact) for fact in facts if fact]
+    parts.append(msgspec.json.encode(message.row, enc_hook=str).decode())
+    if message.before:
+        parts.append(f"before {msgspec.json.encode(message.before, enc_hook=str).decode()}")
+    if message.changed is not None:
+        parts.append(f"changed {', '.join(message.changed) or 'nothing'}")
+    return " ".join(parts)

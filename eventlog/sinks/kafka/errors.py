@@ -12,9 +12,10 @@ if TYPE_CHECKING:
 TOO_LARGE: Final = "MSG_SIZE_TOO_LARGE"
 FENCED: Final = frozenset({"_FENCED", "PRODUCER_FENCED", "INVALID_PRODUCER_EPOCH", "INVALID_PRODUCER_ID_MAPPING"})
 _AWAY = frozenset({"_ALL_BROKERS_DOWN", "_TRANSPORT", "_RESOLVE", "_TIMED_OUT", "_TIMED_OUT_QUEUE", "_MSG_TIMED_OUT"})
+_LOGIN: Final = "Check output.sasl, output.user and output.password."
 _REFUSED = {
-    "_AUTHENTICATION": "Check output.sasl, output.user and output.password.",
-    "SASL_AUTHENTICATION_FAILED": "Check output.sasl, output.user and output.password.",
+    "_AUTHENTICATION": _LOGIN,
+    "SASL_AUTHENTICATION_FAILED": _LOGIN,
     "_SSL": "Check output.tls, output.ca_file, and that the broker's certificate is for the host in output.servers.",
     "TOPIC_AUTHORIZATION_FAILED": "Give the user the right to write to the topic and to describe it.",
     "CLUSTER_AUTHORIZATION_FAILED": "Give the user the right of idempotent writing.",
@@ -57,20 +58,23 @@ def in_words(error: KafkaError, servers: str, earlier: KafkaError | None = None)
         if earlier.name() == "_ALL_BROKERS_DOWN" or _SHAKING in str(earlier.str()):
             hint = _CLOSED
         error = earlier
-    name, said, refused = error.name(), str(error.str()).rstrip("."), _refusal(error)
+    name, words = error.name(), str(error.str()).rstrip(".")
+    refused = _refusal(error)
     if name in FENCED:
         # Whoever has the lock of the log takes the output over again, and finds out there whether
         # it is still its own.
         message = f"Somebody else has taken over output.transactional_id at Kafka {servers}."
         return SinkError(message, hint="If that is another log's publisher, give each output its own.")
     if refused is not None:
-        return SinkError(f"Kafka at {servers} refuses us: {said}.", hint=refused, may_pass=False)
+        return SinkError(f"Kafka at {servers} refuses us: {words}.", hint=refused, may_pass=False)
     if name in _AWAY:
-        return SinkError(f"Kafka at {servers} does not answer: {said}.", hint=hint)
+        return SinkError(f"Kafka at {servers} does not answer: {words}.", hint=hint)
+    # What only the transaction's end mends is no lasting error: it is aborted and written again.
     may_pass = bool(error.retriable() or error.txn_requires_abort() or not error.fatal())
     if not may_pass:
         hint = "Correct that and start again."
-    return SinkError(f"Kafka at {servers} does not take messages: {said} ({name}).", hint=hint, may_pass=may_pass)
+    message = f"Kafka at {servers} does not take messages: {words} ({name})."
+    return SinkError(message, hint=hint, may_pass=may_pass)
 
 
 def _refusal(error: KafkaError) -> str | None:

@@ -66,8 +66,8 @@ class Frames:
             # It is no row's: a transaction would lack its beginning or its end, and nobody would
             # see it.
             if not message.positions:
-                said = f"A message about a transaction cannot be written: {why}"
-                raise SinkError(said, may_pass=False)
+                problem = f"A message about a transaction cannot be written: {why}"
+                raise SinkError(problem, may_pass=False)
         return taken, refused
 
     def refuses(self, written: object) -> str | None:
@@ -75,11 +75,25 @@ class Frames:
         than our own limit.
         """
         if isinstance(written, WrittenEvent):
-            return self._refuses_event(written)
+            [message, *_] = written.messages()
+            size = len(message.key or b"") + len(message.value or b"") + _frame_bytes(message)
+            if written.part is not None:
+                size += len(written.part.id) * 2 + BLOCK_BYTES
+                try:
+                    # A schema that the registry refuses must be known before others are counted behind
+                    # it.
+                    self._with_numbers(message)
+                except ExpressionError as error:
+                    return f"{error}."
+            if size <= self._settings.max_message_bytes:
+                return None
+            return too_large(message)
         if not isinstance(written, WrittenMessage):
             # A document of XDS has no number to come, so its length is judged when it is sent.
             return None
-        key, limit = len(written.key or b""), self._settings.max_message_bytes
+        # Cheap for nearly all: what a message may have at most is less than the limit.
+        key = len(written.key or b"")
+        limit = self._settings.max_message_bytes
         if key + len(written.head) + len(written.tail or b"") + END_BYTES <= limit:
             return None
         # With numbers that take as much room as any: the real ones must not make it too large
@@ -92,26 +106,11 @@ class Frames:
             return None
         return too_large(message)
 
-    def _refuses_event(self, written: WrittenEvent) -> str | None:
-        """The same of an event. Once it is counted its number must be there: the registry is asked
-        now.
-        """
-        [message, *_] = written.messages()
-        size = len(message.key or b"") + len(message.value or b"") + _frame_bytes(message)
-        if written.part is not None:
-            size += len(written.part.id) * 2 + BLOCK_BYTES
-            try:
-                self._with_numbers(message)
-            except ExpressionError as error:
-                return f"{error}."
-        if size <= self._settings.max_message_bytes:
-            return None
-        return too_large(message)
-
     def _with_numbers(self, message: Message) -> Message:
         value, key = self._frame(message.value_schema), self._frame(message.key_schema)
         return replace(
             message,
+            # No value is a tombstone, and has no schema.
             value=None if message.value is None else value + message.value,
             key=None if message.key is None else key + message.key,
         )
@@ -128,6 +127,7 @@ class Frames:
             if self._registry is None:
                 raise ConfigError("output.registry is missing: schemas in a registry need one.")
             number = self._registry.number_of(ref.subject, ref.text)
+            # The wire format of Confluent's serializers: a zero, and four bytes big-endian.
             frame = self._frames[ref] = b"\x00" + number.to_bytes(4, "big")
         return frame
 

@@ -71,14 +71,16 @@ def mark_messages(
 def read_marks(settings: KafkaSettings, partitions: list[int]) -> KafkaMarks:
     """The marks of this output; waits for transactions of others that stand before them."""
     own = _key(settings)
-    found = dict(_read(settings, partitions, "read_committed"))
-    standing = _decoded(settings, found[own], TopicState) if own in found else TopicState()
+    marks = dict(_read(settings, partitions, "read_committed"))  # the last of each key counts
+    standing = TopicState()
+    if own in marks:
+        standing = _decoded(settings, marks[own], TopicState)
     before = own + b"/"
-    tables = {
-        key.removeprefix(before).decode(): _decoded(settings, value, KnownStructure)
-        for key, value in found.items()
-        if key.startswith(before)
-    }
+    tables = {}
+    for key, value in marks.items():
+        if key.startswith(before):
+            table = key.removeprefix(before).decode()
+            tables[table] = _decoded(settings, value, KnownStructure)
     return KafkaMarks(standing=standing, tables=tables)
 
 
@@ -86,9 +88,10 @@ def latest_owner(settings: KafkaSettings, partitions: list[int]) -> Owner:
     """Who has tried last to take the output over, also where that was not committed (yet): nothing
     is waited for.
     """
+    own = _key(settings)
     marks = _read(settings, partitions, "read_uncommitted")
-    standings = [_decoded(settings, value, TopicState) for key, value in marks if key == _key(settings)]
-    return max([standing.owner for standing in standings], key=lambda owner: owner.epoch, default=Owner())
+    owners = [_decoded(settings, value, TopicState).owner for key, value in marks if key == own]
+    return max(owners, key=lambda owner: owner.epoch, default=Owner())
 
 
 def _read(
@@ -97,8 +100,8 @@ def _read(
     isolation: str,
 ) -> list[tuple[bytes, bytes]]:
     """Keys and values of the marks of all outputs."""
-    found = messages_of(settings, settings.marks_topic, partitions, isolation)
-    return [(message.key() or b"", message.value() or b"") for message in found]
+    messages = messages_of(settings, settings.marks_topic, partitions, isolation)
+    return [(message.key() or b"", message.value() or b"") for message in messages]
 
 
 def _key(settings: KafkaSettings) -> bytes:
@@ -109,6 +112,8 @@ def _decoded(settings: KafkaSettings, value: bytes, kind: type[Of]) -> Of:
     try:
         return msgspec.json.decode(value, type=kind)
     except msgspec.DecodeError as error:
-        problem = f"A mark of {settings.transactional_id} in topic {settings.marks_topic} cannot be read: {error}."
-        hint = "It says how far the output is; another output.transactional_id starts from the beginning."
+        where = f"A mark of {settings.transactional_id} in topic {settings.marks_topic}"
+        hint = "It says how far the output is;"
+        hint = f"{hint} another output.transactional_id starts from the beginning."
+        problem = f"{where} cannot be read: {error}."
         raise DataError(problem, hint=hint) from None

@@ -50,18 +50,22 @@ def _findings(output: KafkaOutput) -> Iterator[Finding]:
     from eventlog.sinks.kafka.registry import registry_of
     from eventlog.sinks.kafka.topics import missing_topics
 
-    wanted = [output.topic if output.format == "xds" else getattr(output, output.format).topic]
+    if output.format == "xds":
+        wanted = [output.topic]
+    else:
+        wanted = [getattr(output, output.format).topic]
     if output.format == "messages" and output.messages.mode == "metadata":
         wanted.append(output.messages.metadata_topic)
     if output.format == "debezium":
         wanted.append(output.debezium.transaction_topic)
+    # A topic that is made of a row's facts is not known before there is a row.
     missing = missing_topics(output, [topic for topic in wanted if topic and "{" not in topic])
     if output.needs_registry:
         registry_of(output).reach()
     if missing and not output.create_topics:
-        said = f"Kafka at {output.servers} has no topic {missing[0]} yet."
+        problem = f"Kafka at {output.servers} has no topic {missing[0]} yet."
         mend = "Create it, or set output.create_topics = true; a broker may also make it itself."
-        yield Finding(said=said, mend=mend)
+        yield Finding(said=problem, mend=mend)
     else:
         yield Finding(said=f"Kafka at {output.servers} takes our login")
 

@@ -11,19 +11,25 @@ from eventlog.sinks.kafka.errors import in_words
 from eventlog.sinks.kafka.settings import KafkaSettings, client_options
 
 if TYPE_CHECKING:
-    from confluent_kafka import Message, TopicPartition
+    from confluent_kafka import Message
 
 
 def messages_of(
-    settings: KafkaSettings, topic: str, partitions: Iterable[int], isolation: str = "read_committed"
+    settings: KafkaSettings,
+    topic: str,
+    partitions: Iterable[int],
+    isolation: str = "read_committed",
 ) -> Iterator[Message]:
     """The messages of these partitions; waits for transactions of others that stand before them."""
     from confluent_kafka import Consumer, KafkaError, TopicPartition
 
+    # Where it ends now: what comes while it is read is not waited for.
     left = _ends(settings, topic, partitions)
     options = {
         "group.id": settings.transactional_id,
         "isolation.level": isolation,
+        # Told at the end of each partition, also behind the marks of transactions, which are no
+        # messages.
         "enable.partition.eof": True,
         "enable.auto.commit": False,
         "fetch.wait.max.ms": 20,
@@ -70,12 +76,14 @@ def topic_values(settings: KafkaSettings, topic: str) -> Iterator[tuple[str, byt
         topics = AdminClient(client_options(settings)).list_topics(timeout=settings.timeout).topics
     except KafkaException as failed:
         raise in_words(failed.args[0], settings.servers) from None
-    found = topics.get(topic)  # asked for by its name, a broker might make it
-    if found is None or found.error is not None:
+    # Asked for by its name, a broker might make it.
+    listed = topics.get(topic)
+    if listed is None or listed.error is not None:
         problem = f"Kafka at {settings.servers} has no topic {topic}, or none that may be read."
         raise SourceError(problem, hint="Name another one.", may_pass=False)
-    for message in messages_of(settings, topic, found.partitions):
-        yield f"{topic}, partition {message.partition()}, offset {message.offset()}", message.value()
+    for message in messages_of(settings, topic, listed.partitions):
+        place = f"{topic}, partition {message.partition()}, offset {message.offset()}"
+        yield place, message.value()
 
 
 def _ends(settings: KafkaSettings, topic: str, partitions: Iterable[int]) -> dict[int, int]:
@@ -86,8 +94,9 @@ def _ends(settings: KafkaSettings, topic: str, partitions: Iterable[int]) -> dic
     from confluent_kafka.admin import AdminClient
     from confluent_kafka.admin._listoffsets import OffsetSpec
 
-    latest: OffsetSpec = OffsetSpec.latest()  # type: ignore[no-untyped-call]  # the library forgot to type it
-    asked: dict[TopicPartition, OffsetSpec] = {TopicPartition(topic, one): latest for one in partitions}
+    # The library forgot to type it.
+    latest: OffsetSpec = OffsetSpec.latest()  # type: ignore[no-untyped-call]  # see above
+    asked = {TopicPartition(topic, number): latest for number in partitions}
     admin = AdminClient(client_options(settings))
     answers = admin.list_offsets(
         asked, isolation_level=IsolationLevel.READ_UNCOMMITTED, request_timeout=settings.timeout

@@ -22,7 +22,8 @@ _ADDRESS: Final = (
 def registry_of(settings: KafkaSettings) -> Registry:
     parts = urlsplit(settings.registry)
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise ConfigError("output.registry is no address of a schema registry; it is http://… or https://….")
+        form = "http://… or https://…"
+        raise ConfigError(f"output.registry is no address of a schema registry; it is {form}.")
     if "@" in parts.netloc:
         hint = "Write them as output.registry_user and output.registry_password."
         raise ConfigError("output.registry holds a user or a password.", hint=hint)
@@ -33,8 +34,17 @@ class Registry:
     """A registry that answers by HTTP, as Confluent's does."""
 
     def __init__(self, settings: KafkaSettings) -> None:
+        import ssl
+
+        import urllib3
+
         self._settings = settings
-        self._pool = self._connections()
+        self._pool = urllib3.PoolManager(
+            timeout=urllib3.Timeout(total=settings.registry_timeout),
+            retries=False,  # the publisher tries again by itself, and says why
+            ca_certs=settings.registry_ca_file,
+            ssl_minimum_version=ssl.TLSVersion.TLSv1_2,
+        )
 
     def number_of(self, subject: str, schema: str) -> int:
         """The schema's number, registered if need be.
@@ -44,10 +54,12 @@ class Registry:
         body = msgspec.json.encode({"schema": schema})
         path = f"/subjects/{quote(subject, safe='')}/versions"
         answer = self._asked("POST", path, body)
+        # 409: not compatible with a former version; 422: no schema, or one that its rules forbid.
         if answer.status in (409, 422):
             problem = self._said(answer)
             hint = "change the subject's compatibility or undo the change of the table, then requeue"
-            raise ExpressionError(f"the schema registry refuses the schema of {subject}: {problem}; {hint}")
+            refusal = f"the schema registry refuses the schema of {subject}: {problem}"
+            raise ExpressionError(f"{refusal}; {hint}")
         return int(self._content(answer)["id"])
 
     def schema_of(self, number: int) -> str:
@@ -69,16 +81,15 @@ class Registry:
             return self._pool.request(method, url, body=body, headers=self._headers())
         except urllib3.exceptions.HTTPError as error:
             reason = type(getattr(error, "reason", None) or error).__name__
-            hint = "It is tried again."
-            raise SinkError(
-                f"The schema registry {self._settings.registry} does not answer ({reason}).", hint=hint
-            ) from None
+            problem = f"The schema registry {self._settings.registry} does not answer ({reason})."
+            raise SinkError(problem, hint="It is tried again.") from None
 
     def _content(self, answer: urllib3.BaseHTTPResponse, expected: Any = dict[str, Any]) -> Any:
         where = f"The schema registry {self._settings.registry}"
         if answer.status in (401, 403):
             hint = "Check output.registry_user and output.registry_password."
             raise SinkError(f"{where} refuses us ({answer.status}).", hint=hint, may_pass=False)
+        # What listens there is no registry, or one whose paths begin otherwise.
         if answer.status in (404, 405):
             raise SinkError(
                 f"{where} knows nothing of subjects ({answer.status}).",
@@ -114,18 +125,6 @@ class Registry:
         if settings.registry_authorization:
             headers["Authorization"] = settings.registry_authorization
         elif settings.registry_user is not None:
-            headers |= urllib3.make_headers(basic_auth=f"{settings.registry_user}:{settings.registry_password or ''}")
+            login = f"{settings.registry_user}:{settings.registry_password or ''}"
+            headers |= urllib3.make_headers(basic_auth=login)
         return headers
-
-    def _connections(self) -> urllib3.PoolManager:
-        import ssl
-
-        import urllib3
-
-        settings = self._settings
-        return urllib3.PoolManager(
-            timeout=urllib3.Timeout(total=settings.registry_timeout),
-            retries=False,
-            ca_certs=settings.registry_ca_file,
-            ssl_minimum_version=ssl.TLSVersion.TLSv1_2,
-        )

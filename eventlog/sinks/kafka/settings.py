@@ -67,14 +67,17 @@ class KafkaSettings(OutputKeys, frozen=True, kw_only=True):
         for name in ("timeout", "registry_timeout", "max_message_bytes", "partitions"):
             if not getattr(self, name) > 0:
                 raise ConfigError(f"output.{name} is {getattr(self, name)}; it must be more than 0.")
-        if (self.sasl == "none") != (self.user is None and self.password is None):
-            raise ConfigError("output.sasl, output.user and output.password belong together; one of them is missing.")
+        has_login = self.user is not None or self.password is not None
+        if (self.sasl != "none") != has_login:
+            problem = "output.sasl, output.user and output.password belong together"
+            raise ConfigError(f"{problem}; one of them is missing.")
         if not self.tls and (self.ca_file or self.client_certificate):
             raise ConfigError("output.ca_file and output.client_certificate need output.tls = true.")
         if self.client_key and not self.client_certificate:
             raise ConfigError("output.client_key needs output.client_certificate beside it.")
         for name in sorted(OURS.intersection(self.options)):
-            raise ConfigError(f"output.options sets {name}, on which rests that messages are there once; leave it out.")
+            problem = f"output.options sets {name}, on which rests that messages are there once"
+            raise ConfigError(f"{problem}; leave it out.")
 
 
 def client_options(settings: KafkaSettings) -> dict[str, Any]:
@@ -90,6 +93,7 @@ def client_options(settings: KafkaSettings) -> dict[str, Any]:
         "bootstrap.servers": settings.servers,
         "client.id": settings.transactional_id,
         "security.protocol": protocol,
+        # Nothing on stderr; what goes wrong comes as errors.
         "log_level": 2,
         "logger": _journal(),
     }
@@ -97,7 +101,18 @@ def client_options(settings: KafkaSettings) -> dict[str, Any]:
         options |= {"sasl.mechanism": settings.sasl.upper(), "sasl.username": settings.user or ""}
         options["sasl.password"] = settings.password or ""
     if settings.tls:
-        options |= _tls(settings)
+        options["enable.ssl.certificate.verification"] = settings.verify
+        if not settings.verify:
+            # Else librdkafka still asks whether the name fits, and nothing is trusted.
+            options["ssl.endpoint.identification.algorithm"] = "none"
+        files = {
+            "ssl.ca.location": settings.ca_file,
+            "ssl.certificate.location": settings.client_certificate,
+            # One PEM file may hold both.
+            "ssl.key.location": settings.client_key or settings.client_certificate,
+            "ssl.key.password": settings.client_key_password,
+        }
+        options |= {name: value for name, value in files.items() if value}
     return options
 
 
@@ -122,25 +137,15 @@ def producer_options(settings: KafkaSettings) -> dict[str, Any]:
         **client_options(settings),
         "compression.type": settings.compression,
         "message.max.bytes": settings.max_message_bytes,
+        # Brokers end an open transaction after it, and refuse one that is shorter than a commit may
+        # last.
         "transaction.timeout.ms": max(milliseconds, 10_000),
         "message.timeout.ms": milliseconds,
         "queue.buffering.max.kbytes": 262_144,
         "partitioner": "murmur2_random",  # as Java's producers have it
+        # The operator's options come before ours, so that they cannot change those.
         **settings.options,
         "transactional.id": settings.transactional_id,
         "enable.idempotence": True,
         "delivery.report.only.error": True,
     }
-
-
-def _tls(settings: KafkaSettings) -> dict[str, Any]:
-    found: dict[str, Any] = {"enable.ssl.certificate.verification": settings.verify}
-    if not settings.verify:
-        found["ssl.endpoint.identification.algorithm"] = "none"
-    names = {
-        "ssl.ca.location": settings.ca_file,
-        "ssl.certificate.location": settings.client_certificate,
-        "ssl.key.location": settings.client_key or settings.client_certificate,
-        "ssl.key.password": settings.client_key_password,
-    }
-    return found | {name: value for name, value in names.items() if value}

@@ -121,6 +121,8 @@ class KafkaSink:
         there, before = self._begun(plan)
         if there is None:
             return refusals(before)
+        # Those that are there came in transactions of their own, when one of the plan was too
+        # large.
         fresh = [document for document in documents if document.id not in there]
         if not fresh:
             return refusals(before)
@@ -130,7 +132,8 @@ class KafkaSink:
             return refusals((*before, *self._written(fresh, plan)))
         except KafkaException as failed:
             raise self._lost(failed) from failed
-        except BaseException:  # also what nobody expected leaves a transaction open, in which nothing new can begin
+        # Also what nobody expected leaves a transaction open, in which nothing new can begin.
+        except BaseException:
             self._drop()
             raise
 
@@ -176,7 +179,9 @@ class KafkaSink:
         if self._owner is None:
             way_out = "Give each output a transactional_id of its own."
             return taken_over(owner, self._tenure, place, way_out)
-        if owner.epoch > self._owner.epoch or (owner.epoch == self._owner.epoch and owner != self._owner):
+        is_later = owner.epoch > self._owner.epoch
+        # The same epoch of another log, or of another output that has our transactional id.
+        if is_later or (owner.epoch == self._owner.epoch and owner != self._owner):
             raise taken_by_a_later_one(place)
         return self._owner
 
@@ -195,6 +200,7 @@ class KafkaSink:
         try:
             return Producer({**self._options, "error_cb": self._hear})
         except KafkaException as refused:
+            # The files are read here, so a wrong path shows before anything is asked of a broker.
             why = str(error_of(refused).str()).rstrip(".")
             hint = (
                 "Check the files of output.ca_file, output.client_certificate and output.client_key,"
@@ -227,13 +233,15 @@ class KafkaSink:
 
         messages = [message for document in documents for message in self._messages(document)]
         taken, refused = self._frames.framed(messages)
-        share = self._share(taken, self._standing_after(documents, plan, _kept(refused), whole=True))
+        standing = self._standing_after(documents, plan, _kept(refused), whole=True)
+        share = self._share(taken, standing)
         try:
             self._send(share.messages)
             self._commit(share.marks)
         except KafkaException as failed:
             if error_of(failed).name() != TOO_LARGE:
                 raise
+            # The error's frames would hold the producer, which must be gone before the next one.
             clear_frames(failed.__traceback__)
             self._abort()
         else:
@@ -251,7 +259,8 @@ class KafkaSink:
         """
         taken, refused = self._frames.framed(self._messages(document))
         while True:
-            share = self._share(taken, self._standing_after([document], plan, _kept(refused), whole=whole))
+            standing = self._standing_after([document], plan, _kept(refused), whole=whole)
+            share = self._share(taken, standing)
             number = self._first_refused(share)
             if number is None:
                 return _kept(refused)
@@ -259,19 +268,30 @@ class KafkaSink:
             culprit = share.messages[number]
             # Without its metadata a table's data mean nothing.
             if not any(message is culprit for message in taken):
-                raise _untold(culprit)
+                table = (culprit.key or b"").decode()
+                size = f"has {len(culprit.value or b'')} bytes, more than topic {culprit.topic} takes"
+                hint = "Raise the broker's limit and output.max_message_bytes."
+                problem = f"The metadata message of {table} {size}."
+                raise SinkError(problem, hint=hint, may_pass=False)
             refused.append((culprit, too_large(culprit)))
             taken = [message for message in taken if message is not culprit]
 
     def _standing_after(
-        self, documents: Sequence[Document], plan: str, refused: Refusals, *, whole: bool
+        self,
+        documents: Sequence[Document],
+        plan: str,
+        refused: Refusals,
+        *,
+        whole: bool,
     ) -> TopicState:
         """How far the output is once these documents are there.
 
         Those without a plan leave the former one.
         """
         former = self._marks.standing
-        last = max([former.last, *[document.id for document in documents if document.id != HEARTBEAT]])
+        # A heartbeat has no place among the documents.
+        ids = [document.id for document in documents if document.id != HEARTBEAT]
+        last = max([former.last, *ids])
         if not plan:
             return replace(former, last=last)
         there, before = self._begun(plan)
@@ -293,6 +313,7 @@ class KafkaSink:
         producer = self._opened()
         producer.begin_transaction()
         failed: list[KafkaError] = []
+        # One at a time: only so it is known which of them the broker refused.
         for number, message in enumerate(share.messages):
             try:
                 self._produce(producer, message, lambda error, _: failed.append(error))
@@ -311,6 +332,7 @@ class KafkaSink:
         # It sends them while it gets more; that one cannot be delivered fails the commit.
         producer = self._opened()
         producer.begin_transaction()
+        # Bare calls where nothing is to be added: this is the one loop over all messages.
         produce, traced = producer.produce, bool(tracing.headers())
         for message in messages:
             if message.headers or traced:
@@ -321,7 +343,7 @@ class KafkaSink:
                     produce(message.topic, message.value, message.key)
                     break
                 except BufferError:
-                    producer.poll(ROOM_SECONDS)
+                    producer.poll(ROOM_SECONDS)  # makes room as it hears of deliveries
 
     def _produce(
         self,
@@ -347,7 +369,8 @@ class KafkaSink:
     def _commit(self, marks: KafkaMarks) -> None:
         """Writes the marks and commits; all of it is durable when it returns."""
         producer = self._opened()
-        news = {table: told for table, told in marks.tables.items() if self._marks.tables.get(table) != told}
+        known = self._marks.tables
+        news = {table: told for table, told in marks.tables.items() if known.get(table) != told}
         for key, value in mark_messages(self._settings.transactional_id, marks.standing, news):
             self._produce(producer, Message(topic=self._settings.marks_topic, key=key, value=value))
         producer.commit_transaction(self._settings.timeout)
@@ -385,11 +408,12 @@ class KafkaSink:
         topic = document.route or self._settings.topic
         if not topic:
             raise ConfigError("output.topic is missing: it takes documents that are no messages.")
-        positions = tuple(position for positions in document.covers.values() for position in positions)
+        positions = tuple([position for positions in document.covers.values() for position in positions])
         headers: tuple[Header, ...] = (("id", document.id.encode()),)
         # One key, one partition: documents are right only in their order.
         key = self._settings.transactional_id.encode()
-        return [Message(topic=topic, key=key, value=document.body, positions=positions, headers=headers)]
+        message = Message(topic=topic, key=key, value=document.body, positions=positions, headers=headers)
+        return [message]
 
     def _hear(self, error: KafkaError) -> None:
         """Keeps what the client says by the way: why nobody answers is said only there."""
@@ -437,6 +461,7 @@ class KafkaSink:
     def _drop(self) -> None:
         producer, self._producer, self._topics = self._producer, None, None
         if producer is not None:
+            # What waits is dropped: it belongs to a transaction that nobody ends any more.
             producer.purge()
             producer.flush(0)
 
@@ -444,10 +469,3 @@ class KafkaSink:
 def _kept(refused: Sequence[tuple[Message, str]]) -> Refusals:
     """The events behind messages that were not taken."""
     return tuple([(position, why) for message, why in refused for position in message.positions])
-
-
-def _untold(metadata: Message) -> SinkError:
-    """What to tell when a broker does not take a metadata message."""
-    size, table = len(metadata.value or b""), (metadata.key or b"").decode()
-    message = f"The metadata message of {table} has {size} bytes, more than topic {metadata.topic} takes."
-    return SinkError(message, hint="Raise the broker's limit and output.max_message_bytes.", may_pass=False)

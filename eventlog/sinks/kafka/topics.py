@@ -40,6 +40,7 @@ class Topics:
         if topic in self._found:
             return
         error = self._missing(topic)
+        # It is asked before it is made: a broker may make it itself, with settings of its own.
         if error is not None and error.name() in _COMING and self._settings.create_topics:
             self._create(topic, self._settings.partitions, {})
             error = self._awaited(topic)
@@ -60,7 +61,7 @@ class Topics:
                 raise self._absent(topic, missing)
             try:
                 self._create(topic, 1, COMPACTED)
-            except SinkError as refused:
+            except SinkError as refused:  # the broker may make it itself even so
                 error = self._awaited(topic)
                 if error is not None:
                     hint = f"Create {topic} with one partition and cleanup.policy=compact."
@@ -81,9 +82,11 @@ class Topics:
     def _awaited(self, topic: str) -> KafkaError | None:
         """The error that stays when the brokers had time to make the topic."""
         end = time.monotonic() + min(TOPIC_SECONDS, self._settings.timeout)
-        while (error := self._missing(topic)) is not None and error.name() in _COMING and time.monotonic() < end:
+        while True:
+            error = self._missing(topic)
+            if error is None or error.name() not in _COMING or time.monotonic() >= end:
+                return error
             time.sleep(0.05)
-        return error
 
     def _create(self, topic: str, partitions: int, config: dict[str, str]) -> None:
         from confluent_kafka import KafkaException
@@ -93,18 +96,22 @@ class Topics:
         admin = AdminClient(client_options(self._settings))
         new = NewTopic(topic, partitions, self._settings.replication, config=config)
         try:
-            admin.create_topics([new], request_timeout=min(TOPIC_SECONDS, self._settings.timeout))[topic].result()
+            timeout = min(TOPIC_SECONDS, self._settings.timeout)
+            admin.create_topics([new], request_timeout=timeout)[topic].result()
         except KafkaException as failed:
             error = error_of(failed)
-            if error.name() != "TOPIC_ALREADY_EXISTS":
-                said = f"Kafka at {self._settings.servers} does not make the topic {topic}: {str(error.str()).rstrip('.')}."
-                raise SinkError(said, hint="Create it by hand.") from None
+            if error.name() == "TOPIC_ALREADY_EXISTS":  # another output was faster
+                return
+            reason = str(error.str()).rstrip(".")
+            problem = f"Kafka at {self._settings.servers} does not make the topic {topic}: {reason}."
+            raise SinkError(problem, hint="Create it by hand.") from None
 
     def _absent(self, topic: str, error: KafkaError) -> SinkError:
         if error.name() not in _COMING:
             return in_words(error, f"{self._settings.servers} (topic {topic})")
         message = f"Kafka at {self._settings.servers} has no topic {topic}, and makes none by itself."
-        return SinkError(message, hint="Create it, or set output.create_topics = true; it is tried again.")
+        hint = "Create it, or set output.create_topics = true; it is tried again."
+        return SinkError(message, hint=hint)
 
 
 TRIAL_SECONDS: Final = 10.0
@@ -130,7 +137,7 @@ def missing_topics(settings: KafkaSettings, topics: Collection[str]) -> list[str
     try:
         listed = client.list_topics(timeout=min(settings.timeout, TRIAL_SECONDS))
     except KafkaException as failed:
-        client.poll(0)
+        client.poll(0)  # lets the client say why nobody answers
         refusal = in_words(error_of(failed), settings.servers, heard)
         if refusal.hint == TRIED_AGAIN:  # not by who only asks
             refusal.hint = "See that a broker listens there, or change the output's `servers`."

@@ -22,10 +22,26 @@ from eventlog.sinks.store.objects import ANSWER_SECONDS
 
 CONNECT_SECONDS: Final = 5
 SAID: Final[tuple[tuple[tuple[type[Exception], ...], str, str], ...]] = (
-    ((NoConnectionError, Timeout, OperationalError), "does not answer", "Look at output.catalog and the network"),
-    ((UnauthorizedError, OAuthError), "does not know these credentials", "Correct output.catalog"),
-    ((ForbiddenError,), "does not allow that with these credentials", "Give them the right to create and write tables"),
-    ((BadRequestError,), "does not accept what it is asked", "Look at output.catalog, its warehouse above all"),
+    (
+        (NoConnectionError, Timeout, OperationalError),
+        "does not answer",
+        "Look at output.catalog and the network",
+    ),
+    (
+        (UnauthorizedError, OAuthError),
+        "does not know these credentials",
+        "Correct output.catalog",
+    ),
+    (
+        (ForbiddenError,),
+        "does not allow that with these credentials",
+        "Give them the right to create and write tables",
+    ),
+    (
+        (BadRequestError,),
+        "does not accept what it is asked",
+        "Look at output.catalog, its warehouse above all",
+    ),
 )
 """What a catalog answers by itself, before a table is looked at, and what to do then."""
 
@@ -42,19 +58,24 @@ class ImpatientCatalog(RestCatalog):
 
 class _ImpatientAdapter(HTTPAdapter):
     def send(self, request: PreparedRequest, *positional: Any, **named: Any) -> Response:
+        # requests waits for ever where nobody says how long.
         named["timeout"] = named.get("timeout") or (CONNECT_SECONDS, ANSWER_SECONDS)
         return super().send(request, *positional, **named)
 
 
 def open_catalog(properties: Mapping[str, Any]) -> Catalog:
     """The catalog that has these properties."""
+    # The library takes the class of a catalog from this table, and no other argument says which.
     AVAILABLE_CATALOGS[CatalogType.REST] = lambda name, known: ImpatientCatalog(name, **known)
     return load_catalog(**properties)
 
 
 def catalog_trouble(place: str, error: Exception) -> SinkError | None:
-    """What to tell where it was the catalog that did not do its part; None where the table itself was."""
+    """What to tell where it was the catalog that did not do its part; None where the table itself
+    was.
+    """
     for kinds, why, mend in SAID:
         if isinstance(error, kinds):
-            return SinkError(f"The catalog of {place} {why}.", hint=f"{mend}; it is tried again, and nothing is lost.")
+            hint = f"{mend}; it is tried again, and nothing is lost."
+            return SinkError(f"The catalog of {place} {why}.", hint=hint)
     return None

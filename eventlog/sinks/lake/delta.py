@@ -52,12 +52,13 @@ class DeltaTables:
     def schema(self, name: str) -> pa.Schema | None:
         """The columns of a table as it is now; None where there is none."""
         with self._asking(name):
-            found = self._latest(name)
-            return None if found is None else schema_of(found)
+            table = self._latest(name)
+            return None if table is None else schema_of(table)
 
     def batches(self, name: str) -> Iterator[pa.RecordBatch]:
         """The rows of a table that is there, a piece at a time."""
         with self._asking(name, "read"):
+            # Another object than the one that is kept: it is read while others commit.
             table = DeltaTable(self.place(name), storage_options=self._options)
             yield from QueryBuilder().register("rows", table).execute("SELECT * FROM rows")
 
@@ -70,70 +71,82 @@ class DeltaTables:
         for attempt in range(COMMIT_TRIES):
             with self._asking(table.name):
                 try:
-                    found = self._made(table.name, table.schema(rows))
-                    there = found.transaction_version(writer) or 0
+                    delta = self._made(table.name, table.schema(rows))
+                    there = delta.transaction_version(writer) or 0
                     if there >= number:
                         return int(there)
-                    self._put(
-                        found,
-                        table,
-                        rows,
-                        CommitProperties(app_transactions=[Transaction(writer, number)]),
-                    )
-                    self._optimize(found, table.name, number)
+                    noted = CommitProperties(app_transactions=[Transaction(writer, number)])
+                    self._put(delta, table, rows, noted)
+                    if self._settings.optimize_every and number % self._settings.optimize_every == 0:
+                        # The rows are there already, so what fails here waits for another time.
+                        try:
+                            delta.optimize.compact()
+                        except Exception as error:  # noqa: BLE001  # the library raises Exception itself
+                            self._known.pop(table.name, None)
+                            _log.warning("%s is not put together this time: %s.", self.place(table.name), told(error))
                     return number
                 except CommitFailedError:
-                    self._known.pop(table.name, None)
-            _log.warning("Others write to %s as well; the rows are put there again.", self.place(table.name))
+                    self._known.pop(table.name, None)  # its version is not the latest
+                    place = self.place(table.name)
+            _log.warning("Others write to %s as well; the rows are put there again.", place)
             pause(attempt)
         raise writes_elsewhere(self.place(table.name))
 
     def place(self, name: str) -> str:
         """Where a table stands."""
         root = self._settings.path.rstrip("/")
-        return f"{root}/{quote(name)}" if is_address(root) else str(Path(root, name).absolute())
+        if is_address(root):
+            return f"{root}/{quote(name)}"
+        return str(Path(root, name).absolute())
 
     def _latest(self, name: str) -> DeltaTable | None:
         """The table in its latest version, None where there is none."""
-        found = self._known.get(name)
+        table = self._known.get(name)
         try:
-            if found is None:
-                found = self._known[name] = DeltaTable(self.place(name), storage_options=self._options)
+            if table is None:
+                place = self.place(name)
+                table = self._known[name] = DeltaTable(place, storage_options=self._options)
             else:
-                found.update_incremental()
+                table.update_incremental()  # reads only the commits that are new
         except TableNotFoundError:
             self._known.pop(name, None)
             return None
-        return found
+        return table
 
     def _made(self, name: str, schema: pa.Schema) -> DeltaTable:
         """The table, which has these columns."""
-        found = self._latest(name)
-        if found is None:
+        table = self._latest(name)
+        if table is None:
             folded = {column.casefold(): column for column in schema.names}
             wanted = [column.casefold() for column in self._settings.partition_by]
             partitions = [folded[column] for column in wanted if column in folded]
             place = self.place(name)
             if not is_address(place):
-                Path(place).mkdir(parents=True, exist_ok=True)  # whose error has a number, that of the library none
-            found = DeltaTable.create(
-                place, schema, mode="ignore", partition_by=partitions, storage_options=self._options
+                # The system's error has a number, that of the library none.
+                Path(place).mkdir(parents=True, exist_ok=True)
+            # With "ignore" whoever comes second takes the table that the first has made.
+            DeltaTable.create(
+                place,
+                schema,
+                mode="ignore",
+                partition_by=partitions,
+                storage_options=self._options,
             )
-            found = self._known[name] = DeltaTable(place, storage_options=self._options)
-        missing = missing_fields(schema, schema_of(found))
+            table = self._known[name] = DeltaTable(place, storage_options=self._options)
+        missing = missing_fields(schema, schema_of(table))
         if missing:
-            found.alter.add_columns(list(Schema.from_arrow(pa.schema(missing)).fields))
-        return found
+            table.alter.add_columns(list(Schema.from_arrow(pa.schema(missing)).fields))
+        return table
 
-    def _put(self, found: DeltaTable, table: StagedTable, rows: pa.Table, commit: CommitProperties) -> None:
-        there = schema_of(found)
+    def _put(self, delta: DeltaTable, table: StagedTable, rows: pa.Table, commit: CommitProperties) -> None:
+        there = schema_of(delta)
         if not table.key:
-            write_deltalake(found, aligned(rows, there), mode="append", commit_properties=commit)
+            write_deltalake(delta, aligned(rows, there), mode="append", commit_properties=commit)
             return
         names = [(place, _quoted(column)) for place, column in enumerate(table.columns)]
         same = " AND ".join(f"t.{_quoted(column)} = s.m{place}" for place, column in enumerate(table.key))
         # Without the statistics of the rows that come, every file of the table would be read.
-        merging = found.merge(
+        merging = delta.merge(
             rows,
             same,
             source_alias="s",
@@ -141,9 +154,12 @@ class DeltaTables:
             streamed_exec=False,
             commit_properties=commit,
         )
-        merging = merging.when_matched_delete(predicate=f"s.{OPER} = {Does.GONE:d}").when_matched_update(
-            {column: f"CASE WHEN s.g{place} THEN s.c{place} ELSE t.{column} END" for place, column in names}
-        )
+        # The order counts: the first clause whose condition holds is taken for a row.
+        merging = merging.when_matched_delete(predicate=f"s.{OPER} = {Does.GONE:d}")
+        values = {}
+        for place, column in names:
+            values[column] = f"CASE WHEN s.g{place} THEN s.c{place} ELSE t.{column} END"
+        merging = merging.when_matched_update(values)
         merging = merging.when_not_matched_insert(
             {column: f"s.c{place}" for place, column in names},
             predicate=f"s.{OPER} <> {Does.GONE:d}",
@@ -151,19 +167,6 @@ class DeltaTables:
         if table.emptied:
             merging = merging.when_not_matched_by_source_delete()
         merging.execute()
-
-    def _optimize(self, found: DeltaTable, name: str, number: int) -> None:
-        """Puts small files together. The rows are there already, so what fails here waits for
-        another time.
-        """
-        every = self._settings.optimize_every
-        if not every or number % every:
-            return
-        try:
-            found.optimize.compact()
-        except Exception as error:  # noqa: BLE001  # the library raises Exception itself
-            self._known.pop(name, None)
-            _log.warning("%s is not put together this time: %s.", self.place(name), told(error))
 
     @contextmanager
     def _asking(self, name: str, done: str = "written") -> Iterator[None]:
@@ -174,7 +177,8 @@ class DeltaTables:
             raise
         except Exception as error:
             self._known.pop(name, None)
-            if not isinstance(error, LIBRARY) and type(error) is not Exception:  # which the library raises as well
+            # The library raises Exception itself as well, and no class of its own.
+            if not isinstance(error, LIBRARY) and type(error) is not Exception:
                 raise
             raise trouble(self.place(name), error, done) from error
 
@@ -193,6 +197,7 @@ def storage_options(settings: DeltaSettings) -> dict[str, str] | None:
     if endpoint:
         options |= {
             "AWS_ENDPOINT_URL": endpoint,
+            # Without TLS only where somebody has said so by the address.
             "AWS_ALLOW_HTTP": str(endpoint.startswith("http://")).lower(),
         }
     if settings.store.region:

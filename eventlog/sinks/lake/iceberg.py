@@ -84,11 +84,13 @@ class IcebergTables:
     def schema(self, name: str) -> pa.Schema | None:
         """The columns of a table as it is now; None where there is none."""
         with self._asking(name):
-            found = self._latest(name)
-            return None if found is None else plain_schema(found.schema().as_arrow())
+            table = self._latest(name)
+            return None if table is None else plain_schema(table.schema().as_arrow())
 
     def batches(self, name: str) -> Iterator[pa.RecordBatch]:
-        """The rows of a table that is there, a piece at a time; no more than a file's are in memory."""
+        """The rows of a table that is there, a piece at a time; no more than a file's are in
+        memory.
+        """
         with self._asking(name, "read"):
             scan = self._opened().load_table(self._identifier(name)).scan()
             for task in scan.plan_files():
@@ -105,15 +107,15 @@ class IcebergTables:
         for attempt in range(COMMIT_TRIES):
             with self._asking(table.name):
                 try:
-                    found = self._made(table.name, table.schema(rows))
-                    there = int(found.properties.get(note, "0"))
+                    iceberg = self._made(table.name, table.schema(rows))
+                    there = int(iceberg.properties.get(note, "0"))
                     if there >= number:
                         return there
-                    self._put(found, table, rows, {note: str(number)})
+                    self._put(iceberg, table, rows, {note: str(number)})
                     return number
                 except (CommitFailedException, TableAlreadyExistsError):
-                    pass
-            _log.warning("Others write to %s as well; the rows are put there again.", self.place(table.name))
+                    place = self.place(table.name)
+            _log.warning("Others write to %s as well; the rows are put there again.", place)
             pause(attempt)
         raise writes_elsewhere(self.place(table.name))
 
@@ -123,7 +125,9 @@ class IcebergTables:
 
     def _identifier(self, name: str) -> Identifier:
         schema, point, table = name.partition(".")
-        return (schema, table) if point else (self._settings.namespace, schema)
+        if point:
+            return schema, table
+        return self._settings.namespace, schema  # the name has no point, so it is the table's
 
     def _opened(self) -> Catalog:
         if self._catalog is None:
@@ -139,21 +143,24 @@ class IcebergTables:
 
     def _made(self, name: str, schema: pa.Schema) -> Table:
         """The table, which has these columns, in these types or wider ones."""
-        found = self._latest(name)
-        if found is None:
+        table = self._latest(name)
+        if table is None:
             self._create(name, schema)
-            found = self._latest(name)
-            assert found is not None
-        more = changed_fields(schema, plain_schema(found.schema().as_arrow()))
+            table = self._latest(name)
+            assert table is not None
+        more = changed_fields(schema, plain_schema(table.schema().as_arrow()))
         if more:
-            with found.update_schema() as update:
+            with table.update_schema() as update:
                 update.union_by_name(pa.schema(more))
-        found.metadata = found.metadata.model_copy(update={"properties": {**found.properties, **NO_RETRIES}})
-        return found
+        # In memory alone: the library would repeat a commit by itself, on a state that it has not seen.
+        properties = {**table.properties, **NO_RETRIES}
+        table.metadata = table.metadata.model_copy(update={"properties": properties})
+        return table
 
     def _create(self, name: str, schema: pa.Schema) -> None:
         identifier = self._identifier(name)
-        with suppress(NamespaceAlreadyExistsError, IntegrityError):  # somebody else makes it at the same time
+        # Somebody else makes it at the same time.
+        with suppress(NamespaceAlreadyExistsError, IntegrityError):
             self._opened().create_namespace_if_not_exists(identifier[0])
         folded = {column.casefold(): column for column in schema.names}
         wanted = [column.casefold() for column in self._settings.partition_by]
@@ -164,20 +171,21 @@ class IcebergTables:
                     spec.add_identity(folded[column])
         creating.commit_transaction()
 
-    def _put(self, found: Table, table: StagedTable, rows: pa.Table, note: dict[str, str]) -> None:
-        schema = plain_schema(found.schema().as_arrow())
-        # Without a snapshot nothing would tell that somebody was faster, so also no rows are appended.
-        with found.transaction() as changing:
+    def _put(self, iceberg: Table, table: StagedTable, rows: pa.Table, note: dict[str, str]) -> None:
+        schema = plain_schema(iceberg.schema().as_arrow())
+        # Without a snapshot nothing would tell that somebody was faster, so also no rows are
+        # appended.
+        with iceberg.transaction() as changing:
             if not table.key:
                 changing.append(aligned(rows, schema), snapshot_properties=note)
             elif table.emptied:
                 there = schema.empty_table()
-                if found.scan(limit=1).to_arrow().num_rows:
+                if iceberg.scan(limit=1).to_arrow().num_rows:  # a delete of nothing makes no snapshot
                     changing.delete(AlwaysTrue(), snapshot_properties=note)
                 changing.append(merged(there, table, rows), snapshot_properties=note)
             else:
                 filtered = _among(table.key, rows)
-                there = aligned(found.scan(row_filter=filtered).to_arrow(), schema)
+                there = aligned(iceberg.scan(row_filter=filtered).to_arrow(), schema)
                 if there.num_rows:
                     changing.delete(filtered, snapshot_properties=note)
                 changing.append(merged(there, table, rows), snapshot_properties=note)
@@ -189,21 +197,23 @@ class IcebergTables:
         try:
             yield
         except LIBRARY as error:
-            self._catalog = None
-            raise catalog_trouble(self.place(name), error) or trouble(self.place(name), error, done) from error
+            self._catalog = None  # its connection may be what failed
+            place = self.place(name)
+            raise catalog_trouble(place, error) or trouble(place, error, done) from error
 
 
 def _among(key: Sequence[str], rows: pa.Table) -> BooleanExpression:
     """What finds all rows that a merge names, and perhaps others."""
-    found: BooleanExpression = AlwaysTrue()
+    condition: BooleanExpression = AlwaysTrue()
     for place, name in enumerate(key):
+        # Rows that are new have no former key.
         values = pc.drop_null(pc.unique(rows.column(f"m{place}")))
         if len(values) <= NAMED_VALUES:
-            found = And(found, _in(name, values.to_pylist()))
+            condition = And(condition, _in(name, values.to_pylist()))
         else:
             least, greatest = pc.min(values).as_py(), pc.max(values).as_py()
-            found = And(found, And(_least(name, least), _most(name, greatest)))
-    return found
+            condition = And(condition, And(_least(name, least), _most(name, greatest)))
+    return condition
 
 
 def merged(there: pa.Table, table: StagedTable, rows: pa.Table) -> pa.Table:
@@ -213,6 +223,7 @@ def merged(there: pa.Table, table: StagedTable, rows: pa.Table) -> pa.Table:
     named = _keys([rows.column(f"m{place}") for place in range(len(table.key))])
     told = frozenset(named)
     keep = [key not in told for key in known]  # others may have put a row there twice
+    # A row that is not there yet has no place, and take() gives NULLs for it.
     former = there.take(pa.array(map(places.get, named), pa.int64()))
     columns = []
     for name, kind in zip(there.schema.names, there.schema.types, strict=True):
@@ -222,7 +233,8 @@ def merged(there: pa.Table, table: StagedTable, rows: pa.Table) -> pa.Table:
             values = rows.column(f"c{place}").cast(kind)
             column = pc.if_else(rows.column(f"g{place}"), values, column)
         columns.append(column)
-    made = pa.table(columns, schema=there.schema).filter(pc.not_equal(rows.column(OPER), int(Does.GONE)))
+    stays = pc.not_equal(rows.column(OPER), int(Does.GONE))
+    made = pa.table(columns, schema=there.schema).filter(stays)
     return pa.concat_tables([there.filter(pa.array(keep, pa.bool_())), made])
 
 

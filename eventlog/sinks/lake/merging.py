@@ -68,7 +68,10 @@ class Merging:
             elif isinstance(step, Moved):
                 self._move(step)
             else:
-                self._empty()
+                # Rows of before are gone with the rest of the table; what comes now is new there.
+                self._rows.clear()
+                self._gone.clear()
+                self._emptied = True
         return Merge(gone=self._gone, rows=list(self._rows.values()), emptied=self._emptied)
 
     def _nets(self, step: Nets) -> None:
@@ -78,6 +81,7 @@ class Merging:
                 continue
             row = self._row(key)
             if net.whole:
+                # A row that is made anew owes nothing to what an earlier step knew of it.
                 row.values, row.whole = dict(net.values), True
             else:
                 row.values.update(net.values)
@@ -88,14 +92,11 @@ class Merging:
         if key != step.former:  # what stands there goes: the source cannot have had both
             self._delete(key)
         row = self._row(step.former)
+        # It is entered again below, under its new key.
         del self._rows[step.former]
+        # What the row is called now; where the table has it stays its `origin`.
         row.values.update(step.values | dict(zip(self._key, key, strict=True)))
         self._rows[key] = row
-
-    def _empty(self) -> None:
-        self._rows.clear()
-        self._gone.clear()
-        self._emptied = True
 
     def _row(self, key: Key) -> MergeRow:
         """The row that has this key by now."""
@@ -106,12 +107,16 @@ class Merging:
 
     def _delete(self, key: Key) -> None:
         former = self._rows.pop(key, None)
-        origin = self._claim(key) if former is None else former.origin
+        if former is None:
+            origin = self._claim(key)
+        else:
+            origin = former.origin
         if origin is not None:
             self._gone.append(origin)
 
     def _claim(self, key: Key) -> Key | None:
         """The row that the table has under this key, if nothing has become of it yet."""
+        # After a TRUNCATE the table has no rows of before, and each of them is asked about once.
         if self._emptied or key in self._claimed:
             return None
         self._claimed.add(key)
@@ -120,41 +125,52 @@ class Merging:
 
 def key_of(columns: Sequence[ChangeColumn]) -> tuple[str, ...]:
     """The names of the key's columns in order; ExpressionError where there are none."""
-    found = sorted([(column.key, column.name) for column in columns if column.key])
-    if not found:
-        raise ExpressionError("nobody knows its key, and a mirror needs one; give the source table a primary key")
-    names = tuple([name for _, name in found])
+    keyed = sorted((column.key, column.name) for column in columns if column.key)
+    if not keyed:
+        problem = "nobody knows its key, and a mirror needs one"
+        raise ExpressionError(f"{problem}; give the source table a primary key")
+    names = tuple([name for _, name in keyed])
+    # Equal rows are told apart by nothing, and a MERGE would meet several with one of ours.
     if names == (WHOLE_ROW,):
-        raise ExpressionError("it has no key, and a mirror of a lake counts no equal rows; append them")
+        problem = "it has no key, and a mirror of a lake counts no equal rows"
+        raise ExpressionError(f"{problem}; append them")
     return names
 
 
 def without_key(block: RowBlock) -> Bad:
     """The changes whose key is NULL, by which no row is found."""
     places = [place for place, column in enumerate(block.columns) if column.key]
-    [oper] = [place for place, column in enumerate(block.columns) if column.is_called("change_oper")]
-    if not any(None in block.cells[place] for place in places):
-        return {}
-    return {
-        block.positions[number]: f"column {block.columns[place].name} is NULL, and it is of the key"
-        for place in places
-        for number, cell in enumerate(block.cells[place])
-        if cell is None and block.cells[oper][number] != "T"
-    }
+    [oper] = [block.cells[place] for place in _called(block, "change_oper")]
+    bad: Bad = {}
+    for place in places:
+        cells = block.cells[place]
+        if None not in cells:  # as nearly always
+            continue
+        why = f"column {block.columns[place].name} is NULL, and it is of the key"
+        for number, cell in enumerate(cells):
+            if cell is None and oper[number] != "T":  # a TRUNCATE has no key
+                bad[block.positions[number]] = why
+    return bad
+
+
+def _called(block: RowBlock, name: str) -> list[int]:
+    """The places of the header column that ends so."""
+    return [place for place, column in enumerate(block.columns) if column.is_called(name)]
 
 
 def told(block: RowBlock) -> Iterable[ChangeRow]:
     """What each row of a block says."""
     columns = block.columns
     own = [(place, column.name) for place, column in enumerate(columns) if not column.header]
-    [oper] = [block.cells[place] for place, column in enumerate(columns) if column.is_called("change_oper")]
-    [mask] = [block.cells[place] for place, column in enumerate(columns) if column.is_called("change_mask")]
+    [oper] = [block.cells[place] for place in _called(block, "change_oper")]
+    [mask] = [block.cells[place] for place in _called(block, "change_mask")]
     names = [name for _, name in own]
     cells = zip(*[block.cells[place] for place, _ in own], strict=True)
+    # Changes of a table mostly change the same few sets of columns.
     known: dict[Any, frozenset[str]] = {}
     for letter, bits, row in zip(oper, mask, cells, strict=True):
         values = dict(zip(names, row, strict=True))
-        if letter == BEFORE[0]:
+        if letter == BEFORE[0]:  # it says what the key was, and changes nothing
             yield ChangeRow(oper=letter, values=values, changed=frozenset())
             continue
         if bits not in known:
@@ -177,20 +193,26 @@ def merge_table(
     names = [column.name for column in columns]
     by_name = {column.name: column for column in columns}
     gone: list[Any] = [None] * len(merge.gone)
+    # A key of NULLs matches nothing, so that such a row is inserted.
     origins = [*merge.gone, *[row.origin or (None,) * len(key) for row in merge.rows]]
     matched = [replace(by_name[name], name=f"m{place}") for place, name in enumerate(key)]
     valued = [replace(column, name=f"c{place}") for place, column in enumerate(columns)]
-    cells: list[Sequence[Any]] = [[origin[place] for origin in origins] for place in range(len(key))]
-    cells += [gone + [row.values.get(name) for row in merge.rows] for name in names]
+    of_key = [[origin[place] for origin in origins] for place in range(len(key))]
+    of_values = [gone + [row.values.get(name) for row in merge.rows] for name in names]
+    cells: list[Sequence[Any]] = [*of_key, *of_values]
     named = [column.name for column in (*matched, *valued)]
-    schema = pa.schema(list(zip(named, [known.field(name).type for name in (*key, *names)], strict=True)))
+    kinds = [known.field(name).type for name in (*key, *names)]
+    schema = pa.schema(list(zip(named, kinds, strict=True)))
     if is_mixed:
+        # They were read out of Arrow, so nothing is left to be checked.
         arrays = [pa.array(values, field.type) for values, field in zip(cells, schema, strict=True)]
         made = pa.Table.from_arrays(arrays, schema=schema)
     else:
         made = arrow_columns([*matched, *valued], cells).cast(schema)
-    opers = [Does.GONE] * len(gone) + [Does.WHOLE if row.whole else Does.CHANGED for row in merge.rows]
+    kinds_of_rows = [Does.WHOLE if row.whole else Does.CHANGED for row in merge.rows]
+    opers = [Does.GONE] * len(gone) + kinds_of_rows
     made = made.add_column(0, OPER, pa.array(opers, pa.int8()))
+    # A column that is told may be NULL, so NULL cannot say that it is not.
     for place, name in enumerate(names):
         given = [True] * len(gone) + [row.whole or name in row.values for row in merge.rows]
         made = made.append_column(f"g{place}", pa.array(given, pa.bool_()))

@@ -63,10 +63,12 @@ def lake_tables(output: LakeSettings) -> LakeTables:
 
 def needs_of(output: LakeSettings) -> Iterator[Need]:
     """The modules that such an output cannot do without."""
-    for module in ("deltalake" if output.sink == "delta" else "pyiceberg", "pyarrow"):
+    library = "deltalake" if output.sink == "delta" else "pyiceberg"
+    for module in (library, "pyarrow"):
         yield Need(f'An output with sink = "{output.sink}"', module)
     if is_address(output.path):
-        yield Need(f'An output with path = "{output.path.partition("://")[0]}://…"', MODULE)
+        scheme = output.path.partition("://")[0]
+        yield Need(f'An output with path = "{scheme}://…"', MODULE)
 
 
 def _findings(output: LakeSettings) -> Iterable[Finding]:

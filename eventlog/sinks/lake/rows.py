@@ -43,6 +43,7 @@ def fitted(block: RowBlock, there: pa.Schema | None, widens: Widens) -> Fitted:
     try:
         rows = arrow_columns(block.columns, block.cells)
     except UNFIT:
+        # Which rows, and why, is looked for only where the block as a whole does not fit.
         bad = _by_change(block, misfits(block.columns, block.rows))
         if not bad:
             raise
@@ -53,8 +54,9 @@ def fitted(block: RowBlock, there: pa.Schema | None, widens: Widens) -> Fitted:
     columns = [_cast(column, field, wrong) for column, field in zip(rows.columns, fields, strict=True)]
     if wrong:
         more = _by_change(block, wrong)
-        found = fitted(block.without(more), there, widens)
-        return Fitted(block=found.block, rows=found.rows, bad=bad | more | found.bad)
+        # Once more, with what is left: a row may be wrong in several columns.
+        rest = fitted(block.without(more), there, widens)
+        return Fitted(block=rest.block, rows=rest.rows, bad=bad | more | rest.bad)
     return Fitted(block=block, rows=pa.table(columns, schema=pa.schema(fields)), bad=bad)
 
 
@@ -62,14 +64,17 @@ def agreed(schema: pa.Schema, there: pa.Schema | None, widens: Widens) -> pa.Sch
     """The columns under the names that the table has, in its types, or in those to which it can be
     widened.
     """
-    known = {} if there is None else {field.name.casefold(): field for field in there}
+    known = {}
+    if there is not None:
+        known = {field.name.casefold(): field for field in there}
     return pa.schema([_agreed(field, known.get(field.name.casefold()), widens) for field in schema])
 
 
 def _agreed(field: pa.Field, there: pa.Field | None, widens: Widens) -> pa.Field:
     if there is None:
         return field
-    return pa.field(there.name, field.type if widens(there.type, field.type) else there.type)
+    kind = field.type if widens(there.type, field.type) else there.type
+    return pa.field(there.name, kind)
 
 
 def is_wider(former: pa.DataType, kind: pa.DataType) -> bool:
@@ -87,7 +92,9 @@ def plain_schema(schema: pa.Schema) -> pa.Schema:
 def _plain(kind: pa.DataType) -> pa.DataType:
     if kind in (pa.large_string(), pa.string_view()):
         return pa.string()
-    return pa.binary() if kind in (pa.large_binary(), pa.binary_view()) else kind
+    if kind in (pa.large_binary(), pa.binary_view()):
+        return pa.binary()
+    return kind
 
 
 def refuse_doubled(columns: Sequence[ChangeColumn]) -> None:
@@ -97,7 +104,8 @@ def refuse_doubled(columns: Sequence[ChangeColumn]) -> None:
     folded = [column.name.casefold() for column in columns]
     doubled = [name for name in folded if folded.count(name) > 1]
     if doubled:
-        raise ExpressionError(f"two of its columns are called {doubled[0]!r} but for upper and lower case")
+        problem = f"two of its columns are called {doubled[0]!r}"
+        raise ExpressionError(f"{problem} but for upper and lower case")
 
 
 def _by_change(block: RowBlock, wrong: dict[int, str]) -> Bad:
@@ -115,8 +123,8 @@ def _cast(column: Any, field: pa.Field, wrong: dict[int, str]) -> Any:
             try:
                 _exactly(column.slice(number, 1), field.type)
             except UNFIT as error:
-                said = " ".join(str(error).split())[:200]
-                why = f"column {field.name} is {field.type} in the table there: {said}"
+                reason = " ".join(str(error).split())[:200]
+                why = f"column {field.name} is {field.type} in the table there: {reason}"
                 wrong.setdefault(number, why)
         if not wrong:
             raise
@@ -125,33 +133,39 @@ def _cast(column: Any, field: pa.Field, wrong: dict[int, str]) -> Any:
 
 def _exactly(column: Any, kind: pa.DataType) -> Any:
     """The column in another type; an error where a value would not stay what it is."""
-    found = column.cast(kind)
-    if pa.types.is_floating(kind) and pc.any(pc.not_equal(found.cast(column.type), column)).as_py():
+    made = column.cast(kind)
+    # A cast to a binary fraction rounds without a word; back again it shows.
+    if pa.types.is_floating(kind) and pc.any(pc.not_equal(made.cast(column.type), column)).as_py():
         raise ValueError("a number would lose digits")
-    return found
+    return made
 
 
 def aligned(rows: pa.Table, schema: pa.Schema) -> pa.Table:
     """The rows with all columns of a table in their order; what they do not say is NULL."""
     known = {name.casefold(): place for place, name in enumerate(rows.column_names)}
-    columns = [
-        rows.column(known[field.name.casefold()]).cast(field.type)
-        if field.name.casefold() in known
-        else pa.nulls(rows.num_rows, field.type)
-        for field in schema
-    ]
+    columns = []
+    for field in schema:
+        place = known.get(field.name.casefold())
+        if place is None:
+            columns.append(pa.nulls(rows.num_rows, field.type))
+        else:
+            columns.append(rows.column(place).cast(field.type))
     return pa.table(columns, schema=schema)
 
 
 def together(several: Sequence[pa.Table], known: pa.Schema) -> pa.Table:
-    """Rows of one table that came in several blocks. Its columns may have become more between them, or wider."""
+    """Rows of one table that came in several blocks. Its columns may have become more between them,
+    or wider.
+    """
     names = dict.fromkeys(name for rows in several for name in rows.column_names)
     schema = pa.schema([known.field(name) for name in names])
     return pa.concat_tables([aligned(rows, schema) for rows in several]).combine_chunks()
 
 
 def grown(known: pa.Schema | None, schema: pa.Schema) -> pa.Schema:
-    """The columns that a table has after rows with these, whose names are its own and whose types are not narrower."""
+    """The columns that a table has after rows with these, whose names are its own and whose types
+    are not narrower.
+    """
     if known is None:
         return schema
     types = dict(zip(schema.names, schema.types, strict=True))

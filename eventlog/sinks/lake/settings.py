@@ -34,24 +34,24 @@ class LakeSettings(OutputKeys, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         """Refuses what no tables could be made with."""
+        # Before anything is looked for below it.
         refuse_unknown("output.path", self.path)
         if self.store != StoreSettings() and not is_address(self.path):
             message = "output.store is about an object store, and output.path is a folder."
             raise ConfigError(message, hint="Leave it out, or make output.path an address: s3://….")
         if not self.task or not self.task.replace("-", "").replace("_", "").isalnum():
-            raise ConfigError("output.task is made of letters, digits, _ and -; it is the name of a folder.")
-        if self.mode == "mirror":
-            self._refuse_lacking()
-
-    def _refuse_lacking(self) -> None:
-        """Refuses change tables from which no mirror can be kept."""
+            problem = "output.task is made of letters, digits, _ and -"
+            raise ConfigError(f"{problem}; it is the name of a folder.")
+        if self.mode == "append":
+            return
         for header in MIRRORED:
             if header not in self.change_tables.headers:
                 message = f'output.mode is "mirror", and change_tables.headers has no {header}.'
                 raise ConfigError(message, hint="Add it; or append the rows.")
         if not self.change_tables.before_image:
             message = 'output.mode is "mirror", and change_tables.before_image is false.'
-            raise ConfigError(message, hint="Leave it out: a key that changes is known by the row before.")
+            hint = "Leave it out: a key that changes is known by the row before."
+            raise ConfigError(message, hint=hint)
 
     @property
     def places(self) -> Places:
@@ -85,18 +85,20 @@ class IcebergSettings(LakeSettings, frozen=True, kw_only=True):
         """Refuses a catalog that is none."""
         LakeSettings.__post_init__(self)
         if not self.catalog.get("type") and not self.catalog.get("uri"):
-            hint = 'As { type = "sql", uri = "sqlite:////data/catalog.db" }, or { type = "rest", uri = "https://…" }.'
+            forms = '{ type = "sql", uri = "sqlite:////data/catalog.db" }'
+            hint = f'As {forms}, or {{ type = "rest", uri = "https://…" }}.'
             raise ConfigError("output.catalog has neither a type nor a uri.", hint=hint)
 
     @property
     def properties(self) -> dict[str, Any]:
         """The properties, with what the other keys say already."""
-        said = {
+        properties = {
             "name": "eventlog",
             "s3.endpoint": self.store.endpoint,
             "s3.region": self.store.region,
             "warehouse": self.path,
         }
         if not is_address(self.path):
-            said["warehouse"] = f"file://{Path(self.path).absolute()}"
-        return {name: value for name, value in said.items() if value} | self.catalog
+            properties["warehouse"] = f"file://{Path(self.path).absolute()}"
+        # What stands in the configuration comes before what follows from it.
+        return {name: value for name, value in properties.items() if value} | self.catalog

@@ -99,8 +99,13 @@ class LakeSink:
     capabilities = SinkCapabilities(resolves=True)
 
     def __init__(self, settings: LakeSettings, tables: LakeTables, place: Path | Plans | None = None) -> None:
-        found = place_of(plans_path(settings), settings.store, ordered=False) if place is None else place
-        self._plans: Plans = PlanFolder(found, lambda: [found]) if isinstance(found, Path) else found
+        if place is None:
+            place = place_of(plans_path(settings), settings.store, ordered=False)
+        if isinstance(place, Path):
+            folder = place
+            self._plans: Plans = PlanFolder(folder, lambda: [folder])
+        else:
+            self._plans = place
         self._tables = tables
         self._staging = Staging(settings, tables.schema, tables.widens)
         self._state = LakeState()
@@ -113,6 +118,7 @@ class LakeSink:
         """Takes the lake over, and reads how far it is."""
         self._converting = tenure is None
         self._forget()
+        # What this process knew may be of before somebody else had the lake.
         try:
             self._plans.take_over(tenure)
             self._state = self._read()
@@ -128,10 +134,11 @@ class LakeSink:
         there.
         """
         self._settle()
-        there = self._has(plan)
-        answers = tuple(refusals(self._state.refusals.get(plan, ()))) if there else ()
         last = self._state.converted if self._converting else self._state.plan
-        return Resolved(last=last, documents=None if there else frozenset(), answers=answers)
+        if not self._has(plan):
+            return Resolved(last=last, documents=frozenset())
+        answers = tuple(refusals(self._state.refusals.get(plan, ())))
+        return Resolved(last=last, documents=None, answers=answers)
 
     def prepare(self, plan: str, documents: Sequence[Document]) -> None:
         """Writes the rows where nobody looks at them."""
@@ -145,24 +152,27 @@ class LakeSink:
         row there.
         """
         rows, state = _rows_of(documents), self._state
+        # The last plan may not be in all of its tables, and the next one must not overtake it.
         if self._in_tables != state.number:
             self._settle()
             state = self._state
-        if not rows or self._has(plan):
-            return refusals(state.refusals.get(plan, ()) if self._has(plan) else ())
+        if self._has(plan):
+            return refusals(state.refusals.get(plan, ()))
+        if not rows:
+            return refusals(())
         prepared = self._prepared.pop(plan, None)
         if prepared is not None and (prepared.before is not state or prepared.documents != rows):
-            prepared.hidden.discard()
+            prepared.hidden.discard()  # their number would be another one now
             prepared = None
-        found = prepared or self._made(plan, rows)
-        self._in_tables = -1
+        made = prepared or self._made(plan, rows)
+        self._in_tables = -1  # until they are: what breaks off between leaves it open
         try:
-            self._plans.show(found.hidden, apart=1)
+            self._plans.show(made.hidden, apart=1)
         except OSError as error:
             raise self._failed(error) from error
-        self._state = found.after
-        self._put(found.staged)
-        return refusals(found.refused)
+        self._state = made.after
+        self._put(made.staged)
+        return refusals(made.refused)
 
     def close(self) -> None:
         self._forget_prepared()
@@ -170,7 +180,8 @@ class LakeSink:
 
     def _has(self, plan: str) -> bool:
         """Whether the plan was the last that was shown."""
-        return bool(plan) and plan == (self._state.converted if self._converting else self._state.plan)
+        last = self._state.converted if self._converting else self._state.plan
+        return bool(plan) and plan == last
 
     def _settle(self) -> None:
         """Finishes what was begun: the plan is shown or gone, and if it is shown, its tables have
@@ -179,6 +190,7 @@ class LakeSink:
         self._forget()
         try:
             self._plans.settle()
+            # A plan without tables has no rows, and no file of them.
             self._state = self._read()
             body = self._plans.read(self._plans.folder / ROWS) if self._state.tables else b""
         except OSError as error:
@@ -197,18 +209,17 @@ class LakeSink:
         """Puts the last plan into the tables that do not have it."""
         for table, rows in staged:
             there = self._tables.take(self._state.writer, self._state.number, table, rows)
-            if there > self._state.number:
-                self._refuse_later(table.name, there)
+            if there <= self._state.number:
+                continue
+            # A table that is ahead of us tells that somebody has taken the lake over, or that
+            # something was restored.
+            self._plans.settle()  # OccupiedError where it is the first
+            position = self._place(POSITION)
+            known = f"{position} knows {self._state.number}"
+            message = f"The table {table.name} has plan {there} already, and {known}."
+            hint = f"Restore {position} as it was, or the table to its state of then."
+            raise DataError(message, hint=hint)
         self._in_tables = self._state.number
-
-    def _refuse_later(self, name: str, number: int) -> None:
-        """A table that is ahead of us tells that somebody has taken the lake over, or that
-        something was restored.
-        """
-        self._plans.settle()  # OccupiedError where it is so
-        message = f"The table {name} has plan {number} already, and {self._place(POSITION)} knows {self._state.number}."
-        hint = f"Restore {self._place(POSITION)} as it was, or the table to its state of then."
-        raise DataError(message, hint=hint)
 
     def _made(self, plan: str, documents: Sequence[RowsDocument]) -> PreparedPlan:
         """The rows of documents, hidden. They come together or not at all also where they have no
@@ -220,14 +231,17 @@ class LakeSink:
         after = replace(
             state,
             change_seq=documents[-1].id,
+            # A name for this task in the tables that no other task has, made once.
             writer=state.writer or secrets.token_hex(8),
             number=state.number + 1,
             tables=tables,
         )
         if plan:
-            after = replace(after, **{"converted" if self._converting else "plan": plan})
+            last = "converted" if self._converting else "plan"
+            after = replace(after, **{last: plan})
+            # Those of the other kind's last plan stay: it may be asked for as well.
             notes = {**state.refusals, plan: refused}
-            kept = {one: notes[one] for one in (after.plan, after.converted) if notes.get(one)}
+            kept = {name: notes[name] for name in (after.plan, after.converted) if notes.get(name)}
             after = replace(after, refusals=kept)
         try:
             self._plans.make(self._plans.folder)
@@ -248,11 +262,11 @@ class LakeSink:
         )
 
     def _read(self) -> LakeState:
-        found = self._plans.read(self._plans.folder / POSITION)
-        if found is None:
+        content = self._plans.read(self._plans.folder / POSITION)
+        if content is None:
             return LakeState()
         try:
-            return msgspec.json.decode(found, type=LakeState)
+            return msgspec.json.decode(content, type=LakeState)
         except msgspec.DecodeError as error:
             hint = "It says how far the tables are; restore it from a backup."
             raise DataError(f"{self._place(POSITION)} cannot be read: {error}.", hint=hint) from None
@@ -280,4 +294,4 @@ def plans_path(settings: LakeSettings) -> str:
 
 
 def _rows_of(documents: Sequence[Document]) -> list[RowsDocument]:
-    return [one for one in documents if isinstance(one, RowsDocument)]
+    return [document for document in documents if isinstance(document, RowsDocument)]

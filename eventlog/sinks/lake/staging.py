@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from eventlog.core.errors import ExpressionError, SinkError
 from eventlog.core.model import Position
 from eventlog.qlik.change_tables.folding import fold
-from eventlog.qlik.change_tables.rows import RowBlock, RowsDocument, folder_of
+from eventlog.qlik.change_tables.rows import ChangeColumn, RowBlock, RowsDocument, folder_of
 from eventlog.qlik.masks import MovedMasks
 from eventlog.sinks.change_files.settings import SET_ASIDE
 from eventlog.sinks.lake.merging import Merging, key_of, merge_table, told, without_key
@@ -85,97 +85,118 @@ class Staging:
         for document in documents:
             for block in document.blocks:
                 blocks.setdefault(self._name_of(block), []).append(block)
-        found: list[Staged] = []
+        of_tables: list[Staged] = []
         refused: Notes = []
         for name, several in blocks.items():
             staged, notes = self._of_table(name, several)
             refused += notes
             if staged is not None:
-                found.append(staged)
-        return found, refused
+                of_tables.append(staged)
+        return of_tables, refused
 
     def _name_of(self, block: RowBlock) -> str:
         """A mirror is called as its source, a change table as change tables are."""
         if self._settings.mode == "append":
             return block.folder
-        return folder_of(block.table, block.target.removesuffix(self._settings.change_tables.suffix))
+        name = block.target.removesuffix(self._settings.change_tables.suffix)
+        return folder_of(block.table, name)
 
     def _of_table(self, name: str, blocks: Sequence[RowBlock]) -> tuple[Staged | None, Notes]:
         there, merging = self._look_up(name), self._settings.mode == "mirror"
+        refuse_other = _refuse_other_mirror if merging else _refuse_other_table
         known = there  # and what blocks before bring
         notes: Notes = []
         kept: list[Fitted] = []
         for block in blocks:
             try:
-                (_refuse_other_mirror if merging else _refuse_other_table)(block, there)
+                refuse_other(block, there)
                 bad = without_key(block) if merging else {}
-                found = fitted(block.without(bad) if bad else block, known, self._widens)
+                fits = fitted(block.without(bad) if bad else block, known, self._widens)
             except ExpressionError as error:
                 notes += self._refused(name, dict.fromkeys(block.positions, str(error)))
                 continue
-            notes += self._refused(name, bad | found.bad)
-            if found.block.positions:
-                known = grown(known, found.rows.schema)
-                kept.append(found)
+            notes += self._refused(name, bad | fits.bad)
+            if fits.block.positions:
+                known = grown(known, fits.rows.schema)
+                kept.append(fits)
         if known is None or not kept:
             return None, notes
         if merging:
-            staged = _merged(name, kept, known)
+            table, rows = _merged(name, kept, known)
         else:
-            staged = StagedTable(name=name), together([_masked(one, known) for one in kept], known)
-        return (staged if staged[1].num_rows or staged[0].emptied else None), notes
+            table = StagedTable(name=name)
+            rows = together([_masked(block, known) for block in kept], known)
+        if rows.num_rows or table.emptied:  # changes may cancel each other out
+            return (table, rows), notes
+        return None, notes
 
     def _refused(self, name: str, bad: Bad) -> Notes:
         if bad and self._settings.on_refused == "stop":
             why = next(iter(bad.values()))
             raise SinkError(f"{name} does not take a row: {why}.", hint=SET_ASIDE, may_pass=False)
-        notes = {position: f"{name}: {why}." for positions, why in bad.items() for position in positions}
+        notes: dict[Position, str] = {}  # an event with two rows is refused once
+        for positions, why in bad.items():
+            notes.update((position, f"{name}: {why}.") for position in positions)
         return list(notes.items())
 
 
 def _refuse_other_table(block: RowBlock, there: pa.Schema | None) -> None:
     headers = pa.schema([(column.name, pa.null()) for column in block.columns if column.header])
-    if there is not None and len(headers) and len(missing_fields(headers, there)) == len(headers):
-        raise ExpressionError(f"it is there and is no change table: it has no column {headers[0].name}")
+    if there is None or not len(headers):
+        return
+    # One header column may have been added to the settings later; none of them is another table.
+    if len(missing_fields(headers, there)) == len(headers):
+        problem = f"it is there and is no change table: it has no column {headers[0].name}"
+        raise ExpressionError(problem)
 
 
 def _refuse_other_mirror(block: RowBlock, there: pa.Schema | None) -> None:
     key = pa.schema([(name, pa.null()) for name in key_of(block.columns)])
     missing = [] if there is None else missing_fields(key, there)
     if missing:
-        raise ExpressionError(f"it is there and is no mirror of its source: it has no column {missing[0].name}")
+        problem = "it is there and is no mirror of its source"
+        raise ExpressionError(f"{problem}: it has no column {missing[0].name}")
 
 
-def _masked(found: Fitted, known: pa.Schema) -> pa.Table:
+def _masked(block: Fitted, known: pa.Schema) -> pa.Table:
     """The rows with masks that count the columns as the table has them."""
-    columns = found.block.columns
-    mask = next((place for place, column in enumerate(columns) if column.is_called("change_mask")), None)
-    places = [known.get_field_index(name) for name in found.rows.column_names]
-    if mask is None or places == list(range(len(places))):
-        return found.rows
-    moved, field = MovedMasks(dict(enumerate(places))), found.rows.schema.field(mask)
-    cells = [None if cell is None else moved(cell) for cell in found.rows.column(mask).to_pylist()]
-    return found.rows.set_column(mask, field, pa.array(cells, field.type))
+    masks = [place for place, column in enumerate(block.block.columns) if column.is_called("change_mask")]
+    places = [known.get_field_index(name) for name in block.rows.column_names]
+    if not masks or places == list(range(len(places))):
+        return block.rows
+    mask = masks[0]
+    moved, field = MovedMasks(dict(enumerate(places))), block.rows.schema.field(mask)
+    former = block.rows.column(mask).to_pylist()
+    cells = [None if cell is None else moved(cell) for cell in former]
+    return block.rows.set_column(mask, field, pa.array(cells, field.type))
 
 
 def _merged(name: str, several: Sequence[Fitted], known: pa.Schema) -> Staged:
     """All that is told of a mirror, as one merge."""
     types: dict[str, set[str]] = {}
-    for one in several:
-        for column, field in zip(one.block.columns, one.rows.schema, strict=True):
+    for fits in several:
+        for column, field in zip(fits.block.columns, fits.rows.schema, strict=True):
             types.setdefault(field.name, set()).add(column.type)
-    is_mixed = any(len(found) > 1 for found in types.values())
-    blocks = [_as_there(one, values=is_mixed) for one in several]
-    by_name = {column.name: column for block in blocks for column in block.columns if not column.header}
+    # A column had another type in some of the blocks: then its values count as the table has them.
+    is_mixed = any(len(of_column) > 1 for of_column in types.values())
+    blocks = [_as_there(fits, values=is_mixed) for fits in several]
+    by_name: dict[str, ChangeColumn] = {}
+    for block in blocks:
+        by_name.update((column.name, column) for column in block.columns if not column.header)
     columns, key = list(by_name.values()), key_of(blocks[-1].columns)
-    merge = Merging(key).merged(fold((row for block in blocks for row in told(block)), key))
+    changes = (row for block in blocks for row in told(block))
+    merge = Merging(key).merged(fold(changes, key))
     table = StagedTable(name=name, columns=tuple(by_name), key=key, emptied=merge.emptied)
     return table, merge_table(merge, columns, key, known, is_mixed=is_mixed)
 
 
-def _as_there(found: Fitted, *, values: bool) -> RowBlock:
-    """The block with the names that the table has, and with its values where blocks have several types."""
-    names = found.rows.column_names
-    columns = [replace(one, name=name) for one, name in zip(found.block.columns, names, strict=True)]
-    cells = tuple([column.to_pylist() for column in found.rows.columns]) if values else found.block.cells
-    return replace(found.block, columns=tuple(columns), cells=cells)
+def _as_there(fits: Fitted, *, values: bool) -> RowBlock:
+    """The block with the names that the table has, and with its values where blocks have several
+    types.
+    """
+    both = zip(fits.block.columns, fits.rows.column_names, strict=True)
+    columns = [replace(column, name=name) for column, name in both]
+    cells = fits.block.cells
+    if values:
+        cells = tuple([column.to_pylist() for column in fits.rows.columns])
+    return replace(fits.block, columns=tuple(columns), cells=cells)

@@ -33,10 +33,15 @@ def told(error: BaseException) -> str:
 
 def trouble(place: str, error: Exception, done: str = "written") -> SinkError:
     """Why a table is not as it should be, and what becomes of that."""
-    found = _number(str(error))
-    number = error.errno if isinstance(error, OSError) and error.errno else int(found[1]) if found else 0
-    amazon = _amazon(str(error))
-    if amazon or _of_store(str(error)) or ("://" in place and isinstance(error, OSError)):
+    text = str(error)
+    # The number of the system's error, which delta-rs has in its words only.
+    in_words = _number(text)
+    number = int(in_words[1]) if in_words else 0
+    if isinstance(error, OSError) and error.errno:
+        number = error.errno
+    amazon = _amazon(text)
+    if amazon or _of_store(text) or ("://" in place and isinstance(error, OSError)):
+        # As the store itself writes it, for `reason` to find.
         code = "" if amazon is None else amazon[1].title().replace("_", "")
         why, mend = reason(OSError(f"<Code>{code}</Code>") if code in REASONS else error)
         return SinkError(f"{place} {why}.", hint=f"{mend}; nothing is lost.", may_pass=True)
@@ -56,7 +61,8 @@ def trouble(place: str, error: Exception, done: str = "written") -> SinkError:
 
 def pause(attempt: int) -> None:
     """Waits before a commit is tried again, each time longer."""
-    time.sleep(_WAIT.delay(attempt + 1, random.random()))  # noqa: S311  # spreads, and keeps nothing secret
+    # Spreads those who wait, and keeps nothing secret.
+    time.sleep(_WAIT.delay(attempt + 1, random.random()))  # noqa: S311  # see above
 
 
 def writes_elsewhere(place: str) -> SinkError:

@@ -1,4 +1,6 @@
-"""Addresses of object stores as they stand in a configuration or on the command line; nothing is loaded to know one."""
+"""Addresses of object stores as they stand in a configuration or on the command line; nothing is
+loaded to know one.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,9 @@ _bucket = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^/?#]+(/[^?#]*)?").fullmatch
 
 
 class StoreSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Where an object store is, if not where its cloud is; who may write there says the environment."""
+    """Where an object store is, if not where its cloud is; who may write there says the
+    environment.
+    """
 
     endpoint: str = ""
     region: str = ""
@@ -33,19 +37,26 @@ def is_address(place: str) -> bool:
 
 def refuse_unknown(what: str, place: str) -> None:
     """ConfigError for an address that is none of an object store; `what` is where it was written."""
-    found = _scheme(place)
-    if found is None:
+    scheme = _scheme(place)
+    if scheme is None:
         return
-    if found[1] not in SCHEMES:
+    name = scheme[1]
+    if name not in SCHEMES:
         hint = "It is a folder, or s3://BUCKET/PREFIX, gs://…, az://… or abfs://…."
-        raise ConfigError(f"{what} is {visible(place)}, and nothing is written to {found[1]}://.", hint=hint)
-    if _bucket(place) is None or ("@" in place and not found[1].startswith("abfs")):
-        hint = "Credentials come from the environment; an address has no settings after a question mark."
-        raise ConfigError(f"{what} is no address of a bucket and a prefix, as s3://BUCKET/PREFIX.", hint=hint)
+        problem = f"{what} is {visible(place)}, and nothing is written to {name}://."
+        raise ConfigError(problem, hint=hint)
+    # abfs has its account behind an @; elsewhere a login stands there.
+    if _bucket(place) is None or ("@" in place and not name.startswith("abfs")):
+        hint = "Credentials come from the environment;"
+        hint = f"{hint} an address has no settings after a question mark."
+        problem = f"{what} is no address of a bucket and a prefix, as s3://BUCKET/PREFIX."
+        raise ConfigError(problem, hint=hint)
 
 
 def place_of(path: str, settings: StoreSettings, *, ordered: bool) -> Path | Plans:
-    """The folder of an output, or its place in a store, where what comes together gets its names in order or not."""
+    """The folder of an output, or its place in a store, where what comes together gets its names in
+    order or not.
+    """
     if not is_address(path):
         return Path(path)
     from eventlog.sinks.store.objects import objects_at

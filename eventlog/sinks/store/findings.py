@@ -1,4 +1,6 @@
-"""Whether a folder, or a place in an object store, can be used by an output; nothing is left behind there."""
+"""Whether a folder, or a place in an object store, can be used by an output; nothing is left behind
+there.
+"""
 
 from __future__ import annotations
 
@@ -22,11 +24,15 @@ def place_findings(path: str, store: StoreSettings) -> Iterator[Finding]:
         from eventlog.sinks.store.objects import objects_at
         from eventlog.sinks.store.plans import POSITION
 
+        # Reading asks for the bucket and for the credentials; writing would leave something there.
         objects_at(path, store, "output.path").read(POSITION)
-        yield Finding(said=f"{path} can be read; whether it can be written shows the publisher's start")
+        said = f"{path} can be read; whether it can be written shows the publisher's start"
+        yield Finding(said=said)
         return
     folder = Path(path)
-    standing = next(place for place in (folder.absolute(), *folder.absolute().parents) if os.path.lexists(place))
+    # The folder, or the first above it that is there: in that it would be made.
+    above = (folder.absolute(), *folder.absolute().parents)
+    standing = next(place for place in above if os.path.lexists(place))
     if not standing.is_dir():
         message = f"{folder} cannot be a folder: {standing} is something else."
         raise ConfigError(message, hint="Change the output's `path`.")

@@ -37,7 +37,9 @@ PART_THREADS: Final = 4
 TRIES: Final = 2
 TRYING_SECONDS: Final = 20
 ANSWER_SECONDS: Final = 60
-"""The publisher waits and tries again by itself, and says why; so a request is not repeated for minutes here."""
+"""The publisher waits and tries again by itself, and says why; so a request is not repeated for
+minutes here.
+"""
 
 Tag = dict[str, Any]
 """Which state of an object it is, as the store calls it."""
@@ -98,13 +100,18 @@ class Bucket:
         """Writes an object, whatever stood there. A large file goes in parts."""
         import obstore
 
-        parts = isinstance(content, Path) and content.stat().st_size > IN_ONE_BYTES
-        whole = content.read_bytes() if isinstance(content, Path) and not parts else content
+        whole = content
+        parts = False
+        if isinstance(content, Path):
+            parts = content.stat().st_size > IN_ONE_BYTES
+            whole = content if parts else content.read_bytes()
         with self._asking():
             obstore.put(self._store, name, whole, use_multipart=parts, max_concurrency=PART_THREADS)
 
     def put_over(self, name: str, content: bytes, former: Tag | None) -> Tag | None:
-        """Writes an object if it still is in its former state, or is not there yet; None where it is not so any more."""
+        """Writes an object if it still is in its former state, or is not there yet; None where it
+        is not so any more.
+        """
         import obstore
 
         mode: Any = "create" if former is None else former
@@ -135,8 +142,9 @@ class Bucket:
             with self._asking():
                 obstore.delete(self._store, names)
         except MissingObjectError:  # outside S3 the first that is gone ends the request
-            for name in names if len(names) > 1 else ():
-                self.remove([name])
+            if len(names) > 1:
+                for name in names:
+                    self.remove([name])
 
     def names(self, below: str = "") -> Iterator[str]:
         """The names that begin so, in no order."""
@@ -144,27 +152,30 @@ class Bucket:
 
         with self._asking():
             for several in obstore.list(self._store, prefix=below or None):
-                yield from [one["path"] for one in several]
+                yield from [entry["path"] for entry in several]
 
     def each(self, act: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
         """Has many requests on their way together; the first that fails ends it."""
         several = list(items)
         if len(several) < 2:
-            return [act(one) for one in several]
+            return [act(item) for item in several]
         with ThreadPoolExecutor(REQUEST_THREADS) as pool:
             return list(pool.map(act, several))
 
     @contextmanager
     def _asking(self) -> Iterator[None]:
-        """Tells apart what a store answers: what was to be expected, and what a sentence is needed for."""
+        """Tells apart what a store answers: what was to be expected, and what a sentence is needed
+        for.
+        """
         from obstore.exceptions import AlreadyExistsError, BaseError, PreconditionError
 
         try:
             yield
         except (AlreadyExistsError, PreconditionError):
             raise ChangedObjectError from None
-        except (BaseError, OSError) as error:  # an object that is not there is a FileNotFoundError
-            if isinstance(error, FileNotFoundError) and _told(str(error)) not in GONE:
+        # An object that is not there is a FileNotFoundError, and so is a bucket that is not.
+        except (BaseError, OSError) as error:
+            if isinstance(error, FileNotFoundError) and _code_of(str(error)) not in GONE:
                 raise MissingObjectError from None
             why, mend = reason(error)
             hint = f"{mend}; nothing is lost."
@@ -178,28 +189,33 @@ def objects_at(address: str, settings: StoreSettings | None = None, what: str = 
     from obstore.exceptions import BaseError
     from obstore.store import from_url
 
-    said = settings or StoreSettings()
+    store_settings = settings or StoreSettings()
     options: dict[str, Any] = {}
-    amazon = address.startswith("s3")
-    if said.endpoint:
-        options["endpoint"] = said.endpoint
-    if said.region:
-        options["region"] = said.region
-    plain = (said.endpoint or environ.get("AWS_ENDPOINT_URL", "")).startswith("http://")
-    if amazon and environ.get("AWS_PROFILE") and not environ.get("AWS_ACCESS_KEY_ID"):
+    if store_settings.endpoint:
+        options["endpoint"] = store_settings.endpoint
+    if store_settings.region:
+        options["region"] = store_settings.region
+    endpoint = store_settings.endpoint or environ.get("AWS_ENDPOINT_URL", "")
+    # The library reads keys from the environment, and no profiles.
+    has_profile = environ.get("AWS_PROFILE") and not environ.get("AWS_ACCESS_KEY_ID")
+    if address.startswith("s3") and has_profile:
         options["credential_provider"] = _profile()
     try:
         store = from_url(
             address,
-            client_options={"allow_http": plain, "timeout": timedelta(seconds=ANSWER_SECONDS), "connect_timeout": "5s"},
+            client_options={
+                "allow_http": endpoint.startswith("http://"),
+                "timeout": timedelta(seconds=ANSWER_SECONDS),
+                "connect_timeout": "5s",
+            },
             retry_config={"max_retries": TRIES, "retry_timeout": timedelta(seconds=TRYING_SECONDS)},
             **options,
         )
     except (BaseError, ValueError, TypeError):
-        hint = (
-            "For Azure the account is in AZURE_STORAGE_ACCOUNT_NAME, or in the address as abfs://CONTAINER@ACCOUNT.…."
-        )
-        raise ConfigError(f"{what} {visible(address)} cannot be used with these settings.", hint=hint) from None
+        hint = "For Azure the account is in AZURE_STORAGE_ACCOUNT_NAME,"
+        hint = f"{hint} or in the address as abfs://CONTAINER@ACCOUNT.…."
+        problem = f"{what} {visible(address)} cannot be used with these settings."
+        raise ConfigError(problem, hint=hint) from None
     return Bucket(store, address.rstrip("/"))
 
 
@@ -215,44 +231,57 @@ def _tag(meta: Any) -> Tag:
     return {name: meta[name] for name in ("e_tag", "version") if meta[name] is not None}
 
 
-def _told(text: str) -> str:
+def _code_of(text: str) -> str:
     """What the store calls the trouble: its code, else the status of its answer."""
-    code, status = _code(text), _status(text)
-    found = code or status
-    return "" if found is None else found[1]
+    match = _code(text) or _status(text)
+    return "" if match is None else match[1]
 
 
+_CREDENTIALS: Final = ("does not know these credentials", "Correct them in the environment")
+_REGION: Final = ("is in another region", "Correct output.store.region, or AWS_REGION")
 REASONS: Final = {
     "NoSuchBucket": ("has no such bucket", "Make the bucket, or correct the address"),
     "ContainerNotFound": ("has no such container", "Make the container, or correct the address"),
     "RequestTimeTooSkewed": ("does not believe the clock of this machine", "Set the clock"),
-    "SignatureDoesNotMatch": ("does not know these credentials", "Correct them in the environment"),
-    "InvalidAccessKeyId": ("does not know these credentials", "Correct them in the environment"),
-    "ExpiredToken": ("does not take credentials that have expired", "Renew them in the environment"),
-    "AccessDenied": ("may not be used with these credentials", "Give the right to read, write, list and delete there"),
-    "AuthorizationHeaderMalformed": ("is in another region", "Correct output.store.region, or AWS_REGION"),
-    "PermanentRedirect": ("is in another region", "Correct output.store.region, or AWS_REGION"),
-    "IllegalLocationConstraintException": ("is in another region", "Correct output.store.region, or AWS_REGION"),
+    "SignatureDoesNotMatch": _CREDENTIALS,
+    "InvalidAccessKeyId": _CREDENTIALS,
+    "ExpiredToken": (
+        "does not take credentials that have expired",
+        "Renew them in the environment",
+    ),
+    "AccessDenied": (
+        "may not be used with these credentials",
+        "Give the right to read, write, list and delete there",
+    ),
+    "AuthorizationHeaderMalformed": _REGION,
+    "PermanentRedirect": _REGION,
+    "IllegalLocationConstraintException": _REGION,
     "SlowDown": ("asks for fewer requests", "Wait"),
 }
 """What a store's code means, and what to do."""
 
 GONE: Final = ("NoSuchBucket", "ContainerNotFound")
 
-STATUSES: Final = {"301": "PermanentRedirect", "401": "SignatureDoesNotMatch", "403": "AccessDenied", "503": "SlowDown"}
+STATUSES: Final = {
+    "301": "PermanentRedirect",
+    "401": "SignatureDoesNotMatch",
+    "403": "AccessDenied",
+    "503": "SlowDown",
+}
 
 
 def reason(error: Exception) -> tuple[str, str]:
     """What to tell of a failure."""
-    said = str(error)
-    told = _told(said)
-    if _redirected(said):
-        told = "PermanentRedirect"
-    found = REASONS.get(told) or REASONS.get(STATUSES.get(told, ""))
-    if _asked_the_machine(said) or type(error).__name__ == "UnauthenticatedError":
+    text = str(error)
+    code = _code_of(text)
+    if _redirected(text):
+        code = "PermanentRedirect"
+    known = REASONS.get(code) or REASONS.get(STATUSES.get(code, ""))
+    # Where it found no credentials the library asked the machine, and that is what failed.
+    if _asked_the_machine(text) or type(error).__name__ == "UnauthenticatedError":
         return "cannot be asked without credentials", "Set them in the environment"
-    if found is not None:
-        return found
-    if told:
-        return f"answers {told}", "Look at the store"
+    if known is not None:
+        return known
+    if code:
+        return f"answers {code}", "Look at the store"
     return "does not answer", "Look at the network and at the endpoint"

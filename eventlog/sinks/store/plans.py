@@ -90,31 +90,38 @@ class StoredPlans:
 
     def take_over(self, tenure: Tenure | None) -> None:
         """Makes the place ours, and settles what its former owner left."""
-        way_out = f"Give it a prefix of its own; or delete {self._objects.place}/{POSITION} if that log is gone."
+        position = f"{self._objects.place}/{POSITION}"
+        way_out = f"Give it a prefix of its own; or delete {position} if that log is gone."
 
         def ours(position: Position) -> Position:
             owner = position.owner
-            if tenure is not None or owner.log:  # where nobody has a tenure, the place stays nobody's
+            # Where nobody has a tenure, the place stays nobody's.
+            if tenure is not None or owner.log:
                 owner = taken_over(owner, tenure, self._objects.place, way_out)
             return replace(position, owner=owner, holder=self._holder)
 
         self._put_anew(ours)
         former = self._tag
         self.settle()
-        if self._objects.put_over(POSITION, msgspec.json.encode(self._position), former) is not None:
-            message = (
-                f"The store behind {self._objects.place} does not put objects over a known state of them (If-Match)."
+        # A trial: over a former state the store must refuse.
+        content = msgspec.json.encode(self._position)
+        if self._objects.put_over(POSITION, content, former) is not None:
+            problem = "does not put objects over a known state of them (If-Match)"
+            raise ConfigError(
+                f"The store behind {self._objects.place} {problem}.",
+                hint="Take one that does: without it two publishers could write there.",
             )
-            raise ConfigError(message, hint="Take one that does: without it two publishers could write there.")
 
     def settle(self) -> None:
         """Shows the rest of the plan that was begun, and removes what is hidden of others."""
-        found = set(self._objects.names(HIDDEN))
-        self._put_anew(self._still_ours)  # so all that was found is of former owners, and nothing of a later one
+        hidden = set(self._objects.names(HIDDEN))
+        # So all that was found is of former owners, and nothing of a later one.
+        self._put_anew(self._still_ours)
         self._copy(self._position)
         self._replaced()
-        begun = _hidden(self._position.maker, len(self._position.files))  # a store may list late
-        self._objects.remove(sorted(found.union(begun)))
+        # Named as well as listed: a store may list late.
+        begun = _hidden(self._position.maker, len(self._position.files))
+        self._objects.remove(sorted(hidden.union(begun)))
         self.plan = self._position.plan
 
     def make(self, folder: PurePosixPath) -> None:
@@ -127,25 +134,40 @@ class StoredPlans:
         hidden = HiddenObjects(plan=plan, maker=maker, files=names, objects=self._objects)
         contents = [content for _, content in files]
         try:
-            self._objects.each(lambda one: self._objects.put(*one), zip(hidden.names, contents, strict=True))
+            pairs = zip(hidden.names, contents, strict=True)
+            self._objects.each(lambda pair: self._objects.put(*pair), pairs)
         except BaseException:
             hidden.discard()
             raise
         return hidden
 
-    def show(self, hidden: HiddenObjects, *, apart: int = 0, last: str = "", gone: tuple[str, ...] = ()) -> None:
-        """Commits objects if the place is still ours, and gives them their names; others are `gone` by then.
+    def show(
+        self,
+        hidden: HiddenObjects,
+        *,
+        apart: int = 0,
+        last: str = "",
+        gone: tuple[str, ...] = (),
+    ) -> None:
+        """Commits objects if the place is still ours, and gives them their names; others are `gone`
+        by then.
 
-        Where nobody knows whether they were committed they stay hidden: who settles shows or removes them.
+        Where nobody knows whether they were committed they stay hidden: who settles shows or
+        removes them.
         """
-        found = replace(self._position, maker=hidden.maker, files=hidden.files, apart=apart, gone=gone)
+        position = replace(self._position, maker=hidden.maker, files=hidden.files, apart=apart, gone=gone)
         if hidden.plan:
-            self._commit(
-                replace(found, plan=hidden.plan, turn=secrets.token_hex(8), last=max(found.last, last)), hidden
-            )
+            last = max(position.last, last)
+            turn = secrets.token_hex(8)
+            self._commit(replace(position, plan=hidden.plan, turn=turn, last=last), hidden)
         else:
-            self._unless_lost(self._confirm, hidden)
-        if not self._copy(found):
+            try:
+                self._confirm()
+            except BaseException:
+                hidden.discard()
+                raise
+        if not self._copy(position):
+            # A later owner has removed them, or somebody who has no business there.
             self._confirm()
             hint = "Restore them from former versions, or begin with an empty prefix."
             raise DataError(f"Hidden objects of {self._objects.place} were removed by somebody else.", hint=hint)
@@ -155,11 +177,13 @@ class StoredPlans:
 
     def read(self, path: PurePosixPath) -> bytes | None:
         """What stands there; None where nothing does."""
-        found = self._objects.read(str(path))
-        return None if found is None else found.content
+        there = self._objects.read(str(path))
+        return None if there is None else there.content
 
     def last(self, ids: Callable[[Iterable[PurePath]], Iterator[str]]) -> str:
-        """The greatest id, as the position has it: a store with a million objects takes minutes to list them."""
+        """The greatest id, as the position has it: a store with a million objects takes minutes to
+        list them.
+        """
         return self._position.last
 
     def forget(self) -> None:
@@ -168,40 +192,37 @@ class StoredPlans:
 
     def _commit(self, position: Position, hidden: HiddenObjects) -> None:
         """Puts the position over the one that we know."""
-        told = msgspec.json.encode(position)
-        tag = self._objects.put_over(POSITION, told, self._tag)
+        content = msgspec.json.encode(position)
+        tag = self._objects.put_over(POSITION, content, self._tag)
         if tag is None:
-            found = self._objects.read(POSITION)
-            if found is None or found.content != told:  # else it was put, and the answer was lost
-                there = self._read(found.content) if found else Position()
-                if there.maker != hidden.maker:  # else a later owner shows them: it was put before that one came
+            there = self._objects.read(POSITION)
+            # Where ours stands there, it was put, and the answer was lost.
+            if there is None or there.content != content:
+                latest = self._read(there.content) if there else Position()
+                # A later owner shows ours, where it was put before that one came.
+                if latest.maker != hidden.maker:
                     hidden.discard()
-                self._still_ours(there)
+                self._still_ours(latest)
                 message = f"{self._objects.place} is in another state than was known."
                 raise SinkError(message, hint="It is tried again.", may_pass=True)
-            tag = found.tag
+            tag = there.tag
         self._position, self._tag = position, tag
 
-    def _unless_lost(self, act: Callable[[], None], hidden: HiddenObjects) -> None:
-        try:
-            act()
-        except BaseException:
-            hidden.discard()
-            raise
-
     def _put_anew(self, ours: Callable[[Position], Position]) -> None:
-        """Puts the position in a state of its own, so that whatever is on its way over a former one is refused."""
+        """Puts the position in a state of its own, so that whatever is on its way over a former one
+        is refused.
+        """
         for _ in range(TAKEOVER_TRIES):
-            found = self._objects.read(POSITION)
-            position = replace(ours(self._read(found.content) if found else Position()), turn=secrets.token_hex(8))
-            told = msgspec.json.encode(position)
-            tag = self._objects.put_over(POSITION, told, found.tag if found else None)
+            there = self._objects.read(POSITION)
+            former = self._read(there.content) if there else Position()
+            position = replace(ours(former), turn=secrets.token_hex(8))
+            content = msgspec.json.encode(position)
+            tag = self._objects.put_over(POSITION, content, there.tag if there else None)
             if tag is not None:
                 self._position, self._tag = position, tag
                 return
-        raise SinkError(
-            f"{self._objects.place} is being taken over by others.", hint="It is tried again.", may_pass=True
-        )
+        problem = f"{self._objects.place} is being taken over by others."
+        raise SinkError(problem, hint="It is tried again.", may_pass=True)
 
     def _still_ours(self, position: Position) -> Position:
         if position.holder != self._holder:
@@ -210,26 +231,34 @@ class StoredPlans:
 
     def _confirm(self) -> None:
         """OccupiedError when somebody else has taken the place over since."""
-        found = self._objects.read(POSITION)
-        self._still_ours(self._read(found.content) if found else Position())
+        there = self._objects.read(POSITION)
+        self._still_ours(self._read(there.content) if there else Position())
 
     def _copy(self, position: Position) -> bool:
-        """Copies what is hidden to its names; False where something of it was not there, for it was copied before."""
+        """Copies what is hidden to its names; False where something of it was not there, for it was
+        copied before.
+        """
         if position.gone:
             self._confirm()  # what a later owner has shown since is not ours to take away
+            # The first by itself: while it is there, the whole counts as there.
             self._objects.remove(position.gone[:1])
             self._objects.remove(position.gone[1:])
-        pairs = list(zip(_hidden(position.maker, len(position.files)), position.files, strict=True))
+        hidden = _hidden(position.maker, len(position.files))
+        pairs = list(zip(hidden, position.files, strict=True))
+        copied: list[bool] = []
         if self._ordered:
-            return all([self._objects.copy(*pair) for pair in pairs])  # noqa: C419  # each of them
+            # In a list, for each of them is to be copied, also behind one that was there no more.
+            copied = [self._objects.copy(*pair) for pair in pairs]
+            return all(copied)
         cut = len(pairs) - position.apart
-        there = [
-            self._objects.each(lambda pair: self._objects.copy(*pair), group) for group in (pairs[:cut], pairs[cut:])
-        ]
-        return all(there[0] + there[1])
+        for group in (pairs[:cut], pairs[cut:]):  # the last come once the others are there
+            copied += self._objects.each(lambda pair: self._objects.copy(*pair), group)
+        return all(copied)
 
     def _replaced(self) -> None:
-        """Notes that what was to be gone is gone, while all is still hidden that comes in its place."""
+        """Notes that what was to be gone is gone, while all is still hidden that comes in its
+        place.
+        """
         if self._position.gone:
             self._put_anew(lambda position: replace(self._still_ours(position), gone=()))
 

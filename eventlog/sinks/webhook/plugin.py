@@ -26,7 +26,12 @@ _TYPES: Final = {
 
 
 class WebhookOutput(
-    WebhookSettings, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="sink", tag="webhook"
+    WebhookSettings,
+    frozen=True,
+    kw_only=True,
+    forbid_unknown_fields=True,
+    tag_field="sink",
+    tag="webhook",
 ):
     """Documents POSTed to an address, each signed.
 
@@ -43,8 +48,8 @@ class WebhookOutput(
         WebhookSettings.__post_init__(self)
         if self.address is not None and self.format not in EVENT_FORMATS:
             formats = ", ".join(EVENT_FORMATS)
-            said = f"output.url has a field, and only {formats} make documents of one table each."
-            raise ConfigError(said, hint="Take the field out, and route changes by a step.")
+            problem = f"output.url has a field, and only {formats} make documents of one table each."
+            raise ConfigError(problem, hint="Take the field out, and route changes by a step.")
 
     @property
     def places(self) -> Places:
@@ -66,7 +71,9 @@ def content_type(output: WebhookOutput, suffix: str) -> str:
         return _TYPES.get(suffix, "application/octet-stream")
     from eventlog.sinks.events.cloudevents import BATCH, STRUCTURED
 
-    return STRUCTURED if batch_size(output.cloudevents, answers=True) == 1 else BATCH
+    if batch_size(output.cloudevents, answers=True) == 1:
+        return STRUCTURED
+    return BATCH
 
 
 def _findings(output: WebhookOutput) -> Iterable[Finding]:
@@ -76,6 +83,7 @@ def _findings(output: WebhookOutput) -> Iterable[Finding]:
 
 
 def _place(output: WebhookOutput) -> str:
+    # Behind ? and # there may be a secret.
     return f"webhook {urlsplit(output.url)._replace(query='', fragment='').geturl()}"
 
 

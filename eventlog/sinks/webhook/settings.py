@@ -33,7 +33,8 @@ class WebhookSettings(HttpSettings, frozen=True, kw_only=True):
         """Refuses what no request could be made with; a secret never gets into the message."""
         HttpSettings.__post_init__(self)
         if not self.secrets:
-            raise ConfigError("output.secrets is empty; requests are signed with one secret or several.")
+            problem = "output.secrets is empty"
+            raise ConfigError(f"{problem}; requests are signed with one secret or several.")
         for number, secret in enumerate(self.secrets):
             if secret_bytes(secret) is None:
                 form = f"whsec_ and {LEAST_SECRET_BYTES} to {MOST_SECRET_BYTES} bytes in Base64"
@@ -44,12 +45,15 @@ class WebhookSettings(HttpSettings, frozen=True, kw_only=True):
         if self.oauth_url and self.authorization is not None:
             raise ConfigError("output.authorization and output.oauth_url are two logins; choose one.")
         if self.oauth_url:
-            self.token_endpoint()
+            self.token_endpoint()  # which refuses a wrong address
+        # A value in the host or the query would send what is signed elsewhere.
         beside = urlsplit(self.url)._replace(path="").geturl()
         if "{" in beside or "}" in beside:
-            raise ConfigError("output.url has a brace outside of its path; {table} is a part of the path.")
+            problem = "output.url has a brace outside of its path"
+            raise ConfigError(f"{problem}; {{table}} is a part of the path.")
         if self.address is not None and not self.address.fields:
-            raise ConfigError("output.url has braces, and no field in them; it knows {schema} and {table}.")
+            problem = "output.url has braces, and no field in them"
+            raise ConfigError(f"{problem}; it knows {{schema}} and {{table}}.")
 
     @property
     def base(self) -> str:
@@ -61,7 +65,9 @@ class WebhookSettings(HttpSettings, frozen=True, kw_only=True):
     def address(self) -> PlaceTemplate | None:
         """Where a table's events go below that; None where all go to one address."""
         below = _split(urlsplit(self.url).path)[1]
-        return PlaceTemplate(below, "output.url", URL_FIELDS) if below else None
+        if not below:
+            return None
+        return PlaceTemplate(below, "output.url", URL_FIELDS)
 
     def token_endpoint(self) -> HttpSettings:
         """Where tokens are fetched: trusted and timed as the receiver is."""
@@ -78,7 +84,8 @@ class WebhookSettings(HttpSettings, frozen=True, kw_only=True):
                 proxy=self.proxy,
             )
         except ConfigError as error:
-            raise ConfigError("output.oauth_url is no address of a server; it is http://… or https://….") from error
+            problem = "output.oauth_url is no address of a server"
+            raise ConfigError(f"{problem}; it is http://… or https://….") from error
 
 
 def secret_bytes(secret: str) -> bytes | None:
@@ -86,14 +93,18 @@ def secret_bytes(secret: str) -> bytes | None:
     if not secret.startswith(SECRET_PREFIX):
         return None
     try:
-        found = binascii.a2b_base64(secret.removeprefix(SECRET_PREFIX), strict_mode=True)
+        key = binascii.a2b_base64(secret.removeprefix(SECRET_PREFIX), strict_mode=True)
     except ValueError:
         return None
-    return found if LEAST_SECRET_BYTES <= len(found) <= MOST_SECRET_BYTES else None
+    return key if LEAST_SECRET_BYTES <= len(key) <= MOST_SECRET_BYTES else None
 
 
 def _split(path: str) -> tuple[str, str]:
     """The path up to its first part that has a brace, and the rest."""
     parts = path.split("/")
-    first = next((place for place, part in enumerate(parts) if "{" in part or "}" in part), len(parts))
+    first = len(parts)
+    for place, part in enumerate(parts):
+        if "{" in part or "}" in part:
+            first = place
+            break
     return "/".join(parts[:first]), "/".join(parts[first:])

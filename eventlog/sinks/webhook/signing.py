@@ -13,7 +13,8 @@ def signatures(keys: Iterable[bytes], message_id: str, timestamp: int, body: byt
     """The header `webhook-signature`: one signature for each key, with blanks between them."""
     content = b"%s.%d.%s" % (message_id.encode(), timestamp, body)
     made = [hmac.digest(key, content, "sha256") for key in keys]
-    return " ".join([f"v1,{binascii.b2a_base64(one, newline=False).decode()}" for one in made])
+    encoded = [binascii.b2a_base64(signature, newline=False).decode() for signature in made]
+    return " ".join([f"v1,{text}" for text in encoded])
 
 
 def message_id(plan: str, document: str) -> str:

@@ -60,7 +60,7 @@ def wanted_seconds(retry_after: str, now: float) -> float:
     """The seconds in a header `Retry-After`, which is a number or a time; 0 where it is neither."""
     text = retry_after.strip()
     if text.isascii() and text.isdigit():
-        return float(text[:9])
+        return float(text[:9])  # nobody means more seconds, and a float has an end
     try:
         return max(0.0, parsedate_to_datetime(text).timestamp() - now)
     except (ValueError, OverflowError):
@@ -115,6 +115,7 @@ class WebhookPoster(Poster):
         """The answer to a document; a token that the receiver refuses is fetched again, once."""
         answer = self._answered(document, plan)
         if answer.status == HTTPStatus.UNAUTHORIZED and self.tokens is not None:
+            # Only the one that was sent: another connection may have fetched a new one meanwhile.
             self.tokens.forget(self._sent_login)
             answer = self._answered(document, plan)
         return answer
@@ -181,12 +182,13 @@ class WebhookLane(HttpLane):
         try:
             answer = poster.post(document, plan)
         except UnreadableAnswer as error:
-            return again_later(document, f"{poster.place} gave an answer that cannot be read: {error}")
+            problem = f"{poster.place} gave an answer that cannot be read: {error}"
+            return again_later(document, problem)
         if answer.taken:
             return Reply()
         if answer.overtaken:
-            said = f"{poster.place} gets its documents from a later publisher."
-            raise OccupiedError(said, hint="This one sends nothing more.")
+            problem = f"{poster.place} gets its documents from a later publisher."
+            raise OccupiedError(problem, hint="This one sends nothing more.")
         if may_pass(answer.status):
             # All connections to the receiver keep the pause that one of them was asked for.
             poster.pause.ask(answer.retry_after)
@@ -215,4 +217,5 @@ class WebhookSink(WebhookLane, HttpSink):
         *,
         is_binary: bool = False,
     ) -> None:
-        HttpSink.__init__(self, settings, WebhookPoster(settings, content_type, is_binary=is_binary))
+        poster = WebhookPoster(settings, content_type, is_binary=is_binary)
+        HttpSink.__init__(self, settings, poster)

@@ -48,6 +48,7 @@ class Tokens:
 
     def header(self) -> str:
         """The header `Authorization`, with a token that is good by the clock."""
+        # Held while one is fetched: all connections wait for the same token.
         with self._lock:
             if not self._token or time.monotonic() >= self._good_until:
                 self._fetch()
@@ -66,24 +67,28 @@ class Tokens:
     def _fetch(self) -> None:
         place = self._poster.place
         try:
-            answer = self._poster.post(Document(id="", body=urlencode(self._form).encode(), covers={}))
+            form = urlencode(self._form).encode()
+            answer = self._poster.post(Document(id="", body=form, covers={}))
             if not answer.taken:
                 hint = "Check output.oauth_client_id and output.oauth_client_secret."
-                said = f"{place} gave no token: it answered {answer.said}."
-                raise SinkError(said, hint=hint, may_pass=may_pass(answer.status))
-            found = msgspec.json.decode(answer.body, type=TokenAnswer)
+                problem = f"{place} gave no token: it answered {answer.said}."
+                raise SinkError(problem, hint=hint, may_pass=may_pass(answer.status))
+            answered = msgspec.json.decode(answer.body, type=TokenAnswer)
         except (UnreadableAnswer, msgspec.DecodeError, UnicodeError) as error:
             raise SinkError(
                 f"{place} gave an answer that is no token.",
                 hint="It is tried again.",
             ) from error
-        if not found.access_token or not found.access_token.isascii() or not found.access_token.isprintable():
+        token = answered.access_token
+        if not token or not token.isascii() or not token.isprintable():
             raise SinkError(
                 f"{place} gave a token that no header can carry.",
                 hint="It is tried again.",
             )
-        self._token = found.access_token
-        good = UNSTATED_SECONDS if found.expires_in is None else found.expires_in
+        self._token = token
+        good = UNSTATED_SECONDS
+        if answered.expires_in is not None:
+            good = answered.expires_in
         self._good_until = time.monotonic() + max(good - EARLY_SECONDS, 1.0)
 
 
@@ -92,6 +97,7 @@ class _TokenPoster(Poster):
 
     def __init__(self, settings: WebhookSettings) -> None:
         super().__init__(settings.token_endpoint())
+        # Both are form-encoded before they are joined (RFC 6749, section 2.3.1).
         login = f"{quote_plus(settings.oauth_client_id)}:{quote_plus(settings.oauth_client_secret)}"
         self._login = b64encode(login.encode()).decode()
         forms = (settings.oauth_client_secret, quote(settings.oauth_client_secret), self._login)

@@ -26,7 +26,12 @@ from eventlog.cli.site import ReadFile, json_option
     show_default=True,
     help="The code set of the database, for example gb18030.",
 )
-@click.option("--sizes", type=click.Choice(["auto", "big", "little"]), default="auto", help="Byte order of the sizes.")
+@click.option(
+    "--sizes",
+    type=click.Choice(["auto", "big", "little"]),
+    default="auto",
+    help="Byte order of the sizes.",
+)
 @json_option
 def decode(file: Path, dirty: bool, encoding: str, sizes: str, as_json: bool) -> int:
     """Shows every record of a GBase 8s or Informix stream, field by field, with its bytes.
@@ -89,12 +94,18 @@ def emulate(out: Path, rows: int, dialect: str, dirty: bool, cut: int, seed: int
     """
     from eventlog.sources.gbase.emulator import buffers, reads, shop
 
-    pieces = reads(shop(rows, seed, wide=dialect == "gbase"), cut=cut, minor=0 if dialect == "gbase" else 1)
-    pieces = buffers(pieces) if dirty else pieces
+    # Minor version 0 and wide varchars are GBase's; Informix is opened with (1, 1) and sends the
+    # sizes big-endian (gbase-cdc.md 4).
+    is_gbase = dialect == "gbase"
+    minor = 0 if is_gbase else 1
+    pieces = reads(shop(rows, seed, wide=is_gbase), cut=cut, minor=minor)
+    if dirty:
+        pieces = buffers(pieces)
     hexadecimal = out.suffix.lower() == ".hex"
     count = 0
     with out.open("wb") as file:
         for piece in pieces:
-            file.write(piece.hex().upper().encode() + b"\n" if hexadecimal else piece)
+            written = piece.hex().upper().encode() + b"\n" if hexadecimal else piece
+            file.write(written)
             count += len(piece)
     click.echo(f"{rows} changed rows in {count} bytes: {out}")

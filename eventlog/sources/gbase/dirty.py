@@ -55,10 +55,11 @@ class DirtyReads:
         framer = self._framer
         if framer.damage is not None:
             raise framer.damage
-        found = self._former(chunk)
+        entries: list[RecordFrame | LeftOver] = self._about_the_read_before(chunk)
         if self._broken():
-            return found
+            return entries
         begin = framer.offset + framer.kept
+        # What the buffer held before this read; only there can anything have been left over.
         ground = len(self._buffer)
         written = self._written(chunk)
         try:
@@ -69,18 +70,21 @@ class DirtyReads:
             at = record.offset - begin
             # The same bytes stood there before, so an earlier read left them, and all behind them.
             if at >= written and at + len(record.data) <= ground:
-                found += self._all_but_held(records[:number], begin + written, None)
+                entries += self._all_but_held(records[:number], begin + written, None)
                 framer.drop()
-                found.append(LeftOver(record.offset, chunk[at:]))
-                return found
+                entries.append(LeftOver(record.offset, chunk[at:]))
+                return entries
+        # A record that two reads made together may have been completed by left-over bytes. If what
+        # follows is damage, its own end never came.
         joined = self._joined(records, begin)
         if joined is not None and self._broken():
-            return found + self._without_its_end(joined)
-        found += self._all_but_held(records, begin + written, joined)
+            return entries + self._without_its_end(joined)
+        entries += self._all_but_held(records, begin + written, joined)
+        # The end of this read is as it stood before, or nothing was whole since such a read.
         self._doubtful = written < len(chunk) or (self._doubtful and framer.offset < begin)
         if framer.kept:
-            found += self._rest(framer.offset - begin, written, ground)
-        return found
+            entries += self._rest(framer.offset - begin, written, ground)
+        return entries
 
     def last(self) -> list[RecordFrame]:
         """The record that no further read could tell anything of."""
@@ -93,6 +97,8 @@ class DirtyReads:
         """DamageError when there was any that nobody has heard of, or when the last record never
         came whole.
         """
+        # Left-over zeros or the end of an older record are no truncated record, so they are dropped
+        # before the framer would call them one.
         if self._framer.damage is None and not self.record_is_kept():
             self._framer.drop()
         self._framer.close()
@@ -100,12 +106,19 @@ class DirtyReads:
     def _broken(self) -> bool:
         return self._framer.damage is not None
 
-    def _former(self, chunk: bytes) -> list[RecordFrame | LeftOver]:
+    def _about_the_read_before(self, chunk: bytes) -> list[RecordFrame | LeftOver]:
         """What this read tells of the end of the one before."""
-        found = self._confirmed(chunk)
-        if not self._broken() and self._framer.kept and begins_record(chunk, self._largest):
-            found += self._without_end()
-        return found
+        entries = self._confirmed(chunk)
+        framer = self._framer
+        if self._broken() or not framer.kept or not begins_record(chunk, self._largest):
+            return entries
+        # What was kept never goes on, for this read begins with a record of its own.
+        rest, offset = framer.rest, framer.offset
+        if self.record_is_kept():
+            framer.damage = DamageError(CUT.format(counted(len(rest), "byte")), offset=offset)
+            return entries
+        framer.drop()
+        return [*entries, LeftOver(offset, rest)]
 
     def _confirmed(self, chunk: bytes) -> list[RecordFrame | LeftOver]:
         """The record that was held: it was whole if what follows it begins with one."""
@@ -166,24 +179,14 @@ class DirtyReads:
             new = len(rest) >= COMMON_BYTES and at + COMMON_BYTES > ground
             self._sure = at < written or new
             return []
+        # Bytes that this read wrote, a first byte that no read had reached before, or a header
+        # farther on: something of it is the stream's, so it is damage and not left over.
         unknown = rest[max(ground - at, 0) :]
         if at < written or (at == 0 and unknown) or next_header(unknown, self._largest) is not None:
             if at == 0:
                 framer.damage = DamageError(f"{framer.damage.problem}; {NO_BEGINNING}", offset=framer.offset)
             return []
         offset = framer.offset
-        framer.drop()
-        return [LeftOver(offset, rest)]
-
-    def _without_end(self) -> list[LeftOver]:
-        """What was kept never goes on: a record that a read cut, or what was left over and looked
-        like its beginning.
-        """
-        framer = self._framer
-        rest, offset = framer.rest, framer.offset
-        if self.record_is_kept():
-            framer.damage = DamageError(CUT.format(counted(len(rest), "byte")), offset=offset)
-            return []
         framer.drop()
         return [LeftOver(offset, rest)]
 
@@ -202,7 +205,7 @@ class DirtyReads:
             return 0
         same = len(before)
         low = 0
-        while low < same:  # how many bytes at the end are the same
+        while low < same:  # the number of equal bytes at the end, by halving: slices compare in C
             middle = (low + same + 1) // 2
             if chunk[len(before) - middle : len(before)] == before[len(before) - middle :]:
                 low = middle
@@ -219,9 +222,9 @@ def dirty_frames(
     """The records of a whole stream, each chunk a read; DamageError behind the last good one."""
     reads = DirtyReads(framer, largest)
     for chunk in chunks:
-        found = [one for one in reads.take(chunk) if isinstance(one, RecordFrame)]
-        if found:
-            yield found
+        records = [entry for entry in reads.take(chunk) if isinstance(entry, RecordFrame)]
+        if records:
+            yield records
     if last := reads.last():
         yield last
     reads.close()
@@ -240,6 +243,8 @@ def may_begin(data: bytes, largest: int) -> bool:
 
     Zeros, as of a new buffer, are none.
     """
+    # Bytes that are not there yet count as zeros, the least that they can be: what is too large
+    # even so is no header.
     whole = data + bytes(max(0, 8 - len(data)))
     header, payload = int.from_bytes(whole[:4], "big"), int.from_bytes(whole[4:8], "big")
     return any(data) and header <= largest and header + payload <= largest and _SCHEME.startswith(data[8:12])
@@ -248,6 +253,8 @@ def may_begin(data: bytes, largest: int) -> bool:
 def next_header(data: bytes, largest: int) -> int | None:
     """Where a record's whole header stands next; None where there is none."""
     at = 0
+    # The scheme is the third of the four numbers that every header begins with (gbase-cdc.md 1), so
+    # it is looked for, and the header is where it stands less 8.
     while (scheme := data.find(_SCHEME, at + 8)) >= 0:
         at = scheme - 8
         if at + COMMON_BYTES > len(data):

@@ -40,16 +40,20 @@ class JdbcDriver:
 
     def call(self, function: str, *arguments: object) -> int:
         marks = ", ".join("?" * len(arguments))
+        # The second argument of these is a BIGINT, which JDBC binds by another method than an
+        # INTEGER.
         position = 2 if function.rpartition("cdc_")[2] in BIGINTS else 0
         return self._number(f"EXECUTE FUNCTION {function}({marks})", arguments, position)
 
     def read(self, session: int, most: int) -> bytes:
+        # All reads ask for the same number of bytes, so the array is made once.
         if len(self._buffer) != most:
             self._buffer = self._java.JArray(self._java.JByte)(most)
         count = int(self._asked("reading the session", self._blob.IfxLoRead, session, self._buffer, most))
         if count < 0:
             raise SourceError(f"The session cannot be read: the driver answers {count}.")
-        return bytes(memoryview(self._buffer))[:count]  # what lies behind is of earlier reads
+        # What lies behind the count is of earlier reads (gbase-cdc.md 1).
+        return bytes(memoryview(self._buffer))[:count]
 
     def captures(self, table: str, but: int) -> int:
         return self._number(CAPTURES, (*parts_of(table), but))
@@ -61,9 +65,14 @@ class JdbcDriver:
         doing = statement.partition("(")[0]
         prepared = self._asked(doing, self._connection.prepareStatement, statement)
         try:
-            for place, argument in enumerate(arguments, start=1):
-                bind = prepared.setLong if place == position else _setter(prepared, argument)
-                self._asked(doing, bind, place, argument)
+            for number, argument in enumerate(arguments, start=1):
+                if number == position:
+                    bind = prepared.setLong
+                elif isinstance(argument, int):
+                    bind = prepared.setInt
+                else:
+                    bind = prepared.setString
+                self._asked(doing, bind, number, argument)
             rows = self._asked(doing, prepared.executeQuery)
             self._asked(doing, rows.next)
             return int(self._asked(doing, rows.getLong, 1))
@@ -73,12 +82,9 @@ class JdbcDriver:
     def _asked(self, doing: str, function: Any, *arguments: object) -> Any:
         try:
             return function(*arguments)
-        except Exception as error:  # Java's exceptions come as Python ones of classes that only JPype knows
+        # Java's exceptions come as Python ones of classes that only JPype knows.
+        except Exception as error:
             raise SourceError(f"The server refuses {doing}: {_first_line(error)}.") from error
-
-
-def _setter(prepared: Any, argument: object) -> Any:
-    return prepared.setInt if isinstance(argument, int) else prepared.setString
 
 
 def _first_line(error: Exception) -> str:
@@ -113,8 +119,10 @@ def driver_of(settings: GBaseSettings) -> Driver:
         made = getattr(import_module(module), name)(settings)
     except (ImportError, AttributeError) as error:
         raise ConfigError(
-            f"source.gbase.driver {settings.driver} cannot be loaded: {error}.", hint="Install it where eventlog runs."
+            f"source.gbase.driver {settings.driver} cannot be loaded: {error}.",
+            hint="Install it where eventlog runs.",
         ) from None
+    # A plain DB-API connection is enough for the calls; with one method more it is a driver.
     if hasattr(made, "cursor"):
         return DbApiDriver(made)
     driver: Driver = made

@@ -48,7 +48,7 @@ class DumpLine(Struct, frozen=True, kw_only=True):
 
     @property
     def text(self) -> str:
-        shown = self.data[:SHOWN_BYTES].hex(" ", -4)
+        shown = self.data[:SHOWN_BYTES].hex(" ", -4)  # in words of four bytes, as the manuals print it
         more = f" … {len(self.data)} bytes" if len(self.data) > SHOWN_BYTES else ""
         said = f"{self.name} {self.value}".rstrip()
         return f"  {self.offset:>8}  {shown + more:<36}  {said}"
@@ -74,7 +74,9 @@ class Entry(Struct, frozen=True, kw_only=True):
 
 
 def entries(
-    chunks: Iterable[bytes], settings: GBaseSettings, seen: Callable[[RecordFrame], None] = lambda _: None
+    chunks: Iterable[bytes],
+    settings: GBaseSettings,
+    seen: Callable[[RecordFrame], None] = lambda _: None,
 ) -> Iterator[Entry]:
     """Every record of a stream, which `seen` hears of.
 
@@ -84,39 +86,52 @@ def entries(
     layouts: dict[int, CapturedLayout | str] = {}
     reads = DirtyReads(framer, settings.largest_record)
 
-    def told(frame: RecordFrame) -> Entry:
+    def shown(frame: RecordFrame) -> Entry:
+        # Seen before it is shown: who takes no more entries has still counted this one.
         seen(frame)
         return entry(frame, layouts, settings)
 
     for chunk in chunks:
         if settings.dirty:
-            yield from _read_entries(reads, framer, chunk, told)
+            yield from _read_entries(reads, framer, chunk, shown)
         else:
-            yield from _chunk_entries(framer, chunk, told, settings.largest_record)
-    yield from map(told, reads.last())
-    if framer.kept and settings.dirty and not reads.record_is_kept():
+            yield from _chunk_entries(framer, chunk, shown, settings.largest_record)
+    yield from map(shown, reads.last())
+    if not framer.kept:
+        return
+    if settings.dirty and not reads.record_is_kept():
         yield _left_over(framer.offset, framer.rest)
-    elif framer.kept:
-        yield _incomplete(framer)
+        return
+    offset, rest = framer.offset, framer.rest
+    try:
+        framer.close()
+    except DamageError as error:  # as it does whenever something is kept
+        yield _no_record(offset, rest, "incomplete record", str(error))
 
 
 def _chunk_entries(
     framer: Framer,
     chunk: bytes,
-    told: Callable[[RecordFrame], Entry],
+    shown: Callable[[RecordFrame], Entry],
     largest: int,
 ) -> Iterator[Entry]:
     while True:
         try:
-            found = framer.feed(chunk)
+            whole_frames = framer.feed(chunk)
+        # The damage stays in the framer, with its offset; what stood before it is shown first.
         except DamageError:
-            found = []
-        yield from map(told, found)
+            whole_frames = []
+        yield from map(shown, whole_frames)
         if framer.damage is None:
             return
         rest, offset, problem = framer.rest, framer.offset, str(framer.damage)
+        # The first byte is left out, for there stands what the framer refused. Without a header the
+        # last 15 bytes are kept: the next chunk may complete one.
         header = next_header(rest[1:], largest)
-        at = max(1, len(rest) - COMMON_BYTES + 1) if header is None else header + 1
+        if header is None:
+            at = max(1, len(rest) - COMMON_BYTES + 1)
+        else:
+            at = header + 1
         yield _no_record(offset, rest[:at], "no record", problem)
         framer.drop()
         framer.offset = offset + at
@@ -124,17 +139,21 @@ def _chunk_entries(
 
 
 def _read_entries(
-    reads: DirtyReads, framer: Framer, chunk: bytes, told: Callable[[RecordFrame], Entry]
+    reads: DirtyReads, framer: Framer, chunk: bytes, shown: Callable[[RecordFrame], Entry]
 ) -> Iterator[Entry]:
     """The entries of one read; behind damage nothing of it is a record."""
     begin = framer.offset + framer.kept
     while True:
-        for found in reads.take(chunk):
-            yield _left_over(found.offset, found.data) if isinstance(found, LeftOver) else told(found)
+        for piece in reads.take(chunk):
+            if isinstance(piece, LeftOver):
+                yield _left_over(piece.offset, piece.data)
+            else:
+                yield shown(piece)
         if framer.damage is None:
             return
         yield _no_record(framer.offset, framer.rest, "no record", str(framer.damage))
         framer.drop()
+        # Damage of the read before goes first, and this one is looked at again.
         if framer.offset > begin:
             return
 
@@ -143,17 +162,9 @@ def _left_over(offset: int, data: bytes) -> Entry:
     return _no_record(offset, data, "left over in the buffer", None)
 
 
-def _incomplete(framer: Framer) -> Entry:
-    offset, rest = framer.offset, framer.rest
-    try:
-        framer.close()
-    except DamageError as error:
-        return _no_record(offset, rest, "incomplete record", str(error))
-    raise AssertionError("what is kept is incomplete")
-
-
 def _no_record(offset: int, data: bytes, title: str, problem: str | None) -> Entry:
-    return Entry(offset=offset, title=title, lines=(DumpLine(offset=offset, data=data, name="bytes"),), problem=problem)
+    lines = (DumpLine(offset=offset, data=data, name="bytes"),)
+    return Entry(offset=offset, title=title, lines=lines, problem=problem)
 
 
 def entry(
@@ -170,8 +181,8 @@ def entry(
     for field in (*COMMON, *FIELDS.get(frame.number, ())):
         data = frame.data[at : at + field.size]
         (values[field.name],) = struct.unpack(f">{field.form}", data)
-        said = _said(field.name, values[field.name])
-        lines.append(DumpLine(offset=frame.offset + at, data=data, name=field.name, value=said))
+        meaning = _in_words(field.name, values[field.name])
+        lines.append(DumpLine(offset=frame.offset + at, data=data, name=field.name, value=meaning))
         at += field.size
     problem = None
     try:
@@ -183,6 +194,7 @@ def entry(
             layouts[values["userdata"]] = read_layout(frame.data, frame.header_size)
     except DataError as error:
         problem = str(error)
+        # Its rows are shown as bytes, and this is why.
         if frame.number == CdcRecord.TABSCHEM:
             layouts[values["userdata"]] = problem
         else:
@@ -193,7 +205,7 @@ def entry(
     return Entry(offset=frame.offset, title=title, lines=tuple(lines), problem=problem)
 
 
-def _said(name: str, value: int) -> str:
+def _in_words(name: str, value: int) -> str:
     match name:
         case "seq":
             return place_of(value)
@@ -214,10 +226,12 @@ def _rest(frame: RecordFrame, at: int) -> Iterator[DumpLine]:
     if at < frame.header_size:
         yield DumpLine(offset=frame.offset + at, data=frame.data[at : frame.header_size], name="more header")
     if frame.payload:
-        said = ""
+        text = ""
         if frame.number in (CdcRecord.TABSCHEM, CdcRecord.ERROR):
-            said = repr(shortened(frame.payload.rstrip(b"\0").decode("utf-8", "replace"), 2000))
-        yield DumpLine(offset=frame.offset + frame.header_size, data=frame.payload, name="payload", value=said)
+            decoded = frame.payload.rstrip(b"\0").decode("utf-8", "replace")
+            text = repr(shortened(decoded, 2000))
+        at = frame.offset + frame.header_size
+        yield DumpLine(offset=at, data=frame.payload, name="payload", value=text)
 
 
 def _row(
@@ -227,13 +241,15 @@ def _row(
     if isinstance(layout, str):
         raise DataError(layout)
     sizes = GBaseRowReader(layout, settings.texts, settings.sizes).sizes(frame.data, frame.header_size)
+    # The reader tries both byte orders (gbase-cdc.md 4); which one it took is seen by comparing.
     little = sizes != struct.unpack_from(f">{len(sizes)}I", frame.data, FIXED_HEADER_BYTES)
     lines: list[DumpLine] = []
-    for place, (column, size) in enumerate(zip(layout.varying, sizes, strict=True)):
-        at = FIXED_HEADER_BYTES + 4 * place
-        value = f"{size} (little-endian)" if little else f"{size} (big-endian)"
+    order = "little-endian" if little else "big-endian"
+    for number, (column, size) in enumerate(zip(layout.varying, sizes, strict=True)):
+        at = FIXED_HEADER_BYTES + 4 * number
         data = frame.data[at : at + 4]
-        lines.append(DumpLine(offset=frame.offset + at, data=data, name=f"size of {column.name}", value=value))
+        name, value = f"size of {column.name}", f"{size} ({order})"
+        lines.append(DumpLine(offset=frame.offset + at, data=data, name=name, value=value))
     at = frame.header_size
     fixed = [column.type.size or 0 for column in layout.fixed]
     for column, size in zip((*layout.fixed, *layout.varying), (*fixed, *sizes), strict=True):
@@ -248,7 +264,7 @@ def _value(column: CapturedColumn, data: bytes, settings: GBaseSettings) -> str:
     try:
         value = codec(column.type, settings.texts).decode(data)
     except (ValueError, OverflowError, IndexError) as error:
-        return f"! is none: {error}"
+        return f"! is none: {error}"  # the mark by which an entry knows that it is damaged
     if value is None:
         return "= NULL"
     if isinstance(value, str | bytes):
@@ -271,11 +287,13 @@ class RestartPoint(Struct, frozen=True, kw_only=True):
 
     @property
     def text(self) -> str:
-        told = f"A restart begins at {place_of(self.begin)} ({self.begin}), "
+        begins = f"A restart begins at {place_of(self.begin)} ({self.begin})"
         if not self.open:
-            return f"{told}the last commit: no transaction is open."
-        told += f"where the earliest of {counted(self.open, 'open transaction')} began"
-        return f"{told}; what was committed up to {place_of(self.done)} is done." if self.done else f"{told}."
+            return f"{begins}, the last commit: no transaction is open."
+        earliest = f"where the earliest of {counted(self.open, 'open transaction')} began"
+        if not self.done:
+            return f"{begins}, {earliest}."
+        return f"{begins}, {earliest}; what was committed up to {place_of(self.done)} is done."
 
 
 class Restart:
@@ -299,6 +317,7 @@ class Restart:
             self._done = seq
         elif number == CdcRecord.RBTX:
             self._open.rollback(tx)
+        # Data of a transaction whose beginning was not seen; the reader opens one for it too.
         elif self._orphans and tx not in self._open:
             self._open.begin(tx, seq)
 
@@ -308,5 +327,9 @@ class Restart:
 
         None when the stream has neither an open transaction nor a commit.
         """
+        # The log is read from where the earliest open transaction began; what was committed since
+        # then comes again and is left out by its COMMTX (gbase-cdc.md 8).
         begin = self._open.open or self._done
-        return RestartPoint(begin=begin, done=self._done, open=len(self._open)) if begin is not None else None
+        if begin is None:
+            return None
+        return RestartPoint(begin=begin, done=self._done, open=len(self._open))

@@ -79,8 +79,9 @@ def row_record(
 
 
 def _quoted(name: str) -> str:
-    plain = name.replace("_", "a").isalnum()
-    return name if plain else '"' + name.replace('"', '""') + '"'
+    if name.replace("_", "a").isalnum():
+        return name
+    return '"' + name.replace('"', '""') + '"'
 
 
 FIRST_SEQ = 11 << 32 | 0x1746018
@@ -137,7 +138,8 @@ class GBaseEmulator:
     def end(self, tx: int, *, commit: bool = True) -> int:
         """Commits the transaction or rolls it back."""
         self.time += 1
-        return self._write(CdcRecord.COMMTX if commit else CdcRecord.RBTX, tx, row={"time": self.time})
+        ending = CdcRecord.COMMTX if commit else CdcRecord.RBTX
+        return self._write(ending, tx, row={"time": self.time})
 
     def record(
         self,
@@ -165,7 +167,13 @@ class GBaseEmulator:
         return row_record(number, seq, tx, layout, row, dialect)
 
     def _write(
-        self, number: CdcRecord, tx: int, *, table: str = "", row: Mapping[str, Value] | None = None, step: int = 0x50
+        self,
+        number: CdcRecord,
+        tx: int,
+        *,
+        table: str = "",
+        row: Mapping[str, Value] | None = None,
+        step: int = 0x50,
     ) -> int:
         seq = self._seq
         self.log.append((number, seq, tx, table, row or {}))
@@ -204,6 +212,7 @@ def shop(
     for table, columns in COLUMNS.items():
         emulator.create(table, columns)
     here: dict[str, list[Row]] = {CUSTOMER: [], PURCHASE: []}
+    # Three at once, so that records of transactions lie between each other's.
     open_ones = [emulator.begin(2000 + at) for at in range(3)]
     for number in range(1, rows + 1):
         tx = dice.choice(open_ones)
@@ -229,19 +238,19 @@ def reads(
     """What a client reads that captures everything from the beginning: `beats` heartbeats end it."""
     dialect = RecordDialect(sizes="big" if minor else "little", wide=emulator.wide, texts=emulator.texts)
     captured = {table: layout_of(label, COLUMNS[table]) for label, table in LABELS.items()}
-    written = (emulator.record(one, captured, dialect) for one in emulator.log)
+    written = (emulator.record(entry, captured, dialect) for entry in emulator.log)
+    # What is not captured has no bytes, and no record.
     records = filter(None, chain(map(table_record, captured.values()), written))
     answers = iter(lambda: b"".join(islice(records, _READ_RECORDS)), b"")
-    heartbeat = record(CdcRecord.TIMEOUT, emulator.log[-1][1] if emulator.log else 0)
+    last_seq = emulator.log[-1][1] if emulator.log else 0
+    heartbeat = record(CdcRecord.TIMEOUT, last_seq)
     for answer in chain(answers, repeat(heartbeat, beats)):
         for start in range(0, len(answer), cut):
             yield answer[start : start + cut]
 
 
 def buffers(pieces: Iterable[bytes]) -> Iterator[bytes]:
-    """Each read as a buffer that is used again and again shows it: behind the bytes those of
-    earlier reads.
-    """
+    """Each read as a buffer that is used again and again shows it: behind it bytes of earlier reads."""
     buffer = bytearray()
     for piece in pieces:
         buffer[: len(piece)] = piece
@@ -262,6 +271,7 @@ def _change(
         emulator.row(CdcRecord.INSERT, tx, table, rows[-1])
     elif act < 0.85:
         at = dice.randrange(len(rows))
+        # The key stays, or the reader would make a delete and an insert of it.
         after = {**_row(table, number, dice), "id": rows[at]["id"]}
         emulator.update(tx, table, rows[at], after)
         rows[at] = after

@@ -47,7 +47,8 @@ def refuse_dirty(files: Iterable[Path]) -> None:
         if file.suffix.lower() != ".hex":
             hint = "Write one read a line, in hexadecimal, into a file whose name ends in .hex."
             raise DataError(
-                f"{file} does not say where a read ends, which reads with other bytes behind them need.", hint=hint
+                f"{file} does not say where a read ends, which reads with other bytes behind them need.",
+                hint=hint,
             )
 
 
@@ -63,7 +64,7 @@ def read_hex(lines: Iterable[str], *, origin: str = "the text") -> Iterator[byte
             if words[1] == "tail":
                 continue
             words = words[2:]
-        if not words:
+        if not words:  # a blank line, or nothing but a comment
             continue
         try:
             yield binascii.unhexlify("".join(words))
@@ -83,7 +84,7 @@ def _binary(file: Path) -> Iterator[bytes]:
 
 def _hex_file(file: Path) -> Iterator[bytes]:
     try:
-        with file.open(encoding="utf-8-sig") as opened:
+        with file.open(encoding="utf-8-sig") as opened:  # editors on Windows begin a text with a mark
             yield from read_hex(opened, origin=str(file))
     except OSError as error:
         raise SourceError(f"{file} cannot be read: {error.strerror}.", may_pass=False) from error
@@ -121,7 +122,7 @@ def splits(path: Path, *, size: int = HELD_BYTES, largest: int = RECORD_BYTES) -
     """
     try:
         length = path.stat().st_size
-        if length == 0:
+        if length == 0:  # which cannot be mapped
             return []
         with path.open("rb") as opened, mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ) as data:
             return _splits(str(path), data, size, largest)
@@ -142,7 +143,7 @@ def read_split(split: Split) -> Iterator[bytes]:
 
 
 def _splits(path: str, data: mmap.mmap, size: int, largest: int) -> list[Split]:
-    found: list[Split] = []
+    cuts: list[Split] = []
     tables: dict[int, bytes] = {}
     described: list[bytes] = []
     before, start, at, end = b"", 0, 0, len(data)
@@ -150,21 +151,25 @@ def _splits(path: str, data: mmap.mmap, size: int, largest: int) -> list[Split]:
     while end - at >= COMMON_BYTES:
         header, payload, scheme, number = _common(data, at)
         least = LEAST.get(number, COMMON_BYTES)
+        # Damage is not judged here: whoever reads the last split meets it, and says where it is.
         if scheme != SCHEME or header < least or header + payload > min(largest, end - at):
             break
+        # A row opens its transaction too: a file may begin behind the BEGINTX.
         if number in _INSIDE or number == CdcRecord.BEGINTX:
             open_ones.add(_txid(data, at + 24)[0])
         elif number in _ENDS:
             open_ones.discard(_txid(data, at + 24)[0])
         elif number == CdcRecord.TABSCHEM:
             label, record = _txid(data, at + 16)[0], data[at : at + header + payload]
+            # A session that begins anew describes its tables again, which changes nothing.
             if tables.get(label) != record:
                 tables[label] = record
-                described.append(record)  # each, for they are counted
+                described.append(record)  # all of them: a row's layout is known by how many came before
         at += header + payload
+        # Only between transactions, so that no row of one split waits for a commit in another.
         if at - start >= size and not open_ones:
-            found.append(Split(path=path, start=start, end=at, before=before))
+            cuts.append(Split(path=path, start=start, end=at, before=before))
             before, start = b"".join(described), at
     if start < end:
-        found.append(Split(path=path, start=start, end=end, before=before))
-    return found
+        cuts.append(Split(path=path, start=start, end=end, before=before))
+    return cuts

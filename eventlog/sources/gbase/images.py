@@ -64,7 +64,7 @@ class Making:
     """The images of one transaction, as far as they are made."""
 
     __slots__ = (
-        *("_before", "_commit", "_committed", "_fail", "_log", "_time", "_transaction", "_user", "_written"),
+        *("_before", "_commit", "_committed", "_fail", "_log", "_log_prefix", "_time", "_transaction", "_user"),
         *("found", "full", "place"),
     )
 
@@ -77,7 +77,7 @@ class Making:
         self._fail = fail
         self._before: _Before | None = None
         self._log = -1
-        self._written = ""
+        self._log_prefix = ""
         self.place = 0
         self.full = PIECE_IMAGES
         """At which place the images are handed out."""
@@ -126,10 +126,13 @@ class Making:
         read, full = described.read, self.full
         for item in items:
             now, seq, own, frame = item
+            # Another table, another description of it, or enough images: the caller goes on from
+            # this item.
             if own != label or now != generation or self.place >= full:
                 return item
             number = frame.number
             values: Values | None = None
+            # A TRUNCATE has no row, and knows its table by the label alone (gbase-cdc.md 2).
             fault: str | None = None
             if number != _TRUNCATE:
                 try:
@@ -137,6 +140,8 @@ class Making:
                 except DataError as error:
                     fault = self._fault(item, error)
             before = self._before
+            # The new row comes next in the transaction, if it comes at all: rows that a fragmented
+            # table moves may lack one half.
             if before is not None and (number != _UPDAFT or before.label != label):
                 self.flush()
                 before = None
@@ -148,6 +153,7 @@ class Making:
                 self._add(seq, described, _GONE, values, None, fault)
             elif number == _TRUNCATE:
                 self._add(seq, described, _EMPTIED, None, None, None)
+            # A new row without its former one is told as it is.
             elif before is None:
                 self._add(seq, described, _MODIFY, None, values, fault)
             else:
@@ -166,8 +172,8 @@ class Making:
     ) -> None:
         """Makes an image, or two where the key changes."""
         if seq >> 32 != self._log:
-            self._log = seq >> 32
-            self._written = f"{self._log}:0x"
+            self._log = seq >> 32  # the number of the logical log, the same for many rows
+            self._log_prefix = f"{self._log}:0x"
         self.place += 1
         image = Image(
             position=(self._commit, seq, 0),
@@ -179,12 +185,14 @@ class Making:
             perpetrator=self._user,
             transaction=self._transaction,
             place=self.place,
-            stream=self._written + hex(seq & 0xFFFFFFFF)[2:].upper(),  # noqa: FURB116  # a third of an f-string's cost
+            stream=self._log_prefix + hex(seq & 0xFFFFFFFF)[2:].upper(),  # noqa: FURB116  # a third of an f-string's cost
             fault=fault,
         )
+        # A row that cannot be read has no key to compare.
         if before is None or after is None or fault is not None or not _changes(before, after, described.table.key):
             self.found.append(image)
             return
+        # A change of the key is a delete and an insert, at two places.
         for part in parted(image, described.table.key):
             self.found.append(replace(part, place=self.place))
             self.place += part.op is _GONE
@@ -246,6 +254,7 @@ class ImageMaker:
             if making.place >= making.full:
                 yield making.piece(self._catalog)
             item = making.take(chain((item,), items), described, generation, label)
+        # An empty piece too: that the transaction ended moves the mark.
         yield making.piece(self._catalog, complete=True)
 
     def _turn(self, generation: int, label: int) -> DescribedTable:
@@ -256,6 +265,7 @@ class ImageMaker:
         if described is None:
             described = self._described[generation, label] = self._describe(generation, label)
         self._current[label] = described
+        # Another description of one label takes the place of its former one in the catalog.
         shown = {table.whole: table for table in self._known or ()}
         shown |= {current.name: current.table for current in self._current.values()}
         self._catalog = Catalog(shown.values(), case_sensitive=bool(self._known and self._known.case_sensitive))
@@ -263,12 +273,15 @@ class ImageMaker:
 
     def _describe(self, generation: int, label: int) -> DescribedTable:
         labels, layouts = self._records.labels, self._records.layouts
+        # The latest description before the row counts, not the latest of all: the row was held, and
+        # its table may have been described anew since.
         for at in range(generation - 1, -1, -1):
             if labels[at] == label:
                 break
         else:
             table = table_of(label, None, self._settings, self._known)
-            return DescribedTable(table, table.whole, _refusing(f"nothing has described the columns of label {label}."))
+            refusing = _refusing(f"nothing has described the columns of label {label}.")
+            return DescribedTable(table, table.whole, refusing)
         layout = layouts[at]
         same = self._described.get((at + 1, label))
         if same is not None:
@@ -325,7 +338,8 @@ def images(
     try:
         yield from _batches(_pieces(framed, records, maker), size)
         if framer.skipped:
-            report(f"Left out, as skip_schemes says: {counted(framer.skipped, 'record')} of other packet schemes.")
+            left_out = counted(framer.skipped, "record")
+            report(f"Left out, as skip_schemes says: {left_out} of other packet schemes.")
         records.transactions.end()
     finally:
         records.transactions.close()
@@ -345,9 +359,11 @@ def _batches(pieces: Iterator[StreamPiece], size: int) -> Iterator[Batch]:
     """Pieces of one catalog together; what was gathered is handed out before an error is raised."""
     gathered: list[Image] = []
     catalog: Catalog | None = None
+    # Raised once what came before it was handed out.
     failure: DamageError | SourceError | None = None
     try:
         for piece in pieces:
+            # A batch has one catalog.
             if gathered and (piece.catalog is not catalog or len(gathered) >= size):
                 yield Batch(events=gathered, catalog=catalog)
                 gathered = []
@@ -375,9 +391,22 @@ def table_of(
     columns = list(table.columns)
     spelled = {column.name.casefold() for column in columns}
     if layout is not None:
+        # What only the stream names keeps its spelling; a column that is known keeps the schema
+        # file's.
         own = [column for column in layout.columns if column.name.casefold() not in spelled]
         columns += [Column(name=column.name, type=column.type.sql) for column in own]
-    return _with_key(replace(table, columns=tuple(columns)), settings)
+    table = replace(table, columns=tuple(columns))
+    keys = {name.rpartition(":")[2].casefold(): key for name, key in settings.keys.items()}
+    key = keys.get(table.whole.casefold()) or keys.get(table.name.casefold())
+    if key is None:
+        return table
+    places = {name.casefold(): place for place, name in enumerate(key, start=1)}
+    columns = [replace(column, key=places.get(column.name.casefold())) for column in table.columns]
+    missing = places.keys() - {column.name.casefold() for column in columns}
+    # Key columns that nothing has described yet: the first TABSCHEM may come later.
+    unseen = [name for name in key if name.casefold() in missing]
+    columns += [Column(name=name, key=places[name.casefold()]) for name in unseen]
+    return replace(table, columns=tuple(columns))
 
 
 def spelled_as(layout: CapturedLayout, table: Table) -> CapturedLayout:
@@ -398,23 +427,13 @@ def _named(label: int, settings: GBaseSettings, known: Catalog | None) -> Table:
     """
     given = settings.tables.get(str(label))
     if given is None:
-        numbered = [table for table in known or () if table.number == label]
-        return numbered[0] if numbered else Table(name=f"table_{label}", columns=(), number=label)
-    name = given.rpartition(":")[2]
-    found = known.find(name) if known is not None else None
-    if found is not None:
-        return found.table
+        for table in known or ():
+            if table.number == label:
+                return table
+        return Table(name=f"table_{label}", columns=(), number=label)
+    name = given.rpartition(":")[2]  # without the database, which only a server needs
+    match = known.find(name) if known is not None else None
+    if match is not None:
+        return match.table
     schema, _, bare = name.rpartition(".")
     return Table(name=bare, schema=schema or None, columns=(), number=label)
-
-
-def _with_key(table: Table, settings: GBaseSettings) -> Table:
-    keys = {name.rpartition(":")[2].casefold(): key for name, key in settings.keys.items()}
-    key = keys.get(table.whole.casefold()) or keys.get(table.name.casefold())
-    if key is None:
-        return table
-    places = {name.casefold(): place for place, name in enumerate(key, start=1)}
-    columns = [replace(column, key=places.get(column.name.casefold())) for column in table.columns]
-    missing = places.keys() - {column.name.casefold() for column in columns}
-    unseen = [Column(name=name, key=places[name.casefold()]) for name in key if name.casefold() in missing]
-    return replace(table, columns=(*columns, *unseen))

@@ -68,6 +68,7 @@ class ColumnType(Struct, frozen=True, kw_only=True):
         return UNITS[UNITS.index(self.first) : UNITS.index(self.last) + 1]
 
 
+# Spellings and widths as gbase-cdc.md 5 lists them; GBase's own names are Oracle's.
 _FIXED: Final = {
     "smallint": (ValueForm.SMALLINT, 2, "smallint"),
     **dict.fromkeys(("integer", "int", "serial"), (ValueForm.INTEGER, 4, "integer")),
@@ -77,6 +78,7 @@ _FIXED: Final = {
     **dict.fromkeys(("smallfloat", "real"), (ValueForm.SMALLFLOAT, 4, "real")),
     "date": (ValueForm.DATE, 4, "date"),
     "boolean": (ValueForm.BOOLEAN, 2, "boolean"),
+    # 4 bytes before the 72 of the locator; the content is elsewhere.
     **dict.fromkeys(("blob", "clob"), (ValueForm.LOCATOR, 76, "blob")),
 }
 _VARYING: Final = {
@@ -92,6 +94,8 @@ _qualified = re.compile(
 MOST_CHARACTERS: Final = 32_767
 
 
+# A table of n columns is described again whenever a session begins.
+@lru_cache(maxsize=4096)
 @lru_cache(maxsize=4096)
 def read_type(text: str) -> ColumnType:
     """Reads a type; DataError when it is none that can be captured."""
@@ -101,7 +105,8 @@ def read_type(text: str) -> ColumnType:
     match = _written(folded)
     if match is None:
         raise DataError(f"{shortened(text)!r} is not the name of a type.")
-    name, numbers = match[1], [int(number) for number in match.groups()[1:] if number is not None]
+    name = match[1]
+    numbers = [int(number) for number in match.groups()[1:] if number is not None]
     if name in _FIXED:
         form, size, sql = _FIXED[name]
         return ColumnType(form=form, size=size, sql=sql)
@@ -127,10 +132,10 @@ def _decimal(name: str, numbers: list[int]) -> ColumnType:
     precision = numbers[0] if numbers else 16
     scale = 2 if name == "money" else None
     if len(numbers) > 1:
-        # 255 is how the server says that it floats.
-        scale = numbers[1] if numbers[1] != 255 else None
+        scale = numbers[1] if numbers[1] != 255 else None  # 255 says that it floats
     if not 1 <= precision <= 32 or (scale or 0) > precision:
         raise DataError(f"{name}({','.join(map(str, numbers))}) is not a type: it has 1 to 32 digits.")
+    # The sizes are integer divisions: gbase-cdc.md 5.1.
     if scale is None:
         return ColumnType(form=ValueForm.DECIMAL, size=(precision + 4) // 2, sql="decimal", precision=precision)
     size = (precision + (scale & 1) + 3) // 2
@@ -146,16 +151,21 @@ def _with_qualifier(
     fraction: str | None,
 ) -> ColumnType:
     low, high = UNITS.index(last), UNITS.index(first)
+    # The digits of a datetime's first field are fixed, but for those of a fraction.
     if low < high or (name == "datetime" and digits and first != "fraction"):
         raise DataError(f"{name} {first} to {last} is not a type.")
     if name == "interval" and (high < 2) != (low < 2):
         raise DataError(f"interval {first} to {last} is not a type: months have no number of days.")
+    # Four for a year, else two, unless the type says another number.
     precision = 4 if first == "year" else 2
     if digits and first != "fraction":
         precision = int(digits)
-    decimals = int(fraction or digits or 3) if last == "fraction" else 0
+    decimals = 0
+    if last == "fraction":
+        decimals = int(fraction or digits or 3)
     if not 1 <= precision <= 9 or decimals > 5 or (last == "fraction" and not decimals):
         raise DataError(f"{name} {first} to {last} has a precision that no such type has.")
+    # Seconds are the last whole field, so a fraction adds no digits here.
     whole = 0 if first == "fraction" else precision + 2 * (min(low, 5) - high)
     return ColumnType(
         form=ValueForm(name),
@@ -175,10 +185,12 @@ def _sql_of_time(name: str, first: str, last: str, decimals: int, digits: int) -
         return "date" if last == "day" else f"timestamp{behind}"
     if name == "datetime" and first == "hour":
         return f"time{behind}"
+    # Room for the signs between the fields.
     return f"varchar({digits + decimals + 8})"
 
 
 _header = Binary(">iIIII").unpack_from
+# Quoted names may hold commas and parentheses, so they are one piece.
 _pieces = re.compile(r'"(?:[^"]|"")*"|[^,"()]+|.', re.DOTALL).finditer
 _column = re.compile(r'(?:"((?:[^"]|"")+)"|(\S+))\s+(\S.*)', re.DOTALL).fullmatch
 MOST_COLUMNS: Final = 32_767
@@ -225,13 +237,13 @@ def read_layout(data: bytes, header_size: int) -> CapturedLayout:
     except UnicodeDecodeError as error:
         raise DataError(f"The columns of label {label} are no UTF-8: {error.reason} at byte {error.start}.") from None
     layout = layout_of(label, text)
-    for what, said, found in (
+    for what, stated, actual in (
         ("columns of fixed length", nfixed, len(layout.fixed)),
         ("columns of varying length", nvar, len(layout.varying)),
         ("bytes in columns of fixed length", fixed_bytes, layout.fixed_bytes),
     ):
-        if said != found:
-            raise DataError(f"The columns of label {label} have {found} {what}, and the header says {said}.")
+        if stated != actual:
+            raise DataError(f"The columns of label {label} have {actual} {what}, and the header says {stated}.")
     return layout
 
 
@@ -242,6 +254,7 @@ def layout_of(label: int, text: str) -> CapturedLayout:
     if len(set(names)) != len(names):
         raise DataError(f"The columns of label {label} have the same name twice.")
     varying = False
+    # A row has its fixed columns first (gbase-cdc.md 3), so in another order no row could be read.
     for column in columns:
         if varying and column.type.size is not None:
             raise DataError(f"The column {column.name} of label {label} has a fixed length and comes behind others.")
@@ -269,5 +282,6 @@ def _read_column(label: int, text: str) -> CapturedColumn:
     match = _column(text.strip())
     if match is None:
         raise DataError(f"The columns of label {label} hold {shortened(text)!r}, which is no name with a type.")
+    # In a quoted name a quote is written twice; match[2] is a name without quotes.
     name = match[2] if match[1] is None else match[1].replace('""', '"')
     return CapturedColumn(name=name, type=read_type(match[3]), written=match[3])

@@ -38,6 +38,8 @@ def unpack(data: bytes) -> Packed | None:
     """Takes a packed number apart; None is NULL, ValueError a byte that is no pair of digits."""
     first, pairs = data[0], data[1:]
     if first == 0:
+        # NULL: no number begins with a zero byte, for a positive one has the highest bit set, and
+        # the exponent of a negative one is limited for this (see pack).
         return None
     if pairs and max(pairs) > 99:
         raise ValueError(f"the byte {max(pairs):02X} is no pair of decimal digits")
@@ -54,6 +56,7 @@ def pack(packed: Packed, size: int) -> bytes:
     negative, exponent, given = packed
     pairs = given.lstrip(b"\0")
     exponent -= len(given) - len(pairs)
+    # Pairs are aligned on the point; zeros before and behind them say nothing.
     pairs = pairs.rstrip(b"\0")
     if not pairs:
         return b"\x80" + bytes(size - 1)
@@ -67,6 +70,8 @@ def pack(packed: Packed, size: int) -> bytes:
 
 
 def _complement(pairs: bytes) -> bytes:
+    # Trailing zeros stay zeros; the last pair before them is what is missing to 100, all others to
+    # 99 (gbase-cdc.md 5.1).
     kept = pairs.rstrip(b"\0")
     if not kept:
         return pairs
@@ -93,7 +98,7 @@ def unpack_decimal(data: bytes, precision: int, scale: int | None) -> Decimal | 
         places = (first & 0x7F) - 64
     else:
         places = (~first & 0x7F) - 64
-        if number:
+        if number:  # zero has no sign
             number -= 10 ** len(digits)
     if scale is None:
         value = Decimal(number).scaleb(2 * places - len(digits), _exact).normalize(_exact)
@@ -101,8 +106,10 @@ def unpack_decimal(data: bytes, precision: int, scale: int | None) -> Decimal | 
         if isinstance(exponent, int) and exponent > 0:  # 1E+3 is written as 1000
             value = value.quantize(Decimal(1), context=_exact)
         return value
+    # More pairs before the point than the type has digits for.
     if number and places > (precision - scale + 1) // 2:
         raise ValueError(f"its exponent {places} is outside decimal({precision},{scale})")
+    # How many digits stand behind the type's last one; the pairs of an odd scale have one too many.
     surplus = len(digits) - 2 * places - scale
     if surplus < 0:
         number *= 10**-surplus
@@ -119,6 +126,7 @@ def pack_decimal(value: Decimal, size: int) -> bytes:
     sign, digits, exponent = value.as_tuple()
     if not isinstance(exponent, int):
         raise OverflowError(f"{value} is no number")
+    # A pair must not lie across the point, so an odd exponent takes one zero more.
     text = "".join(map(str, digits)) + "0" * (exponent % 2)
     text = text.rjust(len(text) + len(text) % 2, "0")
     pairs = bytes(int(text[at : at + 2]) for at in range(0, len(text), 2))
@@ -135,9 +143,7 @@ FIRST_PAIRS: Final = 5
 def moment_reader(kind: ColumnType) -> Callable[[bytes], Moment | None]:
     """Reads datetimes of a type; None is NULL, ValueError what is none of its type."""
     fields_of, made_of = _fields_reader(kind), _moment_maker(kind)
-    most = 99
-    if kind.first == "year":
-        most = 9999
+    most = 9999 if kind.first == "year" else 99
 
     def read(data: bytes) -> Moment | None:
         packed = unpack(data)
@@ -216,9 +222,11 @@ def _fields_reader(kind: ColumnType) -> Callable[[int, bytes], list[int]]:
 
     ValueError where a pair stands at a place that the type does not have.
     """
+    # All types are read as if their first field had five pairs, which an interval's may have.
     top = PLACES[kind.first] + FIRST_PAIRS
     last = count = top - PLACES[kind.last]
     if kind.last == "fraction" and kind.fraction:
+        # The pairs of the fraction are one field, not one each.
         last, count = top, top + (kind.fraction + 1) // 2
 
     def read(exponent: int, pairs: bytes) -> list[int]:
@@ -245,6 +253,7 @@ def _fraction(pairs: bytes, kind: ColumnType) -> int:
     fraction = 0
     for pair in pairs:
         fraction = fraction * 100 + pair
+    # An odd number of digits leaves the last pair half empty.
     if kind.fraction % 2:
         fraction, rest = divmod(fraction, 10)
         if rest:
@@ -256,6 +265,7 @@ def _packed(negative: bool, fields: Sequence[int], kind: ColumnType) -> bytes:
     if len(fields) != len(kind.fields):
         raise ValueError(f"{kind.form} {kind.first} to {kind.last} has {len(kind.fields)} fields, not {len(fields)}")
     places: dict[int, int] = {}
+    # A fraction has its pairs behind the point; every other field goes on upwards from its place.
     for name, number in zip(kind.fields, fields, strict=True):
         if name == "fraction":
             digits = f"{number:0{kind.fraction}d}".ljust(6, "0")
@@ -265,6 +275,7 @@ def _packed(negative: bool, fields: Sequence[int], kind: ColumnType) -> bytes:
         while rest:
             rest, places[place] = divmod(rest, 100)
             place += 1
+    # Leading pairs of zeros are not written: the exponent says where the first pair stands.
     top = max((place for place, pair in places.items() if pair), default=0)
     pairs = bytes(places.get(place, 0) for place in range(top, -4, -1))
     return pack((negative, top + 1, pairs), kind.size or 0)

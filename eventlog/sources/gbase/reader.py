@@ -85,7 +85,10 @@ class RecordReader:
 
         SourceError when the server ended the session.
         """
+        # In local names, and without a call for each row: all rows of a stream come by here.
         row, rows = _row, ROWS
+        # How many layouts there are when a row comes; it is read by one of those, however late that
+        # is.
         generation = len(self.layouts)
         held: list[tuple[int, Item]] = []
         met, weight = 0, 0
@@ -94,6 +97,7 @@ class RecordReader:
             if number in rows:
                 data = frame.data
                 seq, tx, label = row(data, 16)
+                # Rows come in runs of one transaction, and are handed on in such runs.
                 if tx != met and held:
                     self.transactions.extend(met, held, weight)
                     held, weight = [], 0
@@ -114,11 +118,19 @@ class RecordReader:
 
     def _committed(self, frame: RecordFrame) -> CommittedRecords:
         seq, tx, seconds = _commit(frame.data, 16)
+        # Before the commit, which ends this one too.
         since = self.transactions.open
         items = self.transactions.commit(tx, seq)
         user = self._users.pop(tx, None)
         left = self.transactions.open
-        return CommittedRecords(seq=seq, time=_moment(seconds), user=user, open=left, since=since, items=items)
+        return CommittedRecords(
+            seq=seq,
+            time=_moment(seconds),
+            user=user,
+            open=left,
+            since=since,
+            items=items,
+        )
 
     def _other(self, frame: RecordFrame) -> None:
         self.met[frame.number] += 1
@@ -136,7 +148,9 @@ class RecordReader:
                 self.transactions.discard(tx, seq)
             case CdcRecord.TRUNCATE:
                 seq, tx, label = _row(frame.data, 16)
-                self.transactions.add(tx, seq, (len(self.layouts), seq, label, frame), OVERHEAD_BYTES)
+                # It waits for its transaction's end as rows do, among which it has its place.
+                item = (len(self.layouts), seq, label, frame)
+                self.transactions.add(tx, seq, item, OVERHEAD_BYTES)
             case CdcRecord.TABSCHEM:
                 self._described(frame)
             case CdcRecord.TIMEOUT:
@@ -158,13 +172,15 @@ class RecordReader:
             if self._settings.unknown_rows == "fail":
                 raise DamageError(str(error).rstrip("."), offset=frame.offset) from None
             self._report(f"Byte {frame.offset}: {error}")
+            # The reason stands in the layout's place, so that numbers of layouts stay right.
             self.layouts.append(str(error))
         self.labels.append(label)
 
     def _unknown(self, frame: RecordFrame) -> None:
         if self._settings.unknown_rows == "fail":
             raise DamageError(f"record number {frame.number} is not known", offset=frame.offset)
-        self._report(f"Byte {frame.offset}: record number {frame.number} is not known and is left out.")
+        unknown = f"record number {frame.number} is not known"
+        self._report(f"Byte {frame.offset}: {unknown} and is left out.")
         self._lose(1)
 
     def _failed(self, frame: RecordFrame) -> None:
@@ -181,5 +197,6 @@ class RecordReader:
 def _moment(seconds: int) -> dt.datetime | None:
     try:
         return dt.datetime.fromtimestamp(seconds, dt.UTC).replace(tzinfo=None)
+    # A damaged time is no reason to lose the rows of its transaction.
     except (ValueError, OverflowError, OSError):
         return None

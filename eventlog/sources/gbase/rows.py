@@ -33,6 +33,7 @@ class GBaseRowReader:
         varying = [codec(column.type, texts) for column in layout.varying]
         columns = zip((*layout.fixed, *layout.varying), (*codecs, *varying), strict=True)
         self._columns = [(column.name, own.read) for column, own in columns]
+        # Columns of fixed length come first and big-endian, then those of varying length.
         self._fixed = Binary(">" + "".join(own.form for own in codecs)).unpack_from
         self._fixed_bytes = layout.fixed_bytes
         self._sizes_bytes = 4 * len(layout.varying)
@@ -46,7 +47,9 @@ class GBaseRowReader:
             pieces.append(data[at : at + size])
             at += size
         try:
-            return {name: read(piece) for (name, read), piece in zip(self._columns, pieces)}  # noqa: B905  # is checked above
+            pairs = zip(self._columns, pieces)  # noqa: B905  # both are as long as the layout is
+            return {name: read(piece) for (name, read), piece in pairs}
+        # Which column it was is looked for only then: asking for each value would take its time.
         except (ValueError, OverflowError, IndexError):
             raise self._damaged(data, header_size, sizes, pieces) from None
 
@@ -56,21 +59,21 @@ class GBaseRowReader:
         DataError when neither does.
         """
         if header_size - FIXED_HEADER_BYTES != self._sizes_bytes:
-            raise self._without_sizes(header_size)
+            # A header of another size is of another table, or of a former shape of this one.
+            varying = f"{counted(len(self.layout.varying), 'column')} of varying length"
+            raise DataError(
+                f"the header has {header_size - FIXED_HEADER_BYTES} bytes of sizes; for"
+                f" {varying} it must have {self._sizes_bytes}."
+            )
         rest = len(data) - header_size - self._fixed_bytes
         for unpack in self._orders:
             sizes = unpack(data, FIXED_HEADER_BYTES)
             if sum(sizes) == rest and (rest < MOST_ROW_BYTES or max(sizes, default=0) < MOST_ROW_BYTES):
                 return sizes
+        varying = f"{counted(len(self.layout.varying), 'column')} of varying length"
         raise DataError(
-            f"the row has {len(data) - header_size} bytes, and neither byte order of its sizes fits"
-            f" {self._fixed_bytes} bytes of fixed length and {counted(len(self.layout.varying), 'column')} of varying length."
-        )
-
-    def _without_sizes(self, header_size: int) -> DataError:
-        return DataError(
-            f"the header has {header_size - FIXED_HEADER_BYTES} bytes of sizes; for"
-            f" {counted(len(self.layout.varying), 'column')} of varying length it must have {self._sizes_bytes}."
+            f"the row has {len(data) - header_size} bytes, and neither byte order of its sizes"
+            f" fits {self._fixed_bytes} bytes of fixed length and {varying}."
         )
 
     def _damaged(
@@ -82,12 +85,16 @@ class GBaseRowReader:
     ) -> DataError:
         """Which column is the first that cannot be read, and why."""
         widths = [*[column.type.size or 0 for column in self.layout.fixed], *sizes]
-        problems = [_problem(read, piece) for (_, read), piece in zip(self._columns, pieces, strict=True)]
+        read_pieces = zip(self._columns, pieces, strict=True)
+        problems = [_problem(read, piece) for (_, read), piece in read_pieces]
         first = next(number for number, problem in enumerate(problems) if problem is not None)
         at, width = header_size + sum(widths[:first]), widths[first]
         column = (*self.layout.fixed, *self.layout.varying)[first]
-        shown = data[at : at + min(width, 40)].hex() + ("…" if width > 40 else "")
-        return DataError(f"the column {column.name} holds no {column.written} ({shown}): {problems[first]}.")
+        shown = data[at : at + min(width, 40)].hex()
+        if width > 40:
+            shown += "…"
+        problem = f"the column {column.name} holds no {column.written} ({shown})"
+        return DataError(f"{problem}: {problems[first]}.")
 
 
 def _problem(read: Callable[[Any], Value], piece: Any) -> Exception | None:

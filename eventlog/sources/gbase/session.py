@@ -52,21 +52,33 @@ class CaptureSession:
     """
 
     def __init__(
-        self, driver: Driver, settings: GBaseSettings, start: int, report: Callable[[str], None] = lambda _: None
+        self,
+        driver: Driver,
+        settings: GBaseSettings,
+        start: int,
+        report: Callable[[str], None] = lambda _: None,
     ) -> None:
         self._driver = driver
         self._settings = settings
         self._report = report
         self._undo = ExitStack()
         if not settings.tables:
-            raise ConfigError(
-                "source.gbase.tables is empty; it says which tables are captured, as 1 = 'db:owner.table'."
-            )
+            told = "it says which tables are captured, as 1 = 'db:owner.table'"
+            raise ConfigError(f"source.gbase.tables is empty; {told}.")
         try:
             self.number = self._open()
             for label, table in settings.tables.items():
                 self._capture(int(label), table)
-            self._activate(start)
+            try:
+                self._call("activatesess", self.number, start, doing="starting to read")
+            except SourceError as error:
+                if str(POSITION_GONE) in error.message:
+                    lost = "What happened since is lost"
+                    hint = f"{lost}: load the tables again, and begin without the state file."
+                    raise SourceError(error.message, hint=hint, may_pass=False) from None
+                raise
+            self._undo.callback(self._undoing, "deactivatesess", self.number)
+        # Also an interrupt, or the server would hold the session until its own limit.
         except BaseException:
             self.close()
             raise
@@ -81,6 +93,7 @@ class CaptureSession:
 
     def _open(self) -> int:
         own = self._settings
+        # The second one is reserved.
         arguments = (own.server, 0, own.timeout, own.max_records, MAJOR, own.minor_version)
         number = self._call("opensess", *arguments, doing="opening a session")
         self._undo.callback(self._undoing, "closesess", number)
@@ -89,30 +102,23 @@ class CaptureSession:
     def _capture(self, label: int, table: str) -> None:
         columns = self._settings.columns.get(table)
         if not columns:
-            raise ConfigError(f"source.gbase.columns has nothing for {table}; it says which columns are captured.")
+            told = "it says which columns are captured"
+            raise ConfigError(f"source.gbase.columns has nothing for {table}; {told}.")
+        # First, for the server captures no table of which it does not log whole rows.
         self._call("set_fullrowlogging", table, 1, doing=f"logging whole rows of {table}")
         self._undo.callback(self._log_no_longer, table)
-        self._call("startcapture", self.number, 0, table, ",".join(columns), label, doing=f"capturing {table}")
+        chosen = ",".join(columns)
+        doing = f"capturing {table}"
+        self._call("startcapture", self.number, 0, table, chosen, label, doing=doing)
         self._undo.callback(self._undoing, "endcapture", self.number, 0, table)
-
-    def _activate(self, start: int) -> None:
-        try:
-            self._call("activatesess", self.number, start, doing="starting to read")
-        except SourceError as error:
-            if str(POSITION_GONE) in error.message:
-                hint = "What happened since is lost: load the tables again, and begin without the state file."
-                raise SourceError(error.message, hint=hint, may_pass=False) from None
-            raise
-        self._undo.callback(self._undoing, "deactivatesess", self.number)
 
     def _call(self, function: str, *arguments: object, doing: str) -> int:
         owner = self._settings.owner and f"{self._settings.owner}."
         answer = self._driver.call(f"{owner}cdc_{function}", *arguments)
         if answer < 0:
-            raise SourceError(
-                f"The server refuses {doing}: {in_words(answer)}",
-                may_pass=answer == -83790,
-            )
+            # Of all its errors only that of its own inside may pass by itself.
+            problem = f"The server refuses {doing}: {in_words(answer)}"
+            raise SourceError(problem, may_pass=answer == -83790)
         return answer
 
     def _undoing(self, function: str, *arguments: object) -> None:
@@ -123,13 +129,15 @@ class CaptureSession:
             self._report(str(error))
 
     def _log_no_longer(self, table: str) -> None:
+        # It is one switch a table for all sessions, so it is left on where others need it.
         try:
             others = self._driver.captures(table, self.number)
         except SourceError as error:
             self._report(f"{error} Full row logging of {table} stays on.")
             return
         if others:
-            self._report(f"Other sessions that capture {table}: {others}. So full row logging stays on.")
+            sessions = f"Other sessions that capture {table}: {others}"
+            self._report(f"{sessions}. So full row logging stays on.")
         else:
             self._undoing("set_fullrowlogging", table, 0)
 
@@ -139,5 +147,6 @@ def parts_of(table: str) -> tuple[str, str, str]:
     database, _, rest = table.partition(":")
     owner, _, name = rest.rpartition(".")
     if not (database and owner and name):
-        raise ConfigError(f"{table} is not a table of a server; it is written database:owner.table.")
+        problem = f"{table} is not a table of a server"
+        raise ConfigError(f"{problem}; it is written database:owner.table.")
     return database, owner, name

@@ -101,7 +101,12 @@ def decode(file: Path, schema: Path | None, as_json: bool, **chosen: Any) -> int
     show_default=True,
     help="The code page of texts, for example cp1251.",
 )
-@click.option("--lengths", type=click.Choice(["rows", "totals"]), default="rows", help="What LEN1 and LEN2 mean.")
+@click.option(
+    "--lengths",
+    type=click.Choice(["rows", "totals"]),
+    default="rows",
+    help="What LEN1 and LEN2 mean.",
+)
 @click.option(
     "--coding",
     type=click.Choice(["table", "list"]),
@@ -109,7 +114,13 @@ def decode(file: Path, schema: Path | None, as_json: bool, **chosen: Any) -> int
     show_default=True,
     help="Which TYP an operation gets.",
 )
-@click.option("--address", metavar="N", type=int, default=0x1_0000_1000, help="The SYSLOG_ADDR of the first operation.")
+@click.option(
+    "--address",
+    metavar="N",
+    type=int,
+    default=0x1_0000_1000,
+    help="The SYSLOG_ADDR of the first operation.",
+)
 def emulate(
     operations: Path | None,
     database: str | None,
@@ -138,7 +149,8 @@ def emulate(
     settings = msgspec.convert(chosen, EmulatorSettings)
     emulator = LinterEmulator(catalog, ReadingSettings(code_page=code_page), settings)
     lines = content_of(operations).splitlines() if operations else SAMPLE
-    rows = (row for done in steps(lines, catalog, str(operations or "the sample")) for row in emulator.rows(done))
+    steps_of = steps(lines, catalog, str(operations or "the sample"))
+    rows = (row for step in steps_of for row in emulator.rows(step))
     if database is None:
         for row in rows:
             sys.stdout.write(msgspec.json.encode(exported(row)).decode() + "\n")

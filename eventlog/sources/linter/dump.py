@@ -65,12 +65,14 @@ def dumped(
     """
     action_of = reading(settings.coding, lambda _: None)
     for group in grouped(rows):
+        # Before the operation is read: where a restart begins does not hang on whether it can be.
         follow(group[0], action_of(group[0]))
         yield _operation(group, action_of, tables, settings)
 
 
 def text_of(operation: Dumped) -> Iterator[str]:
-    line = f"{operation.address}  transaction {operation.transaction}  {operation.action}  {operation.time}"
+    line = f"{operation.address}  transaction {operation.transaction}"
+    line += f"  {operation.action}  {operation.time}"
     if operation.table:
         line += f"  {operation.table}, row {operation.row}"
     yield line
@@ -97,6 +99,7 @@ def _operation(
     row = done.row
     action = action_of(row)
     table = None
+    # The end of a transaction belongs to no table, whatever its TABNUM_SRC says.
     if action in ROW_ACTIONS or action in BLOB_ACTIONS:
         table = tables[row.tabnum_src]
     parts = [(1, done.first), (2, done.second)]
@@ -114,7 +117,9 @@ def _operation(
 
 
 def _row(row: QueueRow) -> str:
-    to = f" to {row.dst_server} {row.dst_owner}.{row.dst_table}" if row.dst_server or row.dst_table else ""
+    to = ""
+    if row.dst_server or row.dst_table:
+        to = f" to {row.dst_server} {row.dst_owner}.{row.dst_table}"
     lengths = f"LEN1 {row.len1} LEN2 {row.len2} DATA {len(row.data)}"
     return f"EXTDATA {row.extdata}  {lengths}  TABNUM_SRC {row.tabnum_src}  CHANNEL {row.channel}{to}"
 
@@ -151,6 +156,8 @@ def _part(
     action: Action | None,
 ) -> DumpedPart:
     part = DumpedPart(number=number, size=len(data), bytes=shortened(data.hex(), SHOWN_BYTES))
+    # What the second part of a BLOB operation is, nobody has documented (linter-dispatch-queue.md
+    # 3).
     is_piece_of_blob = number == 2 and action in BLOB_ACTIONS
     if table is None or table.layout is None or fault is not None or is_piece_of_blob:
         return part
@@ -166,9 +173,8 @@ def _shown(value: Value | tuple[Value, ...]) -> str | None:
     if value is None:
         return None
     if isinstance(value, bytes):
-        text = f"0x{value.hex()}"
-    else:
-        text = repr(value) if isinstance(value, str) else str(value)
+        return shortened(f"0x{value.hex()}", SHOWN_BYTES)
+    text = repr(value) if isinstance(value, str) else str(value)
     return shortened(text, SHOWN_BYTES)
 
 
@@ -202,6 +208,7 @@ class QueueRestart(Struct, frozen=True, kw_only=True):
 class FollowedQueue:
     """Follows the transactions of a queue by the rules of its reader."""
 
+    # By node too: two of them may give one number to their transactions.
     def __init__(self) -> None:
         self._open: dict[tuple[str, int], int] = {}
         self._begin = 0
@@ -211,6 +218,7 @@ class FollowedQueue:
         tx = row.dbnode, row.transact_id
         if action in ENDS:
             self._open.pop(tx, None)
+            # Behind the end itself, so that it does not come once more.
             self._begin = max(self._begin, row.syslog_addr + 1)
         elif action is not None:
             self._open[tx] = min(row.syslog_addr, self._open.get(tx, row.syslog_addr))
@@ -220,4 +228,5 @@ class FollowedQueue:
         """Where a restart begins; None when there were no rows that say it."""
         if not self._begin and not self._open:
             return None
-        return QueueRestart(begin=self._begin, open=len(self._open), first=min(self._open.values(), default=None))
+        first = min(self._open.values(), default=None)
+        return QueueRestart(begin=self._begin, open=len(self._open), first=first)

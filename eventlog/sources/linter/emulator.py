@@ -83,6 +83,7 @@ class LinterEmulator:
     def rows(self, done: EmulatedOperation) -> Iterator[QueueRow]:
         first, second = self._parts(done)
         pieces = spread(first, second, self.settings.lengths)
+        # Addresses grow by what a log's entry might take, so that no two operations share one.
         address, self._address = self._address, self._address + 64 + len(first) + len(second)
         date, self._time = oper_date(self._time), self._time + self.settings.step
         for destination in self.settings.destinations:
@@ -93,8 +94,9 @@ class LinterEmulator:
         encode = self.tables[done.table].codec.encode
         if done.action in BLOB_ACTIONS:
             return encode(done.after or {}), done.piece
-        images = [encode(row) for row in (done.before, done.after) if row is not None]
-        first, second, *_ = *images, b"", b""
+        before_and_after = [encode(row) for row in (done.before, done.after) if row is not None]
+        # An insert has only a new row and a delete only an old one: either is part 1.
+        first, second, *_ = *before_and_after, b"", b""
         return first, second
 
     def _row(
@@ -134,8 +136,10 @@ class LinterEmulator:
         names = [field.name for field in layout.fields] if layout is not None else []
         if done.column not in names:
             raise DataError(
-                f"{done.action} names the column {done.column}, which table {done.table} does not have; correct the script or the schema."
+                f"{done.action} names the column {done.column}, which table {done.table} does not"
+                " have; correct the script or the schema."
             )
+        # As LINTER's BLOBATR: the type in the high byte, the column's number from 1 in the low one.
         return done.blob_type << 8 | names.index(done.column) + 1
 
 
@@ -144,16 +148,21 @@ def spread(first: bytes, second: bytes, lengths: Lengths) -> Sequence[tuple[int,
     joined = first + second
     starts = range(0, max(len(joined), 1), DATA_BYTES)
     if lengths == "totals":
-        found = [(len(first), len(second), joined[start : start + DATA_BYTES]) for start in starts]
+        lengths_of = [(len(first), len(second))] * len(starts)
     else:
-        found = [_own(joined[start : start + DATA_BYTES], len(first) - start) for start in starts]
-    return [(one, two, data.ljust(DATA_BYTES, b"\0") if data else b"") for one, two, data in found]
+        lengths_of = [_own_lengths(len(first) - start, len(joined) - start) for start in starts]
+    pieces = [joined[start : start + DATA_BYTES] for start in starts]
+    return [
+        (len1, len2, data.ljust(DATA_BYTES, b"\0") if data else b"")
+        for (len1, len2), data in zip(lengths_of, pieces, strict=True)
+    ]
 
 
-def _own(data: bytes, left: int) -> tuple[int, int, bytes]:
-    """A row's own lengths, when so much of part 1 is left."""
-    one = min(max(left, 0), len(data))
-    return one, len(data) - one, data
+def _own_lengths(left_of_first: int, left: int) -> tuple[int, int]:
+    """A row's own lengths, when so much of part 1 and of both is left."""
+    size = min(left, DATA_BYTES)
+    len1 = min(max(left_of_first, 0), size)
+    return len1, size - len1
 
 
 BYTES: Final = frozenset({Type.BYTE, Type.VARBYTE, Type.BLOB})
@@ -192,14 +201,18 @@ def _done(step: ScriptStep, schema: Catalog) -> EmulatedOperation:
     action = ACTIONS.get(step.op.lower())
     if action is None:
         raise DataError(f"{step.op!r} is no operation; there are {', '.join(ACTIONS)}")
-    found = schema.find(step.table) if step.table is not None else None
-    if step.table is not None and (found is None or found.table.number is None):
+    match = schema.find(step.table) if step.table is not None else None
+    if step.table is not None and (match is None or match.table.number is None):
         raise DataError(f"{step.table} has no number in the schema")
-    fields = {} if found is None else {field.name: field for field in record_fields(found.table, "ascii", {})}
+    fields: dict[str, RecordField] = {}
+    number = 0
+    if match is not None:
+        number = match.table.number or 0
+        fields = {field.name: field for field in record_fields(match.table, "ascii", {})}
     return EmulatedOperation(
         transaction=step.transaction,
         action=action,
-        table=(found.table.number or 0) if found is not None else 0,
+        table=number,
         rowid=step.rowid,
         before=_row(step.old, fields),
         after=_row(step.row, fields),

@@ -35,7 +35,9 @@ def export_rows(paths: Sequence[Path], settings: ReadingSettings) -> Iterator[Qu
     Those of a receiving queue as they arrived.
     """
     rows = (row for path in paths for row in file_rows(path, settings))
-    return arrived(rows) if settings.variant == "receiving" else in_order(rows, settings.spill_bytes)
+    if settings.variant == "receiving":  # it has no SYSLOG_ADDR to be sorted by
+        return arrived(rows)
+    return in_order(rows, settings.spill_bytes)
 
 
 def file_rows(path: Path, settings: ReadingSettings) -> Iterator[QueueRow]:
@@ -51,15 +53,17 @@ def file_rows(path: Path, settings: ReadingSettings) -> Iterator[QueueRow]:
         for number, record in records:
             yield _row(record, number, settings)
     except (DataError, msgspec.DecodeError, csv.Error, UnicodeDecodeError) as error:
-        said = str(error).rstrip(".")
-        raise DataError(f"{path}, row {number + (not isinstance(error, DataError))}: {said}.") from error
+        # A DataError is about the row that was read last, any other error about the one behind it.
+        at = number if isinstance(error, DataError) else number + 1
+        raise DataError(f"{path}, row {at}: {str(error).rstrip('.')}.") from error
     except (OSError, EOFError, zlib.error) as error:
         raise DataError(f"{path} cannot be read: {str(error).rstrip('.')}.") from error
 
 
 def kind_of(path: Path) -> str | None:
     """What kind of file it is, by its name."""
-    return KINDS.get((path.with_suffix("") if path.suffix == ".gz" else path).suffix.lower())
+    named = path.with_suffix("") if path.suffix == ".gz" else path
+    return KINDS.get(named.suffix.lower())
 
 
 def arrived(rows: Iterable[QueueRow]) -> Iterator[QueueRow]:
@@ -67,6 +71,8 @@ def arrived(rows: Iterable[QueueRow]) -> Iterator[QueueRow]:
 
     Those that continue an operation take the place of its first one.
     """
+    # A receiving queue has no address that the rows of one operation share, so the first one's
+    # place is theirs; EXTDATA says which rows go on (linter-dispatch-queue.md 3).
     first: dict[tuple[str, int], int] = {}
     for row in rows:
         tx = row.dbnode, row.transact_id
@@ -85,6 +91,7 @@ def in_order(rows: Iterable[QueueRow], limit: int) -> Iterator[QueueRow]:
     spill: Spill[QueueRow] | None = None
     runs: list[list[int]] = []
     while run := _run(rows, limit):
+        # The first run is written only when there is a second: most exports fit into memory.
         if spill is None:
             following = next(rows, None)
             if following is None:
@@ -92,10 +99,10 @@ def in_order(rows: Iterable[QueueRow], limit: int) -> Iterator[QueueRow]:
                 return
             spill = spill_to(QueueRow)()
             runs = [_written(spill, run)]
-            run = sorted([following, *_run(rows, limit)], key=_place)
+            run = sorted([following, *_run(rows, limit)], key=_order)
         runs.append(_written(spill, run))
     if spill is not None:
-        yield from merge(*[_read(spill, run) for run in runs], key=_place)
+        yield from merge(*[_read(spill, run) for run in runs], key=_order)
         spill.close()
 
 
@@ -113,13 +120,13 @@ def _run(rows: Iterator[QueueRow], limit: int) -> list[QueueRow]:
     held = 0
     for row in rows:
         run.append(row)
-        held += len(row.data) + 600
+        held += len(row.data) + 600  # about what a row takes beside its DATA
         if held > limit:
             break
-    return sorted(run, key=_place)
+    return sorted(run, key=_order)
 
 
-def _place(row: QueueRow) -> tuple[int, int]:
+def _order(row: QueueRow) -> tuple[int, int]:
     return row.syslog_addr, row.extdata
 
 
@@ -138,13 +145,13 @@ def _read(spill: Spill[QueueRow], run: list[int]) -> Iterator[QueueRow]:
 
 
 def _row(record: Columns, number: int, settings: ReadingSettings) -> QueueRow:
-    found = {name.upper(): value for name, value in record.items()}
+    values = {name.upper(): value for name, value in record.items()}
     if settings.variant == "receiving":
-        found["SYSLOG_ADDR"] = number
-    missing = [name for name in _needed(settings.variant) if name not in found]
+        values["SYSLOG_ADDR"] = number  # of the row in its file, the only order that there is
+    missing = [name for name in _needed(settings.variant) if name not in values]
     if missing:
         raise DataError(f"the column {missing[0]} is missing")
-    typed = {name: _typed(name, found.get(name)) for name in COLUMNS}
+    typed = {name: _typed(name, values.get(name)) for name in COLUMNS}
     if typed["TYP"] is None:
         raise DataError("TYP is NULL, so nothing says what the row means")
     return queue_row(list(typed.values()), settings.names_code_page)
@@ -152,14 +159,16 @@ def _row(record: Columns, number: int, settings: ReadingSettings) -> QueueRow:
 
 def _needed(variant: Variant) -> tuple[str, ...]:
     always = ("OPER_DATE", "TRANSACT_ID", "TYP", "TABNUM_SRC", "LEN1", "LEN2", "DATA")
-    return always if variant == "receiving" else (*always, "SYSLOG_ADDR", "EXTDATA")
+    if variant == "receiving":
+        return always
+    return (*always, "SYSLOG_ADDR", "EXTDATA")
 
 
 def _typed(name: str, value: Any) -> Any:
     """A number may be written as a text, as 64 bits do not fit into the numbers of all programs."""
     if isinstance(value, str) and name not in BINARY and name not in TEXTS:
         try:
-            return int(value) if value.strip() else None
+            return int(value) if value.strip() else None  # a CSV without quotes has no other NULL
         except ValueError:
             raise DataError(f"{name} is {value!r}, which is no number") from None
     if value is None:
@@ -182,8 +191,9 @@ def _lines(path: Path) -> Iterator[tuple[int, Columns]]:
 
 def _csv(path: Path) -> Iterator[tuple[int, Columns]]:
     with _opened(path) as file:
-        texts = (line.decode("utf-8-sig") for line in file)
+        texts = (line.decode("utf-8-sig") for line in file)  # editors on Windows begin a text with a mark
         for number, record in enumerate(csv.DictReader(texts, strict=True), 1):
+            # A field behind the last column has no name.
             yield number, {name: None if value == NULL else value for name, value in record.items() if name}
 
 
@@ -199,8 +209,11 @@ def _parquet(path: Path) -> Iterator[tuple[int, Columns]]:
                     number += 1
                     yield number, record
     except pa.ArrowException as error:
+        # The caller knows files that cannot be read, and need not know Arrow.
         raise OSError(str(error)) from error
 
 
 def _opened(path: Path) -> IO[bytes]:
-    return cast("IO[bytes]", gzip.open(path, "rb")) if path.suffix == ".gz" else path.open("rb")
+    if path.suffix == ".gz":
+        return cast("IO[bytes]", gzip.open(path, "rb"))
+    return path.open("rb")

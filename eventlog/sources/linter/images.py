@@ -102,7 +102,8 @@ class CommittedRows:
             # Two nodes may give one number to their transactions; of a single node it stays as it is.
             tx = node << 64 | row.transact_id
             action = None
-            # What nearly all rows are: operations on rows, in either coding.
+            # 1 to 3 are operations on rows in either coding (linter-dispatch-queue.md 2), and
+            # nearly all there is.
             if not 0 < row.typ < 4:
                 action = action_of(row)
                 if action is None:
@@ -112,9 +113,11 @@ class CommittedRows:
                 ended = self._ended(tx, row, action)
                 if ended is not None:
                     yield ended
+            # Ends are taken whatever their destination says: whether a COMMIT has one is not
+            # documented.
             elif not wanted or row.dst_server == wanted:
                 addr = row.syslog_addr
-                if addr < reached:
+                if addr < reached:  # the queue's order is not the log's; sorted when the transaction ends
                     self._disordered.add(tx)
                 held.add(tx, addr, row, len(row.data) + ROW_BYTES)
                 reached = addr
@@ -123,13 +126,26 @@ class CommittedRows:
         """The images of a transaction that ends; None where it has none."""
         addr = row.syslog_addr
         if row.len1 or row.len2:
-            self._report(f"{action} at {address(addr)} comes with {row.len1} + {row.len2} bytes, which are ignored.")
+            ignored = f"{row.len1} + {row.len2} bytes, which are ignored"
+            self._report(f"{action} at {address(addr)} comes with {ignored}.")
         if tx not in self._open:  # nobody did anything in it
             self.empty[row.transact_id] = addr
             return None
         fault = None
         if action is _END:
-            action, fault = self._chosen_end(row)
+            # What an end without an outcome is taken as, and the fault that its images get.
+            chosen = self._settings.unknown_end
+            if chosen == "commit":
+                action, fault = _COMMIT, None
+            elif chosen == "rollback":
+                action, fault = _ROLLBACK, None
+            else:
+                # Nothing is applied unless somebody said so: a fault is seen, and is no change.
+                where = address(row.syslog_addr)
+                problem = f"TYP {row.typ} does not say how"
+                self._report(f"Transaction {row.transact_id} ends at {where}, and {problem}.")
+                action = _COMMIT
+                fault = f"Its transaction ended with TYP {row.typ}, which does not say how; see unknown_end."
         # What ended before that was handed out formerly.
         if action is _ROLLBACK or addr < self.begin:
             if action is _ROLLBACK:
@@ -142,19 +158,7 @@ class CommittedRows:
         if tx in self._disordered:
             self._disordered.discard(tx)
             rows = iter(sorted(rows, key=lambda held: (held.syslog_addr, held.extdata)))
-        return _ended_with_last(self._telling.images(rows, addr, transaction, fault))
-
-    def _chosen_end(self, row: QueueRow) -> tuple[Action, str | None]:
-        """What an end without an outcome is taken as, and the fault that its images get."""
-        chosen = self._settings.unknown_end
-        if chosen == "commit":
-            return _COMMIT, None
-        if chosen == "rollback":
-            return _ROLLBACK, None
-        # Nothing is applied unless somebody said so: as a fault each image is seen, and is no change.
-        where = address(row.syslog_addr)
-        self._report(f"Transaction {row.transact_id} ends at {where}, and TYP {row.typ} does not say how.")
-        return _COMMIT, f"Its transaction ended with TYP {row.typ}, which does not say how; see unknown_end."
+        return _last_marked(self._telling.images(rows, addr, transaction, fault))
 
     def _committed(self, row: QueueRow) -> dt.datetime | None:
         """When it was committed.
@@ -167,8 +171,10 @@ class CommittedRows:
             self._report(f"The COMMIT at {address(row.syslog_addr)} has no time: {error}")
             return None
         if self._latest - time > FAR:
+            # Told once for each time it runs back, not for every commit behind it.
+            where = address(row.syslog_addr)
             self._report(
-                f"The COMMIT at {address(row.syslog_addr)} is of {time} and an earlier one of {self._latest}:"
+                f"The COMMIT at {where} is of {time} and an earlier one of {self._latest}:"
                 " OPER_DATE runs against SYSLOG_ADDR; the numbers of log files may have been used again."
             )
             self._latest = time
@@ -185,10 +191,10 @@ class CommittedRows:
             )
 
 
-def _ended_with_last(told: Iterator[Image]) -> Iterator[Image]:
+def _last_marked(images: Iterator[Image]) -> Iterator[Image]:
     """The images of a transaction that did something, the last one marked as such."""
-    held = next(told)
-    for image in told:
+    held = next(images)
+    for image in images:
         yield held
         held = image
     yield replace(held, last=True)

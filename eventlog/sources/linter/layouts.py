@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import codecs
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from enum import StrEnum
 from typing import Final, Literal
 
@@ -42,7 +42,7 @@ class Type(StrEnum):
 
 
 _NAMES: Final = {
-    **{one.value: one for one in Type},
+    **{kind.value: kind for kind in Type},
     "character": Type.CHAR,
     "character varying": Type.VARCHAR,
     "char varying": Type.VARCHAR,
@@ -60,6 +60,8 @@ _NAMES: Final = {
 _PUBLISHED: Final = {Type.DATE: "timestamp(2)", Type.EXTFILE: "varchar(512)", Type.VARBYTE: "varbinary({length})"}
 """What other databases call the types whose names mean something else there, or nothing."""
 
+# A decimal's scale is read over, for all of them have twenty digits and ten behind the point; words
+# may follow the length, as in `character (10) varying`.
 _written = re.compile(r"\s*([a-z ]+?)\s*(?:\(\s*(\d+)\s*(?:,\s*\d+\s*)?\)\s*([a-z ]*))?\s*", re.IGNORECASE).fullmatch
 
 
@@ -114,23 +116,26 @@ def checked_code_page(name: str) -> str:
 
 def published(table: Table) -> Table:
     """The table as consumers see it, its types by the names that other databases have for them."""
-    return replace(table, columns=tuple(_published(table)))
-
-
-def _published(table: Table) -> Iterator[Column]:
+    columns = []
     for column in table.columns:
-        found = _field(table, column, "ascii")
-        name = _PUBLISHED.get(found.type)
-        yield column if name is None else replace(column, type=name.format(length=found.length))
+        field = _field(table, column, "ascii")
+        name = _PUBLISHED.get(field.type)
+        if name is not None:
+            column = replace(column, type=name.format(length=field.length))  # noqa: PLW2901  the same column
+        columns.append(column)
+    return replace(table, columns=tuple(columns))
 
 
 def _field(table: Table, column: Column, code_page: str) -> RecordField:
     match = _written(column.type)
-    name = " ".join(f"{match[1]} {match[3] or ''}".lower().split()) if match else ""
-    found = _NAMES.get(name)
-    if found is None or match is None:
+    name = ""
+    if match:
+        name = " ".join(f"{match[1]} {match[3] or ''}".lower().split())
+    kind = _NAMES.get(name)
+    if kind is None or match is None:
         raise DataError(
-            f"Column {column.name} of {table.name} has the type {column.type}, which LINTER does not have; correct the schema file."
+            f"Column {column.name} of {table.name} has the type {column.type}, which LINTER does not"
+            " have; correct the schema file."
         )
-    length = int(match[2] or 1)
-    return RecordField(name=column.name, type=found, length=length, code_page=code_page)
+    length = int(match[2] or 1)  # a type without a length has one character
+    return RecordField(name=column.name, type=kind, length=length, code_page=code_page)

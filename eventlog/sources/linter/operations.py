@@ -63,6 +63,7 @@ def reading(coding: Coding, report: Callable[[str], None]) -> Callable[[QueueRow
 
     def choose(row: QueueRow) -> Action | None:
         action = chosen(row)
+        # Only 4 and 5 mean something else in the other coding (linter-dispatch-queue.md 2).
         if row.typ in (4, 5) and action is not None and action not in reported:
             reported.add(action)
             coding = "table" if action is Action.COMMIT else "list"
@@ -79,7 +80,10 @@ def chosen(row: QueueRow) -> Action | None:
     COMMIT.
     """
     if row.typ == 4:
-        return Action.COMMIT if row.len1 == 0 == row.len2 and row.blobatr == 0 else Action.DELETE_BLOB
+        has_parts = row.len1 != 0 or row.len2 != 0
+        if has_parts or row.blobatr != 0:  # a COMMIT has neither
+            return Action.DELETE_BLOB
+        return Action.COMMIT
     return TABLE.get(row.typ) or LIST.get(row.typ)
 
 
@@ -89,7 +93,7 @@ def typ_of(action: Action, coding: Coding) -> int:
     if coding == "list" or (coding == "auto" and action is Action.DELETE_BLOB):
         codes = LIST
     elif action is Action.END:
-        codes = TABLE | {5: Action.END}
+        codes = TABLE | {5: Action.END}  # the table has no code for an end without an outcome
     return {known: typ for typ, known in codes.items()}[action]
 
 
@@ -125,7 +129,9 @@ def operation(rows: Sequence[QueueRow], *, pad: bool) -> Operation:
         if end <= len(row.data) <= DATA_BYTES:  # nearly all there are
             return Operation(row, row.data[: row.len1], row.data[row.len1 : end])
     try:
-        joined = continued(rows) if len(rows) > 1 or rows[0].extdata else rows
+        joined = rows
+        if len(rows) > 1 or row.extdata:
+            joined = continued(rows)
         first, second = parts(joined, pad=pad)
     except DataError as error:
         ordered = sorted(rows, key=lambda row: row.extdata)
@@ -142,6 +148,7 @@ def continued(rows: Sequence[QueueRow]) -> list[QueueRow]:
     for row in sorted(rows, key=lambda row: row.extdata):
         by_destination.setdefault(row.destination, []).append(row)
     failure: DataError | None = None
+    # The first destination whose rows are all there and agree is enough: all of them say the same.
     for candidates in by_destination.values():
         try:
             return _checked(candidates)
@@ -155,55 +162,53 @@ def parts(rows: Sequence[QueueRow], *, pad: bool) -> tuple[bytes, bytes]:
     """The two parts of an operation whose rows are all there."""
     if min([min(row.len1, row.len2) for row in rows]) < 0:
         raise DataError("LEN1 or LEN2 is negative.")
+    # A row cannot hold as much, so the lengths are totals; else they are each row's own (linter-
+    # dispatch-queue.md 3).
     if max([row.len1 + row.len2 for row in rows]) > DATA_BYTES:
-        return _by_totals(rows, pad=pad)
-    cut = [_by_row(row, pad=pad) for row in rows]
-    if len(cut) == 1:
-        return cut[0]
-    return b"".join([first for first, _ in cut]), b"".join([second for _, second in cut])
+        head = rows[0]
+        if any((row.len1, row.len2) != (head.len1, head.len2) for row in rows):
+            raise DataError("LEN1 and LEN2 are totals, and differ between the operation's rows.")
+        total = head.len1 + head.len2
+        if total > min(DATA_BYTES * len(rows), TOTAL_BYTES):
+            held = f"{counted(len(rows), 'row')} can hold {DATA_BYTES * len(rows)} bytes at most"
+            raise DataError(f"LEN1 + LEN2 is {total}, and {held}.")
+        needed = [min(DATA_BYTES, max(total - DATA_BYTES * number, 0)) for number in range(len(rows))]
+        sized = zip(rows, needed, strict=True)
+        joined = b"".join([_filled(row.data, size, pad=pad) for row, size in sized])
+        return joined[: head.len1], joined[head.len1 : total]
+    firsts, seconds = [], []
+    for row in rows:
+        end = row.len1 + row.len2
+        data = row.data
+        if len(data) < end:
+            data = _filled(data, end, pad=pad)
+        firsts.append(data[: row.len1])
+        seconds.append(data[row.len1 : end])
+    return b"".join(firsts), b"".join(seconds)
 
 
 def _checked(rows: list[QueueRow]) -> list[QueueRow]:
-    found: list[QueueRow] = []
+    checked: list[QueueRow] = []
     for row in rows:
-        if found and row.extdata == found[-1].extdata:
-            if _meaning(row) != _meaning(found[-1]):
+        if checked and row.extdata == checked[-1].extdata:
+            if _meaning(row) != _meaning(checked[-1]):
                 raise DataError(f"Two rows with EXTDATA {row.extdata} say different things.")
             continue
-        if row.extdata != len(found):
-            raise DataError(f"The row with EXTDATA {len(found)} is missing.")
-        found.append(row)
-    head = found[0]
-    for row in found[1:]:
+        if row.extdata != len(checked):
+            raise DataError(f"The row with EXTDATA {len(checked)} is missing.")
+        checked.append(row)
+    head = checked[0]
+    for row in checked[1:]:
         if (row.typ, row.rowid_src, row.tabnum_src) != (head.typ, head.rowid_src, head.tabnum_src):
             raise DataError(
                 f"TYP, TABNUM_SRC or ROWID_SRC of the row with EXTDATA {row.extdata} differ from the first."
             )
-    return found
+    return checked
 
 
 def _meaning(row: QueueRow) -> tuple[object, ...]:
-    own = min(max(row.len1, 0) + max(row.len2, 0), DATA_BYTES)
+    own = min(max(row.len1, 0) + max(row.len2, 0), DATA_BYTES)  # what lies behind may differ
     return row.typ, row.rowid_src, row.tabnum_src, row.blobatr, row.len1, row.len2, row.data[:own]
-
-
-def _by_totals(rows: Sequence[QueueRow], *, pad: bool) -> tuple[bytes, bytes]:
-    head = rows[0]
-    if any((row.len1, row.len2) != (head.len1, head.len2) for row in rows):
-        raise DataError("LEN1 and LEN2 are totals, and differ between the operation's rows.")
-    total = head.len1 + head.len2
-    if total > min(DATA_BYTES * len(rows), TOTAL_BYTES):
-        raise DataError(
-            f"LEN1 + LEN2 is {total}, and {counted(len(rows), 'row')} can hold {DATA_BYTES * len(rows)} bytes at most."
-        )
-    needed = [min(DATA_BYTES, max(total - DATA_BYTES * place, 0)) for place in range(len(rows))]
-    joined = b"".join([_filled(row.data, size, pad=pad) for row, size in zip(rows, needed, strict=True)])
-    return joined[: head.len1], joined[head.len1 : total]
-
-
-def _by_row(row: QueueRow, *, pad: bool) -> tuple[bytes, bytes]:
-    data = row.data if len(row.data) >= row.len1 + row.len2 else _filled(row.data, row.len1 + row.len2, pad=pad)
-    return data[: row.len1], data[row.len1 : row.len1 + row.len2]
 
 
 def _filled(data: bytes, size: int, *, pad: bool) -> bytes:

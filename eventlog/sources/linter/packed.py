@@ -43,7 +43,7 @@ def decimal(raw: bytes) -> Decimal:
     status = raw[0]
     if status in SPECIAL:
         return SPECIAL[status]
-    digits = _digits(raw)
+    digits = _digits(raw)  # looked at for a zero too: a wrong digit is damage
     if status == _ZERO:
         return Decimal(0)
     if status not in (_NEGATIVE, _POSITIVE):
@@ -92,6 +92,7 @@ def date(raw: bytes) -> dt.datetime:
     """The time, to hundredths of a second."""
     digits = _digits(raw)
     if raw[0] not in (_ZERO, _POSITIVE) or raw[1 + WHOLE_DIGITS // 2 :] != _NO_FRACTION:
+        # Ticks are whole, so the ten digits behind the point must be zero; a date has no sign.
         raise DataError(f"{raw.hex()} is no date")
     seconds, ticks = divmod(int(digits[:WHOLE_DIGITS]), 100)
     try:
@@ -129,7 +130,7 @@ _FIXED: Final = {
     Type.NCHAR: "{double}s",
 }
 WIDE: Final = frozenset({Type.NCHAR, Type.NVARCHAR})
-_PADDING: Final = b" \0"
+_PADDING: Final = b" \0"  # CHAR is padded with either (linter-dispatch-queue.md 8)
 
 
 def reader(field: RecordField, byte_order: str) -> Callable[[Any], Value] | None:
@@ -170,6 +171,7 @@ def written(field: RecordField, value: Any, order: str, byte_order: str) -> byte
             raise DataError(f"{len(content)} bytes do not fit into {most}")
         return struct.pack(f"{order}H", len(content)) + content
     if isinstance(content, bytes):
+        # Only numbers are left: the bytes of text, dates and decimals have a size of their own.
         return _padded(field, content, struct.calcsize(order + fixed), byte_order)
     return struct.pack(order + fixed, content)
 
@@ -189,6 +191,7 @@ def _content(field: RecordField, value: Any, byte_order: str) -> Any:
 
 def _padded(field: RecordField, content: bytes, size: int, byte_order: str) -> bytes:
     if len(content) > size:
+        # The blank of NCHAR has two bytes.
         raise DataError(f"{len(content)} bytes do not fit into {size}")
     if field.type is Type.NCHAR:
         return content + " ".encode(f"utf-16-{byte_order[0]}e") * ((size - len(content)) // 2)
@@ -205,7 +208,9 @@ def format_of(field: RecordField) -> str | None:
 
 def _by_table(page: str) -> Callable[[Any], str] | None:
     """Reads text of a code page that has a table: a third of what its codec costs."""
-    table = getattr(import_module(f"encodings.{page.replace('-', '_')}"), "decoding_table", None)
+    # Code pages of one byte have such a table; others, such as UTF-8, have none.
+    module = import_module(f"encodings.{page.replace('-', '_')}")
+    table = getattr(module, "decoding_table", None)
     if table is None:
         return None
     return lambda raw: charmap_decode(raw, "strict", table)[0]
@@ -239,29 +244,34 @@ class PackedCodec:
         try:
             stored, end = self._unpacked(data)
         except struct.error:
-            raise DataError(f"The record has {counted(len(data), 'byte')}, too few for its columns.") from None
+            too_few = counted(len(data), "byte")
+            raise DataError(f"The record has {too_few}, too few for its columns.") from None
+        # Column i is bit i % 8 of byte i // 8, so the mask is one little-endian number whatever the
+        # byte order of the record.
         nulls = int.from_bytes(data[: self._mask_size], "little")
         try:
             if nulls:
-                stored = [None if nulls >> place & 1 else value for place, value in enumerate(stored)]
+                stored = [None if nulls >> number & 1 else value for number, value in enumerate(stored)]
             row = {
                 name: value if value is None or read is None else read(value)
                 for (name, read), value in zip(self._readers, stored, strict=True)
             }
         except (ValueError, DataError):
             raise self._unreadable(stored) from None
+        # Only now, for what the columns say tells more than that the record is cut.
         if end > len(data):
             raise DataError(f"The record ends after {counted(len(data), 'byte')}, before its last column does.")
         if end < len(data) and self.layout.strict:
             raise DataError(f"Behind the last column there is more: {counted(len(data) - end, 'byte')}.")
         if nulls >> len(stored):
-            raise DataError(f"The mask of NULLs {data[: self._mask_size].hex()} has bits behind the last column.")
+            mask = data[: self._mask_size].hex()
+            raise DataError(f"The mask of NULLs {mask} has bits behind the last column.")
         return row
 
     def encode(self, row: Row) -> bytes:
         """The record of values; a column that is missing is NULL."""
         fields = self.layout.fields
-        nulls = sum(1 << place for place, field in enumerate(fields) if row.get(field.name) is None)
+        nulls = sum(1 << number for number, field in enumerate(fields) if row.get(field.name) is None)
         mask = b""
         if self._mask_size:
             mask = nulls.to_bytes(self._mask_size, "little")
@@ -305,6 +315,8 @@ def _runs(
     for at, field in enumerate(fields):
         fixed = format_of(field)
         run += fixed or "H"
+        # The length of a varying column says where the next one begins, so it ends what can be
+        # unpacked with one call.
         if fixed is None or at == len(fields) - 1:
             form = struct.Struct(order + run)
             yield form.unpack_from, form.size, fixed is None

@@ -52,6 +52,7 @@ class Queue:
         self._session = session
         self._page = settings.names_code_page
         self._receiving = settings.variant == "receiving"
+        # A receiving queue has no SYSLOG_ADDR; what its rows arrived by takes its place.
         address = settings.arrival if self._receiving else "SYSLOG_ADDR"
         self._holes = {"queue": settings.table, "address": address}
 
@@ -59,6 +60,7 @@ class Queue:
         """The next rows that may end a transaction, so many at most."""
         endings: list[QueueRow] = []
         for values in self._select("endings", range=self._range(after + 1, None)):
+            # The query asks for all columns but DATA, which an end has nothing in.
             endings.append(queue_row([*values, b""], self._page))
             if len(endings) == most:
                 break
@@ -115,10 +117,11 @@ class DriverSession:
             cursor = self._connection.cursor()
             try:
                 cursor.execute(statement)
-                while found := cursor.fetchmany(FETCHED_ROWS):
-                    yield from found
+                while fetched := cursor.fetchmany(FETCHED_ROWS):
+                    yield from fetched
             finally:
                 cursor.close()
+                # Ends the transaction that reading opened: some drivers hold locks until then.
                 self._connection.rollback()
 
     def run(self, statements: Iterable[str]) -> None:
@@ -146,8 +149,8 @@ class EngineSession:
             options = {"stream_results": True, "max_row_buffer": FETCHED_ROWS}
             result = connection.execution_options(**options).exec_driver_sql(statement)
             try:
-                for found in result.partitions(FETCHED_ROWS):
-                    yield from found
+                for chunk in result.partitions(FETCHED_ROWS):
+                    yield from chunk
             finally:
                 result.close()
 
@@ -203,10 +206,12 @@ def _in_our_words(kind: type[Exception]) -> Iterator[None]:
         raise
     except kind as error:
         original = getattr(error, "orig", None) or error
-        said = shortened(" ".join(str(original).split()), 300).rstrip(".")
-        lasting = type(original).__name__ in ("ProgrammingError", "UndefinedTable") or "no such" in said
+        reason = shortened(" ".join(str(original).split()), 300).rstrip(".")
+        # Such an error comes again however often it is tried.
+        kind_of_error = type(original).__name__
+        lasting = kind_of_error in ("ProgrammingError", "UndefinedTable") or "no such" in reason
         raise SourceError(
-            f"LINTER's queue cannot be used: {said}.",
+            f"LINTER's queue cannot be used: {reason}.",
             may_pass=not lasting,
         ) from error
 
@@ -219,7 +224,9 @@ def make_queue(engine: Any, table: str = "DISPATCH_QUEUE") -> None:
     """Makes the table if the database does not have it."""
     from sqlalchemy import LargeBinary, inspect
 
-    if inspect(engine).has_table(table) or inspect(engine).has_table(table.lower()):
+    inspector = inspect(engine)
+    # Databases that fold names to lower case know the table by that.
+    if inspector.has_table(table) or inspector.has_table(table.lower()):
         return
     binary = LargeBinary().compile(dialect=engine.dialect)
     with engine.begin() as connection:

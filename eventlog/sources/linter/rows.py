@@ -41,6 +41,7 @@ TEXTS: Final = frozenset({"DBNODE", "DST_SERVER", "DST_OWNER", "DST_TABLE"})
 DATA_BYTES: Final = 3400
 """How many bytes DATA holds."""
 
+# The zone is not stated; see `utc_reader`.
 EPOCH: Final = dt.datetime(1990, 1, 1)
 _WORD: Final = 0xFFFF
 _HALF: Final = 0xFFFF_FFFF
@@ -91,15 +92,19 @@ def queue_row(values: Sequence[Any], code_page: str = "ascii") -> QueueRow:
     date, extdata, node, tx, addr, typ, blobatr, channel, table, rowid, len1, len2, server, owner, name, data = values
     names = _names(code_page)
     try:
+        # NULL is nothing: a COMMIT has no parts.
         if type(data) is not bytes:
             data = octets(data)
         len1, len2 = len1 or 0, len2 or 0
+        # DATA has a fixed size, so what lies behind the lengths is padding or rubbish (linter-
+        # dispatch-queue.md 1). Negative ones are damage, which keeps all of it.
         if len1 >= 0 and len2 >= 0 and len1 + len2 < len(data):
             data = data[: len1 + len2]
         return QueueRow(
             date if type(date) is bytes else octets(date),
             extdata or 0,
             names[node or ""],
+            # SQL's integers are signed, and these are numbers of the log without a sign.
             tx & _WHOLE,
             addr & _WHOLE,
             typ,
@@ -115,7 +120,7 @@ def queue_row(values: Sequence[Any], code_page: str = "ascii") -> QueueRow:
             data,
         )
     except TypeError:
-        # A driver's own kind of bytes.
+        # A driver's own kind of bytes, which no dictionary of names takes.
         if any(isinstance(value, bytearray | memoryview) for value in values):
             return queue_row([bytes(v) if isinstance(v, bytearray | memoryview) else v for v in values], code_page)
         raise DataError(f"A queue row has no usable numbers: TRANSACT_ID {tx!r}, SYSLOG_ADDR {addr!r}, …") from None
@@ -141,6 +146,7 @@ def oper_time(raw: bytes) -> dt.datetime:
         raise DataError(f"OPER_DATE has {len(raw)} bytes and not {_date.size}.")
     seconds, fraction = _date.unpack(raw)
     minute, second = divmod(seconds, 60)
+    # 65536ths as microseconds: 1,000,000 / 65,536 = 15,625 / 1,024.
     return _within(minute)(second, fraction * 15625 >> 10)
 
 
@@ -153,6 +159,7 @@ def _within(minute: int) -> Callable[[int, int], dt.datetime]:
 def oper_date(time: dt.datetime) -> bytes:
     """The inverse of `oper_time`."""
     seconds, rest = divmod(time - EPOCH, _second)
+    # Rounded up, so that `oper_time`, which rounds down, gives the microsecond that it was.
     return _date.pack(seconds, min(-(-(rest.microseconds << 10) // 15625), _WORD))
 
 
@@ -175,8 +182,9 @@ def _names(code_page: str) -> Remembered:
 
 def _name(value: str | bytes | memoryview, code_page: str) -> str:
     """A name; what no such code page has is shown by its bytes, for names only tell rows apart."""
-    text = value if isinstance(value, str) else bytes(value).decode(code_page, "backslashreplace")
-    return text.rstrip(" \0")
+    if isinstance(value, str):
+        return value.rstrip(" \0")
+    return bytes(value).decode(code_page, "backslashreplace").rstrip(" \0")
 
 
 def utc_reader(zone: str) -> Callable[[bytes], dt.datetime]:
@@ -197,7 +205,7 @@ def utc_reader(zone: str) -> Callable[[bytes], dt.datetime]:
 
     def utc(raw: bytes) -> dt.datetime:
         local = oper_time(raw)
-        # Zones change on quarters of an hour.
+        # Zones change on quarters of an hour, so the offset is that of the quarter.
         return local - offset(local.replace(minute=local.minute // 15 * 15, second=0, microsecond=0))
 
     return utc

@@ -65,18 +65,22 @@ class LinterSettings(ReadingSettings, frozen=True, kw_only=True, forbid_unknown_
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        # A transaction's rows for all destinations would go, also those of which nobody was told.
         if self.delete_handled and self.destination:
             raise ConfigError(
-                "source.linter.delete_handled removes whole transactions, and destination names one of those they are for.",
+                "source.linter.delete_handled removes whole transactions,"
+                " and destination names one of those they are for.",
                 hint="Leave one of the two out.",
             )
-
         if self.delete_handled and self.variant == "receiving":
             raise ConfigError(
-                "source.linter.delete_handled does not know the nodes of a receiving queue from each other; leave it out."
+                "source.linter.delete_handled does not know the nodes of a receiving queue from each other;"
+                " leave it out."
             )
 
     @property
     def table(self) -> str:
         """The queue's table, by default the documented one of its variant."""
-        return self.queue or ("DISPATCH_QUEUE" if self.variant == "dispatch" else "RECEIVING_QUEUE")
+        if self.queue:
+            return self.queue
+        return "DISPATCH_QUEUE" if self.variant == "dispatch" else "RECEIVING_QUEUE"

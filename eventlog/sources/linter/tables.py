@@ -70,10 +70,19 @@ def raw_table(number: int, known: Table | None = None) -> Table:
 
     Without a schema its number is its only name.
     """
-    columns = (Column(name=ROWID, type="bigint", key=1, nullable=False), Column(name=DATA, type="varchar"))
+    columns = (
+        Column(name=ROWID, type="bigint", key=1, nullable=False),
+        Column(name=DATA, type="varchar"),
+    )
     if known is None:
         return Table(name=f"TABLE_{number}", number=number, columns=columns)
-    return Table(name=known.name, schema=known.schema, class_name=known.class_name, number=number, columns=columns)
+    return Table(
+        name=known.name,
+        schema=known.schema,
+        class_name=known.class_name,
+        number=number,
+        columns=columns,
+    )
 
 
 class SourceTable(Struct, frozen=True, kw_only=True):
@@ -94,16 +103,21 @@ class SourceTable(Struct, frozen=True, kw_only=True):
         """The values of a record. A BLOB's reference says nothing to anybody, so only its being
         NULL is told.
         """
-        found = self.codec.decode(record)
+        values = self.codec.decode(record)
         if self.layout is None:
-            return {ROWID: rowid, **found}
-        return {name: value for name, value in found.items() if value is None or name not in self.blobs}
+            return {ROWID: rowid, **values}  # the bytes alone would be no row: they have no key
+        blobs = self.blobs
+        return {name: value for name, value in values.items() if value is None or name not in blobs}
 
     def blob(self, number: int) -> str | None:
         """The name of the BLOB column of that number, from 1."""
-        columns = self.layout.fields if self.layout is not None else ()
-        name = columns[number - 1].name if 0 < number <= len(columns) else None
-        return name if name in self.blobs else None
+        if self.layout is None or not 0 < number <= len(self.layout.fields):
+            return None
+        name = self.layout.fields[number - 1].name
+        # The number may be that of a column which is no BLOB, in a schema that is out of date.
+        if name not in self.blobs:
+            return None
+        return name
 
 
 class SourceTables(dict[int, SourceTable]):
@@ -124,20 +138,27 @@ class SourceTables(dict[int, SourceTable]):
 
     def __missing__(self, number: int) -> SourceTable:
         made = self[number] = _raw(raw_table(number))
+        # A catalog never changes, so one with this table too is made.
         self.catalog = self._made()
         return made
 
     def _enter(self, number: int, table: Table, settings: ReadingSettings) -> None:
         if number in self:
-            raise DataError(
-                f"{self[number].name} and {table.name} have the same number {number} in the schema file; each needs its own."
-            )
+            names = f"{self[number].name} and {table.name}"
+            problem = f"{names} have the same number {number} in the schema file"
+            raise DataError(f"{problem}; each needs its own.")
         chosen = _by_table(settings.codecs).get(table.name.casefold(), settings.codec)
-        self[number] = _raw(raw_table(number, table)) if chosen == RAW else _described(table, chosen, settings)
+        if chosen == RAW:
+            self[number] = _raw(raw_table(number, table))
+        else:
+            self[number] = _described(table, chosen, settings)
 
     def _made(self) -> Catalog:
+        # Tables without a number have no rows in the queue, but references to them may stand in the
+        # schema.
         unnumbered = [table for table in self._known if table.number is None]
-        return Catalog([*[one.table for one in self.values()], *unnumbered], case_sensitive=self._case_sensitive)
+        shown = [source_table.table for source_table in self.values()]
+        return Catalog([*shown, *unnumbered], case_sensitive=self._case_sensitive)
 
 
 def record_layout(table: Table, settings: ReadingSettings) -> RecordLayout:

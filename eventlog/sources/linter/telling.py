@@ -66,12 +66,14 @@ def blob_rows(run: BlobRun, table: SourceTable, *, pieces: bool) -> tuple[Row, R
         raise DataError(
             f"The BLOB {column} (type {kind}) was changed by {actions}, and where its content is, is not known."
         )
-    owner = {name: value for name, value in table.row(last.first, last.row.rowid_src).items() if name != column}
+    row = table.row(last.first, last.row.rowid_src)
+    owner = {name: value for name, value in row.items() if name != column}
     return owner, {**owner, column: content}
 
 
 def _content(run: BlobRun, *, pieces: bool) -> Content:
     """What the BLOB holds after the operations."""
+    # Nothing is known of the content until an operation says what it begins with.
     held: list[bytes] | Absent | None = ABSENT
     for done, action in zip(run.operations, run.actions, strict=True):
         if action in (Action.CLEAR_BLOB, Action.DELETE_BLOB):
@@ -111,7 +113,11 @@ class Telling:
         self._pieces = settings.blob_pieces == "part2"
 
     def images(
-        self, rows: Iterable[QueueRow], commit: int, transaction: Transaction, fault: str | None
+        self,
+        rows: Iterable[QueueRow],
+        commit: int,
+        transaction: Transaction,
+        fault: str | None,
     ) -> Iterator[Image]:
         """The images of the operations in their order, numbered.
 
@@ -126,6 +132,7 @@ class Telling:
             if fault is not None:
                 done = replace(done, fault=fault)
             if blob is not None or action in BLOB_ACTIONS:
+                # An operation on something else ends the run, whose image comes before its own.
                 finished, blob = _blobs(blob, done, action)
                 if finished is not None:
                     place += 1
@@ -145,7 +152,13 @@ class Telling:
             yield self._image(blob.operations[-1], blob, _MODIFY, commit, transaction, place + 1)
 
     def _image(
-        self, done: Operation, blob: BlobRun | None, op: Op, commit: int, transaction: Transaction, place: int
+        self,
+        done: Operation,
+        blob: BlobRun | None,
+        op: Op,
+        commit: int,
+        transaction: Transaction,
+        place: int,
     ) -> Image:
         """The image of an operation on a row, or of the row that owns a BLOB.
 
@@ -166,7 +179,8 @@ class Telling:
             # Nothing is lost: the image keeps the parts as they came, in the place of the rows that
             # they are.
             old, new = ("", first) if op is _ADD else (first, second)
-            before, after = {DATA: old} if old else None, {DATA: new} if new else None
+            before = {DATA: old} if old else None
+            after = {DATA: new} if new else None
             raw = shortened(first, SHOWN_CHARACTERS)
             if second:
                 raw = f"{raw} | {shortened(second, SHOWN_CHARACTERS)}"
@@ -191,7 +205,8 @@ class Telling:
             raise DataError(done.fault)
         if op is _MODIFY:
             if not done.first or not done.second:
-                raise DataError(f"UPDATE with parts of {len(done.first)} and {len(done.second)} bytes lacks an image.")
+                sizes = f"{len(done.first)} and {len(done.second)} bytes"
+                raise DataError(f"UPDATE with parts of {sizes} lacks an image.")
             before, after = _row(table, done.first, done), _row(table, done.second, done)
             if table.blobs:
                 # Of a BLOB a record says only that it is NULL; where the new row has one, nothing

@@ -21,7 +21,9 @@ _letters = {status.value: status for status in Status}
 
 
 class Backlog(Struct, frozen=True, kw_only=True):
-    """Rows by status; `other` are letters that the publisher neither reads nor writes, such as 'n' or 'X'."""
+    """Rows by status; `other` are letters that the publisher neither reads nor writes, such as 'n'
+    or 'X'.
+    """
 
     by_status: Mapping[Status, int]
     other: Mapping[str, int]
@@ -52,7 +54,9 @@ STEP_SECONDS: Final = 5
 """Seconds that are counted together."""
 
 Pace = tuple[tuple[int, int], ...]
-"""When a stretch of time began, in seconds since 1970 by the database's clock, and the rows settled in it."""
+"""When a stretch of time began, in seconds since 1970 by the database's clock, and the rows settled
+in it.
+"""
 
 
 class Rate(Struct, frozen=True, kw_only=True):
@@ -64,7 +68,9 @@ class Rate(Struct, frozen=True, kw_only=True):
 
 
 def quickened(pace: Pace, rows: int, now: float) -> Pace:
-    """The counts with rows that were settled now, and without those that are too old to be spoken of."""
+    """The counts with rows that were settled now, and without those that are too old to be spoken
+    of.
+    """
     step = int(now) // STEP_SECONDS * STEP_SECONDS
     counts = dict(_recent(pace, now))
     counts[step] = counts.get(step, 0) + rows
@@ -78,7 +84,9 @@ def rate(pace: Pace, now: float) -> Rate:
 
 
 def database_seconds(connection: Connection, log: Log) -> float:
-    """The database's clock, in seconds since 1970: those who write counts and those who read them agree on it."""
+    """The database's clock, in seconds since 1970: those who write counts and those who read them
+    agree on it.
+    """
     told: Any = log.rows(connection, log.query("clock_now"))[0][0]
     now = moment(told)
     if now is None:
@@ -87,5 +95,7 @@ def database_seconds(connection: Connection, log: Log) -> float:
 
 
 def _recent(pace: Pace, now: float) -> Iterator[tuple[int, int]]:
-    """The counts of the window; a clock that was set back has counts ahead of it, which count for nothing."""
+    """The counts of the window; a clock that was set back has counts ahead of it, which count for
+    nothing.
+    """
     return ((begin, rows) for begin, rows in pace if now - WINDOW_SECONDS < begin <= now)

@@ -23,7 +23,9 @@ from eventlog.core.plural import duration
 from eventlog.sources.marks import RESUMED
 
 LATE_SECONDS: Final = 300.0
-"""Of lag from which on somebody should look, if nothing else is said of how often rows are published."""
+"""Of lag from which on somebody should look, if nothing else is said of how often rows are
+published.
+"""
 
 PATIENCE_INTERVALS: Final = 10
 """Polling intervals after which a row that waits is one that nobody fetches."""
@@ -59,7 +61,8 @@ class WaitingParts(Struct, frozen=True, kw_only=True):
     held: int = 0
     """Somebody holds them, or a row of their object before them."""
     retrying: int = 0
-    """Their receiver did not take them, or a row that they come after, and they are offered again."""
+    """Their receiver did not take them, or a row that they come after, and they are offered again.
+    """
     suspended: int = 0
     """Their table may not be read, until somebody gives the right."""
     lagging: int = 0
@@ -88,7 +91,9 @@ class Resumed(Struct, frozen=True, array_like=True):
 
 
 def read_resumed(marks: Mapping[str, str], name: str) -> Resumed | None:
-    """How far an output was behind when it was resumed; None once it was inside its bound, or where nobody has resumed it."""
+    """How far an output was behind when it was resumed; None once it was inside its bound, or where
+    nobody has resumed it.
+    """
     text = marks.get(f"{RESUMED}{name}")
     if text is None:
         return None

@@ -39,7 +39,9 @@ from eventlog.sql.dialect import offers
 from eventlog.sql.log import Log
 
 UNCHANGED_LEASES: Final = 2
-"""A mark that nobody has renewed for so many leases is nobody's, whatever the database's clock says."""
+"""A mark that nobody has renewed for so many leases is nobody's, whatever the database's clock
+says.
+"""
 
 
 class Sight(Struct, frozen=True, kw_only=True):
@@ -214,19 +216,16 @@ class LogLock:
         else:
             grasps = offers(self.log.dialect, "lock_grasp")
             if grasps and not self.log.rows(connection, self.log.query("lock_grasp")):
-                self._end_silent(connection)
+                # A holder may have been silent for longer than the server lets it.
+                if offers(self.log.dialect, "lock_silent"):
+                    silence = {"seconds": idle_seconds(self.lease)}
+                    self.log.rows(connection, self.log.query("lock_silent"), silence)
                 return False
             query = self.log.query("lock_replace", until="lock_until")
             connection.execute(query, {**values, "former": former})
         # Read back: where somebody was quicker the statement has changed nothing.
         [(mark, _)] = self.log.rows(connection, self.log.query("lock_read"))
         return str(mark).endswith(f" {token}")
-
-    def _end_silent(self, connection: Connection) -> None:
-        """Ends the session of a holder that has been silent for longer than the server lets it."""
-        if offers(self.log.dialect, "lock_silent"):
-            values = {"seconds": idle_seconds(self.lease)}
-            self.log.rows(connection, self.log.query("lock_silent"), values)
 
     def _new_tenure(self, connection: Connection, now: dt.datetime) -> Tenure:
         marks = Marks(self.log)
@@ -310,7 +309,9 @@ class Lease:
         return not self.lost
 
     def end(self) -> None:
-        """Begins no further renewal; one that is under way may wait for a row that the caller has locked."""
+        """Begins no further renewal; one that is under way may wait for a row that the caller has
+        locked.
+        """
         self._stopped.set()
 
     def stop(self) -> None:

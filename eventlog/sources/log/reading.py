@@ -448,7 +448,15 @@ def events_of(rows: Iterable[tuple[Any, ...]]) -> list[Event]:
             hint="Give it one, or take it away; `eventlog check` counts such rows.",
         )
     if rows and len(rows[0]) == TRANSACTION_COLUMNS:
-        return _of_transactions(rows)
+        # Rows of one transaction share one value: one may have written all of them.
+        transactions: dict[Any, Transaction | None] = {None: None}
+        for number, time in {row[-2]: row[-1] for row in rows}.items():
+            if number is not None:
+                when = None if time is None else moment(time)
+                transactions[number] = Transaction(id=int(number), time=when)
+        events = events_of([row[:-2] for row in rows])
+        pairs = zip(events, rows, strict=True)
+        return [replace(event, transaction=transactions[row[-2]]) for event, row in pairs]
     if rows and len(rows[0]) == PLAIN_COLUMNS:
         rows = [(*row, None, None) for row in rows]
     return [
@@ -486,15 +494,3 @@ def _numbered(rows: Rows) -> Iterable[tuple[Position, tuple[Any, ...]]]:
             position = (number, count) if count else (number,)
             numbered[place] = (position, row)
     return [numbered[place] for place in range(len(rows))]
-
-
-def _of_transactions(rows: Rows) -> list[Event]:
-    """Rows with the number and the time of their transaction behind them."""
-    # Rows of one transaction share one value: one may have written all of them.
-    transactions: dict[Any, Transaction | None] = {None: None}
-    for number, time in {row[-2]: row[-1] for row in rows}.items():
-        if number is not None:
-            transactions[number] = Transaction(id=int(number), time=None if time is None else moment(time))
-    events = events_of([row[:-2] for row in rows])
-    pairs = zip(events, rows, strict=True)
-    return [replace(event, transaction=transactions[row[-2]]) for event, row in pairs]

@@ -25,8 +25,8 @@ MYSQL = Dialect(
     types=TYPES,
     driver="pymysql",
     extra="mysql",
-    lock_codes=frozenset({1205}),
-    deadlock_codes=frozenset({1213}),
+    lock_codes=frozenset({1205}),  # ER_LOCK_WAIT_TIMEOUT
+    deadlock_codes=frozenset({1213}),  # ER_LOCK_DEADLOCK
     identifier_bytes=64,
     schemas=False,
     case_sensitive=True,
@@ -34,9 +34,11 @@ MYSQL = Dialect(
     # Locks, full disks and tables, connections that are refused, lost, killed or timed out, servers
     # that go down or only read.
     passing_errors=frozenset(
-        [1021, 1040, 1041, 1053, 1114, 1129, 1152, 1158, 1159, 1160, 1161, 1203, 1205, 1206, 1213, 1226, 1290, 1317]
-        + [1836, 1927, 1969, 2002, 2003, 2005, 2006, 2013, 2055, 3024, 3032, 3101, 3168, 4031]
+        [1021, 1040, 1041, 1053, 1114, 1129, 1152, 1158, 1159, 1160, 1161, 1203, 1205, 1206, 1213]
+        + [1226, 1290, 1317, 1836, 1927, 1969, 2002, 2003, 2005, 2006, 2013, 2055, 3024, 3032, 3101]
+        + [3168, 4031]
     ),
+    # On a table, a column or a routine.
     denied_codes=frozenset({1142, 1143, 1370}),
     concat=("CONCAT(", ", ", ")"),
     answer_argument="read_timeout",
@@ -45,6 +47,7 @@ MYSQL = Dialect(
         "SET SESSION lock_wait_timeout = DEFAULT, innodb_lock_wait_timeout = DEFAULT",
     ),
     comments_survive=False,  # its shell takes them out
+    # The bodies of triggers hold semicolons, at which its shell would end the statement.
     script_start="DELIMITER //\n\n",
     script_end="//",
     triggers_in_schemas=True,
@@ -52,6 +55,7 @@ MYSQL = Dialect(
     later="({now} + INTERVAL {seconds} SECOND)",
     # Without the host, which comes after the last @; the name may have some as well.
     user="LEFT(USER(), CHAR_LENGTH(USER()) - CHAR_LENGTH(SUBSTRING_INDEX(USER(), '@', -1)) - 1)",
+    # NO_BACKSLASH_ESCAPES of the session decides what a backslash is, so literals avoid it.
     backslash=None,
     plain_types=_PLAIN,
     unquoted_types=_EXACT,

@@ -70,13 +70,17 @@ class Collation(Struct, frozen=True, kw_only=True):
 
 @lru_cache(maxsize=4096)
 def mysql_form(sql_type: str) -> MysqlKeyForm:
-    """How keys of a column of this type are looked up; types that are not listed are compared as text."""
+    """How keys of a column of this type are looked up; types that are not listed are compared as
+    text.
+    """
     match = _type.fullmatch(" ".join(sql_type.lower().split()))
     if match is None:
         return _AS_TEXT
     name, arguments, unsigned = match.groups()
     if name in ("decimal", "numeric"):
-        return _decimal_form(arguments or "10,0")
+        # DECIMAL alone has ten digits and no fraction.
+        precision, _, scale = (arguments or "10,0").partition(",")
+        return _decimal_form(int(precision), int(scale or 0))
     if name in _INTEGERS:
         return _UNSIGNED if unsigned else _SIGNED
     return _FORMS.get(name, _AS_TEXT)
@@ -86,6 +90,7 @@ def comparison(form: MysqlKeyForm, column: str, key: str, collation: Collation |
     """SQL that compares a column with a key of its form."""
     if not form.collated:
         return form.match.format(column=column, key=key)
+    # A column of another type than it was when the form was chosen: compared byte by byte.
     if collation is None:
         return _AS_TEXT.match.format(column=column, key=key)
     if collation.charset == "utf8mb4":
@@ -97,13 +102,21 @@ def comparison(form: MysqlKeyForm, column: str, key: str, collation: Collation |
 
 
 class MysqlLookup:
-    """The keys as one JSON text, which the server reads as a table whose columns have the types of the key's."""
+    """The keys as one JSON text, which the server reads as a table whose columns have the types of
+    the key's.
+    """
 
     keeps_lengths: Final = True
     at_once: Final = 10_000
     """Keys in a statement, because the server takes none longer than max_allowed_packet."""
 
-    def ask(self, connection: Connection, dialect: Dialect, question: Question, keys: Sequence[Key]) -> list[Answer]:
+    def ask(
+        self,
+        connection: Connection,
+        dialect: Dialect,
+        question: Question,
+        keys: Sequence[Key],
+    ) -> list[Answer]:
         forms = [mysql_form(column.type) for column in question.matched]
         numbers, columns = readable([form.read for form in forms], keys)
         if not numbers:
@@ -111,16 +124,21 @@ class MysqlLookup:
         holes = lookup_holes(dialect, question, self, (False,) * len(forms), spell=in_text)
         match = " AND ".join([*self._compared(connection, dialect, question, forms), *nobody(question)])
         values = [f", k{place} {form.bound} PATH '$[{place + 1}]'" for place, form in enumerate(forms)]
-        query = text(statement(dialect, "rows_by_key", values="".join(values), **{**holes, "match": match}))
+        spelled = {**holes, "match": match}
+        query = text(statement(dialect, "rows_by_key", values="".join(values), **spelled))
         rows = list(zip(numbers, *columns, strict=True))
-        found: list[Answer] = []
+        answers: list[Answer] = []
         for start in range(0, len(rows), self.at_once):
             some = rows[start : start + self.at_once]
-            found += fetched(connection, query, {"keys": msgspec.json.encode(some).decode()})
-        return found
+            answers += fetched(connection, query, {"keys": msgspec.json.encode(some).decode()})
+        return answers
 
     def _compared(
-        self, connection: Connection, dialect: Dialect, question: Question, forms: Sequence[MysqlKeyForm]
+        self,
+        connection: Connection,
+        dialect: Dialect,
+        question: Question,
+        forms: Sequence[MysqlKeyForm],
     ) -> list[str]:
         names = [column.name for column in question.matched]
         known = {}
@@ -128,10 +146,11 @@ class MysqlLookup:
             where = {"schema": question.schema, "table": question.table}
             rows = fetched(connection, text(statement(dialect, "column_collations")), where)
             known = {name: Collation(charset=charset, name=collation) for name, charset, collation in rows}
-        return [
-            comparison(form, f"found.{in_text(dialect.quoted(name))}", f"asked.k{place}", known.get(name))
-            for place, (name, form) in enumerate(zip(names, forms, strict=True))
-        ]
+        conditions = []
+        for place, (name, form) in enumerate(zip(names, forms, strict=True)):
+            column = f"found.{in_text(dialect.quoted(name))}"
+            conditions.append(comparison(form, column, f"asked.k{place}", known.get(name)))
+        return conditions
 
     def selected(self, dialect: Dialect, name: str, column: Column) -> str:
         if column.category is Category.NUMBER:
@@ -145,6 +164,7 @@ class MysqlLookup:
 
     def compared(self, dialect: Dialect, column: Column) -> KeyComparison:
         form = mysql_form(column.type)
+        # A parameter is a text here, and compared as one it would sort as one.
         if form.bound.startswith(("DECIMAL", "DATE", "TIME")):
             form = replace(form, match=form.match.replace("{key}", f"CAST({{key}} AS {form.bound})"))
         elif form.bound == "DOUBLE":
@@ -164,27 +184,33 @@ def _signed(written: str) -> int | None:
 
 
 def _unsigned(written: str) -> int | None:
-    value = int(written) if _whole(written) else -1
+    if not _whole(written):
+        return None
+    value = int(written)
     return value if 0 <= value < 2**64 else None
 
 
-def _decimal_form(arguments: str) -> MysqlKeyForm:
-    """A number that the column can hold as it is: one with more digits would be rounded to somebody else's key."""
-    precision, _, scale = arguments.partition(",")
-    places = int(scale or 0)
-    limit = Decimal(10) ** (int(precision) - places)
+def _decimal_form(precision: int, places: int) -> MysqlKeyForm:
+    """A number that the column can hold as it is: one with more digits would be rounded to somebody
+    else's key.
+    """
+    limit = Decimal(10) ** (precision - places)
 
     def read(written: str) -> str | None:
-        value = Decimal(written) if _number(written) else limit
+        if not _number(written):
+            return None
+        value = Decimal(written)
         exponent = value.normalize(_EXACT).as_tuple().exponent
         fits = value.copy_abs() < limit and isinstance(exponent, int) and exponent >= -places
         return f"{value:f}" if fits else None
 
-    return MysqlKeyForm(bound=f"DECIMAL({int(precision)},{places})", read=reader_of(read))
+    return MysqlKeyForm(bound=f"DECIMAL({precision},{places})", read=reader_of(read))
 
 
 def _double(written: str) -> str | None:
-    value = float(written) if _number(written) else math.inf
+    if not _number(written):
+        return None
+    value = float(written)
     return repr(value) if math.isfinite(value) else None
 
 
@@ -204,16 +230,20 @@ def _moment(written: str) -> str | None:
 
 
 def _zero(written: str, *, with_clock: bool) -> str | None:
-    """A date of which parts are 0, which Python does not have; other dates that it does not have are none."""
+    """A date of which parts are 0, which Python does not have; other dates that it does not have
+    are none.
+    """
     match = _zero_date(written)
     if match is None or (match[4] is not None and not with_clock):
         return None
     year, month, day = map(int, match.groups()[:3])
     if year and month and day:
         return None
-    dt.date(2000 if year == 0 else year, month or 1, day or 1)  # ValueError where there is no such day
+    # ValueError where there is no such day; 2000 was a leap year, as the year 0 may be.
+    dt.date(2000 if year == 0 else year, month or 1, day or 1)
     read_clock(match[4] or "00:00")
-    return f"{match[1]}-{match[2]}-{match[3]}{f' {match[4]}' if match[4] else ''}"
+    date = f"{match[1]}-{match[2]}-{match[3]}"
+    return f"{date} {match[4]}" if match[4] else date
 
 
 def _clock_time(written: str) -> str | None:
@@ -225,6 +255,7 @@ def _base64(written: str) -> str | None:
     content = octets_of(written)
     if content is None:
         return None
+    # In one line: TO_BASE64 breaks it, and FROM_BASE64 takes either.
     return binascii.b2a_base64(content, newline=False).decode()
 
 

@@ -35,7 +35,9 @@ def _text(length: int | None) -> ColumnType:
 
 
 def _keyed(kind: ColumnType) -> ColumnType:
-    """Texts are told apart byte by byte. There are no keys of unbounded text, nor of unbounded bytes."""
+    """Texts are told apart byte by byte. There are no keys of unbounded text, nor of unbounded
+    bytes.
+    """
     if isinstance(kind, mysql.LONGBLOB):
         return mysql.VARBINARY(LONGEST_CHARACTERS)
     if isinstance(kind, mysql.LONGTEXT):
@@ -47,13 +49,17 @@ def _keyed(kind: ColumnType) -> ColumnType:
 
 @compiles(KeyText, "mysql", "mariadb")
 def _key_text(element: KeyText, compiler: Any, **_given: Any) -> str:
-    """Also utf8mb4_bin takes 'a' for 'a ', and each server has another name for the collation that does not."""
+    """Also utf8mb4_bin takes 'a' for 'a ', and each server has another name for the collation that
+    does not.
+    """
+    # NO PAD: blanks at the end count.
     exact = "utf8mb4_nopad_bin" if compiler.dialect.is_mariadb else "utf8mb4_0900_bin"
     return f"VARCHAR({element.length}) CHARACTER SET utf8mb4 COLLATE {exact}"
 
 
 TYPES: Final = ColumnTypes(
     text=_text,
+    # VARBINARY beyond a row's 65,535 bytes is refused, and nobody knows how many there will be.
     binary=lambda length: mysql.LONGBLOB() if length is None else mysql.VARBINARY(length),
     decimal=lambda digits, scale: sa.Numeric(65, 30) if digits is None else sa.Numeric(digits, scale),
     timestamp=lambda _zoned: mysql.DATETIME(fsp=6),
@@ -65,7 +71,7 @@ TYPES: Final = ColumnTypes(
     log_key=sa.String(4000),
     log_value=mysql.LONGTEXT(),
     # Binary collation: a lower-case status must not pass for an upper-case one.
-    table_options={f"{name}_{what}": said for what, said in _SAID.items() for name in ("mysql", "mariadb")},
+    table_options={f"{name}_{what}": value for what, value in _SAID.items() for name in ("mysql", "mariadb")},
 )
 
 
@@ -80,7 +86,9 @@ def mysql_value(name: str, column: Column) -> str:
         return f"CAST({name} AS CHAR)"
     kind = bare_type(column.type)
     if kind == "bit":
-        return f"{name} + 0"
+        return f"{name} + 0"  # a number, not the bytes
     if kind == "vector":
         return f"REPLACE(TO_BASE64({name}), CHAR(10 USING utf8mb4), '')"
-    return f"ST_AsText({name})" if kind in SHAPES else name
+    if kind in SHAPES:
+        return f"ST_AsText({name})"
+    return name

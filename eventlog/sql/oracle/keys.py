@@ -42,6 +42,7 @@ from eventlog.sql.oracle.types import NANOSECONDS, SECONDS, has_order, oracle_va
 TEXT_BYTES = 4000
 """The longest text that JSON_TABLE gives and SQL compares."""
 _moment = re.compile(r"(\d{4}-\d\d-\d\d)(?:[ T](\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?)?", re.ASCII).fullmatch
+# As a text a number would be compared as a text by JSON_TABLE's conversion.
 _numbers_as_such: Final = msgspec.json.Encoder(decimal_format="number")
 
 
@@ -51,17 +52,26 @@ def oracle_form(sql_type: str) -> KeyForm:
 
 
 class JsonTableLookup:
-    """All keys in one JSON document of any length, bound as a LOB; comparisons by the rules of Oracle's types."""
+    """All keys in one JSON document of any length, bound as a LOB; comparisons by the rules of
+    Oracle's types.
+    """
 
     keeps_lengths: Final = True
 
-    def ask(self, connection: Connection, dialect: Dialect, question: Question, keys: Sequence[Key]) -> list[Answer]:
+    def ask(
+        self,
+        connection: Connection,
+        dialect: Dialect,
+        question: Question,
+        keys: Sequence[Key],
+    ) -> list[Answer]:
         forms = [oracle_form(column.type) for column in question.matched]
         numbers, columns = readable([form.read for form in forms], keys)
         if not numbers:
             return []
         holes = lookup_holes(dialect, question, self, (False,) * len(forms), spell=in_text)
-        query = statement(dialect, "rows_by_key", **{**holes, **self._taken_apart(dialect, question, forms)})
+        holes = {**holes, **self._taken_apart(dialect, question, forms)}
+        query = statement(dialect, "rows_by_key", **holes)
         document = _numbers_as_such.encode(list(zip(numbers, *columns, strict=True))).decode()
         return fetched(connection, with_long_text(query, "keys"), {"keys": document})
 
@@ -76,15 +86,21 @@ class JsonTableLookup:
         return None
 
     def _taken_apart(self, dialect: Dialect, question: Question, forms: Sequence[KeyForm]) -> dict[str, str]:
-        """The document's columns, how they meet the table's, and an order without what cannot be sorted by."""
+        """The document's columns, how they meet the table's, and an order without what cannot be
+        sorted by.
+        """
         names = [f"k{place} {form.bound} PATH '$[{place + 1}]'" for place, form in enumerate(forms)]
-        found = [f"found.{in_text(dialect.quoted(column.name))}" for column in question.matched]
-        match = [form.match.format(column=found[place], key=f"asked.k{place}") for place, form in enumerate(forms)]
-        ordered = [2 + place for place, column in enumerate(question.selected) if has_order(column.type)]
+        match = []
+        for place, (form, column) in enumerate(zip(forms, question.matched, strict=True)):
+            name = f"found.{in_text(dialect.quoted(column.name))}"
+            match.append(form.match.format(column=name, key=f"asked.k{place}"))
+        order = [1]
+        if question.several:
+            order += [2 + place for place, column in enumerate(question.selected) if has_order(column.type)]
         return {
             "names": "(" + ", ".join(["n NUMBER PATH '$[0]'", *names]) + ")",
             "match": " AND ".join([*match, *nobody(question)]),
-            "order": ", ".join(map(str, [1, *(ordered if question.several else [])])),
+            "order": ", ".join(map(str, order)),
         }
 
     def compared(self, dialect: Dialect, column: Column) -> KeyComparison:
@@ -93,9 +109,9 @@ class JsonTableLookup:
 
 def _text(written: str) -> str | None:
     """The text where a column can hold it; the empty one is NULL in Oracle, which no key is."""
-    found = text_of(written)
-    if found and len(found.encode()) <= TEXT_BYTES:
-        return found
+    text = text_of(written)
+    if text and len(text.encode()) <= TEXT_BYTES:
+        return text
     return None
 
 
@@ -108,9 +124,10 @@ def _padded(written: str) -> str | None:
 
 
 def _number(written: str) -> Decimal | None:
-    found = number_of(written)
-    if found is not None and (not found or -130 <= found.adjusted() < 126):
-        return found
+    number = number_of(written)
+    # What a NUMBER holds: 1E-130 up to less than 1E126.
+    if number is not None and (not number or -130 <= number.adjusted() < 126):
+        return number
     return None
 
 
@@ -120,13 +137,19 @@ def _real(written: str) -> str | None:
         value = float(written)
     except ValueError:
         return None
-    return repr(value) if math.isfinite(value) else "NaN" if math.isnan(value) else "Inf" if value > 0 else "-Inf"
+    if math.isfinite(value):
+        return repr(value)
+    if math.isnan(value):
+        return "NaN"
+    return "Inf" if value > 0 else "-Inf"
 
 
 def _second(written: str) -> str | None:
     """A moment of a DATE column, which knows no fractions."""
-    found = _nanosecond(written)
-    return found[:19] if found and not found[20:].strip("0") else None
+    moment = _nanosecond(written)
+    if moment is None or moment[20:].strip("0"):
+        return None
+    return moment[:19]
 
 
 def _nanosecond(written: str) -> str | None:
@@ -142,9 +165,9 @@ def _nanosecond(written: str) -> str | None:
 
 
 def _hexadecimal(written: str) -> str | None:
-    found = octets_of(written)
-    if found and len(found) <= TEXT_BYTES // 2:
-        return found.hex().upper()
+    content = octets_of(written)
+    if content and len(content) <= TEXT_BYTES // 2:  # two digits each
+        return content.hex().upper()
     return None
 
 
@@ -169,7 +192,9 @@ _KEYS: Final = {
     "binary_float": _FLOAT,
     "date": KeyForm(bound="VARCHAR2(40)", read=_second, match=f"{{column}} = TO_DATE({{key}}, '{SECONDS}')"),
     "timestamp": KeyForm(
-        bound="VARCHAR2(40)", read=_nanosecond, match=f"{{column}} = TO_TIMESTAMP({{key}}, '{NANOSECONDS}')"
+        bound="VARCHAR2(40)",
+        read=_nanosecond,
+        match=f"{{column}} = TO_TIMESTAMP({{key}}, '{NANOSECONDS}')",
     ),
     **dict.fromkeys(("timestamp with time zone", "timestamp with local time zone"), _ZONED),
     "raw": KeyForm(bound="VARCHAR2(4000)", read=_hexadecimal, match="{column} = HEXTORAW({key})"),

@@ -26,14 +26,18 @@ def stored(statement: str, storage: Storage) -> str:
         return statement
     is_log = text.endswith(ROWDEPENDENCIES_CLAUSE)
     rows = storage.partition_rows if is_log else None
-    # A key of each partition goes with it, so that an empty partition is dropped without a look at
-    # the others.
-    index = f"{' LOCAL' if rows else ''}{where}"
+    index = where
+    if rows:
+        # A key of each partition goes with it, so that an empty partition is dropped without a look
+        # at the others.
+        index = f" LOCAL{where}"
     if index:
         text = _key.sub(lambda key: f"{key[0]} USING INDEX{index}", text)
     text = _table_end.sub(f"){where}", text, count=1)
     if rows is None:
         return text
+    # An interval makes further partitions by itself, from the first one on.
     [number] = _key.findall(text)
-    partitions = f"PARTITION BY RANGE ({number}) INTERVAL ({rows}) (PARTITION first_rows VALUES LESS THAN ({rows}))"
+    first = f"(PARTITION first_rows VALUES LESS THAN ({rows}))"
+    partitions = f"PARTITION BY RANGE ({number}) INTERVAL ({rows}) {first}"
     return f"{text.removesuffix(ROWDEPENDENCIES_CLAUSE)}{partitions}\n{ROWDEPENDENCIES_CLAUSE}"

@@ -55,11 +55,17 @@ TYPES: Final = ColumnTypes(
 
 @compiles(CreateTable, "oracle")  # SQLAlchemy has no word for it
 def _created(element: CreateTable, compiler: Any, **given: Any) -> str:
-    """A table whose rows know when each was committed, and hold short values themselves, where that was asked for."""
+    """A table whose rows know when each was committed, and hold short values themselves, where that
+    was asked for.
+    """
     text = str(compiler.visit_create_table(element, **given))
     if not element.element.info.get(ROWDEPENDENCIES):
         return text
-    values = [compiler.preparer.format_column(one) for one in element.element.columns if isinstance(one.type, sa.Text)]
+    values = [
+        compiler.preparer.format_column(column)
+        for column in element.element.columns
+        if isinstance(column.type, sa.Text)
+    ]
     stored = f"LOB ({', '.join(values)}) STORE AS SECUREFILE (ENABLE STORAGE IN ROW)"
     return f"{text.rstrip()}\n{stored}\n{ROWDEPENDENCIES_CLAUSE}\n\n"
 

@@ -41,6 +41,7 @@ POSTGRESQL = Dialect(
     comments_on_triggers=True,
     instead_of_triggers=True,
     partial_indexes=True,
+    # The identity keeps numbers apart; a key would be one more index for every writer.
     log_has_key=False,
     transactional_ddl=True,
     lone_statements=True,
@@ -50,7 +51,8 @@ POSTGRESQL = Dialect(
     later="({now} + INTERVAL '{seconds} seconds')",
     user="SESSION_USER",
     transaction="txid_current()",
-    transaction_guess="a row's transaction is the one that wrote it last: a savepoint and a requeue count as one of their own",
+    transaction_guess="a row's transaction is the one that wrote it last:"
+    " a savepoint and a requeue count as one of their own",
     backslash=("E'", r"\\"),
     plain_types=_EXACT | {"bytea", "time", "money"},
     unquoted_types=_EXACT | {"money"},
@@ -60,11 +62,13 @@ POSTGRESQL = Dialect(
     # libpq tells no SQLSTATE of a connection that failed; a server that speaks another language is
     # tried again.
     refusals=(
-        *("authentication failed for user", "no password supplied", "no pg_hba.conf entry", "pg_hba.conf rejects"),
-        *("does not exist", "is not permitted to log in", "permission denied for database"),
+        *("authentication failed for user", "no password supplied", "no pg_hba.conf entry"),
+        *("pg_hba.conf rejects", "does not exist", "is not permitted to log in"),
+        "permission denied for database",
     ),
     program_argument="fallback_application_name",  # the URL and PGAPPNAME come first
     connect_arguments={
+        # Seconds; the last one counts milliseconds.
         "connect_timeout": 10,
         "keepalives_idle": 30,
         "keepalives_interval": 10,
@@ -72,5 +76,6 @@ POSTGRESQL = Dialect(
         "tcp_user_timeout": 30_000,
     },
     lease_arguments={"keepalives_idle": 1, "keepalives_interval": 1 / 3, "tcp_user_timeout": 2_000},
-    passing_codes=frozenset({"25P03", "25P04"}),  # the server ended a transaction that was idle, or took too long
+    # The server ended a transaction that was idle, or took too long.
+    passing_codes=frozenset({"25P03", "25P04"}),
 )

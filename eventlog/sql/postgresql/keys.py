@@ -64,21 +64,30 @@ class PostgresqlKeyForm(KeyForm, frozen=True, kw_only=True):
 
 
 class ArrayLookup:
-    """One array for each key column: the planner knows how many keys come, and no limit is in the way."""
+    """One array for each key column: the planner knows how many keys come, and no limit is in the
+    way.
+    """
 
     keeps_lengths: Final = True
 
-    def ask(self, connection: Connection, dialect: Dialect, question: Question, keys: Sequence[Key]) -> list[Answer]:
+    def ask(
+        self,
+        connection: Connection,
+        dialect: Dialect,
+        question: Question,
+        keys: Sequence[Key],
+    ) -> list[Answer]:
         forms = [_form_of(column) for column in question.matched]
         numbers, arrays = readable([form.read for form in forms], keys)
         if not numbers:
             return []
         bound = [f"CAST(:k{place} AS {form.bound}[])" for place, form in enumerate(forms)]
+        as_text = tuple(form.as_text for form in forms)
         query = statement(
             dialect,
             "rows_by_key",
             arrays=", ".join(["CAST(:n AS integer[])", *bound]),
-            **lookup_holes(dialect, question, self, tuple(form.as_text for form in forms), spell=in_text),
+            **lookup_holes(dialect, question, self, as_text, spell=in_text),
         )
         values = {f"k{place}": _array(array) for place, array in enumerate(arrays)}
         ask = fetched_at_once if len(numbers) >= MANY_KEYS else fetched
@@ -98,11 +107,10 @@ class ArrayLookup:
 
     def compared(self, dialect: Dialect, column: Column) -> KeyComparison:
         form = _form_of(column)
-        return KeyComparison(
-            column=cast_to_text(dialect, "{column}", column) if form.as_text else "{column}",
-            value=f"CAST({{key}} AS {form.bound})",
-            read=form.read,
-        )
+        compared = "{column}"
+        if form.as_text:
+            compared = cast_to_text(dialect, "{column}", column)
+        return KeyComparison(column=compared, value=f"CAST({{key}} AS {form.bound})", read=form.read)
 
 
 def _form_of(column: Column) -> PostgresqlKeyForm:
@@ -111,22 +119,26 @@ def _form_of(column: Column) -> PostgresqlKeyForm:
 
 
 def _array(values: list[Any]) -> list[Any] | str:
-    """Whole numbers as PostgreSQL writes an array of them: its driver takes three times as long to do that."""
+    """Whole numbers as PostgreSQL writes an array of them: its driver takes three times as long to
+    do that.
+    """
     if type(values[0]) is int:
         return "{" + ",".join(map(str, values)) + "}"
     return values
 
 
 def _text_without_nul(written: str) -> str | None:
-    return None if "\0" in written else text_of(written)
+    if "\0" in written:  # which the server takes in no text
+        return None
+    return text_of(written)
 
 
 def _whole(written: str) -> int | None:
     trimmed = written.strip()
-    value = int(trimmed) if _integer(trimmed) else None
-    if value is not None and -(2**63) <= value < 2**63:
-        return value
-    return None
+    if not _integer(trimmed):
+        return None
+    value = int(trimmed)
+    return value if -(2**63) <= value < 2**63 else None
 
 
 def _numeric(written: str) -> Decimal | None:
@@ -139,16 +151,20 @@ def _numeric(written: str) -> Decimal | None:
 
 def _real(written: str) -> float | None:
     """A binary fraction, which no text becomes infinite that does not say so."""
+    if "_" in written:  # which Python takes between digits
+        return None
     value = float(written)
-    spelled = "_" not in written and (math.isfinite(value) or written in _NO_NUMBERS)
-    return value if spelled else None
+    if math.isfinite(value) or written in _NO_NUMBERS:
+        return value
+    return None
 
 
 def _time(written: str) -> str | None:
+    # Python has no hour 24, which is a time of its own here.
     if _midnight(written):
         return "24:00:00"
-    found = read_clock(written)
-    return found.isoformat() if found.tzinfo is None else None
+    clock = read_clock(written)
+    return clock.isoformat() if clock.tzinfo is None else None
 
 
 def _day(written: str) -> str | None:
@@ -160,35 +176,43 @@ def _day(written: str) -> str | None:
 
 def _plain_moment(written: str) -> str | None:
     try:
-        found = read_moment(written)
+        moment = read_moment(written)
     except ValueError:
         return _far(written, LAST_YEARS["timestamp"])
-    return found.isoformat(" ") if found.tzinfo is None else None
+    return moment.isoformat(" ") if moment.tzinfo is None else None
 
 
 def _moment(written: str) -> str | None:
     """Without a zone a time is in UTC, as our triggers write it."""
     try:
-        found = read_moment(written)
+        moment = read_moment(written)
     except ValueError:
         return _far(written, LAST_YEARS["timestamp"], "+00")
-    return (found if found.tzinfo is not None else found.replace(tzinfo=dt.UTC)).isoformat(" ")
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=dt.UTC)
+    return moment.isoformat(" ")
 
 
 def _far(written: str, last: int, zone: str = "") -> str | None:
-    """A time beyond the years of Python, as PostgreSQL reads it; its calendar repeats itself every 400 years."""
+    """A time beyond the years of Python, as PostgreSQL reads it; its calendar repeats itself every
+    400 years.
+    """
     if written in _ENDLESS:
         return written
     match = _far_moment(written)
     if match is None:
         return None
     year, month, day, clock, before_christ = match.groups()
+    # 1 BC is the year 0.
     number = 1 - int(year) if before_christ else int(year)
     dt.date(number % 400 + 2000, int(month), int(day))  # ValueError where there is no such day
     read_clock(clock or "00:00")
     if int(year) == 0 or not FIRST_DAY <= (number, int(month), int(day)) <= (last, 12, 31):
         return None
-    return f"{year}-{month}-{day}{f' {clock}{zone}' if clock else zone and f' 00:00:00{zone}'}{before_christ or ''}"
+    date = f"{year}-{month}-{day}"
+    if clock or zone:
+        date = f"{date} {clock or '00:00:00'}{zone}"
+    return f"{date}{before_christ or ''}"
 
 
 _TEXT: Final = PostgresqlKeyForm(bound="text", read=_text_without_nul)
@@ -220,11 +244,14 @@ _arguments = re.compile(r"\([^)]*\)")
 
 
 def postgresql_form(sql_type: str) -> PostgresqlKeyForm:
-    """How keys of a column of this type are bound on PostgreSQL; types that are not listed are compared as text."""
+    """How keys of a column of this type are bound on PostgreSQL; types that are not listed are
+    compared as text.
+    """
     name = _arguments.sub("", sql_type.lower()).partition(" collate ")[0]
     return FORMS.get(" ".join(name.split()), _AS_TEXT)
 
 
+# psycopg's placeholders, and a percent sign that is one.
 _hole = re.compile(r"%\((\w+)\)s|%%")
 
 
@@ -240,6 +267,7 @@ def fetched_at_once(
     """
     driver: Any = connection.connection.driver_connection
     plain = all(isinstance(value, int | str) for value in parameters.values())
+    # In a transaction the library's answer would pass by the state that the driver keeps of it.
     if not plain or not hasattr(driver, "pgconn") or not driver.autocommit:
         return fetched(connection, query, parameters)
     values: list[bytes] = []
@@ -259,7 +287,8 @@ def _rows(driver: Any, result: Any) -> list[tuple[Any, ...]]:
     from psycopg.adapt import Transformer
 
     if result.status != pq.ExecStatus.TUPLES_OK:
-        if result.error_field(pq.DiagnosticField.SQLSTATE) is None:  # the library says it: the connection is gone
+        # The library says it: the connection is gone.
+        if result.error_field(pq.DiagnosticField.SQLSTATE) is None:
             raise OperationalError(result.get_error_message())
         raise errors.error_from_result(result)
     reading = Transformer(driver)

@@ -15,5 +15,6 @@ its other types are text to a consumer.
 """
 
 TYPES: Final = ColumnTypes(
+    # The migration makes the domain by itself, with its condition.
     domain=lambda name, base, schema: postgresql.DOMAIN(name, base, schema=schema, create_type=False)
 )

@@ -13,7 +13,9 @@ _OPTIONS = frozenset({"timeout", "isolation_level", "detect_types", "check_same_
 
 def _options(given: Iterable[str]) -> set[str]:
     """With `uri` all others are for SQLite, which ignores what it does not know."""
-    return {*given} if "uri" in given else {*_OPTIONS}
+    if "uri" in given:
+        return {*given}
+    return {*_OPTIONS}
 
 
 SQLITE = Dialect(
@@ -31,8 +33,11 @@ SQLITE = Dialect(
     partial_indexes=True,
     transactional_ddl=True,
     qualified_in_triggers=False,
+    # sqlite3 begins no transaction before DDL; this one waits for the file at once and not in its
+    # middle.
     begin_ddl="BEGIN IMMEDIATE",
-    passing_errors=frozenset([5, 6, 7, 9, 10, 13, 14, 15]),  # busy, locked, interrupted; no memory, disk, space or file
+    # Busy, locked, interrupted; no memory, disk, space or file.
+    passing_errors=frozenset([5, 6, 7, 9, 10, 13, 14, 15]),
     locked_errors=frozenset([5, 6]),
     now="strftime('%Y-%m-%d %H:%M:%f', 'now')",
     later="strftime('%Y-%m-%d %H:%M:%f', {now}, '{seconds} seconds')",

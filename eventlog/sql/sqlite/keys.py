@@ -1,4 +1,6 @@
-"""SQLite's keys: a list of them in the statement; texts become what their columns prefer, as they did when they were stored."""
+"""SQLite's keys: a list of them in the statement; texts become what their columns prefer, as they
+did when they were stored.
+"""
 
 from __future__ import annotations
 
@@ -33,31 +35,41 @@ _whole = re.compile(r" *[+-]?[0-9]+ *", re.ASCII).fullmatch
 
 
 class SqliteLookup:
-    """A list of keys in the statement, each value a parameter, split where the database limits their number."""
+    """A list of keys in the statement, each value a parameter, split where the database limits
+    their number.
+    """
 
     keeps_lengths: Final = False
 
-    def ask(self, connection: Connection, dialect: Dialect, question: Question, keys: Sequence[Key]) -> list[Answer]:
-        holes = lookup_holes(dialect, question, self, tuple(map(_is_untyped, question.matched)), spell=str)
+    def ask(
+        self,
+        connection: Connection,
+        dialect: Dialect,
+        question: Question,
+        keys: Sequence[Key],
+    ) -> list[Answer]:
+        untyped = tuple(map(_is_untyped, question.matched))
+        holes = lookup_holes(dialect, question, self, untyped, spell=str)
         numbers, columns = readable([_reader(column) for column in question.matched], keys)
-        found = _listed(connection, dialect, holes, numbers, columns)
-        there = {answer[0] for answer in found}
+        answers = _listed(connection, dialect, holes, numbers, columns)
+        there = {answer[0] for answer in answers}
+        # A value may be of another type than its column says, so what was not met is asked for as
+        # the text that a trigger would write.
         left = [number for number, key in enumerate(keys) if number not in there and _may_be_there(question, key)]
         if not left:
-            return found
+            return answers
         texts = [[keys[number][place] for number in left] for place in range(len(question.matched))]
-        found += _listed(connection, dialect, {**holes, "match": _as_text(dialect, question)}, left, texts)
-        return sorted(found, key=itemgetter(0))
+        by_text = {**holes, "match": _as_text(dialect, question)}
+        answers += _listed(connection, dialect, by_text, left, texts)
+        return sorted(answers, key=itemgetter(0))
 
     def selected(self, dialect: Dialect, name: str, column: Column) -> str:
         if column.category is Category.NUMBER:
             return value_text(dialect, column, name)
+        if not _is_untyped(column):
+            return name
         # A real number of a column without a type has the text that a trigger makes of it.
-        return (
-            f"CASE typeof({name}) WHEN 'real' THEN CAST({name} AS text) ELSE {name} END"
-            if _is_untyped(column)
-            else name
-        )
+        return f"CASE typeof({name}) WHEN 'real' THEN CAST({name} AS text) ELSE {name} END"
 
     def length(self, dialect: Dialect, name: str, column: Column) -> str | None:
         if column.category in UNBOUNDED:
@@ -65,33 +77,40 @@ class SqliteLookup:
         return None
 
     def compared(self, dialect: Dialect, column: Column) -> KeyComparison:
-        return KeyComparison(
-            column="CAST({column} AS text)" if _is_untyped(column) else "{column}", read=_reader(column)
-        )
+        compared = "CAST({column} AS text)" if _is_untyped(column) else "{column}"
+        return KeyComparison(column=compared, read=_reader(column))
 
 
 def _listed(
-    connection: Connection, dialect: Dialect, holes: Mapping[str, str], numbers: list[int], columns: list[list[Any]]
+    connection: Connection,
+    dialect: Dialect,
+    holes: Mapping[str, str],
+    numbers: list[int],
+    columns: list[list[Any]],
 ) -> list[Answer]:
     """The rows with these keys, whose values stand in a list for each column."""
     import sqlite3
 
-    found: list[Answer] = []
+    answers: list[Answer] = []
     # SQLite is built with different limits.
     driver: Any = connection.connection.driver_connection
     parameters = int(driver.getlimit(sqlite3.SQLITE_LIMIT_VARIABLE_NUMBER))
     places = ", ".join(["?"] * len(columns))
     at_once = parameters // len(columns)
     for start in range(0, len(numbers), at_once):
-        listed = ", ".join([f"({number}, {places})" for number in numbers[start : start + at_once]])
-        rows = zip(*[column[start : start + at_once] for column in columns], strict=True)
+        some = slice(start, start + at_once)
+        listed = ", ".join([f"({number}, {places})" for number in numbers[some]])
+        rows = zip(*[column[some] for column in columns], strict=True)
         values = tuple(chain.from_iterable(rows))
-        found += fetched(connection, statement(dialect, "rows_by_key", keys=listed, **holes), values)
-    return found
+        query = statement(dialect, "rows_by_key", keys=listed, **holes)
+        answers += fetched(connection, query, values)
+    return answers
 
 
 def _may_be_there(question: Question, key: Key) -> bool:
-    """Whether a row may have the key although it was not found; only of a whole number that is certain."""
+    """Whether a row may have the key although it was not found; only of a whole number that is
+    certain.
+    """
     if None in map(text_of, key):
         return False
     both = zip(question.matched, key, strict=True)
@@ -99,7 +118,9 @@ def _may_be_there(question: Question, key: Key) -> bool:
 
 
 def _as_text(dialect: Dialect, question: Question) -> str:
-    """The condition that a trigger would write the key for a row, from whatever value; an index finds the candidates."""
+    """The condition that a trigger would write the key for a row, from whatever value; an index
+    finds the candidates.
+    """
     conditions = []
     for place, column in enumerate(question.matched):
         name, key = f"found.{dialect.quoted(column.name)}", f"asked.k{place}"
@@ -108,9 +129,11 @@ def _as_text(dialect: Dialect, question: Question) -> str:
     return " AND ".join([*conditions, *nobody(question)])
 
 
+# 9e999 is how SQLite writes an infinite number, for which it has no word.
 _INFINITE: Final = "CASE {key} WHEN 'Inf' THEN 9e999 WHEN '-Inf' THEN -9e999 END"
 _USUAL_FORMS: Final = ("{key}", "CAST({key} AS blob)", "CAST({key} AS numeric)", _INFINITE)
 """The values of which a text can be made: a value may be of another type than its column."""
+# A second with up to nine digits: the point alone makes no time.
 _LENGTHS: Final = (19, *range(21, 30))
 _FORMS: Final = {
     Category.TIMESTAMP: (
@@ -132,7 +155,9 @@ def _reader(column: Column) -> Callable[[str], Any]:
 
 
 def _number(written: str) -> float | str | None:
-    """A real number as such: SQLite itself reads its digits less exactly, and knows no text for an infinite one."""
+    """A real number as such: SQLite itself reads its digits less exactly, and knows no text for an
+    infinite one.
+    """
     if _fraction(written):
         value = float(written)
         if math.isfinite(value) or written.endswith("Inf"):
@@ -141,5 +166,10 @@ def _number(written: str) -> float | str | None:
 
 
 _fraction = re.compile(r"-?(?:[0-9]+\.[0-9]*(?:e[+-]?[0-9]+)?|Inf)", re.ASCII).fullmatch
-_READERS: Final[dict[Category, Callable[[str], Any]]] = {Category.OCTET: octets_of, Category.NUMBER: _number}
-"""Everything else is bound as text, which SQLite converts to what the column prefers, as it did when it was stored."""
+_READERS: Final[dict[Category, Callable[[str], Any]]] = {
+    Category.OCTET: octets_of,
+    Category.NUMBER: _number,
+}
+"""Everything else is bound as text, which SQLite converts to what the column prefers, as it did
+when it was stored.
+"""

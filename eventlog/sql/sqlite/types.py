@@ -9,7 +9,8 @@ import sqlalchemy as sa
 from eventlog.sql.column_types import ColumnTypes
 
 TYPES: Final = ColumnTypes(
-    decimal=lambda _digits, _scale: sa.Text(),  # there are no decimals; as text they stay what they were
+    # There are no decimals; as text they stay what they were.
+    decimal=lambda _digits, _scale: sa.Text(),
     timestamp=lambda _zoned: sa.DateTime(),
     log_number=sa.Integer(),
     log_options={"sqlite_autoincrement": True},

@@ -1,4 +1,4 @@
-"""Makes the log table with its companions, or only the companions where somebody else made the log."""
+"""Makes the log table with its companions; of a log that somebody else made, only these."""
 
 from __future__ import annotations
 
@@ -30,8 +30,27 @@ def upgrade() -> None:
     if not adopted:
         _make_log(names, context.config.attributes["order"])
     types = dialect_of(op.get_bind()).types
-    _make_outcomes(names, types)
-    marks = _make_marks(names, types)
+    op.create_table(
+        names.outcomes,
+        sa.Column("record_id", types.log_number, primary_key=True, autoincrement=False),
+        sa.Column("status", _letter),
+        sa.Column("reason", sa.String(40)),
+        sa.Column("note", types.log_value),
+        sa.Column("attempts", _integer, nullable=False, server_default=sa.text("0")),
+        sa.Column("next_attempt", types.log_moment),
+        sa.Column("document", sa.String(200)),
+        sa.Column("held", _integer, nullable=False, server_default=sa.text("0")),
+        sa.Column("settled_at", types.log_moment),
+        schema=names.schema,
+        **types.table_options,
+    )
+    marks = op.create_table(
+        names.marks,
+        sa.Column("name", sa.String(200), primary_key=True),
+        sa.Column("value", types.log_value),
+        schema=names.schema,
+        **types.table_options,
+    )
     if adopted:
         op.bulk_insert(marks, [{"name": ADOPTED, "value": names.table}])
     elif names.sequence:
@@ -49,14 +68,18 @@ def downgrade() -> None:
     if ADOPTED not in marks:
         op.drop_table(names.table, schema=names.schema)
         dialect = dialect_of(op.get_bind())
+        # After the table, whose columns have their types.
         for column in DOMAINS if dialect.domains else ():
-            op.execute(f"DROP DOMAIN IF EXISTS {dialect.qualified(names.schema, _domain(names, dialect, column))}")
+            domain = dialect.qualified(names.schema, _domain(names, dialect, column))
+            op.execute(f"DROP DOMAIN IF EXISTS {domain}")
     if SEQUENCE in marks:
         op.execute(sa.schema.DropSequence(sa.Sequence(marks[SEQUENCE], schema=names.schema)))
 
 
 def _exists(names: LogNames) -> bool:
-    return not context.is_offline_mode() and sa.inspect(op.get_bind()).has_table(names.table, schema=names.schema)
+    if context.is_offline_mode():
+        return False
+    return sa.inspect(op.get_bind()).has_table(names.table, schema=names.schema)
 
 
 def _make_log(names: LogNames, order: tuple[str, ...]) -> None:
@@ -64,25 +87,22 @@ def _make_log(names: LogNames, order: tuple[str, ...]) -> None:
     columns = _columns(names, dialect)
     if dialect.domains:
         _make_domains(names, dialect)
-    checks = [] if dialect.domains else _checks(names, dialect)
+    checks = []
+    if not dialect.domains:
+        meanings = _meanings({name: dialect.quoted(names.column(name)) for name in STANDARD})
+        checks = [
+            sa.CheckConstraint(text, name=dialect.shortened(f"{names.table}_{what}_ck"))
+            for what, text in meanings.items()
+            if what != "id" or dialect.checks_identity
+        ]
     ordered = [columns[name] for name in order]
+    types = dialect.types
     if names.sequence:
-        op.execute(
-            sa.schema.CreateSequence(sa.Sequence(names.sequence, schema=names.schema, **dialect.types.number_options))
-        )
-    op.create_table(
-        names.table, *ordered, *checks, schema=names.schema, **dialect.types.log_options, **dialect.types.table_options
-    )
+        sequence = sa.Sequence(names.sequence, schema=names.schema, **types.number_options)
+        op.execute(sa.schema.CreateSequence(sequence))
+    options = {**types.log_options, **types.table_options}
+    op.create_table(names.table, *ordered, *checks, schema=names.schema, **options)
     _index_new_rows(names, dialect)
-
-
-def _checks(names: LogNames, dialect: Dialect) -> list[sa.CheckConstraint]:
-    meanings = _meanings({name: dialect.quoted(names.column(name)) for name in STANDARD})
-    return [
-        sa.CheckConstraint(text, name=dialect.shortened(f"{names.table}_{what}_ck"))
-        for what, text in meanings.items()
-        if what != "id" or dialect.checks_identity
-    ]
 
 
 def _domain(names: LogNames, dialect: Dialect, column: str) -> str:
@@ -96,7 +116,8 @@ def _make_domains(names: LogNames, dialect: Dialect) -> None:
         name = _domain(names, dialect, column)
         check = dialect.quoted(dialect.shortened(f"{name}_ck"))
         target = dialect.qualified(names.schema, name)
-        op.execute(f"CREATE DOMAIN {target} AS {base} CONSTRAINT {check} CHECK ({meanings[meaning]})")
+        constraint = f"CONSTRAINT {check} CHECK ({meanings[meaning]})"
+        op.execute(f"CREATE DOMAIN {target} AS {base} {constraint}")
 
 
 def _types(types: ColumnTypes) -> dict[str, tuple[sa.types.TypeEngine[Any], bool]]:
@@ -134,7 +155,8 @@ def _columns(names: LogNames, dialect: Dialect) -> dict[str, sa.Column[Any]]:
         type_ = usual
         if dialect.types.domain is not None and name in DOMAINS:
             type_ = dialect.types.domain(_domain(names, dialect, name), usual, names.schema)
-        columns[name] = sa.Column(names.column(name), type_, nullable=nullable, server_default=defaults.get(name))
+        default = defaults.get(name)
+        columns[name] = sa.Column(names.column(name), type_, nullable=nullable, server_default=default)
     return columns
 
 
@@ -148,9 +170,10 @@ def _meanings(name: dict[str, str]) -> dict[str, str]:
     the publisher, which refuses such rows.
     """
     status, kind = name["status"], name["event_type"]
+    letter = f"LENGTH({status}) = 1 AND {status} <> ' ' AND {status} = UPPER({status})"
     return {
         "id": f"{name['record_id']} > 0",
-        "status": f"{status} = 'N' OR (LENGTH({status}) = 1 AND {status} <> ' ' AND {status} = UPPER({status}))",
+        "status": f"{status} = 'N' OR ({letter})",
         "type": f"{kind} BETWEEN 1 AND 8",
         "column": f"{name['column_name']} IS NOT NULL OR {kind} BETWEEN 4 AND 6",
     }
@@ -161,9 +184,11 @@ def _index_new_rows(names: LogNames, dialect: Dialect) -> None:
     each one.
     """
     status, record_id = names.column("status"), names.column("record_id")
-    columns = [record_id] if dialect.partial_indexes else [status, record_id]
-    waiting = sa.text(f"{dialect.quoted(status)} = 'N'")
-    partial: dict[str, Any] = {f"{dialect.name}_where": waiting} if dialect.partial_indexes else {}
+    columns = [status, record_id]
+    partial: dict[str, Any] = {}
+    if dialect.partial_indexes:
+        columns = [record_id]
+        partial[f"{dialect.name}_where"] = sa.text(f"{dialect.quoted(status)} = 'N'")
     op.create_index(
         dialect.shortened(f"{names.table}_new"),
         names.table,
@@ -171,31 +196,4 @@ def _index_new_rows(names: LogNames, dialect: Dialect) -> None:
         unique=not dialect.log_has_key,
         schema=names.schema,
         **partial,
-    )
-
-
-def _make_outcomes(names: LogNames, types: ColumnTypes) -> None:
-    op.create_table(
-        names.outcomes,
-        sa.Column("record_id", types.log_number, primary_key=True, autoincrement=False),
-        sa.Column("status", _letter),
-        sa.Column("reason", sa.String(40)),
-        sa.Column("note", types.log_value),
-        sa.Column("attempts", _integer, nullable=False, server_default=sa.text("0")),
-        sa.Column("next_attempt", types.log_moment),
-        sa.Column("document", sa.String(200)),
-        sa.Column("held", _integer, nullable=False, server_default=sa.text("0")),
-        sa.Column("settled_at", types.log_moment),
-        schema=names.schema,
-        **types.table_options,
-    )
-
-
-def _make_marks(names: LogNames, types: ColumnTypes) -> sa.Table:
-    return op.create_table(
-        names.marks,
-        sa.Column("name", sa.String(200), primary_key=True),
-        sa.Column("value", types.log_value),
-        schema=names.schema,
-        **types.table_options,
     )

@@ -30,8 +30,10 @@ def upgrade() -> None:
     if not _lacks(names) or _is_large(names):
         return
     dialect = dialect_of(op.get_bind())
+    status = dialect.quoted(names.column("status"))
+    # Not `<> 'N'`, which leaves rows without a letter out.
     condition: dict[str, Any] = {
-        f"{dialect.name}_where": sa.text(f"{dialect.quoted(names.column('status'))} IS DISTINCT FROM 'N'")
+        f"{dialect.name}_where": sa.text(f"{status} IS DISTINCT FROM 'N'"),
     }
     op.create_index(
         _name(names),
@@ -63,5 +65,7 @@ def _is_large(names: LogNames) -> bool:
     if context.is_offline_mode():
         return False
     log = sa.table(names.table, schema=names.schema)
+    # Counted up to the bound only, for counting all of a large log takes minutes.
     some = sa.select(sa.literal(1)).select_from(log).limit(MOST_ROWS + 1).subquery()
-    return int(op.get_bind().execute(sa.select(sa.func.count()).select_from(some)).scalar_one()) > MOST_ROWS
+    count = sa.select(sa.func.count()).select_from(some)
+    return int(op.get_bind().execute(count).scalar_one()) > MOST_ROWS

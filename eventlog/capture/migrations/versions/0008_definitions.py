@@ -41,4 +41,5 @@ def _columns(names: LogNames) -> set[str]:
     """
     if context.is_offline_mode():
         return set()
-    return {str(one["name"]) for one in sa.inspect(op.get_bind()).get_columns(names.history, schema=names.schema)}
+    columns = sa.inspect(op.get_bind()).get_columns(names.history, schema=names.schema)
+    return {str(column["name"]) for column in columns}
