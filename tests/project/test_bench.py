@@ -105,7 +105,9 @@ def test_a_publisher_that_stays_open_publishes_what_is_filled_in_again() -> None
     publisher = Standing(log)
     for _ in range(2):
         log.refill()
+        assert not [*log.folder.glob("*.xml")]
         publisher.publish()
+        assert [*log.folder.glob("*.xml")]
 
 
 @pytest.mark.parametrize("arguments", [["nonsense"], ["rules", "--runs", "3"]])
