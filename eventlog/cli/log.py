@@ -228,8 +228,8 @@ def status(site: Site, as_json: bool) -> None:
     """
     from eventlog.admin.status import facts
 
-    engine = site.engine()
-    found = facts(engine, site.names(engine), site.config.publisher)
+    engine, names = site.where_logged()
+    found = facts(engine, names, site.config.publisher)
     if as_json:
         show_json(_status_told(found))
         return

@@ -41,6 +41,10 @@ REFRESH_FOR: Final = f"{REFRESH} for "
 """What the perpetrator of such rows begins with that are for one output alone; the name of the output follows."""
 
 
+EVERY_ROW: Final = "*"
+"""The key of a row that speaks of a whole table, as an image of a TRUNCATE does. No other key is written so."""
+
+
 class Kind(IntEnum):
     """What a log row says happened; the number is `event_type`."""
 
