@@ -11,7 +11,7 @@ from msgspec import Struct
 from eventlog.core.errors import UsageError
 
 QUICK = ("-p", "bench.mutation.profile", "--hypothesis-profile=mutants")
-BRIEF = ("-k", "not linear and not covers_every_event_once", *QUICK)
+BRIEF = ("-k", "not linear", *QUICK)
 """Without the tests that measure, and those that look for hundreds of examples by themselves."""
 ON_SQLITE = ("-k", "sqlite", *QUICK)
 TRIGGERS = (
@@ -45,7 +45,6 @@ AREAS = (
         tests=(
             "tests/unit/core/rules/test_[!g]*.py",
             "tests/unit/core/policies/test_lookups.py",
-            "tests/unit/delivery/test_pipeline_streams.py",
             "tests/unit/sql/test_clocks.py",
             "tests/unit/test_golden.py",
         ),
@@ -75,8 +74,8 @@ AREAS = (
     ),
     Area(
         name="delivery",
-        files=("eventlog/delivery/*.py", "eventlog/sources/notes.py"),
-        tests=("tests/unit/delivery/test_[!m]*.py", "tests/unit/sources/test_notes.py"),
+        files=("eventlog/delivery/*.py", "eventlog/sources/stream/captured.py", "eventlog/sources/stream/packed.py"),
+        tests=("tests/unit/delivery/test_*.py", "tests/unit/sources/stream/test_captured.py"),
     ),
     Area(
         name="marks",

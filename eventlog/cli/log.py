@@ -278,8 +278,8 @@ def status(site: Site, as_json: bool) -> None:
     """
     from eventlog.admin.status import facts
 
-    engine = site.engine()
-    state = facts(engine, site.names(engine), site.config.publisher)
+    engine, names = site.where_logged()
+    state = facts(engine, names, site.config.publisher)
     if as_json:
         show_json(_state_for_programs(state))
         return

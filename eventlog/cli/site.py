@@ -13,7 +13,7 @@ import click
 from click.shell_completion import CompletionItem
 from msgspec.structs import replace
 
-from eventlog.config.settings import Config, load
+from eventlog.config.settings import LOG, Config, load
 from eventlog.core.errors import ConfigError, DataError
 from eventlog.sql.names import LogNames
 
@@ -83,9 +83,12 @@ class Site:
 
     def engine(self, *, may_create: bool = False) -> Engine:
         """The database; its connections are closed when the command ends."""
+        return self._opened(self.url, may_create=may_create)
+
+    def _opened(self, url: str, *, may_create: bool = False) -> Engine:
         from eventlog.sql.connect import connect
 
-        engine = connect(self.url, may_create=may_create)
+        engine = connect(url, may_create=may_create)
         command = click.get_current_context(silent=True)
         if command is not None:
             # Outside of a command, as in tests, whoever asked has to close it.
@@ -132,13 +135,30 @@ class Site:
         return log_columns(engine, self.wanted_names, self.config.source.columns)
 
     def log(self) -> Log:
-        """The log; whoever has none, or an incomplete one, is told so."""
+        """The log; whoever has none, or an incomplete one, is told so. A stream has that of its publisher."""
         from eventlog.sql.log import Log
 
-        engine = self.engine()
-        log = Log(engine, self.names(engine))
+        engine, names = self.where_logged()
+        log = Log(engine, names)
         log.check()
         return log
+
+    @property
+    def is_stream(self) -> bool:
+        """Whether the configuration's source is a stream, and nobody named a database."""
+        return self._database is None and self.config.source.kind != LOG
+
+    def where_logged(self) -> tuple[Engine, LogNames]:
+        """The database with the log, and the log as it stands there."""
+        from eventlog.config.build import stream_log_of
+        from eventlog.sql.findlog import log_columns
+
+        if not self.is_stream:
+            engine = self.engine()
+            return engine, self.names(engine)
+        url, names = stream_log_of(self.config.source)
+        engine = self._opened(url)
+        return engine, log_columns(engine, names)
 
     def log_of_triggers(self) -> Log:
         """The log under the schema that its triggers name, for what compares or writes rows as they

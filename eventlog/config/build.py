@@ -1,5 +1,5 @@
-"""Builds what a configuration names: the source and its pipeline, and outputs with their formats
-and sinks.
+"""Builds what a configuration names: the source with its rules, and outputs with their formats and
+sinks.
 """
 
 from __future__ import annotations
@@ -9,11 +9,9 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from msgspec.structs import replace
-
 from eventlog.config.outputs import OutputConfig, default_output, own_table, plugin_of
 from eventlog.config.policies import checked_needs, steps_of
-from eventlog.config.settings import Config
+from eventlog.config.settings import Config, SourceConfig
 from eventlog.core.errors import ConfigError, EventlogError
 from eventlog.core.packages import require
 from eventlog.core.plugins import FormatOrder, SinkOrder, SourceOrder
@@ -22,9 +20,8 @@ from eventlog.core.registry import format_named, source_named
 from eventlog.core.rules import Options
 from eventlog.core.schema import Catalog
 from eventlog.core.schema_file import catalog_from_json
-from eventlog.core.seams import Stream
-from eventlog.delivery.output import Output, Strictness
-from eventlog.delivery.pipeline import Pipeline
+from eventlog.delivery.answers import Strictness
+from eventlog.delivery.output import Output
 from eventlog.sources.marks import TRACKED, Marks
 from eventlog.sql.dialect import dialect_of
 
@@ -34,7 +31,7 @@ if TYPE_CHECKING:
     from eventlog.publisher.books import ConsumerSettings
     from eventlog.publisher.decide import Decider, Looks
     from eventlog.sources.log.reading import LogSettings
-    from eventlog.sources.stream.source import StreamMarks, StreamReader
+    from eventlog.sources.stream.source import StreamMarks
     from eventlog.sql.names import LogNames
     from eventlog.sql.rows import Room
     from eventlog.xds.write import XdsFormat
@@ -284,32 +281,26 @@ def source_order(config: Config, marks: StreamMarks | None, report: Report) -> S
     )
 
 
-def stream_of(config: Config, marks: StreamMarks, report: Report, run: str, pulse: Callable[[], None]) -> Stream:
-    """The stream, opened; `report` gets what is odd about it. `run` and `pulse` are as a source's order has them."""
-    from eventlog.sources.stream.source import StreamSource
-
-    order = replace(source_order(config, marks, report), run=run, pulse=pulse)
-    reader: StreamReader = source_named(config.source.kind).build(order)
-    return StreamSource(reader, marks, backoff=config.publisher.backoff)
-
-
-def stream_pipeline_of(
-    stream: Stream, config: Config, outputs: Sequence[Output], pulse: Callable[[], None]
-) -> Pipeline:
-    """The way of a stream's batches: nothing is read back, for every image is whole."""
+def refuse_lookups(config: Config) -> None:
+    """ConfigError where a policy reads rows of other tables, and the source is a stream."""
     if any(isinstance(step, Lookup) for output in config.output for step in steps_of(output, config.policy)):
         said = "A step with `do = 'lookup'` reads rows of other tables, and a stream has no database to read them from."
         raise ConfigError(said, hint="Take the step out; or let the receiver look that up.")
-    publisher = config.publisher
-    return Pipeline(
-        source=stream,
-        outputs=outputs,
-        options=Options(user=config.source.user, allow_loopback=publisher.allow_loopback),
-        limit=publisher.query_limit,
-        strictness=Strictness(on_retry=publisher.on_retry, on_error=publisher.on_error),
-        max_attempts=publisher.max_attempts,
-        pulse=pulse,
-    )
+
+
+def stream_log_of(source: SourceConfig) -> tuple[str, LogNames]:
+    """The database and the names of the log that a stream is captured into."""
+    from sqlalchemy import URL
+
+    from eventlog.sql.dialect import dialects
+    from eventlog.sql.names import TRANSACTION, LogNames
+
+    marks = source.marks
+    if "://" in marks:
+        return marks, LogNames(table=f"{source_named(source.kind).prefix}_log", transaction=TRANSACTION)
+    embedded = next(dialect.name for dialect in dialects() if dialect.embedded)
+    url = URL.create(embedded, database=f"{marks}.db").render_as_string()
+    return url, LogNames(transaction=TRANSACTION)
 
 
 def _schema(file: str) -> Catalog | None:

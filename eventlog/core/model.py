@@ -43,6 +43,10 @@ output follows.
 """
 
 
+EVERY_ROW: Final = "*"
+"""The key of a row that speaks of a whole table, as an image of a TRUNCATE does. No other key is written so."""
+
+
 class Kind(IntEnum):
     """What a log row says happened; the number is `event_type`."""
 

@@ -28,69 +28,22 @@ from eventlog.core.schema import Catalog
 
 
 class Batch(Struct, frozen=True, kw_only=True):
-    """The events of one cycle. `repeated` says that they were handed out before and never settled.
+    """Events that are read together.
 
-    `notes` were made with `Source.note`; `attempts` says how often an event was offered already,
-    where it was; `later` is in how many seconds events come that wait for another attempt. A source
-    that knows its tables by itself, because its stream describes them, says with `catalog` what
-    they look like in this batch. `weight` is what the values of its events have at most, in bytes;
-    `more` says that it was made smaller than was asked for, and more events wait. `going_on` are
-    the transactions of which more events come behind the batch; None where nobody can say where one
-    ends, and then nothing is counted. `counted` is the note of how far outputs have told
-    transactions, and of what the batch before has left. `read` is when its reading began and ended,
-    in nanoseconds since 1970, where that is traced.
+    A stream, which describes its tables by itself, says with `catalog` what they look like in it.
+    `weight` is what the values of a log's rows have at most, in bytes; `more` says that fewer came
+    than were asked for, and more wait.
     """
 
     events: Sequence[Captured]
     catalog: Catalog | None = None
-    repeated: bool = False
-    notes: Mapping[str, str] = {}
-    attempts: Mapping[Position, int] = {}
-    later: float | None = None
     weight: int = 0
     more: bool = False
-    going_on: frozenset[int] | None = None
-    counted: str | None = None
-    read: tuple[int, int] | None = None
 
     @property
     def rows(self) -> Sequence[Event]:
         """The events of a batch that comes from a log."""
         return cast("Sequence[Event]", self.events)
-
-
-class Source(Protocol):
-    """Hands out events, oldest first."""
-
-    def read(self, limit: int) -> Batch:
-        """The next events; the same batch again until it is settled. `limit` 0 means all.
-
-        No object is cut in two that has room in one batch.
-        """
-
-    def note(self, notes: Mapping[str, str]) -> None:
-        """Keeps notes with the batch in hand; durable when it returns, and handed out with the
-        batch when it is repeated.
-        """
-
-    def settle(
-        self,
-        batch: Batch,
-        outcomes: Sequence[Outcome],
-        notes: Mapping[str, str] | None = None,
-    ) -> None:
-        """Marks what became of the events; durable when it returns. Events with status NEW stay for
-        another time.
-
-        Former notes go; `notes` are kept for the events that stay.
-        """
-
-
-class Stream(Source, Protocol):
-    """A source that stands by itself, beside any log: it keeps its position in a file of marks."""
-
-    def close(self) -> None:
-        """Gives back what it holds."""
 
 
 class RowReader(Protocol):

@@ -1,5 +1,4 @@
-"""Lines of work of a publisher: each output of a log by itself, and all outputs of a stream
-together.
+"""Lines of work of a publisher: each output by itself.
 
 A line has turns, one after the other. It fails, waits and goes on by itself, whatever becomes of
 the others.
@@ -13,13 +12,10 @@ from threading import Event as Flag
 from time import monotonic
 from typing import Final
 
-from msgspec.structs import replace
-
-from eventlog.core.errors import ChangedError, MachineError, SinkError, SourceError
+from eventlog.core.errors import ChangedError, MachineError, SourceError
 from eventlog.core.seams import Tenure
-from eventlog.daemon.vitals import OutputTurn, PublisherHealth, turn_of
-from eventlog.delivery.output import Delivery
-from eventlog.delivery.pipeline import Pipeline, Report
+from eventlog.daemon.vitals import OutputTurn, PublisherHealth
+from eventlog.delivery.report import Report
 from eventlog.publisher.consumer import Consumer
 from eventlog.publisher.decide import Decider
 
@@ -130,35 +126,3 @@ class LogTurns:
             ended=turn.ended,
             paused=turn.paused,
         )
-
-
-class StreamTurns:
-    """The turns of a stream: each batch goes to all outputs before the next one is read."""
-
-    def __init__(self, pipeline: Pipeline, vitals: PublisherHealth) -> None:
-        self._pipeline = replace(pipeline, told=self._delivered)
-        self._vitals = vitals
-        self._tenure: Tenure | None = None
-
-    def __call__(self, tenure: Tenure) -> Report:
-        """One batch."""
-        if tenure != self._tenure:
-            self._take_over(tenure)
-        report = self._pipeline.go_round()
-        return replace(report, moved=report.settled > 0 or report.again)
-
-    def _take_over(self, tenure: Tenure) -> None:
-        """Opens the outputs: how far they are now, nobody knew before the stream was taken."""
-        failed: list[SinkError] = []
-        for output in self._pipeline.outputs:
-            try:
-                output.sink.open(tenure)
-            except SinkError as error:
-                self._vitals.delivered(output.name, OutputTurn(error=str(error)))
-                failed.append(error)
-        if failed:
-            raise min(failed, key=lambda error: error.may_pass)
-        self._tenure = tenure
-
-    def _delivered(self, delivery: Delivery, error: MachineError | None) -> None:
-        self._vitals.delivered(delivery.output.name, turn_of(delivery, error))

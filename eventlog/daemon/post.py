@@ -1,9 +1,7 @@
-"""Where a publisher works: a log or a stream, who may publish it, and what else is to be done
-there.
+"""Where a publisher works, who may publish it, and what else is to be done there: a lock in the
+log's database, figures, and statements that are run after a cycle.
 
-A log has a lock in its database, figures, and statements that are run after a cycle. A stream has a
-file of marks that keeps its position, and a claim beside that file that keeps other publishers
-away.
+A stream is captured into a log first, see `streams`.
 """
 
 from __future__ import annotations
@@ -14,19 +12,17 @@ from contextlib import AbstractContextManager, nullcontext
 from threading import RLock
 from time import monotonic
 from typing import TYPE_CHECKING, Final
-from uuid import uuid4
 
-from msgspec.structs import replace
 from structlog.stdlib import BoundLogger
 
-from eventlog.config.build import consumer_settings_of, decider_of, log_settings_of, stream_of, stream_pipeline_of
+from eventlog.config.build import consumer_settings_of, decider_of, log_settings_of
 from eventlog.config.settings import Config
 from eventlog.core import tracing
 from eventlog.core.errors import ConfigError, EventlogError, SourceError, shortened
 from eventlog.core.plugins import BackgroundOrder, BackgroundWork
-from eventlog.core.registry import loaded, offers, source_named
-from eventlog.core.seams import Stream, Tenure
-from eventlog.daemon.lines import Line, LogTurns, StreamTurns
+from eventlog.core.registry import loaded, offers
+from eventlog.core.seams import Tenure
+from eventlog.daemon.lines import Line, LogTurns
 from eventlog.daemon.rest import Wakeup
 from eventlog.daemon.schema import SchemaWatch
 from eventlog.daemon.vitals import Gauge, Ledger, PublisherHealth, Tempo
@@ -39,16 +35,16 @@ from eventlog.publisher.traces import BatchTraces
 from eventlog.sources.log.flow import OutputLag
 from eventlog.sources.log.lock import LogLock
 from eventlog.sources.marks import HOLDING, RESUMED, SERVED, TRY_NOW, Marks, as_text
-from eventlog.sources.stream.kept import keeper_of
 from eventlog.sql.access import in_our_words, verbatim
-from eventlog.sql.connect import connect, limit_sessions, read_url, shown_url
+from eventlog.sql.connect import connect, limit_sessions, shown_url
 from eventlog.sql.findlog import log_columns
 from eventlog.sql.log import Log
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
 
-    from eventlog.publisher.decide import Decider
+    from eventlog.publisher.decide import Decider, Looks
+    from eventlog.sources.log.reading import LogSettings
 
 SWEEP_PART: Final = 50
 """Looking for rows that others took away takes a fiftieth of the time at most, for a million may wait."""
@@ -122,6 +118,19 @@ class Post(ABC):
     def follow_tables(self, vitals: PublisherHealth, journal: BoundLogger) -> None:  # noqa: B027  # streams have no triggers
         """Sees once a poll whether triggers are as their tables now ask for, and follows where it may."""
 
+    more = False
+    """Whether there may be more in a stream than was captured."""
+
+    def capture(self) -> None:  # noqa: B027  # a log is filled by others
+        """Captures what comes next in a stream."""
+
+    def captures_on(self) -> bool:
+        """Captures more, where there may be more; whether there may have been."""
+        may_be = self.more
+        if may_be:
+            self.capture()
+        return may_be
+
     def sweep(self) -> bool:
         """Forgets rows that somebody has taken away, or given their letter; whether there were any."""
         return False
@@ -158,18 +167,24 @@ class LogPost(Post):
     """What a publisher does at a log besides publishing it."""
 
     def __init__(self, config: Config, engine: Engine | None, alive: Callable[[], bool]) -> None:
-        self._config = config
-        self.engine = _engine_of(config) if engine is None else engine
+        engine = _engine_of(config) if engine is None else engine
         try:
-            with in_our_words(self.engine, f"The event log {config.source.log}"):
-                self._names = log_columns(self.engine, config.source.wanted_names, config.source.columns)
+            with in_our_words(engine, f"The event log {config.source.log}"):
+                names = log_columns(engine, config.source.wanted_names, config.source.columns)
         except EventlogError:
-            self.engine.dispose()
+            engine.dispose()
             raise
+        self._work_on(config, Log(engine, names), alive)
+        super().__init__(f"event log {self.lock.log.name}", shown_url(engine.url))
         settings = config.publisher
-        self.lock = LogLock(Log(self.engine, self._names), settings.lease, alive)
-        super().__init__(f"event log {self.lock.log.name}", shown_url(self.engine.url))
         self.wakeup = Wakeup(self.lock.log, due=settings.handle_future_events) if settings.wake_up else None
+
+    def _work_on(self, config: Config, log: Log, alive: Callable[[], bool]) -> None:
+        """Prepares for the work on this log."""
+        settings = config.publisher
+        self._config = config
+        self.engine, self._names = log.engine, log.names
+        self.lock = LogLock(log, settings.lease, alive)
         self._watch = HolderWatch(self.lock, due=settings.handle_future_events)
         self._gauge = Gauge(self.lock.log, settings)
         self._tempo = Tempo(self.lock)
@@ -227,8 +242,8 @@ class LogPost(Post):
     def lines(self, outputs: Sequence[Output], vitals: PublisherHealth, journal: BoundLogger) -> list[Line]:
         with self.guarded():
             self.lock.log.check()
-            decider = decider_of(self.engine, self._names, self._config)
-            self.journal = Journal(self.lock.log, self.lock, log_settings_of(self._config), decider.round.catalog)
+            decider = self._new_decider()
+            self.journal = Journal(self.lock.log, self.lock, self._log_settings(), decider.round.catalog)
             self.journal.serve([(output.name, output.former_names) for output in outputs])
             with self.lock.log.transaction() as connection:
                 self.lock.mark(connection, SERVED, as_text([output.name for output in outputs]))
@@ -321,9 +336,16 @@ class LogPost(Post):
                 self._see_tables()
             return self._decider
 
+    def _log_settings(self) -> LogSettings:
+        return log_settings_of(self._config)
+
+    def _new_decider(self, looks: Looks | None = None) -> Decider:
+        """The rules, with the tables as they look now."""
+        return decider_of(self.engine, self._names, self._config, looks)
+
     def _see_tables(self) -> None:
         self.lock.log.check()
-        self._decider = decider_of(self.engine, self._names, self._config, self._decider.looks)
+        self._decider = self._new_decider(self._decider.looks)
         self._served().look(self._decider.round.catalog)
 
     def follow_tables(self, vitals: PublisherHealth, journal: BoundLogger) -> None:
@@ -371,62 +393,6 @@ def _engine_of(config: Config) -> Engine:
     return engine
 
 
-class StreamPost(Post):
-    """What a publisher does at a stream besides publishing it."""
-
-    tenure: Tenure | None = None
-
-    def __init__(self, config: Config, journal: BoundLogger, alive: Callable[[], bool]) -> None:
-        source = config.source
-        plugin = source_named(source.kind)
-        address = shown_url(read_url(source.url)) if source.url else plugin.address(source.own)
-        marks = source.marks
-        super().__init__(f"{plugin.title} of {shown_url(marks) if '://' in marks else marks}", address)
-        self._config = config
-        self._journal = journal
-        self._stream: Stream | None = None
-        self._run = str(uuid4())
-        self._keeper = keeper_of(marks, plugin.prefix, self.name, config.publisher.lease, alive)
-
-    def take(self) -> bool:
-        before = self.tenure
-        self.tenure = self._keeper.take()
-        if before is None and self.taken:
-            self.close()  # what it knows of the marks is from before
-        return self.taken
-
-    def confirm(self) -> None:
-        self._keeper.confirm()
-
-    def leave(self, vitals: PublisherHealth) -> None:
-        self.tenure = None
-        self._keeper.leave()
-
-    def drop(self) -> None:
-        self.close()
-        self.tenure = None
-        self._keeper.drop()
-
-    def close(self) -> None:
-        stream, self._stream = self._stream, None
-        if stream is not None:
-            stream.close()
-
-    def lines(self, outputs: Sequence[Output], vitals: PublisherHealth, journal: BoundLogger) -> list[Line]:
-        pipeline = stream_pipeline_of(self._opened(vitals.moved), self._config, outputs, vitals.moved)
-        turns = StreamTurns(replace(pipeline, confirm=self.confirm), vitals)
-        return [Line(self.name, turns, [output.name for output in outputs])]
-
-    def _opened(self, pulse: Callable[[], None]) -> Stream:
-        if self._stream is None:
-
-            def report(said: str) -> None:
-                self._journal.warning("odd", said=said)
-
-            self._stream = stream_of(self._config, self._keeper.marks(), report, self._run, pulse)
-        return self._stream
-
-
 def post_of(config: Config, journal: BoundLogger, engine: Engine | None, alive: Callable[[], bool]) -> Post:
     """The post, taken by nobody yet; `engine` is a log's database where it is open already.
 
@@ -434,6 +400,8 @@ def post_of(config: Config, journal: BoundLogger, engine: Engine | None, alive: 
     """
     if config.source.kind == "log":
         return LogPost(config, engine, alive)
+    from eventlog.daemon.streams import StreamPost
+
     return StreamPost(config, journal, alive)
 
 

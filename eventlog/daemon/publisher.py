@@ -28,7 +28,7 @@ from eventlog.daemon.rest import FAILURES, LOOK_SECONDS, CycleWait, Heartbeat
 from eventlog.daemon.side_by_side import Finished, SideBySide
 from eventlog.daemon.vitals import SILENCE_SECONDS, PublisherHealth
 from eventlog.delivery.output import Output
-from eventlog.delivery.pipeline import Report
+from eventlog.delivery.report import Report
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
@@ -172,7 +172,7 @@ class Publisher:
                 if self.is_over(report):
                     return
             moving = [line for line in going if not line.rests]
-            if not moving and not self.post.sweep():
+            if not (moving or self.post.sweep() or self.post.captures_on()):
                 break
         for line in self._lines:
             if line.trouble is not None:
@@ -211,6 +211,7 @@ class Publisher:
             for name in self.post.unknown_outputs(self._outputs):
                 self.journal.error("output_unknown", output=name, hint=self.post.unknown_hint(name))
         self.post.follow_tables(self.vitals, self.journal)
+        self.post.capture()
 
     def _turn(self, line: Line) -> Report:
         """One turn of one output, in this thread."""
@@ -228,8 +229,7 @@ class Publisher:
         while not self.stopped.is_set():
             try:
                 if not self._holds_lock():
-                    # Who is on standby has reached the database, and knows nothing else to be
-                    # wrong.
+                    # Who is on standby has reached the database: nothing else is known to be wrong.
                     self._recovered()
                     self._rest.for_seconds(STANDBY_SECONDS)
                     continue
@@ -393,7 +393,7 @@ class Publisher:
             self._heartbeat.put_off()
         self._worked = self._told = False
         self.post.idle(self.vitals)
-        if self.post.sweep():
+        if self.post.sweep() or self.post.more:
             return
         now = monotonic()
         times = [line.later_at for line in self._lines if line.later_at is not None]

@@ -16,7 +16,7 @@ from eventlog.daemon.publisher import Publisher
 from eventlog.daemon.rest import FAILURES
 from eventlog.daemon.signals import Systemd
 from eventlog.daemon.vitals import PublisherHealth
-from eventlog.delivery.pipeline import Report
+from eventlog.delivery.report import Report
 
 
 class Ending(Struct, frozen=True, kw_only=True):

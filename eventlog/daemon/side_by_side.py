@@ -14,7 +14,7 @@ from msgspec import Struct
 from eventlog.core.errors import MachineError
 from eventlog.core.seams import Tenure
 from eventlog.daemon.lines import Line
-from eventlog.delivery.pipeline import Report
+from eventlog.delivery.report import Report
 
 LOOK_SECONDS: Final = 0.5
 """Seconds after which whoever waits for a turn shows that it is alive."""

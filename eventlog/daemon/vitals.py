@@ -19,13 +19,13 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from eventlog.core.errors import MachineError, SinkError, SourceError
+from eventlog.core.errors import SinkError, SourceError
 from eventlog.core.model import Captured, Position
 from eventlog.core.proofs import LastProof
 from eventlog.core.rules.times import moment
 from eventlog.core.secrets import shown
-from eventlog.delivery.output import Delivery, OutputState, OutputStates, failing, newest, read_output_states
-from eventlog.delivery.pipeline import Report
+from eventlog.delivery.output import OutputState, OutputStates, failing, newest, read_output_states
+from eventlog.delivery.report import Report
 from eventlog.publisher.flow import read_flow
 from eventlog.sources.log.backlog import Pace, database_seconds, quickened
 from eventlog.sources.log.flow import Flow, Polling
@@ -262,19 +262,6 @@ class OutputTurn(Struct, frozen=True, kw_only=True):
     events: Sequence[Captured] = ()
     error: str | None = None
     failed: bool = False
-
-
-def turn_of(delivery: Delivery, error: MachineError | None) -> OutputTurn:
-    """What an output of a stream did."""
-    took = set(delivery.said.done)
-    return OutputTurn(
-        documents=delivery.documents,
-        seconds=delivery.seconds,
-        last=delivery.taken,
-        events=[event for event in delivery.events if event.position in took],
-        error=delivery.said.complaint if error is None else str(error),
-        failed=error is not None,
-    )
 
 
 def stands(former: OutputState, share: OutputTurn, now: float) -> OutputState:

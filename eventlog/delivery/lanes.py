@@ -1,9 +1,8 @@
 """Sends documents side by side: a thread for each of a sink's lanes, as long as one batch is on its
 way.
 
-`Turns` says which documents may be on their way at the same time, `LaneThreads` carries them,
-`Front` says how far they are through without a gap, and `haste` sets the interpreter for it, which
-several publishers in one process share.
+`Turns` says which documents may be on their way at the same time, `LaneThreads` carries them, and
+`haste` sets the interpreter for it, which several publishers in one process share.
 
 Law: threads only carry. Whose turn it is, what is held and what an answer means is decided by the
 one who sends. Of documents that share an object one goes after the other was answered, in their
@@ -22,7 +21,7 @@ from heapq import heapify, heappop, heappush
 from queue import Empty, SimpleQueue
 from threading import Lock, Thread
 from types import TracebackType
-from typing import Final, Generic, Self, TypeVar
+from typing import Final, Self
 
 from msgspec import Struct
 
@@ -157,7 +156,6 @@ def _gravity(failure: BaseException) -> int:
     return 2
 
 
-Last = TypeVar("Last")
 Objects = Collection[RowId] | Collection[str]
 """What a document speaks of; without any it speaks of everything."""
 
@@ -208,25 +206,6 @@ class Turns:
             self._missing[later] -= 1
             if not self._missing[later]:
                 heappush(self._ready, later)
-
-
-class Front(Generic[Last]):
-    """How far documents are through without a gap; `last` is what was said at its end."""
-
-    def __init__(self, last: Last) -> None:
-        self.last = last
-        self._next = 0
-        self._ahead: dict[int, Last | None] = {}
-
-    def passed(self, number: int, last: Last | None) -> None:
-        """A document is through, and this is to be said once everything before it is."""
-        # Answers come in any order: those behind a gap wait for it.
-        self._ahead[number] = last
-        while self._next in self._ahead:
-            at_end = self._ahead.pop(self._next)
-            self._next += 1
-            if at_end is not None:
-                self.last = at_end
 
 
 TURN_SECONDS: Final = 0.0001

@@ -31,7 +31,7 @@ from eventlog.publisher.books import Books, ConsumerSettings, Turn
 from eventlog.publisher.decide import Decider
 from eventlog.publisher.journal import Journal
 from eventlog.publisher.letters import Answers, by_number, by_position, given_up, judge
-from eventlog.publisher.making import MadePlan, Outgoing, PlanMaker
+from eventlog.publisher.making import MadePlan, Outgoing, PlanMaker, answers_of_rows
 from eventlog.publisher.plans import Done, HoldsChangedError
 from eventlog.publisher.sending import HandOver
 from eventlog.publisher.tables import Detail, OnTheWay
@@ -235,7 +235,7 @@ class Consumer:
         """Enters in the journal where the rows go."""
         self._books, self._trace = made.books, made.trace
         if made.plan.planned and not made.is_prepared:
-            self.output.sink.prepare(made.plan.plan, made.encoded.documents)
+            self.output.sink.prepare(made.plan.plan, made.encoded.outgoing or made.encoded.documents)
         # After `prepare`: else a plan that the sink cannot write would be open in the journal.
         self._books.settled(self._journal.plan(self.name, made.plan))
         if not made.plan.planned:
@@ -264,7 +264,10 @@ class Consumer:
         with step(self._span, "write", output=self.name, documents=len(documents)):
             # The last moment to see that the lock is lost: what is committed cannot be taken back.
             self._confirm()
-            outcomes = by_position(self.output.sink.commit(planned_at_once.plan, documents))
+            said = self.output.sink.commit(planned_at_once.plan, planned.encoded.outgoing or documents)
+        if planned.encoded.numbers is not None:
+            said = planned.encoded.numbers.of_rows(said)
+        outcomes = by_position(said)
         self._pulse()
         self._books.answered(outcomes, self._settings.strictness)
         is_over = self._finish(planned.on_the_way, outcomes, now, planned.taken.objects)
@@ -477,12 +480,12 @@ class Consumer:
             return
         there: list[OnTheWay] = []
         missing: list[OnTheWay] = []
-        answers = by_position(target.answers)
+        answers = by_position(answers_of_rows(self._journal, self._decider, target.answers, waiting))
         for planned in waiting:
             state = target
             if planned.plan != open_plan:  # a version without journal may have had several in doubt
                 state = sink.resolve(planned.plan)
-                answers |= by_position(state.answers)
+                answers |= by_position(answers_of_rows(self._journal, self._decider, state.answers, waiting))
             details: dict[bool, list[Detail]] = {True: [], False: []}
             for detail in planned.details:
                 is_there = state.has(detail.document)

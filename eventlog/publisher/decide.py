@@ -13,7 +13,7 @@ from itertools import accumulate, chain, count, groupby, pairwise
 from operator import itemgetter
 from threading import Lock
 from time import monotonic
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -44,6 +44,9 @@ from eventlog.publisher.tables import Detail, OnTheWay
 from eventlog.publisher.take import Take
 from eventlog.publisher.whole import GoingOn, in_transactions
 from eventlog.sources.marks import Stretches
+
+if TYPE_CHECKING:
+    from eventlog.publisher.images import Numbers
 
 AGAIN_SECONDS: Final = 30.0
 """Seconds for which a look holds: to read what thousands of tables look like may take seconds."""
@@ -97,6 +100,10 @@ class Encoded(Struct, frozen=True, kw_only=True):
     changes: int = 0
     complaint: str | None = None
     """Why the last change was refused that does not go out as an error."""
+    outgoing: Sequence[Document] = ()
+    """The documents as the target gets them, where these cover images of a stream by their places there."""
+    numbers: Numbers | None = None
+    """The rows of these images."""
 
 
 class Part(Struct, frozen=True, kw_only=True):
@@ -105,6 +112,8 @@ class Part(Struct, frozen=True, kw_only=True):
     decision: Decision
     """Its outcomes are those of all parts of a group, and stand at the first of them."""
     span: DefinitionSpan
+    numbers: Numbers | None = None
+    """The rows of what was decided, where that are images."""
 
 
 def parts_of(asked: Round, groups: Sequence[Sequence[Event]]) -> list[Part]:
@@ -210,6 +219,10 @@ class Decider:
                 kept = _Kept(taken.records, taken.stamp, parts, began, ended, outputs - 1)
                 self._kept.append(kept)
         return parts
+
+    def of_rows(self, events: Sequence[Event], answers: Sequence[Outcome]) -> Sequence[Outcome]:
+        """What a target has said of these rows."""
+        return answers
 
     def _parts(self, asked: Round, groups: Sequence[Sequence[Event]]) -> list[Part]:
         return parts_of(asked, groups)

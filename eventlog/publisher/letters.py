@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from eventlog.core.model import SEVERITY, Event, Outcome, Position, Reason, Status
 from eventlog.publisher.tables import Detail, OnTheWay
+from eventlog.publisher.unsealed import touch
 
 
 def worst_of(number: int, several: Sequence[Outcome], outputs: int) -> Outcome | None:
@@ -108,7 +109,7 @@ def judge(
         # What the receiver took of an object behind a change that it did not take comes again, too:
         # only a repeat leaves the right state there.
         names = {objects[record] for record in records if record in objects}
-        if (worst is not None and worst.status is Status.NEW) or names & blocked:
+        if (worst is not None and worst.status is Status.NEW) or touch(names, blocked):
             waiting = worst
             if waiting is None:
                 waiting = Outcome(position=(records[0],), status=Status.NEW, reason=Reason.HELD)

@@ -52,6 +52,17 @@ class Outgoing(Struct, frozen=True, kw_only=True):
     taken: Take | None = None
 
 
+def answers_of_rows(
+    journal: Journal, decider: Decider, answers: Sequence[Outcome], planned: Sequence[OnTheWay]
+) -> Sequence[Outcome]:
+    """What a target has said of planned documents, as it is said of their rows."""
+    if not answers:
+        return answers
+    with journal.reading() as view:
+        events = view.events((), [record for document in planned for record in document.records])
+    return decider.of_rows(events, answers)
+
+
 class PlanMaker:
     """Makes plans of one output, of takes of about `limit` rows."""
 
@@ -97,7 +108,7 @@ class PlanMaker:
         asked = self._output.sink.capabilities.resolves
         planned = planned_documents(plan_id, taken, encoded, parked_again, asked=asked)
         if planned and prepares:
-            self._output.sink.prepare(plan_id, encoded.documents)
+            self._output.sink.prepare(plan_id, encoded.outgoing or encoded.documents)
         # What is in no document and does not come again is over: nothing is told of it.
         over = {event.position[0] for event in taken.events} - parked_again
         for documents in planned:
@@ -164,7 +175,10 @@ class PlanMaker:
                 output=name,
                 outputs=outputs,
             )
-        if going_on is not None and (later := _transactions_not_read(taken.events, parts)):
+        numbers = parts[0].numbers if parts else None
+        if numbers is not None and going_on is not None:
+            going_on = numbers.going_on(going_on)
+        elif going_on is not None and (later := _transactions_not_read(taken.events, parts)):
             going_on = replace(going_on, every=going_on.every | later)
         with step(span, "encode", output=name):
             encoded = encode(
@@ -178,6 +192,8 @@ class PlanMaker:
                 may_leave=not left_before or bool(taken.parked) or _others_come(taken, left_before),
                 most_left=self._limit // 2,
             )
+        if numbers is not None:
+            return numbers.encoded(encoded)
         if encoded.said and any(len(event.position) > 1 for event in taken.events):
             shared = of_shared_numbers(taken.events, encoded.said)
             return replace(encoded, said={**encoded.said, **shared})

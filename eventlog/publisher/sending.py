@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
-from eventlog.core.model import Outcome, Position, Status
+from eventlog.core.model import EVERY_ROW, Outcome, Position, Status
 from eventlog.core.seams import Sink
 from eventlog.delivery.answers import Strictness
 from eventlog.delivery.lanes import LaneThreads, Turns
 from eventlog.publisher.letters import by_position
 from eventlog.publisher.tables import OnTheWay
+from eventlog.publisher.unsealed import touch
 
 ANSWERED_DOCUMENTS: Final = 50
 """Of so many answers at most the journal does not know yet: after a crash so many documents are sent again."""
@@ -74,7 +75,10 @@ class HandOver:
         documents = [one.again() for one in self._waiting]
         lanes = self._sink.capabilities.lanes
         if len(lanes) > 1 and len(documents) > 1:
-            turns = Turns([frozenset(one.objects) for one in self._waiting])
+            # One that speaks of a whole table goes alone, as one of which nobody knows the objects.
+            alone = frozenset[str]()
+            objects = [alone if EVERY_ROW in one.objects else frozenset(one.objects) for one in self._waiting]
+            turns = Turns(objects)
             with LaneThreads(lanes[: len(documents)]) as crew:
                 crew.deliver(documents, self._waiting[0].plan, turns, self._holds, self._take)
             return
@@ -94,7 +98,7 @@ class HandOver:
         if number in self._finished:
             return True
         document = self._waiting[number]
-        is_behind = not self._blocked.isdisjoint(document.objects)
+        is_behind = touch(self._blocked, document.objects)
         if self._all_blocked or is_behind or document.due > self._now:
             self._block(document)
             return True
@@ -142,7 +146,7 @@ class HandOver:
             # It may be at the receiver, or on its way in another lane.
             if later in self._finished or later in self._begun:
                 continue
-            if self._stops or not names.isdisjoint(document.objects):
+            if self._stops or touch(names, document.objects):
                 names.update(document.objects)
                 self._finished.add(later)
                 self._freed.append(document)

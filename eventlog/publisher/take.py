@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from eventlog.core.model import Event, Reason
+from eventlog.core.model import EVERY_ROW, Event, Reason
 from eventlog.core.rules.screen import Identities, due
 from eventlog.publisher.memory import Sealed
 from eventlog.publisher.tables import NEVER, OnTheWay, Parked
@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 
 BEHIND: Final = Reason.BEHIND.value
 """Why a row waits that comes after another one of its object."""
+
+EVERY_ROW_SECONDS: Final = 1.0
+"""After so many seconds a row that speaks of a whole table looks again whether rows before it wait."""
 
 Unreadable = Mapping[str, tuple[int, str]]
 """Tables that may not be read: when they are tried again, and what the database said."""
@@ -84,8 +87,12 @@ class ObjectNames(Mapping[int, str]):
 class Parking:
     """Collects the rows of a take that wait. The first of each object says when it may go."""
 
-    def __init__(self, output: str, blocked: Iterable[str] = (), led: Iterable[str] = ()) -> None:
+    def __init__(
+        self, output: str, blocked: Iterable[str] = (), led: Iterable[str] = (), of_every_row: int = NEVER
+    ) -> None:
         self.output = output
+        self.of_every_row = of_every_row
+        """The first row that speaks of a whole table and waits; all that are behind it wait with it."""
         self.rows: list[Parked] = []
         self._blocked = set(blocked)
         self._led = set(led)
@@ -106,6 +113,8 @@ class Parking:
         """Has a row wait until then, or behind an earlier one of its object."""
         leads = name not in self._led
         self._blocked.add(name)
+        if name == EVERY_ROW:
+            self.of_every_row = min(self.of_every_row, record)
         self._led.add(name)
         row = Parked(
             output=self.output,
@@ -124,8 +133,10 @@ class Parking:
             return former.object in self._led
         return reason == BEHIND
 
-    def stays(self, name: str) -> None:
+    def stays(self, record: int, name: str) -> None:
         """A row of this object goes on waiting as it does."""
+        if name == EVERY_ROW:
+            self.of_every_row = min(self.of_every_row, record)
         self._blocked.add(name)
         self._led.add(name)
 
@@ -187,51 +198,108 @@ def _divided(
     by_number: dict[int, list[Event]] = {}
     for event in taken.events:
         by_number.setdefault(event.position[0], []).append(event)
-    objects = {number: row.object for number, row in waited.items() if number in by_number}
-    new = by_number.keys() - waited.keys()
-    new_objects = {number: object_of(identities, by_number[number][0]) for number in new}
-    objects |= new_objects
-    waiting = view.waiting_objects(output, new_objects.values()).difference(freed)
-    unsent = {name for document in on_the_way for name in document.objects}
-    parking = Parking(output, blocked=waiting | unsent, led=waiting)
+    objects, new_names = _named(by_number, waited, identities)
+    parking = _parking(view, output, new_names, waited, freed, on_the_way, by_number)
     held = view.held(by_number)
     going: list[Event] = []
     unparked: list[Parked] = []
-    order = sorted(by_number)
-    # What takes effect earlier comes first, whatever its number is.
-    if view.settings.handle_future_events:
-        order.sort(key=lambda number: due(by_number[number][0]))
-    for number in order:
+    gone_on = 0
+    for number in _in_order(view, by_number):
         alike, name, former = by_number[number], objects[number], waited.get(number)
         if former is not None and former.due is not None and former.due > now:
             # It has a time of its own, though another row of its object may go.
-            parking.stays(name)
+            parking.stays(number, former.object)
             continue
         wait = _wait(parking, name, alike, held=number in held, unreadable=unreadable, now=now)
+        # Rows behind one that speaks of a whole table wait with it, whatever their objects are.
+        if number > parking.of_every_row:
+            name = objects[number] = EVERY_ROW
+            wait = wait or (BEHIND, now, None)
+        may_stay = former is not None and former.object == name
+        if wait is None and alike[0].key == EVERY_ROW:  # nothing before it may wait, of whatever object
+            others_wait = parking.rows or on_the_way or view.parked_below(output, number) > gone_on
+            wait = (BEHIND, now + round(EVERY_ROW_SECONDS * 1000), None) if others_wait else None
+            may_stay = False
         # A row that waits on as it did stays as it is, with the time that it has.
-        if wait is not None and former is not None and parking.keeps(former, wait[0]):
-            parking.stays(name)
+        if wait is not None and former is not None and may_stay and parking.keeps(former, wait[0]):
+            parking.stays(number, name)
             continue
         if wait is None:
             going.extend(alike)
+            gone_on += former is not None
         else:
             attempts = 0 if former is None else former.attempts
             parking.add(number, name, *wait, attempts)
         if former is not None:
             unparked.append(former)
-    set_aside: list[tuple[int, int]] = []
-    for row in parking.rows:
-        transactions = [event.transaction for event in by_number[row.record]]
-        set_aside += [(known.mark, row.due or 0) for known in transactions if known is not None]
     return replace(
         taken,
         unparked=unparked,
         events=going,
         parked=parking.rows,
-        set_aside=set_aside,
+        set_aside=_set_aside(parking.rows, by_number),
         gone=(taken.records | Stretches.of(waited)) - Stretches.of(by_number),
         objects=objects,
     )
+
+
+def _parking(
+    view: View,
+    output: str,
+    names: Collection[str],
+    waited: Mapping[int, Parked],
+    freed: Collection[str],
+    on_the_way: Sequence[OnTheWay],
+    here: Collection[int],
+) -> Parking:
+    """What waits of these objects, and what may be on its way: rows behind that wait, too."""
+    known = view.waiting_objects(output, names)
+    waiting = known.difference(freed)
+    # The first that speaks of a whole table is among these, and leads the others of its kind.
+    if any(row.object == EVERY_ROW for row in waited.values()):
+        waiting.discard(EVERY_ROW)
+    unsent = {name for document in on_the_way for name in document.objects}
+    first = _first_of_every_row(view, output, on_the_way, here, any_waits=EVERY_ROW in known)
+    return Parking(output, blocked=(waiting | unsent) - {EVERY_ROW}, led=waiting, of_every_row=first)
+
+
+def _named(
+    by_number: Mapping[int, Sequence[Event]], waited: Mapping[int, Parked], identities: Identities
+) -> tuple[dict[int, str], set[str]]:
+    """The objects of rows, and those of which rows may wait that are not among these."""
+    objects = {number: row.object for number, row in waited.items() if number in by_number}
+    # Rows that waited behind one of every object go on under their own, as new ones do.
+    unnamed = [number for number in by_number if objects.get(number, EVERY_ROW) == EVERY_ROW]
+    named = {number: object_of(identities, by_number[number][0]) for number in unnamed}
+    return objects | named, {*named.values(), EVERY_ROW}
+
+
+def _in_order(view: View, by_number: Mapping[int, Sequence[Event]]) -> list[int]:
+    order = sorted(by_number)
+    # What takes effect earlier comes first, whatever its number is.
+    if view.settings.handle_future_events:
+        order.sort(key=lambda number: due(by_number[number][0]))
+    return order
+
+
+def _set_aside(parked: Sequence[Parked], by_number: Mapping[int, Sequence[Event]]) -> list[tuple[int, int]]:
+    """The transactions of rows that wait, and when these may go."""
+    found: list[tuple[int, int]] = []
+    for row in parked:
+        transactions = [event.transaction for event in by_number[row.record]]
+        found += [(known.mark, row.due or 0) for known in transactions if known is not None]
+    return found
+
+
+def _first_of_every_row(
+    view: View, output: str, on_the_way: Sequence[OnTheWay], here: Collection[int], *, any_waits: bool
+) -> int:
+    """The first row that speaks of a whole table, and waits elsewhere or may be on its way; else above all."""
+    records = [min(document.records) for document in on_the_way if EVERY_ROW in document.objects]
+    if any_waits:
+        rows = view.parked_of(output, [EVERY_ROW], len(here) + 1)
+        records += [row.record for row in rows if row.record not in here]
+    return min(records, default=NEVER)
 
 
 def _wait(

@@ -7,8 +7,10 @@ Law: no output has a batch ahead then, where earlier rows of the same object mig
 
 from __future__ import annotations
 
+from itertools import takewhile
 from typing import TYPE_CHECKING, Final
 
+from eventlog.core.model import EVERY_ROW
 from eventlog.core.rules.screen import Identities
 from eventlog.publisher.decide import Decider
 from eventlog.publisher.journal import Journal
@@ -34,7 +36,13 @@ def park_unread(journal: Journal, decider: Decider, limit: int) -> bool:
     with journal.transaction(soon=True) as (connection, memory):
         if memory.batches or memory.reserved_above is not None:
             return False
-        unread = journal.rows.unread(connection, memory, UNREAD_ROWS, limit)
+        values = {"objects": encoded([EVERY_ROW])}
+        if any(journal.ask(connection, "parked_objects", output=output, **values) for output in memory.outputs):
+            return False
+        # Nothing may pass a row that speaks of a whole table.
+        unread = list(
+            takewhile(lambda row: row[1][1] != EVERY_ROW, journal.rows.unread(connection, memory, UNREAD_ROWS, limit))
+        )
         if not _knows_tables(journal, connection, memory, decider):
             return False
         waiting = _waiting(journal, connection, memory, decider.identities, unread)

@@ -9,7 +9,8 @@ is late, one statement says which rows are next.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from functools import cached_property
 from itertools import pairwise
 from threading import Thread
 from typing import TYPE_CHECKING, Any, Final
@@ -18,7 +19,7 @@ import msgspec
 from msgspec.structs import replace
 
 from eventlog.core.errors import SourceError
-from eventlog.core.model import Event, RowId
+from eventlog.core.model import EVERY_ROW, Event, RowId
 from eventlog.core.rules.screen import Identities
 from eventlog.core.schema import Catalog
 from eventlog.core.seams import Batch
@@ -97,11 +98,15 @@ class UnsealedRows:
         self._settings = settings
         self._rows = WaitingRows(log, catalog, settings)
         self._identities = Identities(catalog)
+        self._ahead: ReadAhead | None = None
+
+    @cached_property
+    def _checks_numbers(self) -> bool:
+        """Whether it is to be looked whether numbers are the rows' own."""
         # Elsewhere a key or a CHECK keeps such numbers out, and a log that others made has the
         # numbers that it has.
-        is_ours = log.names.transaction is not None and not log.dialect.log_has_key
-        self._checks_numbers = is_ours and has_number_index(log.engine, log.names)
-        self._ahead: ReadAhead | None = None
+        is_ours = self._log.names.transaction is not None and not self._log.dialect.log_has_key
+        return is_ours and has_number_index(self._log.engine, self._log.names)
 
     def next(self, connection: Connection, memory: Memory, limit: int) -> Sealed | None:
         """The next rows, so many or as many more as the last object has; None where none wait."""
@@ -307,7 +312,11 @@ def _edge(memory: Memory, known: Stretches) -> int:
 
 
 def object_of(identities: Identities, event: Event) -> str:
-    """What rows of one object are parked under; a row that names no object is alone."""
+    """What rows of one object are parked under; a row that names no object is alone, and one that
+    speaks of a whole table is of every object.
+    """
+    if event.key == EVERY_ROW:
+        return EVERY_ROW
     row = identities.row_id(event.table, event.key)
     if row is None:
         return f"#{event.position[0]}"
@@ -349,3 +358,12 @@ def fewer(gaps: Sequence[Run], most: int) -> list[Run]:
     kept = sorted(between[len(gaps) - most :])
     starts, ends = [0, *kept], [*kept, len(gaps)]
     return [(gaps[start][0], gaps[end - 1][1]) for start, end in zip(starts, ends, strict=True)]
+
+
+def touch(names: Collection[str], others: Collection[str]) -> bool:
+    """Whether rows of these objects must not overtake each other."""
+    if not names or not others:
+        return False
+    if EVERY_ROW in names or EVERY_ROW in others:
+        return True
+    return not set(names).isdisjoint(others)

@@ -139,6 +139,12 @@ class View:
         values = {"output": name, "objects": encoded(asked)}
         return {str(waiting) for (waiting,) in self.ask("parked_objects", **values)}
 
+    def parked_below(self, name: str, record: int) -> int:
+        """How many rows before this one wait for an output."""
+        if not self.memory.any_parked:
+            return 0
+        return int(self.ask("parked_below", output=name, record_id=record)[0][0])
+
     def held(self, numbers: Collection[int]) -> set[int]:
         """Those of these rows that somebody holds."""
         if not self.memory.any_held or not numbers:

@@ -80,10 +80,10 @@ def test_a_row_that_is_again_what_it_was_is_told_twice(site: Site) -> None:
         site.drain()
         for name in ("second", "first"):
             renamed(site, 50, name)
-            batch = site.source.read(100)  # one cycle: the next one could know the range anew
-            assert len(batch.events) == 1
-            site.consumer.take(batch.events)
-            site.source.settle(batch, [])
+            site.source.capture()  # one cycle: the next one could know the range anew
+            images = site.source.taken()
+            assert len(images) == 1
+            site.consumer.take(images)
     assert {row["name"] for row in site.consumer.rows.values() if row["id"] == 50} == {"first"}
 
 

@@ -13,12 +13,11 @@ from msgspec.structs import replace
 from sqlalchemy import Engine
 
 from eventlog.core.errors import ConfigError, DataError
-from eventlog.core.model import Image
 from eventlog.sources.compare.catalog import compared_catalog
 from eventlog.sources.compare.reader import compare_reader
 from eventlog.sources.compare.settings import CompareSettings, QuerySettings
-from eventlog.sources.stream.source import FileMarks, StreamSource
 from tests.conformance.test_compare_source import Consumer
+from tests.support.captured import Capturing
 
 TOTALS = QuerySettings(
     sql="""SELECT buyer AS who, part, sum(pay) AS total, count(*) AS times
@@ -47,17 +46,15 @@ class Shop:
             state=str(folder / "state.db"), marks=str(folder / "marks.json"), queries={"totals": query}, **settings
         )
         self.consumer = Consumer(("who", "part"))
-        self.source: StreamSource | None = None
+        self.source: Capturing | None = None
 
-    def opened(self, **changed: Any) -> StreamSource:
+    def opened(self, **changed: Any) -> Capturing:
         if self.source is not None:
             self.source.close()
         settings = replace(self.settings, **changed)
         with self.engine.connect() as connection:
             catalog = compared_catalog(connection, (), None, settings)
-        self.source = StreamSource(
-            compare_reader(self.engine, catalog, settings), FileMarks(self._folder / "marks.json")
-        )
+        self.source = Capturing(compare_reader(self.engine, catalog, settings), self._folder / "log.db")
         return self.source
 
     def write(self, dice: random.Random, many: int) -> None:
@@ -71,12 +68,9 @@ class Shop:
 
     def drain(self) -> int:
         assert self.source is not None
-        count = 0
-        while (batch := self.source.read(100)).events:
-            self.consumer.take(batch.events)
-            self.source.settle(batch, [])
-            count += len(batch.events)
-        return count
+        images = self.source.take()
+        self.consumer.take(images)
+        return len(images)
 
     def sums(self) -> dict[tuple[int, str], tuple[float, int]]:
         with self.engine.connect() as connection:
@@ -115,9 +109,9 @@ def test_a_state_of_a_query_outlives_its_publisher(shop: Shop) -> None:
     shop.opened()
     shop.write(dice, 5)
     source = shop.opened()
-    batch = source.read(100)
-    assert 0 < len(batch.events) <= 5 * 2
-    assert all(isinstance(one, Image) and one.table == "totals" for one in batch.events)
+    images = source.take()
+    assert 0 < len(images) <= 5 * 2
+    assert all(one.table == "totals" for one in images)
 
 
 @pytest.mark.parametrize(
@@ -139,7 +133,7 @@ def test_queries_whose_rows_nobody_can_tell_apart_are_refused(
         rows = [{"id": number, "buyer": 1, "part": f"p{number}", "pay": 1} for number in range(2)]
         connection.execute(shop.orders.insert(), rows)
     with pytest.raises(DataError) as refused:
-        shop.opened().read(10)
+        shop.opened().take()
     assert said in str(refused.value)
     if shop.source is not None:
         shop.source.close()

@@ -15,16 +15,16 @@ import sqlalchemy as sa
 from sqlalchemy import Engine
 
 from eventlog.core.errors import ConfigError, DataError, OccupiedError
-from eventlog.core.model import Image, Op, Outcome, Position, Status
-from eventlog.core.seams import Batch
+from eventlog.core.model import Image, Op, Position
 from eventlog.sources.compare.catalog import compared_catalog
 from eventlog.sources.compare.reader import compare_reader
 from eventlog.sources.compare.settings import CompareSettings
 from eventlog.sources.compare.state import CompareState
 from eventlog.sources.compare.tables import PREFIX
 from eventlog.sources.stream.kept import DatabaseKeeper
-from eventlog.sources.stream.source import FileMarks, StreamMarks, StreamSource
+from eventlog.sources.stream.source import FileMarks, StreamMarks
 from eventlog.sql.reflect import reflect
+from tests.support.captured import Capturing
 from tests.support.compared import made_source, random_row
 
 Row = dict[str, Any]
@@ -43,9 +43,9 @@ class Consumer:
             assert isinstance(image, Image)
             row = image.after or image.before or {}
             key = tuple(row[name] for name in self._key)
-            if image.position not in self.seen:
-                assert self.rows.get(key) == image.before, image
-                self.seen.add(image.position)
+            assert image.position not in self.seen, "no image comes twice"
+            assert self.rows.get(key) == image.before, image
+            self.seen.add(image.position)
             if image.op is Op.DELETE:
                 self.rows.pop(key, None)
             else:
@@ -67,11 +67,12 @@ class Site:
         self.table = made_source(engine, key)
         self.kind = key
         self.settings = CompareSettings(state=str(folder / "state.db"), marks=str(folder / "marks.json"), **settings)
+        self.log = folder / "log.db"
         self.reports: list[str] = []
         self.consumer = Consumer(tuple(column.name for column in self.table.primary_key.columns))
         self.source = self.opened()
 
-    def opened(self, **changed: Any) -> StreamSource:
+    def opened(self, **changed: Any) -> Capturing:
         from msgspec.structs import replace
 
         settings = replace(self.settings, **changed)
@@ -80,7 +81,8 @@ class Site:
         if self.keeper is not None:
             assert self.keeper.take() is not None
             marks = self.keeper.marks()
-        return StreamSource(compare_reader(self.engine, catalog, settings, marks, report=self.reports.append), marks)
+        reader = compare_reader(self.engine, catalog, settings, marks, report=self.reports.append)
+        return Capturing(reader, self.log, 100)
 
     @contextmanager
     def kept(self) -> Iterator[sa.Connection]:
@@ -125,12 +127,9 @@ class Site:
 
     def drain(self) -> int:
         """Takes everything there is, and says how much it was."""
-        count = 0
-        while (batch := self.source.read(100)).events:
-            self.consumer.take(batch.events)
-            self.source.settle(batch, [])
-            count += len(batch.events)
-        return count
+        images = self.source.take()
+        self.consumer.take(images)
+        return len(images)
 
     def standing(self) -> dict[Any, Row]:
         """The table's rows, as a source that begins now tells them."""
@@ -163,55 +162,40 @@ def test_after_each_cycle_a_mirror_equals_the_table(site: Site) -> None:
         assert site.equal()
 
 
-def test_an_idle_cycle_gives_nothing_and_a_batch_is_repeated_until_it_is_over(site: Site) -> None:
+def test_an_idle_cycle_gives_nothing_and_a_start_repeats_nothing(site: Site) -> None:
     site.write(random.Random(1), 30)
-    batch = site.source.read(5)
-    again = site.source.read(5)
-    assert batch.events == again.events
-    assert (batch.repeated, again.repeated) == (False, True)
+    site.source.capture()
     site.reopen()
     site.write(random.Random(2), 30)  # what changes meanwhile is told later
-    repeated = site.source.read(5)
-    assert (repeated.events, repeated.repeated) == (batch.events, True)
-    site.consumer.take(repeated.events)
-    site.source.settle(repeated, [])
     site.drain()
     assert site.equal()
-    assert not site.source.read(5).events
+    assert site.source.take() == []
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_a_crash_at_any_point_repeats_and_never_loses(
+def test_a_crash_at_any_point_neither_repeats_nor_loses(
     sqlite: Engine, postgresql: Engine, tmp_path: Path, seed: int
 ) -> None:
     dice = random.Random(seed)
     site = Site(sqlite, tmp_path, dice.choice(["number", "both"]), postgresql if seed % 2 else None)
-    held: Batch | None = None
     for _ in range(120):
-        what = dice.choice(["write", "read", "settle", "retry", "crash", "torn"])
+        what = dice.choice(["write", "capture", "take", "crash", "torn", "untold"])
         if what == "write":
             site.write(dice, dice.randint(1, 12))
-        elif what == "read":
-            held = site.source.read(dice.choice([1, 3, 50]))
-            site.consumer.take(held.events)
-        elif what in ("settle", "retry") and held is not None and held.events:
-            # What waits holds back all that comes behind it, as outputs have it.
-            kept = dice.randrange(len(held.events)) if what == "retry" else len(held.events)
-            new = [one.position for one in held.events[kept:]]
-            site.source.settle(held, [Outcome(position=one, status=Status.NEW) for one in new])
-            held = None
-        elif what == "torn":
+        elif what == "capture":
+            site.source.capture()
+        elif what == "take":
+            site.consumer.take(site.source.taken())
+        elif what in ("torn", "untold"):
             with pytest.MonkeyPatch.context() as patched:
-                patched.setattr(CompareState, "ended", _torn)
+                patched.setattr(CompareState, "ended" if what == "torn" else "forget", _torn)
                 with suppress(TornError):
-                    site.source.read(10)
+                    site.source.capture()
             site.reopen()
-            held = None
         elif what == "crash":
             site.reopen()
-            held = None
     site.reopen()
-    for _ in range(50):
+    for _ in range(3):
         site.drain()
     assert site.equal()
     site.source.close()
@@ -232,7 +216,7 @@ def test_a_state_that_is_gone_is_said_and_replaced_as_was_asked(site: Site) -> N
     site.lose()
     site.reopen()
     with pytest.raises(DataError, match=r"usr has lost its state.*on_lost"):
-        site.source.read(10)
+        site.source.take()
     site.lose()
     site.reopen(on_lost="future-only")
     assert site.drain() == 0
@@ -289,11 +273,11 @@ def test_new_columns_are_told_as_changes(site: Site) -> None:
         many = connection.exec_driver_sql("SELECT count(*) FROM usr WHERE size > 0").scalar_one()
     site.reopen()
     with pytest.raises(DataError, match="other columns than before"):
-        site.source.read(10)
+        site.source.take()
     site.reopen(on_lost="resync")
-    batch = site.source.read(0)
-    assert len(batch.events) == many > 0
-    assert {one.op for one in batch.events if isinstance(one, Image)} == {Op.MODIFY}
+    images = site.source.take()
+    assert len(images) == many > 0
+    assert {one.op for one in images} == {Op.MODIFY}
 
 
 def test_from_now_on_only(engine: Engine, tmp_path: Path) -> None:
@@ -302,9 +286,9 @@ def test_from_now_on_only(engine: Engine, tmp_path: Path) -> None:
     assert site.drain() == 0
     with engine.begin() as connection:
         connection.execute(site.table.delete())
-    batch = site.source.read(0)
-    assert {one.op for one in batch.events if isinstance(one, Image)} == {Op.DELETE}
-    assert all(isinstance(one, Image) and one.before for one in batch.events)
+    images = site.source.take()
+    assert {one.op for one in images} == {Op.DELETE}
+    assert all(one.before for one in images)
     site.source.close()
 
 
@@ -356,9 +340,9 @@ def test_a_table_without_a_key_is_refused(sqlite: Engine, tmp_path: Path) -> Non
     with sqlite.begin() as connection:
         connection.exec_driver_sql("CREATE TABLE loose (a INTEGER)")
     settings = CompareSettings(state=str(tmp_path / "s.db"), marks=str(tmp_path / "m.json"))
-    source = StreamSource(compare_reader(sqlite, reflect(sqlite, ["loose"]), settings), FileMarks(tmp_path / "m.json"))
+    source = Capturing(compare_reader(sqlite, reflect(sqlite, ["loose"]), settings), tmp_path / "log.db")
     with pytest.raises(DataError, match="loose has no key"):
-        source.read(1)
+        source.take()
     source.close()
 
 
@@ -387,7 +371,7 @@ def test_a_state_has_one_publisher_and_who_is_replaced_changes_nothing(
 
     before = standing()
     with pytest.raises(OccupiedError):
-        site.source.read(0)
+        site.source.take()
     assert standing() == before
     with pytest.raises(OccupiedError):
         site.keeper.take()

@@ -9,18 +9,17 @@ import pytest
 from click.testing import CliRunner, Result
 
 from eventlog.core.errors import EX_DATA, DataError
-from eventlog.core.model import Image, Op
-from eventlog.core.rules import Options
+from eventlog.core.model import Op
 from eventlog.core.schema_file import catalog_to_json
-from eventlog.delivery.pipeline import Output, Pipeline
+from eventlog.delivery.output import Output
 from eventlog.sinks.files import FileSink
 from eventlog.sources.linter.commands import decode, emulate
 from eventlog.sources.linter.emulator import SAMPLE_SCHEMA
 from eventlog.sources.linter.queue import open_session
 from eventlog.sources.linter.settings import LinterSettings
-from eventlog.sources.linter.source import linter_source
-from eventlog.sources.stream.source import FileMarks
+from eventlog.sources.linter.source import LinterReader
 from eventlog.xds.write import XdsFormat
+from tests.support.captured import Capturing, StreamPublisher
 from tests.support.sinks import opened
 
 
@@ -58,16 +57,15 @@ def test_what_the_emulator_writes_is_published(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path / 'queue.db'}"
     assert called(emulate, "--database", url).output == "7 rows written to DISPATCH_QUEUE.\n"
     settings = LinterSettings()
-    source = linter_source(open_session(url, settings), FileMarks(tmp_path / "marks.json"), SAMPLE_SCHEMA, settings)
     output = Output(name="files", format=XdsFormat(), sink=opened(FileSink(tmp_path / "out", ".xml")))
-    pipeline = Pipeline(source=source, outputs=[output], options=Options())
-    report = pipeline.go_round()
-    assert (report.events, report.changes, report.documents, report.errors) == (3, 3, 3, 0)
-    assert pipeline.go_round().events == 0
-    texts = "".join(file.read_text() for file in sorted((tmp_path / "out").iterdir()))
+    reader = LinterReader(open_session(url, settings), SAMPLE_SCHEMA, settings)
+    publisher = StreamPublisher(reader, tmp_path / "log.db", [output])
+    publisher.run()
+    assert publisher.left() == {}
+    texts = "".join(file.read_text() for file in sorted((tmp_path / "out").glob("*.xml")))
     assert "<association>ID=7,table=T,schema=SHOP</association>" in texts
     assert '<remove-value><value type="int">2</value></remove-value><add-value><value type="int">5</value>' in texts
-    source.close()
+    publisher.close()
 
 
 def test_operations_of_ones_own(tmp_path: Path) -> None:
@@ -94,8 +92,8 @@ def test_operations_of_ones_own(tmp_path: Path) -> None:
     from eventlog.core.schema_file import catalog_from_json
 
     schema = catalog_from_json((tmp_path / "schema.json").read_bytes())
-    source = linter_source(open_session(url, LinterSettings()), FileMarks(tmp_path / "marks.json"), schema)
-    images = [event for event in source.read(0).events if isinstance(event, Image)]
+    source = Capturing(LinterReader(open_session(url, LinterSettings()), schema), tmp_path / "log.db")
+    images = source.take()
     assert [image.op for image in images] == [Op.ADD, Op.MODIFY]
     assert images[0].after is not None
     assert images[0].after["B"] == b"\xab\xab"

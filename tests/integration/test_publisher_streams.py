@@ -11,9 +11,10 @@ from click.testing import CliRunner
 
 from eventlog.cli.main import main
 from eventlog.config.settings import Config, from_settings
-from eventlog.core.errors import OccupiedError
+from eventlog.core.errors import DataError, OccupiedError
 from eventlog.daemon.publisher import Publisher
-from eventlog.sources.stream.source import FileMarks
+from eventlog.daemon.streams import CAPTURED
+from eventlog.sources.stream.source import FileMarks, read_place
 
 SEED = [
     "000000240000001D00000042000000C80000006F00000000000000040000000100000001633120696E74656765722C20633220766172636861722832302C302900",
@@ -53,6 +54,7 @@ def place(tmp_path: Path) -> Path:
 
 def test_one_stream_becomes_every_format(place: Path) -> None:
     assert sum(published(config_of(place))) == 1
+    assert (place / "marks.json.db").stat().st_mode & 0o777 == 0o600, "it has the values of rows"
     (document,) = (place / "xds").glob("*.xml")
     assert '<add class-name="t1"' in document.read_text()
     (rows,) = (place / "tables").glob("shop.t1__ct/*.csv")
@@ -98,7 +100,62 @@ def test_a_stream_has_an_identity_and_an_epoch_in_its_marks(place: Path) -> None
     assert second is not None
     assert (first.log, first.name) == (second.log, second.name) == (marks.get("log"), publisher.post.name)
     assert first.epoch < second.epoch == int(marks.get("epoch") or 0)
-    assert {"log", "epoch"} < set(marks.all()), "where the stream was read to stands there too"
+    assert marks.all().keys() == {"log", "epoch", "stream"}
+
+
+def test_outputs_of_a_stream_are_paused_and_asked_for_as_those_of_a_log(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(place)
+    (place / "eventlog.toml").write_text(
+        '[source]\nkind = "gbase"\n[source.gbase]\npath = "stream.hex"\ntables = { "111" = "shop.t1" }\n'
+        'keys = { "shop.t1" = ["c1"] }\n[[output]]\nname = "one"\nsink = "files"\npath = "one"\n'
+        '[[output]]\nname = "two"\nsink = "files"\npath = "two"\n'
+    )
+
+    def ran(*arguments: str) -> str:
+        result = CliRunner().invoke(main, [*arguments, "--config", "eventlog.toml"])
+        assert result.exit_code == 0, result.output
+        return result.output
+
+    stream = (place / "stream.hex").read_text()
+    (place / "stream.hex").write_text("")
+    ran("run", "--until-empty")
+    ran("outputs", "pause", "two")
+    (place / "stream.hex").write_text(stream)
+    ran("run", "--until-empty")
+    assert len(list((place / "one").glob("*.xml"))) == 1
+    assert not list((place / "two").glob("*.xml"))
+    assert "c1=15" in ran("log")
+    assert "two" in ran("status")
+    ran("outputs", "resume", "two")
+    ran("run", "--until-empty")
+    assert len(list((place / "two").glob("*.xml"))) == 1
+    assert "No rows" in ran("log")
+    explained = CliRunner().invoke(main, ["explain", "1", "--config", "eventlog.toml"])
+    assert "The source is a stream" in str(explained.exception)
+
+
+def test_a_log_that_is_gone_is_said_and_never_replaced_in_silence(place: Path) -> None:
+    published(config_of(place))
+    (place / "marks.json.db").unlink()
+    with pytest.raises(DataError, match=r"The log of the CDC stream.* is gone.*no table event_log") as caught:
+        published(config_of(place))
+    assert "from its beginning" in str(caught.value.hint)
+
+
+def test_what_a_former_version_has_published_does_not_come_again(place: Path) -> None:
+    marks = FileMarks(place / "marks.json")
+    position = f"[{0x0B017460A0},{0x0B01746050},0]"
+    marks.change({"log": "the-log", "epoch": "1", "stream": f'{{"begin":{0x0B01746018},"upto":{position}}}'})
+    assert sum(published(config_of(place))) == 0
+    assert FileMarks(place / "marks.json").get("stream") == CAPTURED
+    more = [line.replace("017460", "017461").replace("0000000F 0009", "00000010 0009") for line in SEED[2:]]
+    with (place / "stream.hex").open("a") as stream:
+        stream.write("\n" + "\n".join(more))
+    assert sum(published(config_of(place))) == 1
+    with pytest.raises(DataError, match="does not hold the place of a stream"):
+        read_place(CAPTURED)  # as a former version would, which must not go on
 
 
 def test_the_command_publishes_a_stream(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:

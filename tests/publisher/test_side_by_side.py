@@ -13,7 +13,7 @@ from eventlog.admin.rows import EVERYTHING, hold, release
 from eventlog.core.errors import MachineError, OccupiedError, SourceError
 from eventlog.core.model import Outcome, Reason, Status
 from eventlog.daemon.publisher import Publisher
-from eventlog.delivery.pipeline import Report
+from eventlog.delivery.report import Report
 from eventlog.publisher.tables import OnTheWay
 from eventlog.publisher.view import View
 from eventlog.sql.log import Log

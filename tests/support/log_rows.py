@@ -23,6 +23,12 @@ OUTPUT = "out"
 EVERY_ROW = 10**9
 
 
+class TakenRows(Batch, frozen=True, kw_only=True):
+    """Rows that may go, and the transactions of which more come behind them."""
+
+    going_on: frozenset[int] | None = None
+
+
 class LogRows:
     """Takes the rows of a log batch by batch, as a consumer does without a target."""
 
@@ -48,7 +54,7 @@ class LogRows:
         self.journal.serve([(OUTPUT, ())])
         self._taken: Take | None = None
 
-    def read(self, limit: int) -> Batch:
+    def read(self, limit: int) -> TakenRows:
         """The next rows that may go; rows that wait behind others are parked on the way. 0 means all."""
         while True:
             now = self.journal.now()
@@ -57,7 +63,7 @@ class LogRows:
                 going_on = view.going_on(self.output, taken, now) if taken.events else None
             self._taken = taken
             if taken.events or taken.is_empty:
-                return Batch(events=taken.events, going_on=None if going_on is None else going_on.every)
+                return TakenRows(events=taken.events, going_on=None if going_on is None else going_on.every)
             self._plan([], {})
 
     def settle(self, batch: Batch, outcomes: Sequence[Outcome]) -> None:

@@ -16,7 +16,7 @@ from eventlog.config.settings import Config, PublisherConfig, SourceConfig
 from eventlog.core.model import Change
 from eventlog.core.rules import Round
 from eventlog.core.schema import Catalog
-from eventlog.core.seams import Batch, encode
+from eventlog.core.seams import encode
 from eventlog.daemon.publisher import Publisher
 from eventlog.qlik.change_tables.format import ChangeTableFormat
 from eventlog.qlik.change_tables.rows import RowsDocument
@@ -27,7 +27,7 @@ from eventlog.qlik.messages.write import MessageFormat, WrittenMessage
 from eventlog.sources.log.reading import LogSettings
 from eventlog.sql.findlog import log_columns
 from eventlog.sql.names import LogNames
-from tests.support.log_rows import LogRows
+from tests.support.log_rows import LogRows, TakenRows
 from tests.support.logged import run
 from tests.support.random_work import KEYS, TABLES, RandomWork, Told, pairs, typed
 
@@ -60,7 +60,7 @@ def published(work: RandomWork, output: OutputConfig, *, rounds: int, transactio
         assert set(connection.exec_driver_sql("SELECT status FROM event_log").scalars()) == {"S"}
 
 
-def taken(engine: Engine) -> tuple[Catalog, Batch, list[Change]]:
+def taken(engine: Engine) -> tuple[Catalog, TakenRows, list[Change]]:
     """All that waits, as one batch, and what it tells; the log is empty afterwards."""
     with engine.connect() as connection:
         catalog = Catalog(tracked(connection, with_schema(connection, LogNames())))

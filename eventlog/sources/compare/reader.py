@@ -56,8 +56,6 @@ class ComparedTable(Struct, frozen=True, kw_only=True):
 class CompareReader:
     """Compares tables with the state, and gives what differs."""
 
-    may_change = False
-
     def __init__(
         self,
         engine: Engine,

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Protocol
 
-from eventlog.core.backoff import Backoff
 from eventlog.core.errors import ConfigError
 from eventlog.core.model import Captured
 from eventlog.core.schema import Catalog
@@ -19,7 +18,7 @@ from eventlog.sources.gbase.reader import Item, RecordReader
 from eventlog.sources.gbase.records import CdcRecord, Framer
 from eventlog.sources.gbase.session import CaptureSession, Driver
 from eventlog.sources.gbase.settings import GBaseSettings
-from eventlog.sources.stream.source import FileMarks, StreamPiece, StreamSource
+from eventlog.sources.stream.source import StreamPiece
 from eventlog.sources.stream.spill import spill_to
 
 
@@ -122,8 +121,6 @@ class GBaseReader:
     transaction that was open.
     """
 
-    may_change = False  # a log is what it is; nothing for a while says nothing
-
     def __init__(
         self,
         feed: Feed,
@@ -177,15 +174,3 @@ def gbase_reader(
     if settings.path:
         feed = FileFeed(Path(settings.path))
     return GBaseReader(feed, settings, known, report)
-
-
-def gbase_source(
-    settings: GBaseSettings,
-    known: Catalog | None = None,
-    *,
-    report: Callable[[str], None] = lambda _: None,
-    backoff: Backoff | None = None,
-) -> StreamSource:
-    """The source that the settings describe."""
-    reader = gbase_reader(settings, known, report=report)
-    return StreamSource(reader, FileMarks(Path(settings.marks)), backoff=backoff)

@@ -7,16 +7,14 @@ transactions end. Marks of earlier versions are taken over: nothing is published
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import islice
-from time import monotonic
 from typing import Final, TypeVar
 
 import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from eventlog.core.backoff import Backoff
 from eventlog.core.errors import DataError
 from eventlog.core.model import Captured, Image, Position
 from eventlog.core.schema import Catalog
@@ -30,7 +28,6 @@ from eventlog.sources.stream.source import (
     FileMarks,
     StreamPiece,
     StreamPlace,
-    StreamSource,
     WaitingImage,
 )
 from eventlog.sources.stream.spill import spill_to
@@ -49,11 +46,9 @@ PIECE_IMAGES: Final = 4_096
 
 
 class LinterReader:
-    """Reads a queue. With `delete_handled` transactions are taken off it once they are published
-    whole.
+    """Reads a queue. With `delete_handled` transactions are taken off it once the publisher's log has
+    all of them.
     """
-
-    may_change = True
 
     def __init__(
         self,
@@ -150,21 +145,6 @@ class _Passed:
             yield row
 
 
-def linter_source(
-    session: QueueSession,
-    marks: FileMarks,
-    schema: Catalog | None = None,
-    settings: LinterSettings | None = None,
-    *,
-    report: Report = lambda _: None,
-    backoff: Backoff | None = None,
-    clock: Callable[[], float] = monotonic,
-) -> StreamSource:
-    """The source of that queue, which goes on where the marks say."""
-    adopt_former_marks(marks)
-    return StreamSource(LinterReader(session, schema, settings, report), marks, backoff=backoff, clock=clock)
-
-
 T = TypeVar("T")
 POSITION: Final = "position"
 IN_HAND, NOTE = "in hand", "note: "
@@ -199,21 +179,12 @@ def adopt_former_marks(marks: FileMarks) -> None:
         begin = settled.at[0]  # a transaction of which only a part was settled is read once more
         if settled.at[1] == BEHIND:
             begin += 1
-    notes = {name: text for name, text in marks.all().items() if name.startswith(NOTE)}
-    place = StreamPlace(
-        begin=begin,
-        upto=settled.at,
-        failed=() if settled.spared is None else (settled.spared,),
-        notes={name.removeprefix(NOTE): text for name, text in notes.items()},
-    )
+    place = StreamPlace(begin=begin, upto=settled.at)
     if in_hand is not None:
         batch = _read(in_hand, _InHand, marks)
-        place = replace(place, begin=min(begin, *batch.ends))
-        if batch.only:
-            waiting = [WaitingImage(position=image, attempts=batch.attempts) for image in batch.only]
-            place = replace(place, waiting=tuple(waiting))
-        else:
-            place = replace(place, in_hand=batch.last, commits=batch.ends)
+        waiting = [WaitingImage(position=image, attempts=batch.attempts) for image in batch.only or ()]
+        place = replace(place, begin=min(begin, *batch.ends), waiting=tuple(waiting))
+    notes = [name for name in marks.all() if name.startswith(NOTE)]
     # All at once: with the former marks and the place both there, nobody could tell which is newer.
     marks.change({PLACE: as_text(place), **dict.fromkeys([POSITION, IN_HAND, *notes])})
 

@@ -163,9 +163,10 @@ class WaitingRows:
     @property
     def _transaction(self) -> str:
         """The query that adds the transaction to waiting rows; nobody asks for it with ""."""
-        if not self._settings.transactions or not offers(self._log.dialect, "transaction_known"):
+        if not self._settings.transactions:
             return ""
-        return "transaction_known" if self._log.names.transaction is None else "transaction_written"
+        known = "transaction_known" if offers(self._log.dialect, "transaction_known") else ""
+        return known if self._log.names.transaction is None else "transaction_written"
 
     def _asked(self, connection: Connection, request: Request, limit: int, plain: int) -> Rows:
         among, order = request.among or "among_all", "order_by_number"

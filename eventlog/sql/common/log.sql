@@ -63,3 +63,17 @@ WHERE waiting./* status */status = 'N'
   AND waiting./* record_id */record_id > :beyond
   AND /* among */(1 = 1) AND /* kept */(1 = 1)
 ORDER BY waiting./* record_id */record_id LIMIT :limit;
+
+-- oldest_row: the lowest number in the log
+SELECT MIN(/* record_id */record_id) FROM /* log */event_log;
+
+-- transaction_written: column: the transaction that wrote the row, as the row itself says it; it has no time
+, waiting./* transaction_number */eventlog_transaction, NULL;
+
+-- transaction_ends: the last waiting row of each transaction that has rows from :first on, of those that begin there first
+SELECT waiting./* transaction_number */eventlog_transaction, MAX(waiting./* record_id */record_id)
+FROM /* log */event_log AS waiting
+WHERE waiting./* status */status = 'N' AND waiting./* record_id */record_id >= :first
+GROUP BY waiting./* transaction_number */eventlog_transaction
+ORDER BY MIN(waiting./* record_id */record_id)
+LIMIT :most;

@@ -21,6 +21,19 @@ FROM JSON_TABLE(:objects, '$[*]' COLUMNS (object VARCHAR(400) PATH '$')) AS list
      STRAIGHT_JOIN /* parked */event_log_parked AS kept
      ON kept.output = :output AND kept.object = listed.object COLLATE utf8mb4_bin;
 
+-- parked_transactions: of which of these transactions rows between two numbers wait for an output, but for these rows; and
+-- when their objects may go
+SELECT kept.source_transaction, (SELECT MIN(leader.due) FROM /* parked */event_log_parked AS leader
+                                 WHERE leader.output = :output AND leader.object = kept.object)
+FROM (SELECT DISTINCT waiting.object, entry./* transaction_number */eventlog_transaction AS source_transaction
+      FROM /* parked */event_log_parked AS waiting
+      JOIN /* log */event_log AS entry ON entry./* record_id */record_id = waiting.record_id AND entry./* status */status = 'N'
+      WHERE waiting.output = :output AND waiting.record_id BETWEEN :first AND :last
+        AND waiting.record_id NOT IN (SELECT listed.id FROM JSON_TABLE(:ids, '$[*]' COLUMNS (id BIGINT PATH '$')) AS listed)
+        AND entry./* transaction_number */eventlog_transaction IN
+            (SELECT listed.id FROM JSON_TABLE(:transactions, '$[*]' COLUMNS (id BIGINT PATH '$')) AS listed)
+     ) AS kept;
+
 -- parked_elsewhere: which of these rows wait for another output
 SELECT DISTINCT kept.record_id
 FROM JSON_TABLE(:ids, '$[*]' COLUMNS (id BIGINT PATH '$')) AS listed

@@ -16,6 +16,18 @@ SELECT listed.value FROM json_each(:objects) AS listed
 WHERE EXISTS (SELECT 1 FROM /* parked */event_log_parked AS waiting
               WHERE waiting.output = :output AND waiting.object = listed.value);
 
+-- parked_transactions: of which of these transactions rows between two numbers wait for an output, but for these rows; and
+-- when their objects may go
+SELECT kept.source_transaction, (SELECT MIN(leader.due) FROM /* parked */event_log_parked AS leader
+                                 WHERE leader.output = :output AND leader.object = kept.object)
+FROM (SELECT DISTINCT waiting.object, entry./* transaction_number */eventlog_transaction AS source_transaction
+      FROM /* parked */event_log_parked AS waiting
+      JOIN /* log */event_log AS entry ON entry./* record_id */record_id = waiting.record_id AND entry./* status */status = 'N'
+      WHERE waiting.output = :output AND waiting.record_id BETWEEN :first AND :last
+        AND waiting.record_id NOT IN (SELECT value FROM json_each(:ids))
+        AND entry./* transaction_number */eventlog_transaction IN (SELECT value FROM json_each(:transactions))
+     ) AS kept;
+
 -- parked_elsewhere: which of these rows wait for another output
 SELECT DISTINCT record_id FROM /* parked */event_log_parked
 WHERE output <> :output AND record_id IN (SELECT value FROM json_each(:ids));

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import cast
 
 import pytest
 from msgspec.structs import replace
 
-from eventlog.config.build import outputs_of, stream_pipeline_of
+from eventlog.config.build import outputs_of, refuse_lookups
 from eventlog.config.policies import checked_needs, line_of, steps_of
 from eventlog.config.settings import Config, load
 from eventlog.core.errors import ConfigError
 from eventlog.core.model import Change, Edit, Op, RowId
 from eventlog.core.policies.bound import PolicyFormat
 from eventlog.core.policies.steps import Lookup
-from eventlog.core.seams import Stream
 from eventlog.core.secrets import secrets_in
 from eventlog.xds.write import XdsFormat
 from tests.support.strategies import CATALOG
@@ -144,7 +142,7 @@ def test_a_stream_has_no_tables_to_look_in(tmp_path: Path) -> None:
         '[[output]]\nsink = "stdout"\n[[output.steps]]\ndo = "lookup"\nattribute = "x"\nof = "a"\ntable = "t"\ntake = "b"\n',
     )
     with pytest.raises(ConfigError, match="a stream has no database to read them from"):
-        stream_pipeline_of(cast("Stream", None), config, (), lambda: None)
+        refuse_lookups(config)
 
 
 def test_a_step_for_what_is_not_there_stops_the_publisher(tmp_path: Path) -> None:

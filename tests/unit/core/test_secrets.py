@@ -24,7 +24,6 @@ from eventlog.sinks.outputs import HttpOutput
 from eventlog.sources.marks import as_text
 from eventlog.sql.connect import read_url, shown_url
 from tests.support.cost import seconds
-from tests.unit.delivery.test_output_state import delivered
 
 QUERIES = (
     "password=geheim",
@@ -230,7 +229,7 @@ def test_how_things_stand_is_told_without_secrets() -> None:
     assert "geheim" not in str(vitals.reading().error)
     assert str(vitals.reading().error).isprintable()
     note = f"password=geheim {TERMINAL}"
-    complaint = delivered([Outcome(position=(5,), status=Status.ERROR, reason=Reason.REFUSED, note=note)])
+    complaint = OutputTurn(error=note)
     failed = OutputTurn(error=str(error), failed=True)
     for one in (stands(OutputState(), complaint, 1.0), stands(OutputState(), failed, 1.0)):
         assert one.error is not None

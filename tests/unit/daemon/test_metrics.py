@@ -5,10 +5,10 @@ from __future__ import annotations
 import platform
 from datetime import UTC, datetime, timedelta
 
-from eventlog.core.model import Event, Outcome, Outcomes, Reason, Status
+from eventlog.core.model import Event
 from eventlog.daemon.metrics import metrics
 from eventlog.daemon.vitals import MOST_TABLES, OutputTurn, PublisherHealth
-from eventlog.delivery.pipeline import Report, settled_by_table
+from eventlog.delivery.report import Report
 from eventlog.version import VERSION
 from tests.unit.daemon.test_watch import value
 
@@ -48,13 +48,6 @@ def test_tables_are_counted_by_name_while_they_are_few() -> None:
     assert value(told, 'eventlog_table_rows_total{table="other"}') == "6"
     assert value(told, 'eventlog_batch_seconds_bucket{le="0.25"}') == "0"
     assert value(told, "eventlog_batch_seconds_count ") == str(MOST_TABLES + 3)
-
-
-def test_rows_that_stay_are_not_settled() -> None:
-    events = [event(1, table="a"), event(2, table="a"), event(3, table=None), event(4, table="b")]
-    stays = Outcome(position=(2,), status=Status.NEW, reason=Reason.RETRY)
-    outcomes = Outcomes([(1,), (2,), (3,), (4,)], {(2,): stays})
-    assert settled_by_table(events, outcomes) == {"a": 1, "b": 1}
 
 
 def test_the_process_and_the_build_are_told() -> None:

@@ -35,7 +35,7 @@ from eventlog.daemon.vitals import (
     ready,
 )
 from eventlog.delivery.output import OutputState
-from eventlog.delivery.pipeline import Report
+from eventlog.delivery.report import Report
 from eventlog.sources.log.flow import STATES, Flow, OutputLag, WaitingParts
 from eventlog.sources.marks import OUTPUTS, Marks, as_text
 from eventlog.sql.log import Log

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,14 +14,14 @@ from eventlog.core.model import Captured, Image, Op, Transaction
 from eventlog.core.rules import Options
 from eventlog.core.schema import Catalog
 from eventlog.core.seams import Format
-from eventlog.delivery.pipeline import Output, Pipeline
+from eventlog.delivery.output import Output
 from eventlog.qlik.messages.document import MessagesDocument
-from eventlog.sources.stream.source import StreamPiece, StreamSource
+from eventlog.sources.stream.source import StreamPiece
+from tests.support.captured import StreamPublisher
 from tests.support.connect import told_rightly
 from tests.support.events import event_format
 from tests.support.shares import met, shares
 from tests.unit.delivery.test_counting import OURS, SENDS, Topic, runs
-from tests.unit.sources.stream.test_source import MemoryMarks
 
 TOLD, REFUSED, INVALID, OURSELVES = "told", "refused", "invalid", "ourselves"
 OTHER = Catalog([*OURS])
@@ -28,8 +29,6 @@ OTHER = Catalog([*OURS])
 
 class Committed:
     """Transactions that end at places 10, 20, …, in pieces of so many images; their numbers are used again."""
-
-    may_change = False
 
     def __init__(self, made: Sequence[Sequence[str]], size: int) -> None:
         self.made = made
@@ -75,25 +74,25 @@ def publish(
     form: Format = SENDS,
 ) -> Topic:
     """All of it, with a publisher that is started anew after each failure."""
-    marks, topic, failures = MemoryMarks(Path()), Topic(), iter(fails)
-
-    def begun() -> Pipeline:
-        source = StreamSource(Committed(made, size), marks)
-        outputs = [Output(format=form, sink=topic)]
-        return Pipeline(source=source, outputs=outputs, options=Options(user="me"), limit=limit)
-
-    going = begun()
-    for _ in range(1000):
-        topic.fails = next(failures, None)
-        try:
-            report = going.go_round()
-        except SinkError:
-            going = begun()
-            continue
-        if topic.fails == "after":  # it was not asked, so the publisher is just killed
-            going = begun()
-        elif not (report.settled or report.again):
-            return topic
+    topic, failures = Topic(), iter(fails)
+    outputs = [Output(format=form, sink=topic)]
+    with TemporaryDirectory() as folder:
+        going = StreamPublisher(
+            Committed(made, size), Path(folder) / "log.db", outputs, limit=limit, options=Options(user="me")
+        )
+        for _ in range(1000):
+            topic.fails = next(failures, None)
+            try:
+                moved = going.turn()
+            except SinkError:
+                going.begin()
+                continue
+            if topic.fails == "after":  # it was not asked, so the publisher is just killed
+                going.begin()
+            elif not moved:
+                assert going.left().keys() <= {""}, "only errors stay"
+                going.close()
+                return topic
     raise AssertionError("it never ends")
 
 
@@ -136,15 +135,3 @@ def test_each_transaction_has_a_beginning_and_an_end_with_its_counts(
     sent = [message for document in documents for message in document.messages]
     met(told=sent)
     assert told_rightly(sent, "marks") == sum(TOLD in whats for whats in made)
-
-
-def test_an_image_that_was_left_begins_the_next_batch_at_once() -> None:
-    source = StreamSource(Committed([[TOLD, TOLD, TOLD, INVALID]], 2), MemoryMarks(Path()))
-    topic = Topic()
-    outputs = [Output(format=SENDS, sink=topic)]
-    going = Pipeline(source=source, outputs=outputs, options=Options(), limit=2)
-    assert going.go_round().left == 1
-    assert topic.told() == {1: [(1, False)]}
-    batch = source.read(2)
-    assert [event.position for event in batch.events] == [(10, 1, 0), (10, 2, 0), (10, 3, 0)]
-    assert (batch.going_on, batch.attempts, batch.repeated) == (frozenset(), {}, False)

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import pytest
 
 from eventlog.core.errors import MachineError, SinkError
-from eventlog.core.model import Change, Op, Position, Reason, RowId, Status
-from eventlog.delivery.output import Delivery, Output, Piece, Strictness
-from eventlog.sources.notes import Progress, read_positions
+from eventlog.core.model import EVERY_ROW, Outcome, Position, Status
+from eventlog.delivery.answers import Strictness
+from eventlog.publisher.sending import HandOver
+from eventlog.publisher.tables import Detail, OnTheWay
 from tests.support.lanes import Fate, LanedSink, success
-from tests.support.memory import OneEach
 
 BY_OBJECT = Strictness(on_retry="object")
 
@@ -25,26 +24,61 @@ def no_thread_is_left() -> Iterator[None]:
     assert set(threading.enumerate()) <= before
 
 
-def changes(objects: str) -> list[Change]:
-    """A change of each of these objects, called by letters; `*` empties the table."""
-    return [
-        Change(
-            row=RowId(None, "usr", "" if letter == "*" else f"idu={letter}"),
-            op=Op.TRUNCATE if letter == "*" else Op.MODIFY,
-            positions=((number,),),
+class Sent:
+    """A hand-over of a document for each of these objects, called by letters; `*` empties the table."""
+
+    def __init__(
+        self,
+        objects: str,
+        sink: LanedSink,
+        strictness: Strictness | None = None,
+        pulse: Callable[[], None] = lambda: None,
+    ) -> None:
+        self.over: list[int] = []
+        self.freed: list[int] = []
+        self.answers: dict[Position, Outcome] = {}
+        waiting = [
+            OnTheWay(
+                plan="p",
+                place=number,
+                details=[Detail(str(number), (number,))],
+                objects=[EVERY_ROW if letter == "*" else f"usr/idu={letter}"],
+                covers={str(number): ((number,),)},
+                body="x",
+            )
+            for number, letter in enumerate(objects, 1)
+        ]
+        self.hand_over = HandOver(
+            sink,
+            waiting,
+            now=0,
+            strictness=strictness or Strictness(),
+            confirm=lambda: None,
+            pulse=pulse,
+            enter=self.enter,
+            given_up=lambda outcome, _attempts: outcome,
         )
-        for number, letter in enumerate(objects, 1)
-    ]
+
+    def run(self) -> None:
+        try:
+            self.hand_over.run()
+        finally:
+            self.hand_over.enter_answers()
+
+    def enter(self, over: Sequence[OnTheWay], freed: Sequence[OnTheWay], answers: Mapping[Position, Outcome]) -> None:
+        self.over += [one.place for one in over]
+        self.freed += [one.place for one in freed]
+        self.answers |= answers
+
+    @property
+    def done(self) -> list[int]:
+        again = {position[0] for position, answer in self.answers.items() if answer.status is Status.NEW}
+        return sorted(set(self.over) - again)
 
 
-def delivery(objects: str, sink: LanedSink, strictness: Strictness | None = None, **former: Any) -> Delivery:
-    output = Output(format=OneEach(), sink=sink, answers=True)
-    return Delivery(output, [Piece(changes=changes(objects))], Progress(**former), strictness or Strictness())
-
-
-def delivered(objects: str, sink: LanedSink, strictness: Strictness | None = None) -> Delivery:
-    made = delivery(objects, sink, strictness)
-    made.run(None, lambda: None, lambda: None)
+def delivered(objects: str, sink: LanedSink, strictness: Strictness | None = None) -> Sent:
+    made = Sent(objects, sink, strictness)
+    made.run()
     return made
 
 
@@ -53,19 +87,11 @@ def fated(**fates: Status | BaseException) -> Fate:
     return lambda identity: fates.get(f"_{identity}")
 
 
-def waiting(made: Delivery) -> dict[int, Reason]:
-    return {position[0]: said.reason for position, said in made.said.answers.items() if said.status is Status.NEW}
-
-
-def done(made: Delivery) -> list[int]:
-    return [position[0] for position in read_positions(made.done())]
-
-
 def test_documents_of_different_objects_go_together() -> None:
     sink = LanedSink(4, meet=4)
     made = delivered("abcd", sink)
     assert max(map(len, sink.together)) == 4
-    assert (made.documents, done(made)) == (4, [1, 2, 3, 4])
+    assert made.done == [1, 2, 3, 4]
 
 
 def test_no_more_go_together_than_there_are_lanes() -> None:
@@ -106,14 +132,6 @@ def test_a_single_lane_needs_no_thread() -> None:
     assert threads == [threading.get_ident()] * 3
 
 
-def test_what_waits_keeps_the_plan_that_it_went_out_under() -> None:
-    made = delivery("aabc", LanedSink(2, fated(_1=Status.NEW)), BY_OBJECT)
-    noted: set[str] = set()
-    made.run(None, lambda: noted.update(one.plan for one in made.progress().planned))
-    assert {one.id: {one.plan} for one in made.progress().planned} == {"1": noted, "2": noted}
-    assert len(noted) == 1
-
-
 def test_there_are_no_more_threads_than_documents() -> None:
     sink = LanedSink(64, meet=2)
     most: list[int] = []
@@ -133,19 +151,19 @@ def test_what_is_on_its_way_counts_though_an_answer_stops_the_rest(status: Statu
         return status if identity == "2" else None
 
     sink = LanedSink(3, fate, meet=3)
-    made = delivery("abcdea", sink)
-    made.run(None, lambda: None, judged.set)
+    made = Sent("abcdea", sink, pulse=judged.set)
+    made.run()
     assert sorted(sink.came) == ["1", "2", "3"]
-    assert done(made) == ([1, 3] if status is Status.NEW else [1, 2, 3])
-    assert made.said.answers[2,].status is status
-    assert {number for number, reason in waiting(made).items() if reason is Reason.HELD} == {4, 5, 6}
+    assert made.done == ([1, 3] if status is Status.NEW else [1, 2, 3])
+    assert made.answers[2,].status is status
+    assert set(made.freed) == ({4, 5, 6} if status is Status.NEW else set())
 
 
 def test_only_its_object_waits_where_that_is_wanted() -> None:
     sink = LanedSink(3, fated(_1=Status.NEW))
     made = delivered("abacbda", sink, BY_OBJECT)
-    assert waiting(made) == {1: Reason.RETRY, 3: Reason.HELD, 7: Reason.HELD}
-    assert done(made) == [2, 4, 5, 6]
+    assert sorted(made.freed) == [3, 7]
+    assert made.done == [2, 4, 5, 6]
     assert "3" not in sink.came
 
 
@@ -153,19 +171,14 @@ def test_a_change_of_a_whole_table_waits_for_any_object_and_everything_waits_for
     sink = LanedSink(3, fated(_1=Status.NEW))
     made = delivered("ab*cb", sink, BY_OBJECT)
     assert sorted(sink.came) == ["1", "2"]
-    assert waiting(made) == {1: Reason.RETRY, 3: Reason.HELD, 4: Reason.HELD, 5: Reason.HELD}
+    assert sorted(made.freed) == [3, 4, 5]
 
 
 def test_nothing_passes_a_change_of_a_whole_table_that_was_not_taken() -> None:
     sink = LanedSink(3, fated(_2=Status.NEW))
     made = delivered("a*bc", sink, BY_OBJECT)
-    assert waiting(made) == {2: Reason.RETRY, 3: Reason.HELD, 4: Reason.HELD}
-
-
-def test_documents_that_come_again_do_so_in_their_order() -> None:
-    sink = LanedSink(4, fated(_1=Status.NEW, _2=Status.NEW, _4=Status.NEW), meet=4)
-    made = delivered("abcd", sink)
-    assert [(one.id, one.positions) for one in made.progress().planned] == [("1", "1"), ("2", "2"), ("4", "4")]
+    assert sorted(made.freed) == [3, 4]
+    assert made.done == [1]
 
 
 def test_after_a_failure_nothing_new_is_sent_and_what_was_on_its_way_is_noted() -> None:
@@ -178,16 +191,14 @@ def test_after_a_failure_nothing_new_is_sent_and_what_was_on_its_way_is_noted() 
         return None
 
     sink = LanedSink(2, cut, meet=2)
-    made = delivery("aab" + "cdefgh" * 20, sink)
+    made = Sent("aab" + "cdefgh" * 20, sink)
     with pytest.raises(SinkError, match="line is cut"):
-        made.run(None, lambda: None, lambda: None)
+        made.run()
     assert set(sink.came[:2]) == {"1", "3"}
     assert "2" not in sink.came
     assert len(sink.came) < 50, "what comes later is not sent"
-    noted = made.progress()
-    assert done(made) == sorted(int(identity) for identity in sink.answered)
-    assert len(noted.planned) == 100
-    assert noted.answers == ()
+    assert made.done == sorted(int(identity) for identity in sink.answered)
+    assert made.freed == []
 
 
 def test_threads_are_called_after_their_lanes() -> None:
@@ -211,19 +222,6 @@ def test_of_several_failures_the_worst_is_raised(failures: tuple[Exception, Exce
         delivered("abcd", sink)
 
 
-def test_what_was_answered_is_not_sent_again_after_a_failure() -> None:
-    first = LanedSink(2, fated(_1=SinkError("cut")), meet=2)
-    made = delivery("abab", first)
-    with pytest.raises(SinkError):
-        made.run(None, lambda: None, lambda: None)
-    noted = made.progress()
-    left = [number for number in range(1, 5) if str(number) not in first.answered]
-    assert 1 in left
-    assert 2 not in left
-    assert [int(plan.id) for plan in noted.planned] == [1, 2, 3, 4]
-    assert read_positions(noted.done) == [(number,) for number in range(1, 5) if number not in left]
-
-
 def test_an_interruption_breaks_off_what_is_on_its_way() -> None:
     sink = LanedSink(3)
     sink.fate = success
@@ -232,9 +230,8 @@ def test_an_interruption_breaks_off_what_is_on_its_way() -> None:
         sink.meet = 99  # whoever comes from now on waits until it is broken off
         raise KeyboardInterrupt
 
-    made = delivery("abcdefgh", sink)
     with pytest.raises(KeyboardInterrupt):
-        made.run(None, lambda: None, interrupted)
+        Sent("abcdefgh", sink, pulse=interrupted).run()
     assert sink.closed >= 3
     assert not any(lane.broken for lane in sink.lanes)
     sink.meet = 1
@@ -249,64 +246,5 @@ def test_an_error_of_ours_waits_for_what_is_on_its_way_and_breaks_nothing_off() 
         raise ValueError("a fault of ours")
 
     with pytest.raises(ValueError, match="fault of ours"):
-        delivery("abcd", sink).run(None, lambda: None, failing)
+        Sent("abcd", sink, pulse=failing).run()
     assert sink.closed == 0
-
-
-def test_what_was_taken_is_told_as_far_as_nothing_before_it_is_open() -> None:
-    judged = threading.Event()
-    sink = LanedSink(3, meet=3)
-    sink.fate = lambda identity: None if identity != "1" or judged.wait(60) else Status.FATAL
-    made = delivery("abc", sink)
-    seen: list[tuple[str, Position] | None] = []
-
-    def pulse() -> None:
-        seen.append(made.taken)
-        if len(seen) == 2:
-            judged.set()
-
-    made.run(None, lambda: None, pulse)
-    assert seen == [None, None, ("3", (3,))]
-    assert sink.answered[-1] == "1"
-
-
-def test_what_is_asked_for_again_is_not_told_as_taken_nor_what_comes_after_it() -> None:
-    made = delivered("abcd", LanedSink(4, fated(_2=Status.NEW), meet=4))
-    assert made.taken == ("1", (1,))
-
-
-def test_where_only_an_object_waits_the_last_that_was_taken_is_told() -> None:
-    made = delivered("abbac", LanedSink(2, fated(_2=Status.NEW)), BY_OBJECT)
-    assert waiting(made) == {2: Reason.RETRY, 3: Reason.HELD}
-    assert made.taken == ("5", (5,))
-
-
-def test_what_was_taken_is_told_too_where_the_object_is_the_last_to_be_asked_for_again() -> None:
-    others = threading.Event()
-
-    def fate(identity: str) -> Status | None:
-        if identity == "5":
-            others.set()
-        if identity != "2":
-            return None
-        assert others.wait(60)
-        return Status.NEW
-
-    sink = LanedSink(2, fate)
-    made = delivered("abbac", sink, BY_OBJECT)
-    assert waiting(made) == {2: Reason.RETRY, 3: Reason.HELD}
-    assert made.taken == ("5", (5,))
-
-
-def test_plans_are_as_long_as_there_are_lanes() -> None:
-    plans: list[int] = []
-    sink = LanedSink(3)
-    made = delivery("abcdefghij" * 30, sink)
-    made.run(None, lambda: plans.append(len(made.progress().planned)), lambda: None)
-    assert plans == [150, 150]
-
-
-def test_what_was_taken_before_stays_told_when_nothing_more_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("eventlog.delivery.output.ANSWERED_DOCUMENTS", 1)
-    made = delivered("abcd", LanedSink(2, fated(_3=Status.NEW, _4=Status.NEW)))
-    assert made.taken == ("2", (2,))

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eventlog.core.model import RowId
-from eventlog.delivery.lanes import Front, Turns, predecessors
+from eventlog.delivery.lanes import Turns, predecessors
 
 A, B, C = (RowId(None, "usr", f"idu={number}") for number in (1, 2, 3))
 
@@ -90,12 +90,3 @@ def test_one_at_a_time_is_the_order_that_they_have(documents: Documents) -> None
         gone.append(number)
         turns.answered(number)
     assert gone == list(range(len(documents)))
-
-
-@given(st.permutations(range(8)), st.sets(st.integers(0, 7)), st.integers(0, 8))
-def test_a_front_stands_before_the_first_gap(order: list[int], skipped: set[int], count: int) -> None:
-    front: Front[int | None] = Front(None)
-    for number in order[:count]:
-        front.passed(number, None if number in skipped else number)
-    gap = next((number for number in range(8) if number not in order[:count]), 8)
-    assert front.last == max((number for number in range(gap) if number not in skipped), default=None)

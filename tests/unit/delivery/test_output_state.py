@@ -1,30 +1,15 @@
-"""How outputs stand: what a delivery leaves behind, what survives of it, and that nothing is invented."""
+"""How outputs stand: what a turn leaves behind, what survives of it, and that nothing is invented."""
 
 from __future__ import annotations
-
-from collections.abc import Sequence
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventlog.core.errors import SinkError
-from eventlog.core.model import Change, Document, Op, Outcome, Reason, RowId, Status
-from eventlog.daemon.vitals import OutputTurn, stands, turn_of
-from eventlog.delivery.output import (
-    Delivery,
-    Output,
-    OutputState,
-    Piece,
-    Strictness,
-    failing,
-    newest,
-    read_output_states,
-)
+from eventlog.core.model import Position
+from eventlog.daemon.vitals import OutputTurn, stands
+from eventlog.delivery.output import OutputState, failing, newest, read_output_states
 from eventlog.sources.marks import as_text
-from eventlog.sources.notes import Progress
-from eventlog.xds.write import XdsFormat
-from tests.support.memory import UnaskedSink
 
 standings = st.dictionaries(
     st.text(),
@@ -39,54 +24,14 @@ standings = st.dictionaries(
 )
 
 
-class Receiver(UnaskedSink):
-    """A sink that answers as it was told to, and goes away when it was told nothing."""
-
-    def __init__(self, answers: Sequence[Outcome] | None) -> None:
-        self._answers = answers
-
-    def commit(self, plan: str, documents: Sequence[Document]) -> Sequence[Outcome]:
-        if self._answers is None:
-            raise SinkError("Nobody is there.")
-        return self._answers
-
-
-def delivered(answers: Sequence[Outcome] | None) -> OutputTurn:
-    """What a share of two changes leaves behind."""
-    changes = [
-        Change(row=RowId(schema=None, table="usr", key=f"idu={n}"), op=Op.DELETE, edits=(), positions=((n,),))
-        for n in (5, 6)
-    ]
-    output = Output(format=XdsFormat(), sink=Receiver(answers))
-    delivery = Delivery(output, [Piece(changes=changes)], Progress(), Strictness(on_retry="object"))
-    try:
-        delivery.run(None, lambda: None, lambda: None)
-    except SinkError as error:
-        return turn_of(delivery, error)
-    return turn_of(delivery, None)
-
-
 @pytest.mark.parametrize(
-    "answers, position, error",
-    [
-        ((), (6,), None),
-        (
-            [Outcome(position=(5,), status=Status.ERROR, reason=Reason.REFUSED, note="no such group")],
-            (6,),
-            "no such group",
-        ),
-        ([Outcome(position=(6,), status=Status.NEW, reason=Reason.RETRY, note="busy")], (5,), "busy"),
-        ([Outcome(position=(n,), status=Status.NEW, reason=Reason.RETRY) for n in (5, 6)], None, "retry"),
-        ([Outcome(position=(6,), status=Status.WARNING, note="odd")], (6,), None),
-        (None, None, "Nobody is there."),
-    ],
+    "last, error",
+    [(("6", (6,)), None), (("6", (6,)), "no such group"), (None, "busy"), (None, None)],
 )
-def test_what_was_taken_and_what_was_not(
-    answers: Sequence[Outcome] | None, position: tuple[int] | None, error: str | None
-) -> None:
+def test_what_was_taken_and_what_was_not(last: tuple[str, Position] | None, error: str | None) -> None:
     former = OutputState(document="former", position=(1,), at=10.0, error="long ago", failed_at=9.0)
-    found = stands(former, delivered(answers), 20.0)
-    taken = ("former", (1,), 10.0) if position is None else (f"{position[0]:020}", position, 20.0)
+    found = stands(former, OutputTurn(last=last, error=error), 20.0)
+    taken = ("former", (1,), 10.0) if last is None else (*last, 20.0)
     assert (found.document, found.position, found.at) == taken
     assert (found.error, found.failed_at) == (("long ago", 9.0) if error is None else (error, 20.0))
 

@@ -16,7 +16,7 @@ from eventlog.sources.gbase.images import spelled_as, table_of
 from eventlog.sources.gbase.layout import layout_of, read_type
 from eventlog.sources.gbase.records import name_of
 from eventlog.sources.gbase.settings import GBaseSettings
-from eventlog.sources.gbase.source import gbase_source
+from eventlog.sources.gbase.source import gbase_reader
 from eventlog.sources.gbase.values import TextRules, codec
 
 
@@ -74,4 +74,4 @@ def test_files_that_cannot_be_read_are_sentences(tmp_path: Path) -> None:
 
 def test_a_publisher_refuses_files_with_rubbish_in_words() -> None:
     with pytest.raises(ConfigError, match=r"source\.gbase\.dirty is for finished files.*eventlog convert"):
-        gbase_source(GBaseSettings(path="stream.hex", dirty=True))
+        gbase_reader(GBaseSettings(path="stream.hex", dirty=True))

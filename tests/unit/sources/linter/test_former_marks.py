@@ -21,17 +21,15 @@ def adopted(path: Path, **marks: str) -> StreamPlace:
 
 def test_a_position_is_the_place_to_go_on_from(tmp_path: Path) -> None:
     within, behind = adopted(tmp_path / "a", position='{"at":[900,700,0],"spared":900}'), (900, BEHIND)
-    assert within == StreamPlace(begin=900, upto=(900, 700, 0), failed=(900,))
+    assert within == StreamPlace(begin=900, upto=(900, 700, 0))
     assert adopted(tmp_path / "b", position=f'{{"at":[900,{BEHIND}]}}') == StreamPlace(begin=901, upto=behind)
 
 
-def test_a_batch_in_hand_comes_again_with_its_notes(tmp_path: Path) -> None:
+def test_a_batch_in_hand_is_read_again(tmp_path: Path) -> None:
     batch = '{"ends":[50,60],"first":[50,40,0],"last":[60,55,0]}'
     marks = {"position": '{"at":[50,30,0]}', "in hand": batch, "note: out": "half"}
-    assert adopted(tmp_path / "a", **marks) == StreamPlace(
-        begin=50, upto=(50, 30, 0), in_hand=(60, 55, 0), commits=(50, 60), notes={"out": "half"}
-    )
-    assert adopted(tmp_path / "b", **{"in hand": batch}) == StreamPlace(in_hand=(60, 55, 0), commits=(50, 60))
+    assert adopted(tmp_path / "a", **marks) == StreamPlace(begin=50, upto=(50, 30, 0))
+    assert adopted(tmp_path / "b", **{"in hand": batch}) == StreamPlace()
 
 
 def test_what_waited_waits(tmp_path: Path) -> None:

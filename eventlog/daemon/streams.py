@@ -1,0 +1,207 @@
+"""A publisher at a stream: it captures what the stream gives into a log of its own, and publishes
+that log as any other.
+
+The log is an SQLite file beside the file `marks`, or stands in the database that keeps the
+position. `marks` says for ever which stream this is, and keeps other publishers away.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from uuid import uuid4
+
+import sqlalchemy as sa
+from msgspec.structs import replace
+from structlog.stdlib import BoundLogger
+
+from eventlog.capture.install import install
+from eventlog.config.build import log_settings_of, options_of, refuse_lookups, source_order, stream_log_of
+from eventlog.config.settings import Config
+from eventlog.core.durable_files import make_empty
+from eventlog.core.errors import DataError
+from eventlog.core.plugins import BackgroundWork
+from eventlog.core.registry import source_named
+from eventlog.core.rules import Round
+from eventlog.core.seams import Tenure
+from eventlog.daemon.lines import Line
+from eventlog.daemon.post import LogPost, Post
+from eventlog.daemon.vitals import PublisherHealth
+from eventlog.delivery.output import Output
+from eventlog.publisher.decide import Decider, Looks
+from eventlog.publisher.images import ImageDecider
+from eventlog.sources.log.reading import LogSettings
+from eventlog.sources.marks import PUBLISHER, Marks
+from eventlog.sources.stream.captured import StreamCapture, StreamLog
+from eventlog.sources.stream.kept import keeper_of
+from eventlog.sources.stream.source import PLACE, StreamPlace, read_place
+from eventlog.sql.connect import connect, limit_sessions, read_url, shown_url
+from eventlog.sql.findlog import log_columns
+from eventlog.sql.log import Log
+from eventlog.sql.names import TRANSACTION
+
+CAPTURED = "captured in a log"
+"""What the mark of the place says once a log has it: a version without such a log stops at it."""
+
+
+class StreamPost(LogPost):
+    """What a publisher does at a stream."""
+
+    def __init__(self, config: Config, journal: BoundLogger, alive: Callable[[], bool]) -> None:
+        refuse_lookups(config)
+        source, plugin = config.source, source_named(config.source.kind)
+        address = shown_url(read_url(source.url)) if source.url else plugin.address(source.own)
+        marks = source.marks
+        name = f"{plugin.title} of {shown_url(marks) if '://' in marks else marks}"
+        url, names = stream_log_of(source)
+        engine = connect(url, may_create=True)
+        limit_sessions(engine, None, None, config.publisher.lease)
+        self._work_on(config, Log(engine, names), alive)
+        Post.__init__(self, name, address)
+        self._said = journal
+        self._run = str(uuid4())
+        self._keeper = keeper_of(marks, plugin.prefix, self.name, config.publisher.lease, alive)
+        self._kept: Tenure | None = None
+        self._capture: StreamCapture | None = None
+        self._stream_log = StreamLog(self.lock.log, self.lock)
+
+    @property
+    def tenure(self) -> Tenure | None:
+        """That of the stream, where the log is this publisher's, too."""
+        return self._kept if self.lock.taken else None
+
+    def take(self) -> bool:
+        if self._kept is None:
+            tenure = self._keeper.take()
+            if tenure is None:
+                return False
+            self._make_log()
+            self._kept = tenure
+        elif self._keeper.take() is None:
+            return False
+        return super().take()
+
+    def stand_by(self, vitals: PublisherHealth, journal: BoundLogger) -> None:
+        """Who has the file of marks is known to the kernel alone."""
+
+    def confirm(self) -> None:
+        self._keeper.confirm()
+        super().confirm()
+
+    def leave(self, vitals: PublisherHealth) -> None:
+        self._end_capture()
+        super().leave(vitals)
+        self._kept = None
+        self._keeper.leave()
+
+    def drop(self) -> None:
+        self._end_capture()
+        super().drop()
+        self._kept = None
+        self._keeper.drop()
+
+    def close(self) -> None:
+        self._end_capture()
+        super().close()
+
+    def lines(self, outputs: Sequence[Output], vitals: PublisherHealth, journal: BoundLogger) -> list[Line]:
+        self._end_capture()
+        with self.guarded():
+            self._capture = self._opened(vitals)
+        return super().lines(outputs, vitals, journal)
+
+    def capture(self) -> None:
+        assert self._capture is not None
+        with self.guarded():
+            self.more = self._capture.capture()
+
+    def follow_tables(self, vitals: PublisherHealth, journal: BoundLogger) -> None:
+        """A stream describes its tables itself."""
+
+    def published(self, vitals: PublisherHealth, journal: BoundLogger) -> None:
+        self._ledger.enter(vitals.reading().outputs)
+
+    def works(self, vitals: PublisherHealth, journal: BoundLogger) -> list[BackgroundWork]:
+        return []
+
+    # --- the log ----------------------------------------------------------------------------------
+
+    def _make_log(self) -> None:
+        """Makes the log where it is missing; DataError where there was one before."""
+        names, marks = self._names, self._keeper.marks()
+        is_file = self.lock.log.dialect.embedded
+        path = Path(str(self.engine.url.database))
+        # To look into a file that is missing would make it.
+        is_there = self._is_there() if path.exists() or not is_file else False
+        if marks.get(PLACE) == CAPTURED and not is_there:
+            raise DataError(
+                f"The log of the {self.name} is gone: {shown_url(self.engine.url)} has no table {names.table}.",
+                hint="Restore it from a backup; or take away what keeps the position, and the stream is read from its"
+                " beginning.",
+            )
+        if is_file and not path.exists():
+            make_empty(path)  # it has the values of rows
+        with self.guarded():
+            make_stream_log(self.lock.log)
+            if is_file:
+                # Nobody else has the file of marks, so who had the log has gone, whatever its lease says.
+                with self.lock.log.transaction() as connection:
+                    Marks(self.lock.log).clear(connection, PUBLISHER)
+
+    def _is_there(self) -> bool:
+        with self.guarded(), self.engine.connect() as connection:
+            return sa.inspect(connection).has_table(self._names.table)
+
+    def _opened(self, vitals: PublisherHealth) -> StreamCapture:
+        """Reads the stream from where the log, or a former version, has it."""
+
+        def report(said: str) -> None:
+            self._said.warning("odd", said=said)
+
+        marks = self._keeper.marks()
+        order = source_order(self._config, marks, report)
+        order = replace(order, run=self._run, pulse=vitals.moved)
+        reader = source_named(self._config.source.kind).build(order)
+        try:
+            text = marks.get(PLACE)
+            if self._stream_log.place() is None:
+                former = StreamPlace() if text == CAPTURED else read_place(text)
+                self._stream_log.begin(former)
+            if text != CAPTURED:
+                marks.change({PLACE: CAPTURED})
+            return StreamCapture(reader, self._stream_log, self._config.publisher.query_limit)
+        except BaseException:
+            reader.close()
+            raise
+
+    def _end_capture(self) -> None:
+        capture, self._capture, self.more = self._capture, None, False
+        if capture is not None:
+            capture.close()
+
+    # --- how the log is read ----------------------------------------------------------------------
+
+    def _log_settings(self) -> LogSettings:
+        return replace(log_settings_of(self._config), delete_from_log=True, handle_future_events=False)
+
+    def _new_decider(self, looks: Looks | None = None) -> Decider:
+        # Without tables keys are taken as they are written, and those of a stream are written in one way.
+        round_ = Round(options=replace(options_of(self._config), future=False))
+        return ImageDecider(round_, self._stream_log)
+
+    def _looked_again(self, former: Decider, vitals: PublisherHealth, journal: BoundLogger) -> Decider:
+        """Its tables are those of the stream at that time, however often somebody looks."""
+        return former
+
+
+def make_stream_log(log: Log) -> None:
+    """Makes what is missing of a log for streams, or brings it up to now."""
+    asked = replace(log.names, transaction=None)
+    install(log.engine, asked)
+    if log_columns(log.engine, asked).transaction is not None:
+        return
+    # Elsewhere a trigger could not say which transaction writes a row, so that no log has the column.
+    kind = log.dialect.types.log_number.compile(log.engine.dialect)
+    table, column = log.dialect.qualified(log.names.schema, log.names.table), log.dialect.quoted(TRANSACTION)
+    with log.transaction() as connection:
+        connection.exec_driver_sql(f"ALTER TABLE {table} ADD {column} {kind}")

@@ -1,0 +1,44 @@
+"""What became of rows in one turn of an output, or of all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from msgspec import Struct
+
+from eventlog.core.model import Status
+
+
+class Report(Struct, frozen=True, kw_only=True):
+    """What one round did. `later` is in how many seconds events come that wait for another attempt."""
+
+    events: int = 0
+    changes: int = 0
+    documents: int = 0
+    statuses: Mapping[Status, int] = {}
+    tables: Mapping[str, int] = {}
+    """Rows that will not be offered again, by the table that they name."""
+    later: float | None = None
+    loopback: int = 0
+    """Events that the publisher's own user made, which are not published."""
+    unread: Mapping[str, str] = {}
+    """Tables that may not be read, and what the database said of them."""
+    moved: bool = False
+    """Something was done, so that there may be more to do."""
+    ended: Status | None = None
+    """A receiver has said so to a row that other outputs do not have yet: nothing more may be sent."""
+    paused: bool = False
+    """Somebody has paused the output."""
+
+    @property
+    def fatal(self) -> bool:
+        return Status.FATAL in self.statuses or self.ended is Status.FATAL
+
+    @property
+    def errors(self) -> int:
+        return self.statuses.get(Status.ERROR, 0)
+
+    @property
+    def settled(self) -> int:
+        """Events that will not be offered again."""
+        return sum(self.statuses.values()) - self.statuses.get(Status.NEW, 0)

@@ -1,0 +1,94 @@
+"""Decides rows of a log that a stream was captured into: each has an image, which is whole.
+
+Outputs are told of a change by its place in the stream, which names documents; the journal knows it
+by its row. `Numbers` leads from the one to the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import groupby
+from operator import itemgetter
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from eventlog.core.model import Document, Event, Image, Outcome, Position
+from eventlog.core.rules import Round
+from eventlog.core.rules.definitions import DefinitionSpan
+from eventlog.core.rules.meaning import together
+from eventlog.core.schema import Catalog
+from eventlog.publisher.decide import Decider, Encoded, Part
+from eventlog.publisher.whole import GoingOn
+from eventlog.sources.stream.captured import StreamLog
+
+
+class Numbers(Struct, frozen=True, kw_only=True):
+    """The rows of images by their positions in the stream, and the transactions by what rows call them."""
+
+    rows: Mapping[Position, Position]
+    transactions: Mapping[int, int]
+
+    def of_rows(self, outcomes: Iterable[Outcome]) -> list[Outcome]:
+        """What was said of images, as it is said of their rows."""
+        rows = self.rows
+        return [replace(outcome, position=rows.get(outcome.position, outcome.position)) for outcome in outcomes]
+
+    def covers(self, document: Document) -> Document:
+        """The document with the rows that it covers."""
+        covers = {
+            event: tuple([self.rows[position] for position in positions])
+            for event, positions in document.covers.items()
+        }
+        return replace(document, covers=covers)
+
+    def going_on(self, going_on: GoingOn) -> GoingOn:
+        """The transactions that go on, as images call them."""
+        known = self.transactions
+        return GoingOn(
+            every=frozenset(known[mark] for mark in going_on.every if mark in known),
+            soon=frozenset(known[mark] for mark in going_on.soon if mark in known),
+        )
+
+    def encoded(self, encoded: Encoded) -> Encoded:
+        """What is said of rows, which are left, and which documents cover. What goes out stays as outputs know it."""
+        said = {outcome.position: outcome for outcome in self.of_rows(encoded.said.values())}
+        left = frozenset(self.rows[position] for position in encoded.left)
+        documents = [self.covers(document) for document in encoded.documents]
+        return replace(encoded, documents=documents, outgoing=encoded.documents, said=said, left=left, numbers=self)
+
+
+class ImageDecider(Decider):
+    """Asks the rules what the images of rows amount to, each by the tables of its time."""
+
+    def __init__(self, round_: Round, log: StreamLog) -> None:
+        super().__init__(round_)
+        self._log = log
+
+    def of_rows(self, events: Sequence[Event], answers: Sequence[Outcome]) -> Sequence[Outcome]:
+        rows = {self._log.image(event)[0].position: event.position for event in events}
+        return Numbers(rows=rows, transactions={}).of_rows(answers)
+
+    def _parts(self, asked: Round, groups: Sequence[Sequence[Event]]) -> list[Part]:
+        rows: dict[Position, Position] = {}
+        transactions: dict[int, int] = {}
+        parts: list[Part] = []
+        numbers = Numbers(rows=rows, transactions=transactions)
+        for group in groups:
+            images: list[tuple[int, Image]] = []
+            for event in sorted(group, key=lambda one: one.position):
+                image, catalog = self._log.image(event)
+                rows[image.position] = event.position
+                if event.transaction is not None and image.transaction is not None:
+                    transactions[event.transaction.mark] = image.transaction.mark
+                images.append((catalog, image))
+            for catalog, of_catalog in groupby(images, key=itemgetter(0)):
+                parts.append(self._part(asked, catalog, [image for _, image in of_catalog], numbers))
+        if not parts:
+            parts.append(self._part(asked, 0, [], numbers))
+        return parts
+
+    def _part(self, asked: Round, number: int, images: Sequence[Image], numbers: Numbers) -> Part:
+        catalog = self._log.catalogs.find(number) if number else Catalog()
+        decision = together(replace(asked, catalog=catalog).decide_groups([images]))
+        return Part(decision=decision, span=DefinitionSpan(events=(), catalog=catalog), numbers=numbers)

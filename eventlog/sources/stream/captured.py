@@ -1,0 +1,364 @@
+"""What a stream gives is captured into a log of the publisher's own: a row for each image.
+
+Law: the rows of images, and how far the stream was read, are written in one transaction. So a crash
+at any point neither repeats an image nor loses one, and only what is in the log is told to the
+reader as settled.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import hashlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+import sqlalchemy as sa
+from msgspec import Struct
+
+from eventlog.core.errors import DataError, EventlogError
+from eventlog.core.model import EVERY_ROW, Event, Image, Kind, Op
+from eventlog.core.rules.images import key_text
+from eventlog.core.schema import Catalog, Table
+from eventlog.sources.log.lock import LogLock
+from eventlog.sources.marks import Marks, as_text
+from eventlog.sources.stream.packed import packed, unpacked
+from eventlog.sources.stream.source import PLACE, StreamPiece, StreamPlace, StreamReader, read_place
+from eventlog.sql.log import Log
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
+CATALOG: Final = "catalog "
+"""What the names of marks begin with that describe the tables of rows; a number follows."""
+
+KEY_CHARACTERS: Final = 900
+"""A longer key is found by its hash."""
+
+MOST_FRESH_IMAGES: Final = 20_000
+"""So many images are kept until they are published, of those that were captured last."""
+
+_KINDS: Final[Mapping[Op, int]] = {
+    Op.ADD: int(Kind.INSERT_ROW_BACK),
+    Op.MODIFY: int(Kind.UPDATE_ROW_BACK),
+    Op.DELETE: int(Kind.DELETE_ROW),
+    Op.TRUNCATE: int(Kind.DELETE_ROW),
+}
+
+
+class KeptCatalog(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The tables as rows from `first` on describe them."""
+
+    first: int
+    tables: tuple[Table, ...]
+    case_sensitive: bool = False
+
+
+class Catalogs:
+    """The catalogs that rows of a log were captured under, by their numbers."""
+
+    def __init__(self, log: Log) -> None:
+        self._log = log
+        self._known: dict[int, Catalog] = {}
+        self._newest: tuple[int, Catalog] | None = None
+
+    def find(self, number: int) -> Catalog:
+        """The catalog with that number."""
+        if number not in self._known:
+            with self._log.transaction(lone=True) as connection:
+                text = Marks(self._log).get(connection, f"{CATALOG}{number}")
+            if text is None:
+                hint = "Restore the publisher's log from a backup."
+                raise DataError(f"The log {self._log.name} has no mark {CATALOG}{number}.", hint=hint)
+            kept = msgspec.json.decode(text, type=KeptCatalog)
+            self._known[number] = Catalog(kept.tables, case_sensitive=kept.case_sensitive)
+        return self._known[number]
+
+    def number(self, connection: Connection, catalog: Catalog, first: int) -> int:
+        """The number of a catalog for rows from `first` on, which is kept in the caller's transaction."""
+        if self._newest is None:
+            self._newest = self._read_newest(connection)
+        if self._newest is not None:
+            number, known = self._newest
+            if known is catalog:
+                return number
+            if known.tables == catalog.tables and known.case_sensitive == catalog.case_sensitive:
+                self._newest = number, catalog
+                return number
+        number = 1 if self._newest is None else self._newest[0] + 1
+        kept = KeptCatalog(first=first, tables=catalog.tables, case_sensitive=catalog.case_sensitive)
+        Marks(self._log).set(connection, f"{CATALOG}{number}", as_text(kept))
+        self._forget_old(connection)
+        self._newest = number, catalog
+        self._known[number] = catalog
+        return number
+
+    def forget_newest(self) -> None:
+        """What was written last may not be durable."""
+        self._newest = None
+        self._known.clear()
+
+    def _read_newest(self, connection: Connection) -> tuple[int, Catalog] | None:
+        numbers = sorted(self._numbered(connection))
+        if not numbers:
+            return None
+        kept = self._numbered(connection)[numbers[-1]]
+        return numbers[-1], Catalog(kept.tables, case_sensitive=kept.case_sensitive)
+
+    def _numbered(self, connection: Connection) -> dict[int, KeptCatalog]:
+        found: dict[int, KeptCatalog] = {}
+        for name, text in Marks(self._log).all(connection).items():
+            if name.startswith(CATALOG):
+                found[int(name.removeprefix(CATALOG))] = msgspec.json.decode(text, type=KeptCatalog)
+        return found
+
+    def _forget_old(self, connection: Connection) -> None:
+        """Takes away catalogs of which no row is left."""
+        oldest = self._log.rows(connection, self._log.query("oldest_row"))[0][0]
+        kept = sorted(self._numbered(connection).items())
+        for (number, _), (_, following) in pairwise(kept):
+            if oldest is None or following.first <= int(oldest):
+                Marks(self._log).clear(connection, f"{CATALOG}{number}")
+
+
+class StreamLog:
+    """The log of a publisher that a stream is captured into. Only who has its lock writes there."""
+
+    def __init__(self, log: Log, lock: LogLock) -> None:
+        self.log = log
+        self._lock = lock
+        self.catalogs = Catalogs(log)
+        self._table = _table(log)
+        self._fresh: dict[int, tuple[Image, int]] = {}
+        """The images that were captured last, for they are wanted soon."""
+
+    def place(self) -> StreamPlace | None:
+        """How far the stream was captured; None where nothing ever was."""
+        with self.log.transaction(lone=True) as connection:
+            text = Marks(self.log).get(connection, PLACE)
+        return None if text is None else read_place(text)
+
+    @contextmanager
+    def writing(self, place: StreamPlace) -> Iterator[Writing]:
+        """What captures pieces: their rows, and the place behind them, are there when the block ends."""
+        self._fresh = {}
+        try:
+            with self.log.transaction() as connection:
+                self._lock.assure(connection)
+                writing = Writing(connection, self.catalogs, self._insert, place)
+                yield writing
+                self._lock.mark(connection, PLACE, as_text(writing.place))
+        except BaseException:
+            self.catalogs.forget_newest()
+            raise
+        self._fresh = writing.fresh
+
+    def begin(self, place: StreamPlace) -> None:
+        """Goes on with a stream that a former version has published so far."""
+        with self.log.transaction() as connection:
+            self._lock.mark(connection, PLACE, as_text(place))
+
+    def image(self, event: Event) -> tuple[Image, int]:
+        """The image that a row of the log is, and the number of its catalog."""
+        [number], table = event.position, event.table or ""
+        if event.fault is not None or event.new is None:
+            fault = event.fault or "The row has no image."
+            return Image(position=event.position, op=Op.MODIFY, table=table, fault=fault), 0
+        fresh = self._fresh.get(number)
+        if fresh is not None:
+            return fresh
+        return unpacked(event.new, table, f"Row {number} of the log {self.log.name}")
+
+    def _insert(self, connection: Connection, rows: Sequence[tuple[Any, ...]]) -> None:
+        insert = self._table.insert()
+        if self.log.dialect.embedded:
+            # Handed to the driver as they are: to have each looked at costs as much as to write it.
+            compiled = str(insert.compile(dialect=connection.dialect))
+            connection.exec_driver_sql(compiled, [(*row[:3], str(row[3]), *row[4:]) for row in rows])
+            return
+        names = self._table.columns.keys()
+        connection.execute(insert, [dict(zip(names, row, strict=True)) for row in rows])
+
+
+class Writing:
+    """Captures pieces of a stream in one transaction of the log."""
+
+    def __init__(
+        self,
+        connection: Connection,
+        catalogs: Catalogs,
+        insert: Callable[[Connection, Sequence[tuple[Any, ...]]], None],
+        place: StreamPlace,
+    ) -> None:
+        self._connection = connection
+        self._catalogs = catalogs
+        self._insert = insert
+        self.place = place
+        self.count = 0
+        self.captured: list[Image] = []
+        """The images; of the pieces behind the first ones of a long transaction only the last each."""
+        self.fresh: dict[int, tuple[Image, int]] = {}
+
+    def add(self, piece: StreamPiece) -> None:
+        """Captures what is new in a piece."""
+        place = self.place
+        new = [image for image in piece.images if not place.has(image.position)]
+        number, transaction, upto = place.number, place.transaction, place.upto
+        waiting = place.waiting
+        if new:
+            catalog = self._catalogs.number(self._connection, piece.catalog, number + 1)
+            now = dt.datetime.now(dt.UTC).replace(tzinfo=None)
+            keys = _Keys(piece.catalog)
+            is_short = self.count < MOST_FRESH_IMAGES
+            rows: list[tuple[Any, ...]] = []
+            for image in new:
+                number += 1
+                # A stream may give a number of a transaction again: that of its first row is its own.
+                if not upto or image.position[0] != upto[0] or not transaction:
+                    transaction = number
+                upto = max(upto, image.position)
+                if is_short:
+                    self.fresh[number] = image, catalog
+                row = (
+                    number,
+                    "N",
+                    _KINDS[image.op],
+                    image.time or now,
+                    image.perpetrator,
+                    image.table,
+                    keys.text(image) or f"#{number}",
+                    packed(image, catalog),
+                    transaction,
+                )
+                rows.append(row)
+            self._insert(self._connection, rows)
+            self.count += len(new)
+            self.captured += new if is_short else new[-1:]
+        if waiting and new:
+            captured = {image.position for image in new}
+            waiting = tuple([image for image in waiting if image.position not in captured])
+        begin = piece.begin
+        if begin is None:  # the transaction is read from its beginning again
+            begin = place.begin or piece.since or 0
+        self.place = StreamPlace(begin=begin, upto=upto, number=number, transaction=transaction, waiting=waiting)
+
+
+class StreamCapture:
+    """Reads a stream on, and captures what it gives, about `limit` images at once: no transaction is
+    cut in two, for who reads a log takes a transaction that is there for whole.
+    """
+
+    def __init__(self, reader: StreamReader, log: StreamLog, limit: int) -> None:
+        self._reader = reader
+        self._log = log
+        self._limit = limit or MOST_FRESH_IMAGES
+        self._place = log.place() or StreamPlace()
+        self._pieces: Iterator[StreamPiece | None] | None = None
+
+    def capture(self) -> bool:
+        """Captures what comes next; whether there may be more at once."""
+        try:
+            if self._pieces is None:
+                self._pieces = self._reader.pieces(self._place.begin)
+            first = next(self._pieces)
+            if first is None:
+                return False
+            if not first.images and first.begin == self._place.begin:
+                return True
+            return self._capture(first, self._pieces)
+        except BaseException:
+            self._pieces = None
+            raise
+
+    def close(self) -> None:
+        """Ends the session, or closes the file."""
+        self._pieces = None
+        self._reader.close()
+
+    def _capture(self, first: StreamPiece, pieces: Iterator[StreamPiece | None]) -> bool:
+        gathered = [first]
+        goes_on, failed = True, False
+        try:
+            goes_on = self._gather(gathered, pieces)
+        except EventlogError:
+            # What was complete before a failure is captured: the failure comes again.
+            while gathered and gathered[-1].begin is None:
+                gathered.pop()
+            if not gathered:
+                raise
+            failed = True
+        with self._log.writing(self._place) as writing:
+            for piece in gathered:
+                writing.add(piece)
+            # The rest of a long transaction is at hand, and has no room in memory.
+            is_amid = gathered[-1].begin is None
+            while is_amid:
+                rest = next(pieces)
+                if rest is not None:
+                    writing.add(rest)
+                    is_amid = rest.begin is None
+        self._place = writing.place
+        # After the rows are durable, for the reader may take off what is settled.
+        self._reader.settled(writing.captured, frozenset(), self._place.begin)
+        if failed:
+            self._pieces = None
+        return goes_on
+
+    def _gather(self, gathered: list[StreamPiece], pieces: Iterator[StreamPiece | None]) -> bool:
+        """Adds what there is now, up to the limit; whether there may be more."""
+        count = len(gathered[0].images)
+        while count < self._limit:
+            piece = next(pieces)
+            if piece is not None:
+                gathered.append(piece)
+                count += len(piece.images)
+            elif gathered[-1].begin is not None:
+                return False
+        return True
+
+
+class _Keys:
+    """The keys of objects, behind which later changes of them wait."""
+
+    def __init__(self, catalog: Catalog) -> None:
+        self._catalog = catalog
+        self._keys: dict[str, tuple[str, ...]] = {}
+
+    def text(self, image: Image) -> str:
+        """The key of an image's object; nothing where the rules say that it has none."""
+        table = image.table
+        if table not in self._keys:
+            found = self._catalog.find(table)
+            self._keys[table] = () if found is None else found.table.key
+        key = self._keys[table]
+        row = image.before if image.after is None else image.after
+        if image.op is Op.TRUNCATE or row is None or not key:
+            return EVERY_ROW
+        try:
+            text = key_text(row, key, table)
+        except DataError:
+            return ""
+        if len(text) <= KEY_CHARACTERS:
+            return text
+        return f"hash={hashlib.sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()}"
+
+
+def _table(log: Log) -> sa.Table:
+    """The log as rows are written into it."""
+    names, types = log.names, log.dialect.types
+    kinds: dict[str, Any] = {
+        "record_id": types.log_number,
+        "status": sa.CHAR(1),
+        "event_type": sa.Integer(),
+        "event_time": types.log_time,
+        "perpetrator": types.log_name,
+        "table_name": types.log_name,
+        "table_key": types.log_key,
+        "new_value": types.log_value,
+    }
+    columns = [sa.Column(names.column(name), kind, key=name) for name, kind in kinds.items()]
+    assert names.transaction is not None
+    columns.append(sa.Column(names.transaction, types.log_number, key="transaction"))
+    return sa.Table(names.table, sa.MetaData(), *columns, schema=names.schema)

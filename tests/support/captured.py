@@ -1,0 +1,155 @@
+"""Streams that are captured into a log of a test, and who takes what stands there."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from time import sleep
+from typing import Any
+
+import sqlalchemy as sa
+
+from eventlog.core.backoff import Backoff
+from eventlog.core.model import Image
+from eventlog.core.rules import Options, Round
+from eventlog.daemon.streams import make_stream_log
+from eventlog.delivery.answers import Strictness
+from eventlog.delivery.output import Output
+from eventlog.publisher.books import ConsumerSettings
+from eventlog.publisher.consumer import Consumer
+from eventlog.publisher.images import ImageDecider
+from eventlog.publisher.journal import Journal
+from eventlog.sources.log.lock import LogLock
+from eventlog.sources.log.reading import LogSettings, Request, WaitingRows
+from eventlog.sources.stream.captured import StreamCapture, StreamLog
+from eventlog.sources.stream.source import StreamReader
+from eventlog.sql.connect import connect
+from eventlog.sql.log import ALL, Log
+from eventlog.sql.names import TRANSACTION, LogNames
+
+
+class Capturing:
+    """A publisher that has just begun: it captures a stream into the log in a file."""
+
+    def __init__(self, reader: StreamReader, path: Path, limit: int = 10_000) -> None:
+        self.engine = connect(f"sqlite:///{path}", may_create=True)
+        log = Log(self.engine, LogNames(transaction=TRANSACTION))
+        make_stream_log(log)
+        self._lock = LogLock(log, 600.0)
+        assert self._lock.take()
+        self.log = StreamLog(log, self._lock)
+        self.reader = reader
+        self._rows = WaitingRows(log, None, LogSettings(transactions=True))
+        self._capture = StreamCapture(reader, self.log, limit)
+
+    def capture(self) -> bool:
+        return self._capture.capture()
+
+    def take(self) -> list[Image]:
+        """Captures what there is now, and takes all images off the log, each as its row has it."""
+        while self.capture():
+            pass
+        return self.taken()
+
+    def taken(self) -> list[Image]:
+        """The images that stand in the log, which are over then."""
+        with self.log.log.transaction() as connection:
+            rows = self._rows.next(connection, Request(limit=ALL, room=ALL)).rows
+            connection.execute(sa.text("DELETE FROM event_log"))
+        self.log._fresh = {}  # as after a start
+        return [self.log.image(event)[0] for event in rows]
+
+    def die(self) -> None:
+        """What memory knew is gone; that the process is gone, too, is seen at its lock."""
+        self._lock.leave()
+        self.engine.dispose()
+
+    def close(self) -> None:
+        self._capture.close()
+        self._lock.leave()
+        self.engine.dispose()
+
+
+class StreamPublisher:
+    """Captures a stream into the log in a file, and publishes it to these outputs, one turn after the other."""
+
+    def __init__(
+        self,
+        reader: StreamReader,
+        path: Path,
+        outputs: Sequence[Output],
+        *,
+        limit: int = 10_000,
+        strictness: Strictness | None = None,
+        options: Options | None = None,
+        backoff: Backoff | None = None,
+    ) -> None:
+        self.reader = reader
+        self.limit = limit
+        self.outputs = outputs
+        self.settings = ConsumerSettings(limit=limit, strictness=strictness or Strictness())
+        self.options = options or Options()
+        self.backoff = backoff or Backoff(first=0.0)
+        self.later: int | None = None
+        self.engine = connect(f"sqlite:///{path}", may_create=True)
+        self.log = Log(self.engine, LogNames(transaction=TRANSACTION))
+        make_stream_log(self.log)
+        self.lock = LogLock(self.log, 600.0)
+        assert self.lock.take()
+        self.begin()
+
+    def begin(self) -> None:
+        """As after a crash: what memory knew is gone."""
+        own = StreamLog(self.log, self.lock)
+        self.capture = StreamCapture(self.reader, own, self.limit)
+        settings = LogSettings(
+            delete_from_log=True,
+            backoff=self.backoff,
+            on_retry=self.settings.strictness.on_retry,
+            transactions=True,
+            ends=True,
+        )
+        self.journal = Journal(self.log, self.lock, settings)
+        self.journal.serve([(output.name, ()) for output in self.outputs])
+        decider = ImageDecider(Round(options=self.options), own)
+        self.consumers = [Consumer(self.journal, output, decider, self.settings) for output in self.outputs]
+
+    def turn(self) -> bool:
+        """Captures once, and gives each output a turn; whether anything moved."""
+        moved = self.capture.capture()
+        self.later = None
+        for consumer in self.consumers:
+            assert self.lock.tenure is not None
+            turn = consumer.turn(self.lock.tenure)
+            if turn.stale is not None:
+                consumer.decider.looks.note(turn.stale)
+                turn = consumer.turn(self.lock.tenure)
+            moved = moved or turn.moved
+            if turn.later is not None:
+                self.later = min(turn.later, self.later or turn.later)
+        return moved
+
+    def run(self) -> None:
+        """Until nothing moves any more, and nothing waits for a time."""
+        while self.turn() or self.later is not None:
+            if self.later is not None:
+                sleep(self.later / 1000)
+
+    def left(self) -> dict[str, int]:
+        """How many rows are in each table that should be empty at rest."""
+        tables = ("", "_batch", "_planned", "_parked", "_said", "_hold")
+        with self.engine.connect() as connection:
+            counts = {
+                table: connection.exec_driver_sql(f"SELECT count(*) FROM event_log{table}").scalar_one()
+                for table in tables
+            }
+        return {table: count for table, count in counts.items() if count}
+
+    def close(self) -> None:
+        self.capture.close()
+        self.lock.leave()
+        self.engine.dispose()
+
+
+def keys(images: list[Image], column: str) -> list[Any]:
+    return [(image.after or image.before or {})[column] for image in images]
