@@ -317,7 +317,7 @@ def test_an_interruption_leaves_no_connection_in_the_middle_of_an_exchange() -> 
     with ScriptedServer([answer()]) as server, sink_to(server) as sink:
         sink.commit("", [document(1)])
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("urllib3.connection.HTTPConnection.getresponse", interrupted)
+            patch.setattr("eventlog.sinks.http.connection.Plain.getresponse", interrupted)
             with pytest.raises(KeyboardInterrupt):
                 sink.commit("", [document(2)])
         assert list(sink.commit("", [document(3)])) == []
