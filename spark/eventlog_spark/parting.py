@@ -1,7 +1,7 @@
 """Parts for Spark's writers: a task writes its parts on its own disk, as the local engine does, and gives their bytes away.
 
-Text goes in pieces that end where a line ends, because Spark's writer ends each with a line break. Rows of Parquet files go
-as packed batches, and become columns when Spark writes them.
+Text goes in pieces that end where a line ends, because Spark's writer ends each with a line break. So do containers of Avro,
+whose last byte is one. Rows of Parquet files go as packed batches, and become columns when Spark writes them.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from eventlog.convert.partitions import (
     read_label,
 )
 from eventlog.convert.plan import PartSpan
+from eventlog.convert.settings import TableFiles
 from eventlog.convert.work import guarded
 from eventlog.convert.writing import Write, produce
 from eventlog_spark.deciding import local_folder
@@ -42,6 +43,11 @@ FILES: Final = pa.schema(
 )
 """Files in pieces: where it is to stand, and its text, or for tables what columns it has and rows."""
 
+TEXTS: Final = frozenset({".xml", ".jsonl", ".csv", ".json", ".avro"})
+"""How files are called that end with a line break."""
+DESCRIPTION: Final = ".dfm"
+"""Of a file of rows. Spark ends it with a line break, which it has not otherwise."""
+
 PIECE_BYTES: Final = 1 << 18
 """Java keeps larger ones where only a long collection of garbage finds them."""
 
@@ -55,10 +61,14 @@ def parted(tasks: Sequence[Write], batches: Iterator[pa.RecordBatch]) -> Iterato
         out = folder / "out"
         out.mkdir()
         guarded(produce, replace(tasks[number], rendered=(changes,), folder=str(folder), staged=str(out)))
+        form = tasks[number].conversion.format
+        text_endings = TEXTS
+        if isinstance(form, TableFiles) and form.files.format != "parquet":
+            text_endings |= {DESCRIPTION}
         for path in sorted(out.rglob("*")):
             if path.suffix == ".parquet":
                 yield from _pieces(path, out, _of_rows(path))
-            elif path.suffix in (".xml", ".jsonl"):
+            elif path.suffix in text_endings:
                 yield from _pieces(path, out, ((None, None, text) for text in _of_text(path)))
 
 
@@ -124,7 +134,9 @@ def _of_text(path: Path) -> Iterator[bytes]:
             whole, end, rest = (rest + block).rpartition(b"\n")
             if end:
                 yield whole
-    assert not rest, path.name
+    assert not rest or path.suffix == DESCRIPTION, path.name
+    if rest:
+        yield rest
 
 
 def _of_rows(path: Path) -> Iterator[tuple[bytes, bytes, None]]:
@@ -139,6 +151,7 @@ def _pieces(
 ) -> Iterator[pa.RecordBatch]:
     there = str(path.relative_to(out))
     for chunk, piece in enumerate(pieces):
-        row = (there, chunk, *piece)
-        columns = [pa.array([value], field.type) for value, field in zip(row, FILES, strict=True)]
+        layout, content, text = (pa.array([value], pa.binary()) for value in piece)
+        # Not every byte of a container is one of UTF-8; Spark looks at none of them.
+        columns = [pa.array([there]), pa.array([chunk], pa.int32()), layout, content, text.view(pa.string())]
         yield pa.RecordBatch.from_arrays(columns, schema=FILES)

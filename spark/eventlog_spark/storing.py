@@ -60,7 +60,7 @@ def stored_parts(conversion: Conversion, found: DecidedBlobs, target: HadoopFold
     tasks = PartTasks(conversion=conversion, changes=found.written, tables=None, folder="", staged="")
     if not tasks.counted():
         return []
-    if isinstance(conversion.format, TableFiles):
+    if isinstance(conversion.format, TableFiles) and conversion.format.files.format == "parquet":
         return list(_stored_tables(_parted(list(tasks.each(at_once=1)), found.changes), target))
     files = _parted(list(tasks.each()), found.changes)
     place = target.subfolder(f"{WORK}/text")
