@@ -50,14 +50,19 @@ def complete(conversion: Conversion) -> Summary | None:
 
 def same(told: bytes, conversion: Conversion) -> Summary | None:
     """What this very conversion did, by a `_SUCCESS`; None where another one did it, or where rows wait."""
+    if not is_its_end(told, conversion) or _rows_wait(conversion):
+        return None
+    return msgspec.json.decode(told, type=Summary)
+
+
+def is_its_end(told: bytes, conversion: Conversion) -> bool:
+    """Whether this very conversion wrote a `_SUCCESS`."""
     try:
         found = msgspec.json.decode(told, type=dict[str, Any]).get(IDENTITY)
-        summary = msgspec.json.decode(told, type=Summary)
+        msgspec.json.decode(told, type=Summary)
     except msgspec.DecodeError:  # another program wrote it
-        return None
-    if not found or found != identity_of(conversion) or _rows_wait(conversion):
-        return None
-    return summary
+        return False
+    return bool(found) and found == identity_of(conversion)
 
 
 def _rows_wait(conversion: Conversion) -> bool:

@@ -300,12 +300,18 @@ def waits_for_marks(conversion: Conversion, place: MarkedPlace | None = None) ->
 
     Who says to overwrite it gets it made anew as long as nothing is lost by that.
     """
+    from eventlog.convert.again import is_its_end
+
     place = place or MarkedFolder(conversion.destination)
-    if place.read(SUCCESS) is None:
+    ended = place.read(SUCCESS)
+    if ended is None:
         return False
     names = (MARKING,) if conversion.overwrite else (UNMARKED, MARKING)
     noted = [one for name in names if (one := place.read(name)) is not None]
-    return any(_order_in(one) == order_of(conversion) for one in noted)
+    if any(_order_in(one) == order_of(conversion) for one in noted):
+        return True
+    # On HDFS a file is seen before it has its content: who is killed then leaves an empty one.
+    return b"" in noted and is_its_end(ended, conversion)
 
 
 def _order_in(noted: bytes) -> str:
