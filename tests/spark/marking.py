@@ -15,6 +15,7 @@ from eventlog.cli.main import exit_code
 from eventlog.convert import marked_rows
 from eventlog.convert.commit import SUCCESS, UNMARKED
 from eventlog.convert.mark import Marking
+from eventlog.publisher import conversions
 from eventlog.publisher.conversions import ConversionJournal
 from eventlog_spark import addresses
 from eventlog_spark.hadoop import HadoopFolder
@@ -25,7 +26,7 @@ from tests.spark.processes import JAVA_OPTIONS
 MOMENTS: Final = {
     "rows are taken": Moment(addresses, "taken_rows"),
     "files are written": Moment(Marking, "reserve_numbers", before=True),
-    "some rows are reserved": Moment(ConversionJournal, "_reserve_some", which=2),
+    "some rows are reserved": Moment(ConversionJournal, "_reserve_some"),
     "rows are reserved": Moment(Marking, "reserve_numbers"),
     "one file has its name": Moment(HadoopFolder, "_rename"),
     "the output is there": Moment(HadoopFolder, "commit"),
@@ -70,6 +71,7 @@ def main(moment: str, url: str, out: str) -> None:
     more = [word for key, value in conf.items() for word in ("--conf", f"{key}={value}")]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(marked_rows, "BATCH_ROWS", BATCH_ROWS)
+        patch.setattr(conversions, "RESERVED_BATCHES", 2)
         if moment == TORN:
             patch.setattr(MarkedAddress, "write", lambda place, name, content: _torn(place._folder, name, content))
         elif moment in RENAMES:
