@@ -38,6 +38,7 @@ PLAN_ID: Final = "Eventlog-Plan"
 repeat.
 """
 
+USER_AGENT: Final = f"eventlog/{VERSION}"
 LOG_ID: Final = "Eventlog-Log"
 EPOCH: Final = "Eventlog-Epoch"
 """The header with the number of the publisher, which grows with each one that takes the log over.
@@ -260,7 +261,7 @@ class Poster:
         headers = {
             "Content-Type": "application/xml; charset=utf-8",
             "Accept": "application/xml, text/xml",
-            "User-Agent": f"eventlog/{VERSION}",
+            "User-Agent": USER_AGENT,
             DOCUMENT_ID: quote(document.id, safe="!#$&'()*+,/:;=?@[]~"),
         }
         if plan:
