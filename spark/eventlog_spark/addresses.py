@@ -110,7 +110,9 @@ def _refuse(conversion: Conversion) -> None:
     if not isinstance(form, XdsFormat | TableFiles | MessageFiles):
         raise UsageError("A conversion that sends has no address for its output.", hint=hint)
     if isinstance(form, TableFiles) and form.files.gzip:
-        raise UsageError("Compressed change tables need a folder.", hint="Set gzip = false, or take Parquet.")
+        raise UsageError(
+            f"Files that end with .{form.files.ending} need a folder.", hint="Set gzip = false, or take Parquet."
+        )
 
 
 class InputRows(Struct, frozen=True, kw_only=True):

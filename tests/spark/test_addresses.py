@@ -247,7 +247,7 @@ def test_rows_and_messages(spark: SparkSession, tmp_path: Path, form: Target) ->
 @pytest.mark.parametrize(
     "form, more, said",
     [
-        (TableFiles(files=RowFileSettings(gzip=True).chosen("csv")), {}, "Compressed change tables need a folder"),
+        (TableFiles(files=RowFileSettings(gzip=True).chosen("csv")), {}, r"end with .csv.gz need a folder"),
         (
             SentMessages(settings=MessageSettings(), into=KafkaSettings(servers="k:9092")),
             {},

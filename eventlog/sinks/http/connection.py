@@ -14,7 +14,7 @@ from urllib3 import connection as urllib3
 from eventlog.sinks.http.post import UnreadableAnswer
 
 
-class Connection(Protocol):
+class KeptConnection(Protocol):
     """What `Plain` and `Encrypted` can do."""
 
     sock: Any

@@ -28,7 +28,7 @@ from eventlog.sinks.http.address import HttpSettings, trust
 from eventlog.version import VERSION
 
 if TYPE_CHECKING:
-    from eventlog.sinks.http.connection import Connection
+    from eventlog.sinks.http.connection import KeptConnection
 
 DOCUMENT_ID: Final = "Eventlog-Document"
 """The header that carries a document's id, by which a receiver recognises one that comes again."""
@@ -116,7 +116,7 @@ class Poster:
         if self._proxy is not None and self._trust is None:
             self._proxied = f"{parts.scheme}://{parts.netloc}"
         self._secrets = tuple(dict.fromkeys(_said_to_get_in(settings)))
-        self._connection: Connection | None = None
+        self._connection: KeptConnection | None = None
         self._broken_off = False
         self.tenure: Tenure | None = None
 
@@ -170,7 +170,7 @@ class Poster:
         connection, _ = self._connected()
         return self._exchange(connection, document, plan, deadline)
 
-    def _connected(self) -> tuple[Connection, bool]:
+    def _connected(self) -> tuple[KeptConnection, bool]:
         """An open connection, and whether it was open before."""
         if self._connection is not None and self._connection.is_connected:
             return self._connection, True
@@ -179,7 +179,7 @@ class Poster:
         connection.connect()
         return connection, False
 
-    def _new_connection(self) -> Connection:
+    def _new_connection(self) -> KeptConnection:
         from eventlog.sinks.http.connection import Encrypted, Plain
 
         timeout = min(self._settings.connect_timeout, self._settings.total_timeout)
@@ -196,7 +196,7 @@ class Poster:
 
     def _exchange(
         self,
-        connection: Connection,
+        connection: KeptConnection,
         document: Document,
         plan: str,
         deadline: float,
