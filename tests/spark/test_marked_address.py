@@ -113,7 +113,9 @@ def test_the_output_is_that_of_a_folder_and_is_marked_by_who_gives_the_order_aga
 def test_marks_of_an_output_on_another_file_system(
     spark: SparkSession, log: LogTable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, system: Any
 ) -> None:
-    with system(spark, tmp_path) as base:
+    alone = tmp_path / "alone"  # workers read the log, which lies beside
+    alone.mkdir()
+    with system(spark, alone) as base:
         at = f"{base}/there"
         with monkeypatch.context() as patch:
             patch.setattr(ConversionJournal, "mark", failing(ConversionJournal.mark, 2))
