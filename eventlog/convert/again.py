@@ -62,15 +62,20 @@ def same(success: bytes, conversion: Conversion) -> Summary | None:
     """What this very conversion did, by a `_SUCCESS`; None where another one did it, or where rows
     wait.
     """
+    if not is_its_end(success, conversion) or _rows_wait(conversion):
+        return None
+    return msgspec.json.decode(success, type=Summary)
+
+
+def is_its_end(success: bytes, conversion: Conversion) -> bool:
+    """Whether this very conversion wrote a `_SUCCESS`."""
     try:
         identity = msgspec.json.decode(success, type=dict[str, Any]).get(IDENTITY)
-        summary = msgspec.json.decode(success, type=Summary)
+        msgspec.json.decode(success, type=Summary)
     except msgspec.DecodeError:
         # Spark and others write a `_SUCCESS` too, which is empty or something else.
-        return None
-    if not identity or identity != identity_of(conversion) or _rows_wait(conversion):
-        return None
-    return summary
+        return False
+    return bool(identity) and identity == identity_of(conversion)
 
 
 def _rows_wait(conversion: Conversion) -> bool:

@@ -355,14 +355,20 @@ def waits_for_marks(conversion: Conversion, place: MarkedPlace | None = None) ->
 
     Who says to overwrite it gets it made anew as long as nothing is lost by that.
     """
+    from eventlog.convert.again import is_its_end
+
     place = place or MarkedFolder(conversion.destination)
-    if place.read(SUCCESS) is None:
+    ended = place.read(SUCCESS)
+    if ended is None:
         return False
     names = [MARKING]
     if not conversion.overwrite:
         names.append(UNMARKED)
     notes = [note for name in names if (note := place.read(name)) is not None]
-    return any(_order_in(note) == order_of(conversion) for note in notes)
+    if any(_order_in(note) == order_of(conversion) for note in notes):
+        return True
+    # On HDFS a file is seen before it has its content: who is killed then leaves an empty one.
+    return b"" in notes and is_its_end(ended, conversion)
 
 
 def _order_in(note: bytes) -> str:

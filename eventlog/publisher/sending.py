@@ -18,7 +18,7 @@ from eventlog.publisher.tables import OnTheWay
 from eventlog.publisher.unsealed import touch
 
 ANSWERED_DOCUMENTS: Final = 50
-"""Of so many answers at most the journal does not know yet: after a crash so many documents are sent again."""
+"""Answers on each lane that the journal does not know yet, at most: after a crash so many documents are sent again."""
 
 Enter = Callable[[Sequence[OnTheWay], Sequence[OnTheWay], Mapping[Position, Outcome]], None]
 """Enters documents that are over, documents that are freed to be decided anew, and what was said."""
@@ -49,6 +49,8 @@ class HandOver:
         self._now = now
         self._strictness = strictness
         self._stops = strictness.on_retry == "stop"
+        # All lanes stand still while the journal is written: as often as one lane alone would be.
+        self._unentered_most = ANSWERED_DOCUMENTS * max(1, len(sink.capabilities.lanes))
         self._confirm = confirm
         self._pulse = pulse
         self._enter = enter
@@ -129,7 +131,7 @@ class HandOver:
             self._free_behind(number)
         if any(self._strictness.ends(outcome.status) for outcome in outcomes):
             self._all_blocked = True
-        if len(self._over) >= ANSWERED_DOCUMENTS:
+        if len(self._over) >= self._unentered_most:
             self.enter_answers()
         self._pulse()
 

@@ -131,10 +131,10 @@ def _refuse(conversion: Conversion) -> None:
         raise UsageError("A captured stream needs a folder for its output.", hint=hint)
     if not isinstance(form, XdsFormat | TableFiles | MessageFiles):
         raise UsageError("A conversion that sends has no address for its output.", hint=hint)
-    if isinstance(form, TableFiles) and form.files.format != "parquet":
-        raise UsageError("Change tables at an address are Parquet files.", hint=hint)
-    if isinstance(form, MessageFiles) and form.settings.encoding != "json":
-        raise UsageError("Messages at an address are JSON lines.", hint=hint)
+    if isinstance(form, TableFiles) and form.files.gzip:
+        raise UsageError(
+            f"Files that end with .{form.files.ending} need a folder.", hint="Set gzip = false, or take Parquet."
+        )
 
 
 class InputRows(Struct, frozen=True, kw_only=True):

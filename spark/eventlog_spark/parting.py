@@ -2,7 +2,8 @@
 gives their bytes away.
 
 Text goes in pieces that end where a line ends, because Spark's writer ends each with a line break.
-Rows of Parquet files go as packed batches, and become columns when Spark writes them.
+So do containers of Avro, whose last byte is one. Rows of Parquet files go as packed batches, and
+become columns when Spark writes them.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from eventlog.convert.partitions import (
     read_label,
 )
 from eventlog.convert.plan import PartSpan
+from eventlog.convert.settings import TableFiles
 from eventlog.convert.work import guarded
 from eventlog.convert.writing import Write, produce
 from eventlog_spark.deciding import local_folder
@@ -45,6 +47,11 @@ FILES: Final = pa.schema(
 rows.
 """
 
+TEXTS: Final = frozenset({".xml", ".jsonl", ".csv", ".json", ".avro"})
+"""How files are called that end with a line break."""
+DESCRIPTION: Final = ".dfm"
+"""Of a file of rows. Spark ends it with a line break, which it has not otherwise."""
+
 PIECE_BYTES: Final = 1 << 18
 """Java keeps larger ones where only a long collection of garbage finds them."""
 
@@ -59,11 +66,15 @@ def parted(tasks: Sequence[Write], batches: Iterator[pa.RecordBatch]) -> Iterato
         out.mkdir()
         task = replace(tasks[number], rendered=(changes,), folder=str(folder), staged=str(out))
         guarded(produce, task)
+        form = tasks[number].conversion.format
+        text_endings = TEXTS
+        if isinstance(form, TableFiles) and form.files.format != "parquet":
+            text_endings |= {DESCRIPTION}
         # In an order, so that a task which Spark tries once more gives the same.
         for path in sorted(out.rglob("*")):
             if path.suffix == ".parquet":
                 yield from _pieces(path, out, _of_rows(path))
-            elif path.suffix in (".xml", ".jsonl"):
+            elif path.suffix in text_endings:
                 texts = ((None, None, text) for text in _of_text(path))
                 yield from _pieces(path, out, texts)
 
@@ -138,7 +149,9 @@ def _of_text(path: Path) -> Iterator[bytes]:
             whole, end, rest = (rest + block).rpartition(b"\n")
             if end:
                 yield whole
-    assert not rest, path.name
+    assert not rest or path.suffix == DESCRIPTION, path.name
+    if rest:
+        yield rest
 
 
 def _of_rows(path: Path) -> Iterator[tuple[bytes, bytes, None]]:
@@ -153,6 +166,7 @@ def _pieces(
 ) -> Iterator[pa.RecordBatch]:
     name = str(path.relative_to(out))
     for chunk, piece in enumerate(pieces):
-        row = (name, chunk, *piece)
-        columns = [pa.array([value], field.type) for value, field in zip(row, FILES, strict=True)]
+        layout, content, text = (pa.array([value], pa.binary()) for value in piece)
+        # Not every byte of a container is one of UTF-8; Spark looks at none of them.
+        columns = [pa.array([name]), pa.array([chunk], pa.int32()), layout, content, text.view(pa.string())]
         yield pa.RecordBatch.from_arrays(columns, schema=FILES)

@@ -65,7 +65,7 @@ def stored_parts(conversion: Conversion, blobs: DecidedBlobs, target: HadoopFold
     tasks = PartTasks(conversion=conversion, changes=blobs.written, tables=None, folder="", staged="")
     if not tasks.counted():
         return []
-    if isinstance(conversion.format, TableFiles):
+    if isinstance(conversion.format, TableFiles) and conversion.format.files.format == "parquet":
         # A part a task: rows of Parquet take more memory than text when Spark writes them.
         files = _parted(list(tasks.each(at_once=1)), blobs.changes)
         return list(_stored_tables(files, target))

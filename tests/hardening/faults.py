@@ -54,7 +54,7 @@ OWN: Final = {
     },
     "http": {
         "before sending": Fault(place="eventlog.sinks.http.post:Poster._exchange", side="before"),
-        "answer not yet read": Fault(place="urllib3.connection:HTTPConnection.request", side="after"),
+        "answer not yet read": Fault(place="eventlog.sinks.http.connection:Plain.getresponse", side="before"),
         "answered": Fault(place="eventlog.sinks.http.post:Poster._exchange", side="after"),
     },
     "kafka": {

@@ -13,6 +13,8 @@ from sqlalchemy import Engine
 
 from eventlog.core.errors import SinkError
 from eventlog.core.model import Document
+from eventlog.publisher.journal import Journal
+from eventlog.publisher.plans import Done, Settled
 from eventlog.sinks.http.address import HttpSettings
 from eventlog.sinks.http.sink import HttpLane, HttpSink
 from tests.conformance.event_logs import LogTable
@@ -129,6 +131,27 @@ def test_several_changes_in_a_document_join_what_they_speak_of(log: LogTable) ->
     assert server.came.index(9) > max(server.answered.index(3), server.answered.index(6))
     assert server.came.index(10) > server.answered.index(3)
     assert letters(log) == "S" * 10
+
+
+@pytest.mark.parametrize("connections", [1, 4])
+def test_answers_that_the_journal_does_not_know_are_at_most_so_many_a_connection(
+    log: LogTable, monkeypatch: pytest.MonkeyPatch, connections: int
+) -> None:
+    """And not fewer: all connections stand still while the journal is written."""
+    monkeypatch.setattr("eventlog.publisher.sending.ANSWERED_DOCUMENTS", 3)
+    known: list[int] = []
+    done = Journal.done
+
+    def entered(journal: Journal, name: str, what: Done) -> Settled:
+        known.append(len(what.planned))
+        return done(journal, name, what)
+
+    monkeypatch.setattr(Journal, "done", entered)
+    fill(log, "abcdefgh" * 3)
+    with ParallelServer(always(answer())) as server, publisher(log, server, connections) as publishing:
+        publishing.run_once()
+    assert known == [3 * connections] * (24 // (3 * connections))
+    assert letters(log) == "S" * 24
 
 
 def test_told_to_stop_it_finishes_the_batch_and_ends(log: LogTable, tmp_path: Path) -> None:

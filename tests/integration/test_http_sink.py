@@ -310,6 +310,23 @@ def test_a_failure_in_the_middle_does_not_undo_what_was_answered() -> None:
     assert len(server.requests) == 2
 
 
+def test_a_document_wakes_its_receiver_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its head and its body go together."""
+    sent: list[bytes] = []
+    send = socket.socket.sendall
+
+    def counted(connection: socket.socket, content: bytes) -> None:
+        sent.append(bytes(content))
+        send(connection, content)
+
+    monkeypatch.setattr(socket.socket, "sendall", counted)
+    with ScriptedServer([answer(), answer()]) as server, sink_to(server) as sink:
+        sink.commit("", [document(1), document(2)])
+    posts = [content for content in sent if content.startswith(b"POST ")]
+    assert len(posts) == 2
+    assert all(document(number).body in content for number, content in enumerate(posts, 1))
+
+
 def test_an_interruption_leaves_no_connection_in_the_middle_of_an_exchange() -> None:
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
@@ -317,7 +334,7 @@ def test_an_interruption_leaves_no_connection_in_the_middle_of_an_exchange() -> 
     with ScriptedServer([answer()]) as server, sink_to(server) as sink:
         sink.commit("", [document(1)])
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("urllib3.connection.HTTPConnection.getresponse", interrupted)
+            patch.setattr("eventlog.sinks.http.connection.Plain.getresponse", interrupted)
             with pytest.raises(KeyboardInterrupt):
                 sink.commit("", [document(2)])
         assert list(sink.commit("", [document(3)])) == []

@@ -16,7 +16,9 @@ from eventlog.admin import outputs
 from eventlog.admin.rows import EVERYTHING, hold, release
 from eventlog.config.settings import PublisherConfig
 from eventlog.convert import to_change_tables
-from eventlog.convert.commit import SUCCESS, UNMARKED
+from eventlog.convert.commit import MARKING, SUCCESS, UNMARKED
+from eventlog.convert.local import convert
+from eventlog.convert.mark import marking
 from eventlog.convert.settings import SentTables
 from eventlog.core.errors import OccupiedError, SinkError, UsageError
 from eventlog.core.schema import Catalog, Column, Table
@@ -181,6 +183,26 @@ def test_a_conversion_that_was_not_told_to_mark_marks_later_what_is_still_free(e
     assert marked is not None
     assert (marked.rows, marked.left, scene.waiting()) == (6, 2, [4, 7])
     assert not (tmp_path / "out" / UNMARKED).exists()
+
+
+@pytest.mark.parametrize("note", [UNMARKED, MARKING])
+@pytest.mark.parametrize("overwrite", [False, True])
+def test_a_note_whose_writer_was_killed_is_that_of_the_output_beside_it(
+    engine: Engine, tmp_path: Path, note: str, overwrite: bool
+) -> None:
+    """Where files are seen before they are closed, it is empty. A folder has none, but an address of HDFS."""
+    scene = Scene(engine, "one")
+    scene.write(1, 3)
+    out, conversion = tmp_path / "out", order(scene, tmp_path / "out")
+    with publisher_stopped(scene):
+        with marking(conversion) as place:
+            convert(conversion, jobs=1, marking=place)
+        (out / UNMARKED).unlink()
+        (out / note).write_bytes(b"")
+        with pytest.raises(UsageError, match=r"is not empty|were being marked"):
+            ordered(order(scene, out, part_events=1))
+        ordered(order(scene, out, overwrite=overwrite))
+    assert (scene.waiting(), converted(out), scene.left(), list(out.glob("_*"))) == ([], [1, 2, 3], {}, [out / SUCCESS])
 
 
 def test_rows_that_are_held_while_they_are_converted_are_not_marked(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shlex
 import subprocess
@@ -19,11 +20,14 @@ from pyarrow import parquet
 
 from eventlog.convert import local
 from eventlog.convert.commit import OUTCOMES_FILE, SUCCESS, WORK
-from eventlog.convert.settings import MessageFiles, SnapshotRows, TableFiles, Target
+from eventlog.convert.settings import MessageFiles, SentMessages, SnapshotRows, StreamInput, TableFiles, Target
 from eventlog.core.errors import UsageError
 from eventlog.core.model import RowId
 from eventlog.qlik.change_tables.settings import ChangeTableSettings
 from eventlog.qlik.messages.settings import MessageSettings
+from eventlog.sinks.change_files.settings import RowFileSettings
+from eventlog.sinks.kafka.settings import KafkaSettings
+from eventlog.sources.gbase.settings import GBaseSettings
 from eventlog_spark import cutting, storing
 from eventlog_spark.addresses import Addresses, convert_at
 from eventlog_spark.hadoop import HadoopFolder
@@ -212,8 +216,11 @@ def jobs(spark: SparkSession) -> set[str]:
     [
         TableFiles(settings=ChangeTableSettings(mask="hex", partition_every=60)),
         MessageFiles(settings=MessageSettings(topic="{table}", mode="metadata", metadata_topic="meta")),
+        TableFiles(files=CSV),
+        TableFiles(files=RowFileSettings().chosen("json")),
+        MessageFiles(settings=MessageSettings(topic="{table}", encoding="avro")),
     ],
-    ids=["change tables", "messages"],
+    ids=["change tables", "messages", "csv", "json", "avro"],
 )
 def test_rows_and_messages(spark: SparkSession, tmp_path: Path, form: Target) -> None:
     inputs(tmp_path)
@@ -232,12 +239,29 @@ def test_rows_and_messages(spark: SparkSession, tmp_path: Path, form: Target) ->
         assert parquet.read_table(there / name).to_pylist() == parquet.read_table(tmp_path / "here" / name).to_pylist()
         assert expected.pop(name)
         assert written.pop(name)
+    for name in [name for name in expected if name.endswith(".dfm")]:
+        assert json.loads(written.pop(name)) == json.loads(expected.pop(name)), "Spark ends it with a line break"
     assert {**written, SUCCESS: b""} == {**expected, SUCCESS: b""}
 
 
-def test_what_needs_a_folder_is_said(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="are Parquet files"):
-        convert_at(order(tmp_path, tmp_path, format=TableFiles(files=CSV)), Addresses(destination="s3a://bucket/out"))
-    avro = MessageFiles(settings=MessageSettings(encoding="avro"))
-    with pytest.raises(UsageError, match="JSON lines"):
-        convert_at(order(tmp_path, tmp_path, format=avro), Addresses(destination="s3a://bucket/out"))
+@pytest.mark.parametrize(
+    "form, more, said",
+    [
+        (TableFiles(files=RowFileSettings(gzip=True).chosen("csv")), {}, r"end with .csv.gz need a folder"),
+        (
+            SentMessages(settings=MessageSettings(), into=KafkaSettings(servers="k:9092")),
+            {},
+            "that sends has no address",
+        ),
+        (
+            None,
+            {"input": StreamInput(places=("stream.bin",), settings=GBaseSettings())},
+            "captured stream needs a folder",
+        ),
+    ],
+    ids=["compressed", "sent", "stream"],
+)
+def test_what_needs_a_folder_is_said(tmp_path: Path, form: Target | None, more: dict[str, Any], said: str) -> None:
+    told = order(tmp_path, tmp_path, **({"format": form} if form else {}))
+    with pytest.raises(UsageError, match=said):
+        convert_at(replace(told, **more), Addresses(destination="s3a://bucket/out"))

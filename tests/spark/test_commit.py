@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +11,7 @@ import pytest
 from eventlog.convert.commit import SUCCESS, UNMARKED, WORK, Summary
 from eventlog.core.errors import UsageError
 from eventlog_spark.hadoop import HadoopFolder
+from tests.spark.test_addresses import hdfs, s3a
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -57,8 +59,8 @@ class EndingFiles:
         self.left -= 1
 
 
-def ending(spark: SparkSession, place: Path, last: int = -1) -> HadoopFolder:
-    folder = HadoopFolder(spark, f"file:{place}")
+def ending(spark: SparkSession, place: Path | str, last: int = -1) -> HadoopFolder:
+    folder = HadoopFolder(spark, f"file:{place}" if isinstance(place, Path) else place)
     folder._system = EndingFiles(folder._system, last)
     return folder
 
@@ -111,6 +113,35 @@ def test_who_ends_at_any_change_leaves_what_the_next_one_completes(
         pytest.fail("it never came to its end")
     assert seen == {0, len(former), len(WANTED)}
     assert not (place / WORK).exists()
+
+
+@pytest.mark.in_turn
+@pytest.mark.parametrize("system", [hdfs, pytest.param(s3a, marks=pytest.mark.long)])
+def test_on_another_file_system_it_is_the_same(spark: SparkSession, tmp_path: Path, system: Any) -> None:
+    """It is looked at on this machine."""
+    copies = count()
+
+    def seen(base: str, name: str) -> dict[str, bytes]:
+        copy = tmp_path / f"copy-{next(copies)}"
+        HadoopFolder(spark, base).copy_out(name, str(copy))
+        return there(copy)
+
+    with system(spark, tmp_path) as base:
+        for last in range(100):
+            name, place = f"to-{last}", f"{base}/to-{last}"
+            write(ending(spark, place), FORMER)
+            try:
+                write(ending(spark, place, last), WANTED, overwrite=True)
+            except EndedError:
+                found = seen(base, name)
+                assert found in ({}, FORMER, WANTED)
+                if found != WANTED:
+                    write(ending(spark, place), WANTED, overwrite=found == FORMER)
+                assert seen(base, name) == WANTED
+            else:
+                assert seen(base, name) == WANTED
+                return
+    pytest.fail("it never came to its end")
 
 
 def test_a_change_that_fails_leaves_nothing(spark: SparkSession, tmp_path: Path) -> None:

@@ -238,5 +238,6 @@ def container_block(values: Sequence[bytes], schema: str) -> bytes:
 
 
 def sync_of(schema: str) -> bytes:
-    # Any 16 bytes do; those of the schema's hash make equal files of equal messages.
-    return md5(schema.encode(), usedforsecurity=False).digest()
+    # Any 16 bytes do; those of the schema's hash make equal files of equal messages. The line break
+    # at their end lets Spark's writer of text write such files.
+    return md5(schema.encode(), usedforsecurity=False).digest()[:-1] + b"\n"

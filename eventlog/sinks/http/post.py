@@ -4,19 +4,16 @@ errors by blame.
 
 from __future__ import annotations
 
-import http.client
-import io
 import re
 import socket
 import ssl
 import time
 from base64 import b64decode, b64encode
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing, suppress
-from functools import partial
 from http import HTTPStatus
-from http.client import HTTPException, RemoteDisconnected, responses
-from typing import TYPE_CHECKING, Any, BinaryIO, Final
+from http.client import HTTPException, HTTPResponse, RemoteDisconnected, responses
+from typing import TYPE_CHECKING, Final
 from urllib.parse import SplitResult, quote, unquote, unquote_plus, urlsplit
 
 from msgspec import Struct
@@ -31,8 +28,7 @@ from eventlog.sinks.http.address import HttpSettings, trust
 from eventlog.version import VERSION
 
 if TYPE_CHECKING:
-    from urllib3.connection import HTTPConnection
-    from urllib3.response import HTTPResponse
+    from eventlog.sinks.http.connection import KeptConnection
 
 DOCUMENT_ID: Final = "Eventlog-Document"
 """The header that carries a document's id, by which a receiver recognises one that comes again."""
@@ -42,6 +38,7 @@ PLAN_ID: Final = "Eventlog-Plan"
 repeat.
 """
 
+USER_AGENT: Final = f"eventlog/{VERSION}"
 LOG_ID: Final = "Eventlog-Log"
 EPOCH: Final = "Eventlog-Epoch"
 """The header with the number of the publisher, which grows with each one that takes the log over.
@@ -119,7 +116,7 @@ class Poster:
         if self._proxy is not None and self._trust is None:
             self._proxied = f"{parts.scheme}://{parts.netloc}"
         self._secrets = tuple(dict.fromkeys(_said_to_get_in(settings)))
-        self._connection: HTTPConnection | None = None
+        self._connection: KeptConnection | None = None
         self._broken_off = False
         self.tenure: Tenure | None = None
 
@@ -170,7 +167,7 @@ class Poster:
         if connection is not None:
             connection.close()
 
-    def _connected(self) -> tuple[HTTPConnection, bool]:
+    def _connected(self) -> tuple[KeptConnection, bool]:
         """An open connection, and whether it was open before."""
         if self._connection is not None and self._connection.is_connected:
             return self._connection, True
@@ -180,8 +177,8 @@ class Poster:
         connection.connect()
         return connection, False
 
-    def _new_connection(self) -> HTTPConnection:
-        from urllib3.connection import HTTPConnection, HTTPSConnection
+    def _new_connection(self) -> KeptConnection:
+        from eventlog.sinks.http.connection import Encrypted, Plain
 
         timeout = min(self._settings.connect_timeout, self._settings.total_timeout)
         proxy = self._proxy
@@ -189,15 +186,15 @@ class Poster:
         if proxy is not None:
             host, port = proxy.hostname or "", proxy.port or 80
         if self._trust is None:
-            return HTTPConnection(host, port, timeout=timeout)
-        connection = HTTPSConnection(host, port, timeout=timeout, ssl_context=self._trust)
+            return Plain(host, port, timeout=timeout)
+        connection = Encrypted(host, port, timeout=timeout, ssl_context=self._trust)
         if proxy is not None:
             connection.set_tunnel(self._host, self._port or 443, self._proxy_headers)
         return connection
 
     def _exchange(
         self,
-        connection: HTTPConnection,
+        connection: KeptConnection,
         document: Document,
         plan: str,
         deadline: float,
@@ -210,16 +207,10 @@ class Poster:
             """Lets what comes next last no longer than it may."""
             sock.settimeout(self._seconds_left(deadline))
 
-        # For as long as this request may last, not as the connection was opened with.
-        connection.timeout = self._seconds_left(deadline)
-        # What makes an answer will do, so a class with an argument more does.
-        connection.response_class = partial(WholeHead, wait=wait)  # type: ignore[assignment]  # see above
         headers, body = self._content(document, plan)
         headers["Content-Length"] = str(len(body))
-        pieces = _pieces(body, wait)
         target = self._proxied + self._target(document.route)
-        connection.request("POST", target, pieces, headers, preload_content=False)
-        with closing(connection.getresponse()) as response:
+        with closing(connection.post(target, headers, _pieces(body), wait)) as response:
             if response.status < 300:
                 answer = HttpAnswer(status=response.status, body=self._body(response))
             else:
@@ -231,12 +222,10 @@ class Poster:
 
     def _refusal(self, response: HTTPResponse) -> HttpAnswer:
         """An answer that does not take the document."""
-        from urllib3.exceptions import HTTPError
-
         try:
             # Some receivers explain at length, and a refusal may be a whole page.
-            body = response.read(REFUSAL_BYTES, decode_content=False)
-        except (HTTPError, HTTPException, OSError):
+            body = response.read(REFUSAL_BYTES)
+        except (HTTPException, OSError):
             body = b""  # its status counts
         status, headers = response.status, response.headers
         said = self.discreet(body.decode("utf-8", "replace"))
@@ -273,7 +262,7 @@ class Poster:
         headers = {
             "Content-Type": "application/xml; charset=utf-8",
             "Accept": "application/xml, text/xml",
-            "User-Agent": f"eventlog/{VERSION}",
+            "User-Agent": USER_AGENT,
             DOCUMENT_ID: quote(document.id, safe="!#$&'()*+,/:;=?@[]~"),
         }
         if plan:
@@ -295,23 +284,24 @@ class Poster:
 
         UnreadableAnswer when that of a document taken is cut short or too long.
         """
-        from urllib3.exceptions import HTTPError
-
         limit = self._settings.reply_limit
         body = b""
         try:
             while len(body) <= limit:
                 # One byte more than may be, to see that it is too long.
-                more = response.read(limit + 1 - len(body), decode_content=False)
+                more = response.read(limit + 1 - len(body))
                 if not more:
                     break
                 body += more
-        except (HTTPError, HTTPException, OSError) as error:
-            if _is_timeout(error):
-                raise TimeoutError from error
+        except TimeoutError:
+            raise
+        except (HTTPException, OSError) as error:
             raise UnreadableAnswer("it ends in the middle.") from error
         if len(body) > limit:
             raise UnreadableAnswer(f"it is longer than {limit} bytes.")
+        # What http.client says of bytes that never came, where it was asked for a number of them.
+        if response.length:
+            raise UnreadableAnswer("it ends in the middle.")
         return body
 
     def _in_words(self, error: Exception) -> SinkError:
@@ -353,12 +343,9 @@ def _said_to_get_in(settings: HttpSettings) -> Iterator[str]:
             yield from (value, unquote_plus(value))
 
 
-def _pieces(body: bytes, wait: Callable[[], None]) -> Iterator[bytes]:
-    """The body, each piece of it after a look at the clock: who takes it slowly never times out by
-    itself.
-    """
+def _pieces(body: bytes) -> Iterator[bytes]:
+    """The body in pieces, so that who takes it slowly does not time out with the whole."""
     for start in range(0, len(body), PIECE_BYTES):
-        wait()
         yield body[start : start + PIECE_BYTES]
 
 
@@ -390,74 +377,3 @@ def cut(sock: socket.socket) -> None:
 
 class UnreadableAnswer(Exception):  # noqa: N818  # it is no error of ours: the sink turns it into an outcome
     """An answer began well and then broke off, or does not end."""
-
-
-class _Head:
-    """The stream that the head of an answer is read from; `cut` when a line of it ended with the
-    stream.
-    """
-
-    def __init__(self, stream: BinaryIO) -> None:
-        self._stream = stream
-        self.cut = False
-
-    def readline(self, limit: int = -1) -> bytes:
-        line = self._stream.readline(limit)
-        # A line that the limit has cut has no end either; http.client refuses it then.
-        self.cut |= not line.endswith(b"\n")
-        return line
-
-    def close(self) -> None:
-        self._stream.close()
-
-
-class _TimedStream(io.RawIOBase):
-    """What a socket gives, each time after a look at the clock: who sends a byte now and then never
-    times out by itself.
-    """
-
-    def __init__(self, stream: socket.SocketIO, wait: Callable[[], None]) -> None:
-        self._stream = stream
-        self._wait = wait
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int | None:
-        self._wait()
-        return self._stream.readinto(buffer)
-
-    def close(self) -> None:
-        self._stream.close()
-        super().close()
-
-
-class WholeHead(http.client.HTTPResponse):
-    """Refuses a head that breaks off: http.client takes it for a whole one, and then no answer for
-    success.
-
-    `wait` is called before anything is read.
-    """
-
-    def __init__(
-        self,
-        sock: socket.socket,
-        *args: Any,
-        wait: Callable[[], None],
-        **options: Any,
-    ) -> None:
-        super().__init__(sock, *args, **options)
-        self.fp.close()
-        self.fp = io.BufferedReader(_TimedStream(sock.makefile("rb", buffering=0), wait))
-
-    def begin(self) -> None:
-        stream = self.fp
-        head = _Head(stream)
-        self.fp = head  # type: ignore[assignment]  # begin reads lines and nothing else
-        try:
-            super().begin()
-        finally:
-            if self.fp is not None:
-                self.fp = stream
-        if head.cut:
-            raise UnreadableAnswer("it ends in its head.")

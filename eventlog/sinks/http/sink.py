@@ -132,8 +132,7 @@ class HttpSink(HttpLane):
         super().__init__(poster)
         # Modules that import each other fail when several threads are the first to ask for them.
         # Also where it has one connection: each output that lags has a thread.
-        shared = ("urllib3.connection", "urllib3.exceptions", "urllib3.response")
-        for name in (*shared, "eventlog.xds.read"):
+        for name in ("eventlog.sinks.http.connection", "urllib3.exceptions", "eventlog.xds.read"):
             import_module(name)
         others = [self.lane(poster.another()) for _ in range(settings.connections - 1)]
         self.lanes: tuple[HttpLane, ...] = (self, *others)

@@ -30,8 +30,7 @@ from eventlog.sinks.webhook.tokens import Tokens
 
 if TYPE_CHECKING:
     import ssl
-
-    from urllib3.response import HTTPResponse
+    from http.client import HTTPResponse
 
 MOST_WAIT_SECONDS: Final = 3600.0
 """A receiver that asks for a longer pause is asked again after this one."""

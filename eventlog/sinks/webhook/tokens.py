@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from eventlog.core.errors import SinkError
 from eventlog.core.model import Document
-from eventlog.sinks.http.post import Poster, UnreadableAnswer
+from eventlog.sinks.http.post import USER_AGENT, Poster, UnreadableAnswer
 from eventlog.sinks.http.sink import may_pass
 from eventlog.sinks.webhook.settings import WebhookSettings
 
@@ -107,5 +107,6 @@ class _TokenPoster(Poster):
         return {
             "Content-Type": "application/x-www-form-urlencoded",
             "Accept": "application/json",
+            "User-Agent": USER_AGENT,
             "Authorization": f"Basic {self._login}",
         }
