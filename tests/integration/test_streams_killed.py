@@ -76,7 +76,7 @@ class GrowingStream:
                     images=images[start : start + 2], catalog=TABLES, commit=end, begin=end + 1 if last else None
                 )
 
-    def settled(self, images: Sequence[Captured], failed: frozenset[int], begin: int) -> None:
+    def settled(self, images: Sequence[Captured], begin: int) -> None:
         """A server keeps its logs."""
 
     def close(self) -> None:

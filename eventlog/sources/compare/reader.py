@@ -122,7 +122,7 @@ class CompareReader:
                     yield None
             yield None
 
-    def settled(self, images: Sequence[Captured], failed: frozenset[int], begin: int) -> None:
+    def settled(self, images: Sequence[Captured], begin: int) -> None:
         """What is over needs no place in the queue any more."""
         self._state.forget(begin)
 

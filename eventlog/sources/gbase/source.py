@@ -150,7 +150,7 @@ class GBaseReader:
             if not chunk or (self._feed.live and records.met[CdcRecord.TIMEOUT] > beats):
                 yield None
 
-    def settled(self, images: Sequence[Captured], failed: frozenset[int], begin: int) -> None:
+    def settled(self, images: Sequence[Captured], begin: int) -> None:
         """A server keeps its logs whatever was read of them."""
 
     def close(self) -> None:

@@ -83,11 +83,8 @@ class LinterReader:
             yield self._piece((), reached, complete=True)
             most = max(1, most // 2) if count > LARGE_IMAGES else min(ENDING_ROWS, most * 2)
 
-    def settled(self, images: Sequence[Captured], failed: frozenset[int], begin: int) -> None:
-        """Takes off transactions of which everything was handled and nothing failed.
-
-        Also those that did nothing.
-        """
+    def settled(self, images: Sequence[Captured], begin: int) -> None:
+        """Takes off transactions of which everything was captured, also those that did nothing."""
         empty = {number: end for number, end in self._committed.empty.items() if end < begin}
         for number in empty:
             del self._committed.empty[number]
@@ -96,7 +93,7 @@ class LinterReader:
         whole: dict[int, int] = {}
         for image in images:
             end = image.position[0]
-            if end < begin and end not in failed and isinstance(image, Image) and image.transaction is not None:
+            if end < begin and isinstance(image, Image) and image.transaction is not None:
                 whole[image.transaction.id] = max(end, whole.get(image.transaction.id, end))
         for transactions in (whole, empty):
             if transactions:

@@ -44,11 +44,8 @@ class StreamReader(Protocol):
         beginning. After an error it is called anew.
         """
 
-    def settled(self, images: Sequence[Captured], failed: frozenset[int], begin: int) -> None:
-        """These images are in the publisher's log, durably, and so is all that ended before `begin`.
-
-        What fails later stays there, so that no commit is among the `failed` any more.
-        """
+    def settled(self, images: Sequence[Captured], begin: int) -> None:
+        """These images are in the publisher's log, durably, and so is all that ended before `begin`."""
 
     def close(self) -> None:
         """Gives back what it holds."""

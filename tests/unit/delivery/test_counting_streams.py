@@ -59,7 +59,7 @@ class Committed:
         while True:
             yield None
 
-    def settled(self, images: Sequence[Captured], failed: frozenset[int], begin: int) -> None:
+    def settled(self, images: Sequence[Captured], begin: int) -> None:
         """Nobody has to know."""
 
     def close(self) -> None:

@@ -114,10 +114,9 @@ class Reader:
                 images = found[start : start + size]
                 yield StreamPiece(images=images, catalog=known, commit=end, begin=end + 1 if last else None)
 
-    def settled(self, images: Sequence[Captured], failed: frozenset[int], begin: int) -> None:
+    def settled(self, images: Sequence[Captured], begin: int) -> None:
         if self.dies:
             raise KilledError
-        assert not failed
         self.told += [image.position for image in images]
         self.settled_to = begin
 
