@@ -77,11 +77,15 @@ class Pace:
                 break
             # A minute at a time, for the clock may be set meanwhile.
             self._sleep(min(minutes * 60, 60))
-        with self._lock:
-            # The sleep is outside of the lock: other tables may count what they read meanwhile.
-            wait = self._free - self._clock()
+        wait = self.wait()
         if wait > 0:
+            # Outside of the lock: other tables may count what they read meanwhile.
             self._sleep(wait)
+
+    def wait(self) -> float:
+        """Seconds until the next range may be read, for the rows of those before."""
+        with self._lock:
+            return max(0.0, self._free - self._clock())
 
     def read(self, rows: int) -> None:
         """Counts rows that were read; the next range waits for as long as they may take."""

@@ -6,6 +6,7 @@ import datetime as dt
 from collections.abc import Iterator
 from pathlib import Path
 from threading import Event
+from time import monotonic
 
 import pytest
 from sqlalchemy import Engine
@@ -176,3 +177,19 @@ def test_outside_of_its_hours_it_reads_nothing_says_that_it_lives_and_can_be_sto
     with in_thread(site.publisher(compare=f'between = "{opened}"', publisher=beats)) as publisher:
         until(lambda: site.events == ["add"], "the row is published")
         until(lambda: publisher.vitals.reading().heartbeats > 1, "its heart beats when nothing comes")
+
+
+def test_a_stop_is_obeyed_while_the_pace_is_kept(site: Site) -> None:
+    rows = ", ".join(f"({number}, 'a')" for number in range(300))
+    site.run(f"INSERT INTO usr VALUES {rows}")
+    with in_thread(site.publisher(compare="rows_per_second = 5")):
+        until(lambda: len(site.events) == 300, "what was read is published, and does not wait for the pace")
+        began = monotonic()
+    assert monotonic() - began < 10  # the next range may be read after a minute
+
+
+def test_a_run_that_ends_waits_for_the_pace(site: Site) -> None:
+    site.run("INSERT INTO usr VALUES (1, 'a'), (2, 'a')")
+    began = monotonic()
+    assert len(site.once(compare="rows_per_second = 1")) == 2
+    assert monotonic() - began > 1

@@ -37,6 +37,9 @@ from eventlog.sql.access import transaction
 from eventlog.sql.connect import connect, limit_sessions
 from eventlog.sql.dialect import dialect_of
 
+LOOK_SECONDS: Final = 0.5
+"""So long is waited at once for the pace: then a heart may beat, and somebody may stop it."""
+
 STEP_ROWS: Final = 1000
 """Rows that become images, and get into the state, together."""
 
@@ -82,7 +85,7 @@ class CompareReader:
         self._clock = clock
         self._now = now
         self._window = read_window(settings.between) if settings.between else None
-        self._pace = Pace(settings.rows_per_second, sleep=self._sleep)
+        self._pace = Pace(settings.rows_per_second)
         self._begun = settings.restart == "changes" or not run or state.run == run
         self._step = state.last()
         self._lost = False
@@ -120,6 +123,10 @@ class CompareReader:
                 # Whoever asks may wait better than we can: a heart beats meanwhile, and somebody may stop it.
                 while not self._may_read():
                     yield None
+                # The cycle goes on, so it is not None that says so.
+                while wait := self._pace.wait():
+                    time.sleep(min(wait, LOOK_SECONDS))
+                    yield StreamPiece(images=(), catalog=self._catalog, commit=served, begin=served)
             yield None
 
     def settled(self, images: Sequence[Captured], begin: int) -> None:
@@ -134,12 +141,6 @@ class CompareReader:
         """Whether it is the time of day at which reading is allowed."""
         now = self._now()
         return self._window is None or not self._window.wait(now.hour * 60 + now.minute)
-
-    def _sleep(self, seconds: float) -> None:
-        end = monotonic() + seconds
-        while (left := end - monotonic()) > 0:
-            time.sleep(min(left, 1))
-            self._pulse()
 
     def _suspects(self) -> Iterator[tuple[ComparedTable, Sequence[Key]]]:
         """Rows that may differ: of all tables in a full cycle, else of those with a column that grows."""

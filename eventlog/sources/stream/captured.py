@@ -311,6 +311,8 @@ class StreamCapture:
         count = len(gathered[0].images)
         while count < self._limit:
             piece = next(pieces)
+            if piece is not None and not piece.images and piece.begin == gathered[-1].begin:
+                return True  # its reader waits, and what there is may go
             if piece is not None:
                 gathered.append(piece)
                 count += len(piece.images)
