@@ -112,7 +112,12 @@ FAULTS = [
         "is_there = state.has(detail.document)\n",
         "is_there = True\n",
     ),
-    JournalFault("resolve: refusals are forgotten", CONSUMER, "by_position(target.answers)", "by_position(())"),
+    JournalFault(
+        "resolve: refusals are forgotten",
+        CONSUMER,
+        "by_position(answers_of_rows(self._journal, self._decider, target.answers, waiting))",
+        "by_position(())",
+    ),
     JournalFault(
         "the target is not taken over",
         CONSUMER,
@@ -165,7 +170,7 @@ FAULTS = [
         "due = now + self._journal.delay(sent.attempts + 1)",
         "due = 0",
     ),
-    JournalFault("what was taken behind a retried change is over", LETTERS, "or names & blocked:", "or False:"),
+    JournalFault("what was taken behind a retried change is over", LETTERS, "or touch(names, blocked):", "or False:"),
     JournalFault(
         "on_retry = stop reads on",
         CONSUMER,
@@ -201,8 +206,8 @@ FAULTS = [
         "if False:",
     ),
     JournalFault("due looks at no times", COMMON, "AND due <= :now", "AND due IS NOT NULL"),
-    JournalFault("next passes what is parked", TAKE, "blocked=waiting | unsent", "blocked=unsent"),
-    JournalFault("next passes documents that wait", TAKE, "blocked=waiting | unsent", "blocked=waiting"),
+    JournalFault("next passes what is parked", TAKE, "blocked=(waiting | unsent) - {EVERY_ROW}", "blocked=unsent - {EVERY_ROW}"),
+    JournalFault("next passes documents that wait", TAKE, "blocked=(waiting | unsent) - {EVERY_ROW}", "blocked=waiting - {EVERY_ROW}"),
     JournalFault(
         "waiting does not pass on",
         TAKE,
@@ -212,8 +217,8 @@ FAULTS = [
     JournalFault(
         "what stays does not block",
         TAKE,
-        '        """A row of this object goes on waiting as it does."""\n        self._blocked.add(name)\n',
-        '        """A row of this object goes on waiting as it does."""\n',
+        "        self._blocked.add(name)\n        self._led.add(name)\n\n\ndef take(",
+        "        self._led.add(name)\n\n\ndef take(",
     ),
     JournalFault(
         "nobody leads behind a row that went",

@@ -15,6 +15,12 @@ JAVA_OPTIONS: Final = f"-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Djava.io.tmpdi
 """A Java of tests lives for seconds, in which a second compiler and threads that collect garbage cost more than they gain."""
 
 
+def apart(folder: Path) -> dict[str, str]:
+    """The environment of a driver that will be killed: what it leaves stands in a folder of its test."""
+    (folder / JAVA).mkdir(exist_ok=True)
+    return os.environ | {"TMPDIR": str(folder)}
+
+
 def kill_workers(root: int, *, most: int | None = None) -> int:
     """Kills Python workers below a process, all of them or so many; says how many there were."""
     found = workers(root)[:most]
