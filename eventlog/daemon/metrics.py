@@ -24,6 +24,7 @@ Figures = float | None | Mapping[str, float]
 
 def metrics(reading: VitalsReading) -> bytes:
     """Every figure; one that nobody knows yet is left out."""
+    # Else each collector is run once more when it registers, to learn its names.
     registry = CollectorRegistry(auto_describe=False)
     registry.register(_Collector(reading))
     ProcessCollector(registry=registry)

@@ -80,9 +80,11 @@ class SideBySide:
                     continue
                 return None
             if found is None:
+                # None is the last that a thread says, so that it has ended or does at once.
                 self._threads.pop(line.name).join()
                 if self._tenure is not None and line.wanted.is_set() and line.may_go():
-                    self.begin([line], self._tenure)  # it was about to rest when somebody wanted it
+                    # It was about to rest when somebody wanted it.
+                    self.begin([line], self._tenure)
             elif isinstance(found, Finished):
                 return found
             else:
@@ -107,6 +109,8 @@ class SideBySide:
         queue = self._finished
         try:
             while not (self._stopped.is_set() or self._ending.is_set() or line.held_up):
+                # Before it looks: who wants it from now on may mean rows that this turn does not
+                # see.
                 line.wanted.clear()
                 began = monotonic()
                 try:

@@ -62,6 +62,7 @@ class Histogram(Struct, frozen=True, kw_only=True):
         counts = self.counts or (0,) * (len(self.bounds) + 1)
         number = 0
         for bound, count in zip((*self.bounds, float("inf")), counts, strict=True):
+            # A bucket of Prometheus counts what is in the smaller ones too.
             number += count
             yield "+Inf" if bound == float("inf") else str(bound), number
 
@@ -202,6 +203,7 @@ class PublisherHealth:
     def delivered(self, name: str, share: OutputTurn) -> None:
         """An output has had its turn; it may say so from a thread of its own."""
         now = time()
+        # Before the lock is taken, and only when somebody looks: this goes over every row.
         delays = list(delays_of(share.events, now)) if self.watched else []
         with self._lock:
             reading = self._reading
@@ -227,6 +229,7 @@ class PublisherHealth:
         """A cycle came to its end."""
         former = self._reading
         rows = Counter(former.rows)
+        # N is a row that will be offered again: it counts when it has ended.
         rows.update({status.value: count for status, count in report.statuses.items() if status.value != "N"})
         self._change(
             state="publishing",
@@ -280,6 +283,8 @@ def delays_of(events: Iterable[Captured], now: float) -> Iterator[tuple[float, i
     for time_of_rows, count in Counter(event.time for event in events).items():
         at = None if time_of_rows is None else moment(time_of_rows)
         if at is not None:
+            # Times of rows are in UTC and name no zone; the clock of the database may be ahead of
+            # ours.
             yield max(0.0, now - at.replace(tzinfo=UTC).timestamp()), count
 
 
@@ -320,6 +325,7 @@ class Ledger:
             return
         log = self._lock.log
         with log.transaction() as connection:
+            # Read once: nobody else enters this while this publisher has the lock.
             if self._former is None:
                 former = read_output_states(Marks(log).get(connection, OUTPUTS))
                 self._former = {name: mine for name, mine in former.items() if name in present}
@@ -409,7 +415,8 @@ def ready(reading: VitalsReading) -> HealthAnswer:
 
 def _answer(reading: VitalsReading, *, good: bool) -> HealthAnswer:
     body: dict[str, object] = {"state": reading.state, "silent_seconds": round(reading.silent, 1)}
-    if reading.standby is not None:  # figures only: anybody may ask, and which host has the lock is not for anybody
+    # Figures only: anybody may ask, and which host has the lock is not for anybody.
+    if reading.standby is not None:
         standby = reading.standby
         body["standby"] = {"waiting": standby.waiting, "stalled_seconds": standby.stalled_seconds}
     return HealthAnswer(status=200 if good else 503, body=msgspec.json.encode(body) + b"\n")

@@ -186,6 +186,7 @@ class PageServer:
 
     def _await_start(self) -> None:
         end = monotonic() + START_SECONDS
+        # uvicorn tells by this attribute alone that it listens.
         while not self._server.started and self._thread.is_alive() and monotonic() < end:
             sleep(0.005)
 

@@ -67,6 +67,7 @@ def packed(image: Image, catalog: int) -> str:
     try:
         return _encoder.encode(written).decode()
     except UnicodeEncodeError:  # half of a surrogate pair, which neither JSON nor a database keeps
+        # Where `before` and `after` stand in the list.
         written[3:5] = [_with_surrogates(image.before), _with_surrogates(image.after)]
         return _encoder.encode(written).decode()
 

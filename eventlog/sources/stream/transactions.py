@@ -189,6 +189,7 @@ class Transactions(Generic[T]):
             return
         held = len(found.items)
         found.discard(seq)
+        # What each item weighs is not known, only what all of them do.
         kept = found.weight * len(found.items) // held if held else found.weight
         self.held -= found.weight - kept
         found.weight = kept
