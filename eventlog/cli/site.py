@@ -213,7 +213,8 @@ def site_options(command: Command) -> Command:
         site = Site(database, config, log, without_file=without_file)
         return command(*args, site=site, **options)
 
-    return with_site  # type: ignore[return-value]  # click's decorators keep the function they are given
+    # Click's decorators keep the function they are given.
+    return with_site  # type: ignore[return-value]
 
 
 MOST_ROWS: Final = 1_000_000_000

@@ -151,7 +151,9 @@ def _outputs(reading: JournalReading, configured: Collection[str]) -> Iterator[D
     for hole, outputs in places.items():
         for name in sorted(outputs.keys() - known.keys()):
             if hole == "said" and name.startswith("convert "):
-                continue  # a conversion has said it, and is over; an output that was paused will end these rows
+                # A conversion has said it, and is over; an output that was paused will end these
+                # rows.
+                continue
             rows = counted(outputs[name], "row") if outputs[name] else "Plans"
             yield Damage(
                 said=f"{rows} in {reading.tables[hole]} {'is' if outputs[name] == 1 else 'are'} for the output {name},"

@@ -42,7 +42,8 @@ class Connection(H11Protocol):
     _timer: TimerHandle | None = None
     _judged: object = None
 
-    def connection_made(self, transport: Transport) -> None:  # type: ignore[override]  # as uvicorn has it
+    # As uvicorn has it.
+    def connection_made(self, transport: Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         self.peer = self.client[0] if self.client else ""
         self.waits_since = self.loop.time()

@@ -119,6 +119,7 @@ def _version(program: Path) -> int | None:
     """Read from the file that stands beside every Java, because asking a Java takes as long as
     starting one.
     """
+    # What is on PATH is mostly a link, and the file stands beside what it leads to.
     release = program.resolve().parents[1] / "release"
     if release.is_file() and (match := _release(release.read_text(errors="replace"))):
         return int(match[1])

@@ -122,7 +122,8 @@ class DebeziumTable:
 
     def written(self, change: Change, event: RowEvent) -> EventBytes:
         transaction = change.transaction
-        source_times = {name: at or 0 for name, at in times(change).items()}  # which must not be null
+        # Which must not be null.
+        source_times = {name: at or 0 for name, at in times(change).items()}
         head = {
             "before": event.before,
             "after": event.after,

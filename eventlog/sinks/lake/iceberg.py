@@ -180,7 +180,8 @@ class IcebergTables:
                 changing.append(aligned(rows, schema), snapshot_properties=note)
             elif table.emptied:
                 there = schema.empty_table()
-                if iceberg.scan(limit=1).to_arrow().num_rows:  # a delete of nothing makes no snapshot
+                # A delete of nothing makes no snapshot.
+                if iceberg.scan(limit=1).to_arrow().num_rows:
                     changing.delete(AlwaysTrue(), snapshot_properties=note)
                 changing.append(merged(there, table, rows), snapshot_properties=note)
             else:
