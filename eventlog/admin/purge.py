@@ -46,6 +46,7 @@ GROUP_ROWS: Final = 20_000
 
 GROUP_BYTES: Final = 32_000_000
 _numbers = count()
+# The blank between day and time becomes the T of ISO 8601.
 _date = re.compile(r"(\d{4,}-\d\d-\d\d) (?=\d)").match
 _kind = COLUMNS.index("event_type")
 _time = COLUMNS.index("event_time")

@@ -81,6 +81,7 @@ LARGEST_NUMBER: Final = 2**62
 OLDEST_SECONDS: Final = 1_000 * 365 * 86_400
 """Seconds that an age may have: databases have no times much further back."""
 
+# 18 digits, so that every such number fits into 64 bits.
 _run = re.compile(r"([0-9]{1,18})(?:-([0-9]{1,18}))?").fullmatch
 
 

@@ -131,6 +131,7 @@ class TableSide:
         for number, *cells in self._dialect.lookup.ask(connection, self._dialect, question, texts):
             key = keys[number]
             values = [read_cell(read, cell) for read, cell in zip(self._reads, cells, strict=True)]
+            # Not strict: behind the key's readers stand those of the other columns.
             asked = [read_cell(read, part) for read, part in zip(self._reads, key, strict=False)]
             # A collation may take 'A' for 'a', which are two objects to those who compare byte by
             # byte.

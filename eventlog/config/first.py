@@ -40,8 +40,10 @@ SAMPLE: Final = "x" * 16
 """Stands for a secret while the answers are checked; some secrets must have so many characters."""
 
 _named = re.compile(r"\$\{(?:file:)?[^}]+\}")
+# Files are not asked for: only variables have to be set.
 _from_environment = re.compile(r"\$\{(?!file:)([^}]+)\}")
 _blank = re.compile(r"\s")
+# JSON escapes all of these but the last, DEL, and TOML wants that escaped too.
 _unsaid = re.compile(r"[\x00-\x1f\x7f]")
 
 

@@ -41,6 +41,7 @@ class WebConfig(SecretSettings, frozen=True, kw_only=True, forbid_unknown_fields
             raise ConfigError("web.user_header needs web.hosts: the names by which the proxy's users ask for the page.")
         for proxy in self.proxies:
             try:
+                # Not strict: 10.1.2.3/16 means the network that it lies in.
                 ip_network(proxy, strict=False)
             except ValueError:
                 raise ConfigError(

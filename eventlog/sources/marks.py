@@ -80,6 +80,7 @@ Run = tuple[int, int]
 T = TypeVar("T")
 
 _MENDED: Final = "Somebody else has written it; restore the table of marks from a backup."
+# Two points and no hyphen, for a number may have a minus before it.
 _runs = re.compile(r"(-?\d+)(?:\.\.(-?\d+))?(?:,|$)")
 
 

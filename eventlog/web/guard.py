@@ -262,5 +262,6 @@ def _bearer(asked: RequestFacts) -> str:
 def _cookies(asked: RequestFacts) -> SimpleCookie:
     try:
         return SimpleCookie(asked.headers.get("cookie", ""))
+    # Python refuses some cookies that others have set; then there is no session.
     except CookieError:
         return SimpleCookie()

@@ -28,6 +28,7 @@ a warning.
 """
 
 LAUNCHER: Final = Path(__file__).with_name("launcher")
+# Before Java 9 a version began with 1., such as 1.8.
 _release = re.compile(r'^JAVA_VERSION="(?:1\.)?(\d+)', re.MULTILINE).search
 _told = re.compile(r'version "(?:1\.)?(\d+)').search
 REMEDY: Final = (

@@ -157,6 +157,7 @@ def stretches(first: int, last: int, count: int, snapshot: str | None = None) ->
     """Up to `count` stretches of numbers, equally wide, that cover all from the first to the
     last.
     """
+    # Rounded up, or there would be a stretch more than was asked for.
     width = max(1, -(-(last - first + 1) // count))
     return [
         NumberRange(first=start, last=min(start + width - 1, last), snapshot=snapshot)

@@ -20,6 +20,7 @@ from msgspec.structs import replace
 from eventlog.core.errors import DataError
 
 NAME_CHARACTERS: Final = 200
+# `refresh: NAME` is the first range, `refresh 3: NAME` a further one.
 _numbered = re.compile(r"refresh(?: ([0-9]{1,6}))?: ").match
 
 

@@ -210,6 +210,7 @@ class Mirrors:
         self._into = into
         self._suffix = suffix
         self._adopt = adopt
+        # An update has two rows, and is never cut in two.
         self._piece = max(piece, 2)
         self._begin = dialect_of(engine).begin_ddl
         self._metadata = sa.MetaData(schema=into)
@@ -302,6 +303,7 @@ class Mirrors:
         """The rows after the watermark; a change is never cut in two."""
         sequence = source.table.c[source.headers["change_seq"]]
         oper = source.table.c[source.headers["change_oper"]]
+        # Both rows of an update have one change_seq, and B comes before U by its letter.
         query = sa.select(source.table).where(sequence > mark).order_by(sequence, oper)
         query = query.limit(self._piece)
         rows = connection.execute(query).all()
@@ -345,6 +347,7 @@ class Carrier:
         """
         both = zip(self._key, step.former, strict=True)
         key = tuple(step.values.get(name, former) for name, former in both)
+        # First, or two rows would have the new key for a moment.
         self._delete([key], but=step.former)
         if self._existing([step.former]):
             self._update(sorted(step.values), [(step.former, step.values)])

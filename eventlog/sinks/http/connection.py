@@ -147,6 +147,7 @@ class WholeHead(client.HTTPResponse):
         try:
             super().begin()
         finally:
+            # http.client puts None there where it gives the answer up.
             if self.fp is not None:
                 self.fp = stream
         if head.cut:

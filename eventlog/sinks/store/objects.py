@@ -52,6 +52,7 @@ _status = re.compile(r"status code: (\d{3})").search
 _asked_the_machine = re.compile(r"http://(?:169\.254\.|metadata|\[fd00:ec2::)").search
 """Where a library looks for a role of the machine when it has no credentials."""
 
+# What object_store says of a bucket that is in another region.
 _redirected = re.compile("redirect without LOCATION", re.IGNORECASE).search
 
 

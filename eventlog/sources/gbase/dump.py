@@ -273,6 +273,7 @@ def _value(column: CapturedColumn, data: bytes, settings: GBaseSettings) -> str:
     return f"= {value}"
 
 
+# All records of transactions begin with these two (gbase-cdc.md 2).
 _transaction = Binary(">QI").unpack_from
 
 

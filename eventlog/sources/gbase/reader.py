@@ -25,6 +25,7 @@ Item = tuple[int, int, int, RecordFrame]
 """A held record: how many layouts were known when it came, its sequence number, its label, and
 itself.
 """
+# What these records have behind their common header (gbase-cdc.md 2), as far as it is read.
 _row = Binary(">QIi").unpack_from
 _begin = Binary(">QIqI").unpack_from
 _commit = Binary(">QIq").unpack_from

@@ -27,6 +27,7 @@ FETCHED_ROWS: Final = 500
 """Rows that are asked for at once."""
 
 _half: Final = 1 << 63
+# Names go into the text of queries, where no parameter can stand.
 _name = re.compile(r"[A-Za-z_$][\w$]*(\.[A-Za-z_$][\w$]*)?").fullmatch
 
 

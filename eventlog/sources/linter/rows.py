@@ -46,6 +46,7 @@ EPOCH: Final = dt.datetime(1990, 1, 1)
 _WORD: Final = 0xFFFF
 _HALF: Final = 0xFFFF_FFFF
 _WHOLE: Final = 0xFFFF_FFFF_FFFF_FFFF
+# The only column of which a byte order is documented (linter-dispatch-queue.md 1).
 _date = Layout(">IH")
 _second = dt.timedelta(seconds=1)
 
