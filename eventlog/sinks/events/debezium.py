@@ -91,6 +91,7 @@ class Envelope:
             self._head, self._tail = [avro_writer({**schema, "fields": fields}) for fields in parts]
             self._write = self._in_avro
         elif settings.schemas:
+            # From the right, for the payload stands behind the schema.
             self._begin, _, self._end = whole.write({}).rpartition(b"{}")
 
     def write(self, head: JsonRow, tail: JsonRow) -> tuple[bytes, int]:

@@ -164,6 +164,7 @@ class IcebergTables:
             self._opened().create_namespace_if_not_exists(identifier[0])
         folded = {column.casefold(): column for column in schema.names}
         wanted = [column.casefold() for column in self._settings.partition_by]
+        # In one transaction with its partitions, so that nobody meets the table without them.
         creating = self._opened().create_table_transaction(identifier, schema=schema)
         with creating.update_spec() as spec:
             for column in wanted:
