@@ -146,6 +146,7 @@ class TableSide:
         what = f"The table {self._place.table.whole}"
         with moment(self._engine, what) as connection:
             _add_functions(connection, self._dialect)
+            # Else drivers bring the whole table into memory before the first row.
             streaming = connection.execution_options(stream_results=True, max_row_buffer=1000)
             for cells in streaming.execute(self._sql.whole):
                 yield tuple(cells)

@@ -16,6 +16,7 @@ from eventlog.daemon.vitals import Histogram, State, VitalsReading
 from eventlog.sources.log.flow import STATES
 from eventlog.version import VERSION
 
+# 0.0.4 is the version of Prometheus's text format.
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 
 Figures = float | None | Mapping[str, float]
@@ -46,6 +47,7 @@ class _Collector(Collector):
 
 
 def _counters(reading: VitalsReading) -> Iterator[Metric]:
+    # Without N: such rows are not finished.
     rows = {letter: reading.rows.get(letter, 0) for letter in "SWEF"}
     failures = {blame: reading.failures.get(blame, 0) for blame in ("source", "sink", "other")}
     yield _counter("rows", "Finished rows, by status.", rows, "status")

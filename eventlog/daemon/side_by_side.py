@@ -65,6 +65,7 @@ class SideBySide:
                 line.wanted.set()
                 continue
             line.wanted.clear()
+            # A daemon, for at its end Python waits for all other threads.
             thread = Thread(target=self._run, args=(line, tenure), name=f"eventlog-output-{line.name}", daemon=True)
             self._threads[line.name] = thread
             thread.start()

@@ -51,6 +51,7 @@ def requests_by_signal(
         raise Terminated
 
     def on_stop(number: int, _frame: object) -> None:
+        # Python's own handler raises KeyboardInterrupt; for SIGTERM it has none.
         signal.signal(number, signal.default_int_handler if number == signal.SIGINT else on_second)
         requests.put(stop)
         if idle():

@@ -84,6 +84,7 @@ def numbered(stands: Sequence[Stand], load: str) -> Stands:
 def mark_name(called: str, place: int) -> str:
     """The mark of a range; the first has the name that a load in one piece has."""
     number = f" {place}" if place else ""
+    # The table of marks has no room for more.
     return f"refresh{number}: {called}"[:NAME_CHARACTERS]
 
 

@@ -153,6 +153,8 @@ class EngineSession:
                 for chunk in result.partitions(FETCHED_ROWS):
                     yield from chunk
             finally:
+                # Also where the reader stops in the midst: the session goes back without an open
+                # cursor.
                 result.close()
 
     def run(self, statements: Iterable[str]) -> None:

@@ -216,6 +216,7 @@ class Transactions(Generic[T]):
 
     def close(self) -> None:
         """Forgets all open transactions, as a stream that is read anew from another place must."""
+        # A list, because each is taken out of the dict meanwhile.
         for tx in list(self._open):
             self._drop(tx)
 

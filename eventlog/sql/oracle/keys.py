@@ -119,6 +119,7 @@ def _text(written: str) -> str | None:
 def _padded(written: str) -> str | None:
     """Text of a CHAR column, of which the blanks at its end are no part."""
     trimmed = written.rstrip(" ")
+    # A CHAR of Oracle has at most 2000 bytes.
     if _text(trimmed) and len(trimmed.encode()) <= 2000:
         return trimmed
     return None
