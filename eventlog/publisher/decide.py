@@ -181,6 +181,7 @@ class Decider:
         self.stamp = stamp
         self.looks = looks or Looks()
         self._kept: deque[_Kept] = deque(maxlen=KEPT_BATCHES)
+        # Numbers and no times, for only their order counts.
         self._moments = count(1)
         self._latest: dict[str, int] = {}
         """When what each output was told last was read, in beginnings and ends of decisions."""
@@ -285,6 +286,7 @@ def encode(
         if may_leave:
             last = _left(made.changes, written, going_on.soon, parts)
         later = {item.transaction for item in written if item.positions[-1] in last}
+        # Changes without a transaction have none that could go on.
         later.discard(None)
         kept = [[item for item in piece if item.positions[-1] not in last] for piece in pieces]
         left |= last

@@ -126,6 +126,7 @@ def mirror_table(connection: Connection, of: Origin, name: str, schema: str | No
         if column.name in headers:
             continue
         keyed = column.name in of.key
+        # Not every database takes a long text as a key.
         kind = types.keyed(column.type) if keyed else column.type
         own = sa.Column(column.name, kind, primary_key=keyed and not counted, index=keyed and counted)
         # The values are the source's; a key of one whole number would number itself otherwise.
@@ -338,6 +339,7 @@ class Carrier:
         elif isinstance(step, RowCounts):
             self._count(step)
         else:
+            # Emptied, as by TRUNCATE.
             self._connection.execute(self._table.delete())
 
     def _move(self, step: Moved) -> None:
@@ -390,6 +392,7 @@ class Carrier:
         rows: list[dict[str, Any]] = []
         for key, counted in changed.items():
             times = there.get(key[0], 0) + counted.more
+            # One dict several times, which is only read.
             rows += [{name: counted.values.get(name) for name in names}] * times
         if rows:
             self._connection.execute(self._table.insert(), rows)

@@ -211,6 +211,7 @@ def _far(written: str, last: int, zone: str = "") -> str | None:
     number = 1 - int(year) if before_christ else int(year)
     dt.date(number % 400 + 2000, int(month), int(day))  # ValueError where there is no such day
     read_clock(clock or "00:00")
+    # Nobody writes a year 0: before the year 1 comes 1 BC.
     if int(year) == 0 or not FIRST_DAY <= (number, int(month), int(day)) <= (last, 12, 31):
         return None
     date = f"{year}-{month}-{day}"
