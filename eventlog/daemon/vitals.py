@@ -54,6 +54,7 @@ class Histogram(Struct, frozen=True, kw_only=True):
     def with_value(self, value: float, times: int = 1) -> Self:
         """The same with a value that came so many times."""
         counts = [*self.counts] or [0] * (len(self.bounds) + 1)
+        # A bound belongs to its bucket: Prometheus means less or equal.
         counts[bisect_left(self.bounds, value)] += times
         return replace(self, counts=tuple(counts), total=self.total + value * times)
 
@@ -317,6 +318,7 @@ class Ledger:
         self._lock = lock
         self._former: OutputStates | None = None
         self._seen: OutputStates = {}
+        # Before every time, so that the first entry is due at once.
         self._entered = float("-inf")
 
     def enter(self, present: OutputStates, *, now: bool = False) -> None:
@@ -353,6 +355,7 @@ class Tempo:
         with log.transaction() as connection:
             if self._pace is None:
                 self._pace = value_of(Marks(log).get(connection, PACE), Pace) or ()
+            # By the database's clock, by which whoever reads it reckons too.
             pace = quickened(self._pace, self._rows, database_seconds(connection, log))
             self._lock.mark(connection, PACE, as_text(pace), soon=True)
         self._pace, self._rows, self._entered = pace, 0, monotonic()

@@ -205,6 +205,7 @@ def objects_at(address: str, settings: StoreSettings | None = None, what: str = 
         store = from_url(
             address,
             client_options={
+                # Without this the library refuses an address without TLS.
                 "allow_http": endpoint.startswith("http://"),
                 "timeout": timedelta(seconds=ANSWER_SECONDS),
                 "connect_timeout": "5s",
@@ -263,6 +264,7 @@ REASONS: Final = {
 
 GONE: Final = ("NoSuchBucket", "ContainerNotFound")
 
+# An answer without a body, as that to HEAD, has no code.
 STATUSES: Final = {
     "301": "PermanentRedirect",
     "401": "SignatureDoesNotMatch",
