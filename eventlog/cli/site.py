@@ -214,7 +214,7 @@ def site_options(command: Command) -> Command:
         return command(*args, site=site, **options)
 
     # Click's decorators keep the function they are given.
-    return with_site  # type: ignore[return-value]
+    return with_site  # type: ignore[return-value]  # see above
 
 
 MOST_ROWS: Final = 1_000_000_000

@@ -179,7 +179,7 @@ class PieceReading:
 
     def _take(self, batch: Batch) -> None:
         # A stream has nothing else.
-        images: Sequence[Image] = batch.events  # type: ignore[assignment]
+        images: Sequence[Image] = batch.events  # type: ignore[assignment]  # see above
         rendering = self._rendering_of(batch.catalog)
         round_ = Round(catalog=batch.catalog, options=self._task.conversion.options)
         decision = round_.decide(images)

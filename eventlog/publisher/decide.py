@@ -286,7 +286,6 @@ def encode(
         if may_leave:
             last = _left(made.changes, written, going_on.soon, parts)
         later = {item.transaction for item in written if item.positions[-1] in last}
-        # Changes without a transaction have none that could go on.
         later.discard(None)
         kept = [[item for item in piece if item.positions[-1] not in last] for piece in pieces]
         left |= last

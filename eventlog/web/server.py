@@ -43,7 +43,7 @@ class Connection(H11Protocol):
     _judged: object = None
 
     # As uvicorn has it.
-    def connection_made(self, transport: Transport) -> None:  # type: ignore[override]
+    def connection_made(self, transport: Transport) -> None:  # type: ignore[override]  # see above
         super().connection_made(transport)
         self.peer = self.client[0] if self.client else ""
         self.waits_since = self.loop.time()

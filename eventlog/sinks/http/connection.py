@@ -72,11 +72,11 @@ class _Speaking:
             self._head.append(data)
         else:
             # It is one, with urllib3's beside this.
-            client.HTTPConnection.send(self, data)  # type: ignore[arg-type]
+            client.HTTPConnection.send(self, data)  # type: ignore[arg-type]  # see above
 
 
 # urllib3 overrides http.client's methods.
-class Plain(_Speaking, urllib3.HTTPConnection):  # type: ignore[misc]
+class Plain(_Speaking, urllib3.HTTPConnection):  # type: ignore[misc]  # see above
     """Without TLS."""
 
 
