@@ -238,6 +238,7 @@ def number_option(
         name,
         type=click.IntRange(least, most),
         default=default,
+        # What a default of 0 means the help says in words.
         show_default=bool(default),
         metavar=metavar,
         help=said,
@@ -247,6 +248,7 @@ def number_option(
 json_option = click.option("--json", "as_json", is_flag=True, help="Report as JSON.")
 
 
+# A path, so that it is read as any other file.
 STDIN: Final = Path("/dev/stdin")
 
 
@@ -282,6 +284,7 @@ def complete_files(
     incomplete: str,
 ) -> list[CompletionItem]:
     """Files, where an argument may also be something else."""
+    # To click this means that the shell completes names of files by itself.
     return [CompletionItem(incomplete, type="file")]
 
 

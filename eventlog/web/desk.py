@@ -350,6 +350,7 @@ class Reception:
     def close(self) -> None:
         """Gives the connections back."""
         self._ended.set()
+        # The thread waits for this one, and looks at the other one then.
         self._again.set()
         if self._thread.is_alive():
             self._thread.join()
