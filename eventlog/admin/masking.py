@@ -118,6 +118,7 @@ class Mask:
         shown = self.key(table, key)
         if key is not None and shown != key:
             hidden.append(key)
+            # A key that cannot be read is hidden as a whole already.
             with suppress(DataError):
                 hidden += [text for _, text in parse(key).parts if text not in (shown or "")]
         return sorted(hidden, key=lambda text: -len(text or ""))

@@ -46,6 +46,7 @@ GROUP_ROWS: Final = 20_000
 
 GROUP_BYTES: Final = 32_000_000
 _numbers = count()
+# The blank between day and time becomes the T of ISO 8601.
 _date = re.compile(r"(\d{4,}-\d\d-\d\d) (?=\d)").match
 _kind = COLUMNS.index("event_type")
 _time = COLUMNS.index("event_time")
@@ -145,6 +146,7 @@ class ArchiveFile:
             return None
         first, last = self._numbers
         digest = self._digest.hexdigest()[:16]
+        # With leading noughts, so that the order of names is that of the numbers.
         target = self._folder / f"{self._name}-{first:019d}-{last:019d}-{digest}.parquet"
         try:
             self._flush()
@@ -222,6 +224,7 @@ def _is_number(value: object) -> bool:
 
 
 def _schema(arrow: Any) -> Any:
+    # Arrow's plain strings have no room for more than 2 GB in a column.
     return arrow.schema([(name, arrow.int64() if name in NUMBERS else arrow.large_string()) for name in COLUMNS])
 
 

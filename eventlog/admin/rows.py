@@ -81,6 +81,7 @@ LARGEST_NUMBER: Final = 2**62
 OLDEST_SECONDS: Final = 1_000 * 365 * 86_400
 """Seconds that an age may have: databases have no times much further back."""
 
+# 18 digits, so that every such number fits into 64 bits.
 _run = re.compile(r"([0-9]{1,18})(?:-([0-9]{1,18}))?").fullmatch
 
 
@@ -95,6 +96,7 @@ class Choice(Struct, frozen=True, kw_only=True):
 
     def parameters(self) -> dict[str, Any]:
         """What the queries of care.sql take."""
+        # The query has five places: fewer letters are repeated until all are filled.
         letters = (self.letters or "?") * MOST_LETTERS
         return {
             **{f"letter_{place + 1}": letters[place] for place in range(MOST_LETTERS)},
@@ -158,6 +160,7 @@ def table_meant(log: Log, table: str) -> tuple[str, str | None]:
 
     The table may be named without its schema; UsageError for a bare name that several schemas have.
     """
+    # % and _ stand for any letter in LIKE; the query says that ! takes that away.
     ending = "%." + re.sub("([!%_])", r"!\1", table)
     known: list[tuple[Any, ...]] = []
     with log.transaction() as connection:

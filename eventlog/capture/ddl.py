@@ -140,6 +140,7 @@ def standing_ddl(connection: Connection, names: LogNames) -> DdlTrigger | None:
     if not rows:
         return None
     [row] = rows
+    # The database keeps a function's body alone, which is a part of the statement.
     current = bool(row.whole) and row.source.strip() in _function(dialect, names)
     return DdlTrigger(
         enabled=bool(row.enabled),
@@ -279,6 +280,7 @@ def watching(
     `looked_at` are tables with columns that the trigger asks for, and that may go: the bridge asks
     for none of them.
     """
+    # None stays None: all of the table is watched.
     watch: list[list[object]] = [[this, numbers and sorted(numbers)]]
     if own is not None:
         watch.append([own, sorted(key)])

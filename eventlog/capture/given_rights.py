@@ -60,6 +60,7 @@ _grant = re.compile(
     rf"\s+TO (?P<role>{_name}(?:@{_name})?)"
 ).fullmatch
 
+# A right on a schema is none on a table.
 _on_table = re.compile(rf" ON (?!SCHEMA )({_name}(?:\.{_name})?)\s+TO ")
 
 
@@ -137,6 +138,8 @@ def _is_gone(connection: Connection, grant: str) -> bool:
 def _given(connection: Connection, role: str) -> list[tuple[object, ...]]:
     for query in ("given_rights", "given_rights_seen"):
         if offers(dialect_of(connection), query):
+            # Where the first may not be asked the second is; in a savepoint, for the transaction
+            # goes on.
             with suppress(SQLAlchemyError), connection.begin_nested():
                 rights = statement(dialect_of(connection), query, role=role)
                 return fetched(connection, verbatim(rights))

@@ -174,6 +174,7 @@ def rights(dialect: Dialect, roles: Roles, site: RightsScope) -> Iterator[RoleSt
         if role is None:
             continue
         later = not site.standing and part != "installer"
+        # Its methods are called as the fields of Roles.
         for sql in getattr(grants, part)(role):
             yield RoleStatement(part=part, role=role, sql=sql, later=later)
 
@@ -221,6 +222,7 @@ def held_rights(connection: Connection, names: LogNames, table: str, role: str) 
         "host": host,
     }
     try:
+        # In PostgreSQL an error would end the whole transaction without a savepoint.
         with connection.begin_nested():
             rights = answers(connection, "held_rights", asked)
     except SQLAlchemyError:

@@ -386,6 +386,7 @@ def _enter_definitions(
             former[planned.owner] = planned.former
     # Who may make triggers, and not write there, leaves it to the publisher, which enters it when
     # it looks.
+    # In a savepoint: on PostgreSQL what fails would spoil the whole transaction.
     with suppress(SQLAlchemyError), connection.begin_nested():
         enter_versions(connection, names, tables, former, since)
 

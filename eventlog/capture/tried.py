@@ -160,6 +160,7 @@ def _try_condition(connection: Connection, table: Table, condition: str) -> None
                 _run(connection, statement(dialect, query, **holes))
             attempt.rollback()
     except SQLAlchemyError as error:
+        # Further lines show the place in a statement that nobody here has written.
         problem = str(getattr(error, "orig", error)).partition("\n")[0].rstrip(".")
         message = f"The condition {condition!r} cannot be asked of {table.name}: {problem}."
         hint = "Write it with the names of the table's columns, bare or with the table's own name before them."

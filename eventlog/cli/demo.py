@@ -97,6 +97,7 @@ def _run_script(engine: Engine, name: str) -> str:
     lines = text.splitlines(keepends=True)
     script = "".join(line for line in lines if not line.startswith("--"))
     with engine.begin() as connection:
+        # The driver takes one statement each time.
         for statement in script.split(";\n"):
             if statement.strip():
                 connection.exec_driver_sql(statement)

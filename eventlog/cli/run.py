@@ -247,6 +247,7 @@ def learning(secrets: list[str], journal: BoundLogger) -> Callable[[Config], Non
 
     def learn(config: Config) -> None:
         known = known_secrets(config)
+        # The journal has this very list, so it hides them from now on.
         secrets.extend(known.words)
         for setting in known.weak:
             if setting not in warned:

@@ -108,6 +108,7 @@ def _options(command: click.Command, context: click.Context) -> Iterator[str]:
 
 def _codes() -> Iterator[str]:
     meanings = {0: "well", 64: "called wrongly", 65: "data", 69: "unavailable", 70: "a fault of eventlog"}
+    # 130 and 141 are 128 and a signal's number: 2 is Ctrl-C, 13 a broken pipe.
     later = {75: "try again", 78: "configuration or installation", 130: "interrupted"}
     for code, meaning in (meanings | later | {141: "nobody reads the pipe any more"}).items():
         yield from (".TP", f".B {code}", f"{meaning}.")
@@ -135,6 +136,7 @@ def _text(text: str) -> str:
         return text
     # A hyphen of man's is no minus that somebody could copy.
     escaped = text.replace("\\", "\\e").replace("-", "\\-")
+    # A line that begins so is a command to man; behind \& it is text.
     if escaped[:1] in (".", "'"):
         return f"\\&{escaped}"
     return escaped

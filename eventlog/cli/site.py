@@ -213,7 +213,8 @@ def site_options(command: Command) -> Command:
         site = Site(database, config, log, without_file=without_file)
         return command(*args, site=site, **options)
 
-    return with_site  # type: ignore[return-value]  # click's decorators keep the function they are given
+    # Click's decorators keep the function they are given.
+    return with_site  # type: ignore[return-value]  # see above
 
 
 MOST_ROWS: Final = 1_000_000_000
@@ -237,6 +238,7 @@ def number_option(
         name,
         type=click.IntRange(least, most),
         default=default,
+        # What a default of 0 means the help says in words.
         show_default=bool(default),
         metavar=metavar,
         help=said,
@@ -246,6 +248,7 @@ def number_option(
 json_option = click.option("--json", "as_json", is_flag=True, help="Report as JSON.")
 
 
+# A path, so that it is read as any other file.
 STDIN: Final = Path("/dev/stdin")
 
 
@@ -281,6 +284,7 @@ def complete_files(
     incomplete: str,
 ) -> list[CompletionItem]:
     """Files, where an argument may also be something else."""
+    # To click this means that the shell completes names of files by itself.
     return [CompletionItem(incomplete, type="file")]
 
 

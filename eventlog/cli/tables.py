@@ -42,7 +42,9 @@ LEAST_COLUMNS: Final = 8
 GAP_COLUMNS: Final = 3
 """Blanks between two columns."""
 
+# ASCII, for \d means the digits of every script.
 _number_or_time = re.compile(r"[\dT:., +-]{0,32}", re.ASCII).fullmatch
+# Of times of day alone: other numbers keep what is behind their point.
 _fraction = re.compile(r"(?<=\d\d:\d\d:\d\d)\.\d+")
 
 

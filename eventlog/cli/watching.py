@@ -64,6 +64,7 @@ class Bar:
     def begin(self, stage: str, rows: int | None) -> None:
         """A stage begins; the one before is done."""
         if self._task is not None:
+            # Only the stage that is under way has a bar.
             self._drawn.remove_task(self._task)
         self._began = time.monotonic()
         self._task = self._drawn.add_task(stage, total=rows, rate="")
@@ -146,6 +147,7 @@ def _look(watch: Watching, done: Event) -> None:
 
 def watched() -> bool:
     """Whether there is a terminal to draw a bar on."""
+    # Python has none where its descriptor was closed from the beginning.
     return sys.stderr is not None and sys.stderr.isatty()
 
 

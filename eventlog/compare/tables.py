@@ -131,6 +131,7 @@ class TableSide:
         for number, *cells in self._dialect.lookup.ask(connection, self._dialect, question, texts):
             key = keys[number]
             values = [read_cell(read, cell) for read, cell in zip(self._reads, cells, strict=True)]
+            # Not strict: behind the key's readers stand those of the other columns.
             asked = [read_cell(read, part) for read, part in zip(self._reads, key, strict=False)]
             # A collation may take 'A' for 'a', which are two objects to those who compare byte by
             # byte.
@@ -145,6 +146,7 @@ class TableSide:
         what = f"The table {self._place.table.whole}"
         with moment(self._engine, what) as connection:
             _add_functions(connection, self._dialect)
+            # Else drivers bring the whole table into memory before the first row.
             streaming = connection.execution_options(stream_results=True, max_row_buffer=1000)
             for cells in streaming.execute(self._sql.whole):
                 yield tuple(cells)

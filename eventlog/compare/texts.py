@@ -167,6 +167,7 @@ def _float(value: float) -> str:
         if math.isnan(value):
             return "NaN"
         return "Infinity" if value > 0 else "-Infinity"
+    # From there on PostgreSQL writes an exponent, and Python only from 1e16 on.
     if value == int(value) and abs(value) < 1e15:
         # The sign of a nought only shows in this way.
         if value == 0 and math.copysign(1, value) < 0:

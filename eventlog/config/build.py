@@ -47,6 +47,7 @@ def catalog_of(engine: Engine, names: LogNames, config: Config) -> Catalog:
     from eventlog.sql.reflect import reflect
 
     source = config.source
+    # Without schemas this setting is only a name in associations.
     schema = source.schema if dialect_of(engine).schemas else None
     # Without a transaction: what is computed between two statements may take longer than one may be
     # idle.
@@ -97,6 +98,7 @@ def decider_of(
 
     source = config.source
     reading = reading_engine(engine, source.reader, source.statement_timeout, source.lock_timeout)
+    # Before the tables are read: what changes in between counts as new at the next look.
     tracked, stamp = tracked_of(engine, names), history_stamp(engine, names)
     catalog = with_definitions(engine, names, catalog_of(engine, names, config))
     asked = checked_needs([(name_of(output), steps_of(output, config.policy)) for output in config.output], catalog)

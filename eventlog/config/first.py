@@ -40,8 +40,10 @@ SAMPLE: Final = "x" * 16
 """Stands for a secret while the answers are checked; some secrets must have so many characters."""
 
 _named = re.compile(r"\$\{(?:file:)?[^}]+\}")
+# Files are not asked for: only variables have to be set.
 _from_environment = re.compile(r"\$\{(?!file:)([^}]+)\}")
 _blank = re.compile(r"\s")
+# JSON escapes all of these but the last, DEL, and TOML wants that escaped too.
 _unsaid = re.compile(r"[\x00-\x1f\x7f]")
 
 
@@ -89,6 +91,7 @@ def without_secrets(text: str, name: str) -> str:
         return text
     first, *others = masked(text).split(HIDDEN)
     names = [name, *(f"{name}_{number}" for number in range(2, len(others) + 1))]
+    # Where there is no secret there is still one name, and nothing that follows it.
     return first + "".join(f"${{{one}}}{part}" for one, part in zip(names, others, strict=False))
 
 
@@ -122,6 +125,7 @@ def quoted(text: str) -> str:
 
     JSON writes it the same, but for one character that TOML wants escaped.
     """
+    # Python writes bytes of a command line that are no UTF-8 as such halves of a pair.
     if any("\ud800" <= letter <= "\udfff" for letter in text):
         raise UsageError(
             f"{text!a} holds bytes that are no text in UTF-8.",

@@ -88,6 +88,7 @@ def what_was_written(
     written: dict[Place, WrittenValue] = {}
     text = ""
     if file is not None:
+        # Editors on Windows begin a text with a mark.
         text = file.read_text(encoding="utf-8-sig")
         for place, (value, line) in lines_of(text).items():
             written[place] = WrittenValue(value=value, origin="file", where=f"{file}:{line}")
@@ -138,6 +139,7 @@ def _opened(heading: Mapping[str, Any], several: dict[Place, int]) -> Place:
     table: Place = ()
     inner: Any = heading
     while inner:
+        # A heading that is read alone has one name at each level.
         [(name, inner)] = inner.items()
         table += (name,)
         if isinstance(inner, list):
@@ -163,6 +165,7 @@ def _flat(value: Any, place: Place) -> Iterator[tuple[Place, Any]]:
 def _leaves(value: Any, place: Place) -> Iterator[tuple[Place, Any]]:
     if isinstance(value, Struct):
         about = value.__struct_config__
+        # msgspec keeps the tag, which is `sink` or `do`, apart from the fields.
         if about.tag_field:
             yield (*place, about.tag_field), about.tag
         for field in msgspec.structs.fields(value):

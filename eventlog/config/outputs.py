@@ -39,6 +39,7 @@ def kinds_of(tables: Iterable[Any]) -> tuple[type[OutputKeys], ...]:
         if not isinstance(format_name, str):
             format_name = ""
         formats.setdefault(str(table["sink"]), set()).add(format_name)
+    # Sorted, because types are remembered by these names.
     return tuple(kind_of(sink, tuple(sorted(format_names))) for sink, format_names in sorted(formats.items()))
 
 
@@ -110,6 +111,7 @@ def _derived(
     fields: list[tuple[str, Any, Any]],
 ) -> type[OutputKeys]:
     """The type with further keys, under the name of the sink."""
+    # By its tag msgspec knows which type of a union a table is.
     made: Any = defstruct(
         base.__name__,
         fields,

@@ -143,6 +143,7 @@ def _refuse_step(origin: str, line: str, step: Mapping[str, Any]) -> None:
             raise ConfigError(f"{origin}{line}: {problem}.", hint=did_you_mean(key, keys))
 
 
+# TOML allows blanks inside of the brackets.
 _header: Final = re.compile(r"\s*\[\[\s*([\w.]+)\s*\]\]")
 
 

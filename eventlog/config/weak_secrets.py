@@ -65,6 +65,7 @@ def _ours(secrets: Iterable[str]) -> set[str]:
     texts = _sources()
     ours = set()
     for secret in secrets:
+        # Not \b, which finds no edge beside a sign that is no letter.
         as_word = re.compile(rf"(?<!\w){re.escape(secret)}(?!\w)", re.IGNORECASE)
         if any(as_word.search(text) for text in texts):
             ours.add(secret)

@@ -30,6 +30,7 @@ class WebConfig(SecretSettings, frozen=True, kw_only=True, forbid_unknown_fields
     history: str | None = None
 
     def __post_init__(self) -> None:
+        # Headers of HTTP carry nothing but ASCII for certain.
         if self.token is not None and (len(self.token) < TOKEN_CHARACTERS or not self.token.isascii()):
             raise ConfigError(
                 f"web.token takes {TOKEN_CHARACTERS} ASCII characters or more; `openssl rand -hex 32` makes one."
@@ -40,6 +41,7 @@ class WebConfig(SecretSettings, frozen=True, kw_only=True, forbid_unknown_fields
             raise ConfigError("web.user_header needs web.hosts: the names by which the proxy's users ask for the page.")
         for proxy in self.proxies:
             try:
+                # Not strict: 10.1.2.3/16 means the network that it lies in.
                 ip_network(proxy, strict=False)
             except ValueError:
                 raise ConfigError(
@@ -53,13 +55,16 @@ class WebConfig(SecretSettings, frozen=True, kw_only=True, forbid_unknown_fields
 
     def answers(self, name: str) -> bool:
         """Whether the page is there under this name."""
+        # A name of DNS may end with a dot and means the same.
         return not self.hosts or name.lower().rstrip(".") in {host.lower() for host in self.hosts}
 
     def believes(self, peer: str) -> bool:
         """Whether the header is believed that comes from this address."""
         try:
+            # A link-local address of IPv6 has its interface behind the %.
             address = ip_address(peer.partition("%")[0])
         except ValueError:
             return False
+        # A server that listens on IPv6 sees visitors by IPv4 as ::ffff:10.1.2.3.
         known = getattr(address, "ipv4_mapped", None) or address
         return any(known in ip_network(proxy, strict=False) for proxy in self.proxies)

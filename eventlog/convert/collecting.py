@@ -166,6 +166,7 @@ def gather(task: Gather) -> WrittenChanges:
     # changes it had.
     wanted = [("position", "max"), (TOLD, "sum"), (TOGETHER, "sum")]
     summed = endings.group_by(TRANSACTION).aggregate(wanted)
+    # Arrow calls what it has summed position_max, and the others likewise.
     known_columns = [summed.column(name) for name in (TRANSACTION, *map("_".join, wanted))]
     known = one_batch(pa.Table.from_arrays(known_columns, schema=ENDS).to_batches(), ENDS)
     schema = with_transaction(form_of(task.conversion).schema)

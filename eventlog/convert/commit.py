@@ -215,6 +215,7 @@ class Destination:
         """Removes what a complete conversion has left that was killed then; nothing while somebody
         works there.
         """
+        # Without a lock nothing was left, and who has it is still at work.
         with suppress(OSError, SinkError), (self.work / LOCK).open("rb") as lock:
             self._lock(lock.fileno())
             self.discard()

@@ -51,6 +51,7 @@ FILE_SYSTEMS = frozenset(
 )
 """Beginnings of addresses of files; those of databases are none of these."""
 
+# Hadoop writes file:/tmp with one slash; a single letter would be a drive of Windows.
 _address = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/").match
 
 

@@ -232,6 +232,7 @@ class ConversionRun:
         # The staged files go with an interrupted run, so their tasks are none that could be taken
         # as done.
         counts = self._engine.run("writing", produce, tasks, int, rows=rows, keep=False)
+        # The first of them wrote the outcomes, and no part.
         return sum(counts[1:])
 
 

@@ -55,6 +55,7 @@ def bucket_count(units: Sequence[Unit]) -> int:
         rows = sum(unit.size // ROW_BYTES if unit.rows is None else unit.rows for unit in units)
         size = sum(unit.size for unit in units)
         wanted = max(rows // BUCKET_ROWS, size // BUCKET_BYTES)
+    # A power of two, for `bucket_of` takes the low bits of a hash.
     return min(MOST_BUCKETS, 1 << wanted.bit_length())
 
 
@@ -95,6 +96,7 @@ def fingerprint(conversion: Conversion, units: Sequence[Unit]) -> str:
     if isinstance(source, StreamInput):
         places = source.places
     files = [(path, Path(path).stat().st_mtime_ns) for path in dict.fromkeys(places)]
+    # With --overwrite and without it is the same work.
     parts = [replace(conversion, overwrite=False), list(units), files]
     return blake2b(msgspec.json.encode(parts, enc_hook=_plain), digest_size=16).hexdigest()
 

@@ -122,6 +122,7 @@ def _fetched(engine: Engine, names: LogNames, statuses: str) -> Iterator[list[tu
 
 
 def _columns(rows: list[tuple[Any, ...]]) -> dict[str, pa.Array]:
+    # Not strict: where nobody tells transactions there is a column less.
     columns = zip((*STANDARD, TRANSACTION), zip(*rows, strict=True), strict=False)
     return {name: column_of([_plain(value) for value in column], name in NUMBERS) for name, column in columns}
 

@@ -28,6 +28,7 @@ MOST_NOTES: Final = 10_000
 BATCH_ROWS: Final = 65_536
 """Outcomes that are looked at together."""
 
+# Values and numbers: by these the notes of one reason differ.
 _differs = re.compile(r"'[^']*'|\"[^\"]*\"|\d+")
 
 

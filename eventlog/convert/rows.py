@@ -157,6 +157,7 @@ def _in_runs(column: pa.Array) -> list[str | None]:
     # dictionary would hash all of them.
     encoded = pc.run_end_encode(column, run_end_type=pa.int64())
     ends = encoded.run_ends.to_pylist()
+    # Not strict: the last end is the begin of no run.
     runs = zip(encoded.values.to_pylist(), [0, *ends], ends, strict=False)
     return [text for text, start, end in runs for _ in range(start, end)]
 

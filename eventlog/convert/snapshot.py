@@ -39,6 +39,7 @@ from eventlog.core.tablekey import format_parts
 
 _lines = (".jsonl", ".ndjson", ".json")
 SUFFIXES: Final = (".parquet", *(kind + packed for kind in _lines for packed in ("", ".gz")))
+# ISO 8601 allows a comma too.
 _fraction = re.compile(r"[.,](\d+)", re.ASCII).search
 KEY: Final = "eventlog:key"
 """Holds the object's canonical key beside the columns of a table, none of which has such a name."""

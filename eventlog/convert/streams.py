@@ -178,7 +178,8 @@ class PieceReading:
             yield
 
     def _take(self, batch: Batch) -> None:
-        images: Sequence[Image] = batch.events  # type: ignore[assignment]  # a stream has nothing else
+        # A stream has nothing else.
+        images: Sequence[Image] = batch.events  # type: ignore[assignment]  # see above
         rendering = self._rendering_of(batch.catalog)
         round_ = Round(catalog=batch.catalog, options=self._task.conversion.options)
         decision = round_.decide(images)

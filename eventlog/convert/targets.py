@@ -163,6 +163,7 @@ def steps_of_order(order: ConversionOrder, config: Config) -> Steps:
             raise UsageError(f"{what}; say one of them.")
         return ()
     if order.output is not None:
+        # Of two with one name the first counts, which comes last here.
         outputs = {name_of(output): output for output in reversed(config.output)}
         if order.output not in outputs:
             hint = "The configuration has no output."

@@ -163,6 +163,7 @@ def place(task: SnapshotFiles) -> PlacedTable:
     catalog = task.conversion.catalog
     assert catalog is not None
     batches = placed_rows(task.file, catalog)
+    # A partition file has a schema from the beginning, and the first batch tells it.
     first = next(batches, None)
     if first is None:
         return PlacedTable(table=task.file.table, child=task.file.child)
@@ -319,6 +320,7 @@ def contested(task: Compare) -> PartitionFile:
     """
     positions = [batch.column(0) for batch in read_label(task.ended, task.label)]
     counted = pc.value_counts(pa.chunked_array(positions, pa.int64()))
+    # Rows without a number are many alike, and are no conflict.
     repeated = counted.filter(pc.greater(counted.field("counts"), 1)).field("values").drop_null()
     with partition_file(Path(task.folder) / f"{task.name}.arrow", NUMBERS) as writer:
         if len(repeated):
@@ -331,5 +333,6 @@ def contested(task: Compare) -> PartitionFile:
 def _counted(outcomes: pa.RecordBatch) -> dict[str, int]:
     """How many rows ended with each status and reason."""
     groups = pa.Table.from_batches([outcomes]).group_by(["status", "reason"])
+    # It counts whole rows, so it takes no column.
     counts = groups.aggregate([([], "count_all")]).to_pylist()
     return {f"{row['status']} {row['reason']}": row["count_all"] for row in counts}

@@ -77,6 +77,7 @@ _letters: Final[dict[type, str]] = {
 }
 _readers: Final[dict[str, Callable[[str], Value]]] = {
     "s": str,
+    # To `bool` every text is true that is not empty.
     "b": lambda text: text == "True",
     "i": int,
     "f": float,

@@ -87,6 +87,7 @@ def _routed(run: pa.RecordBatch) -> Iterator[tuple[str, memoryview]]:
 
 def _joined(texts: pa.Array) -> memoryview:
     """The texts one after the other: so they stand in Arrow's memory already."""
+    # Arrow's buffers: which are NULL, then offsets of 64 bits in a large string, then bytes.
     offsets = memoryview(texts.buffers()[1]).cast("q")
     # Where all texts are empty there is no buffer for them.
     content = memoryview(texts.buffers()[2] or b"")

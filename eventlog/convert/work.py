@@ -198,6 +198,7 @@ def end_server() -> None:
     """
     pid = getattr(forkserver._forkserver, "_forkserver_pid", None)  # noqa: SLF001  # it has no other name
     if pid is not None:
+        # It may have ended by itself.
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
 

@@ -341,6 +341,7 @@ class OpenFiles:
         if len(self._open) >= self._most:
             self._open.popitem(last=False)[1].close()
         if path in self.begun:
+            # It was closed so that others could be open.
             file: BinaryIO = path.open("ab", buffering=self._buffering)
         else:
             path.parent.mkdir(parents=True, exist_ok=True)

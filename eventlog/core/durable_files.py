@@ -113,6 +113,7 @@ def make_empty(path: Path) -> None:
     """Makes an empty file for a library to write into, so that it is nobody else's from the
     beginning.
     """
+    # O_EXCL refuses what is there already, also a link that somebody has laid.
     os.close(_opened(path, os.O_EXCL))
 
 
@@ -122,6 +123,7 @@ def protect(entry: Path, folder: Path) -> None:
     """
     shared = _is_shared(folder)
     if entry.is_dir():
+        # The 2 is setgid: what is made in the folder belongs to the folder's group.
         entry.chmod(0o2750 if shared else 0o700)
     else:
         entry.chmod(0o640 if shared else 0o600)

@@ -43,6 +43,7 @@ class EventlogError(Exception):
 
 
 def _rebuild(kind: type[EventlogError], state: dict[str, object]) -> EventlogError:
+    # What `__new__` gets becomes the `args` of an exception.
     error = kind.__new__(kind, state["message"])
     error.__dict__.update(state)
     return error

@@ -40,9 +40,11 @@ one.
 topic_name = re.compile(r"[a-zA-Z0-9._-]{1,249}", re.ASCII).fullmatch
 """Finds names that a topic can have."""
 
+# Doubled braces first, so that `{{name}}` has no field.
 _field = re.compile(r"\{\{|\}\}|\{([^{}]*)\}|[{}]")
 # A dot or a dash at an end, our own hidden names, and what looks like one of our files.
 _odd_in_folder = re.compile(r"[^\w.-]|^[._~-]|\.$|\.(?=(?:xml|part)$)", re.IGNORECASE)
+# All but the unreserved characters of RFC 3986, which are never escaped.
 _odd_in_address = re.compile(r"[^A-Za-z0-9_.~-]", re.ASCII)
 _leads_elsewhere = re.compile(r"\.{1,2}$|.*[\x00-\x1f\x7f/\\\\]", re.DOTALL).match
 _table = re.compile(r"[^\W\d]\w*").fullmatch

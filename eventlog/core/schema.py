@@ -223,6 +223,7 @@ class Catalog:
         A bare name that several schemas have is an error, because guessing would publish the wrong
         object.
         """
+        # None stands there where several tables have the name.
         match = self._found.get(self.fold(name.strip(" ")), _UNKNOWN)
         if match is None:
             raise DataError(f"{name} is in several schemas; the log must say which, as schema.{name}.")

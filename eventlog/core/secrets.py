@@ -63,9 +63,11 @@ _value = re.compile(
     r"|(?:(?:Basic|Bearer)\s+)?[^\s&]*",
     re.IGNORECASE | re.DOTALL,
 )
+# `++` gives nothing back, so that a long text takes no time by its square.
 _parameter = re.compile(r"(?<=[?&])(?P<name>[^\s=&?]++)=(?P<value>[^\s&]++)")
 # Control characters, and those that turn the direction of a text or end a line for Unicode alone.
 _obeyed = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
+# The same without tabs and line breaks.
 _obeyed_in_lines = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
 
 

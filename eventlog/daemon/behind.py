@@ -80,6 +80,7 @@ class MostBehindWatch:
             if lag.paused:
                 continue
             if not most.is_passed(lag):
+                # It was inside its bound, so from now on the bound counts as it is written.
                 if lag.resumed is not None:
                     self._post.caught_up(name)
             elif most.is_paused_at(lag):

@@ -34,7 +34,9 @@ class _Connection(Struct, frozen=True, eq=False):
 
 
 class _EndpointServer(ThreadingHTTPServer):
+    # Else the end of the process would wait for visitors that say nothing.
     daemon_threads = True
+    # The library has 5, which are soon full when many come at once.
     request_queue_size = 128
 
     def __init__(self, *arguments: Any) -> None:
@@ -77,6 +79,7 @@ class _Server6(_EndpointServer):
 
 def _end(connection: Any) -> None:
     with suppress(OSError):
+        # This wakes the thread that waits for it, and that one closes it.
         connection.sock.shutdown(socket.SHUT_RDWR)
 
 
@@ -90,6 +93,7 @@ class Endpoint:
             self._server = kind((host, port), _handler_of(vitals))
         except OSError as error:
             raise cannot_listen(host, port, error) from error
+        # Where port 0 was asked for, the kernel has chosen one.
         self.port: int = self._server.server_address[1]
         self._thread = Thread(target=self._server.serve_forever, name="eventlog-http", daemon=True)
         self._thread.start()
@@ -98,6 +102,7 @@ class Endpoint:
         """What programs ask does not depend on the configuration."""
 
     def close(self) -> None:
+        # Before its socket is closed, for the thread waits on that.
         self._server.shutdown()
         self._server.server_close()
         self._thread.join()
@@ -114,6 +119,7 @@ def read_address(text: str) -> tuple[str, int]:
     host, _, port = text.rpartition(":")
     if not (port.isascii() and port.isdigit() and len(port) <= 5) or int(port) > 65_535:
         raise ConfigError(f"{text!r} is no address; it is written as 127.0.0.1:9187.")
+    # An IPv6 address before a port is written in brackets.
     return host.strip("[]") or LOOPBACK, int(port)
 
 

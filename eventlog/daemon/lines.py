@@ -83,9 +83,12 @@ class LogTurns:
                 with self._guarded():
                     turn = self.consumer.turn(tenure)
             except SourceError as error:
+                # A connection that was lost is waited out: to look at the tables would not mend
+                # it.
                 if looks <= 0 or (error.may_pass and not isinstance(error, ChangedError)):
                     raise
             except MachineError as error:
+                # What an output took before it failed counts in the figures.
                 done = self.consumer.so_far()
                 share = OutputTurn(
                     documents=done.documents,
@@ -119,6 +122,7 @@ class LogTurns:
             documents=turn.documents,
             statuses=turn.statuses,
             tables=turn.tables,
+            # A turn says it in milliseconds, a report in seconds.
             later=None if turn.later is None else turn.later / 1000,
             loopback=turn.loopback,
             unread=turn.unread,

@@ -47,6 +47,7 @@ def journal(
         structlog.stdlib.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=True, key="time"),
         structlog.processors.EventRenamer("action"),
+        # Behind the renamer, so that `action` has its name, and before all becomes one text.
         hide,
         _renderer(style, stream or sys.stderr),
     ]
@@ -86,6 +87,7 @@ class _Told(logging.Handler):
 
 def _tame_libraries(journal: BoundLogger) -> None:
     """Has no line come between the records that is none; what a library says is seldom the news."""
+    # Python uses this one where nobody has set up a handler, so whoever has keeps his own.
     logging.lastResort = cast("Any", _Told(journal))
 
 
@@ -129,6 +131,7 @@ def _renderer(style: Style, stream: TextIO) -> Any:
 def _in_one_line(_logger: Any, _method: str, record: _Record) -> str:
     import msgspec
 
+    # A dict keeps the first place of a key, so these three stand in front.
     first = {name: record[name] for name in ("time", "level", "action") if name in record}
     line = msgspec.json.encode({**first, **record}, enc_hook=str).decode()
     return visible(line, json=True)

@@ -16,6 +16,7 @@ from eventlog.daemon.vitals import Histogram, State, VitalsReading
 from eventlog.sources.log.flow import STATES
 from eventlog.version import VERSION
 
+# 0.0.4 is the version of Prometheus's text format.
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 
 Figures = float | None | Mapping[str, float]
@@ -24,6 +25,7 @@ Figures = float | None | Mapping[str, float]
 
 def metrics(reading: VitalsReading) -> bytes:
     """Every figure; one that nobody knows yet is left out."""
+    # Else each collector is run once more when it registers, to learn its names.
     registry = CollectorRegistry(auto_describe=False)
     registry.register(_Collector(reading))
     ProcessCollector(registry=registry)
@@ -45,6 +47,7 @@ class _Collector(Collector):
 
 
 def _counters(reading: VitalsReading) -> Iterator[Metric]:
+    # Without N: such rows are not finished.
     rows = {letter: reading.rows.get(letter, 0) for letter in "SWEF"}
     failures = {blame: reading.failures.get(blame, 0) for blame in ("source", "sink", "other")}
     yield _counter("rows", "Finished rows, by status.", rows, "status")

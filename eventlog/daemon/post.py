@@ -215,6 +215,7 @@ class LogPost(Post):
 
     def leave(self, vitals: PublisherHealth) -> None:
         if self.lock.taken:
+            # While it has the lock still: afterwards these marks are another publisher's.
             self._tempo.enter(now=True)
             self._ledger.enter(vitals.reading().outputs, now=True)
         self._close_wakeup()
@@ -314,6 +315,7 @@ class LogPost(Post):
         marks = Marks(self.lock.log)
         with self.guarded(), self.lock.log.transaction() as connection:
             wanted = [name for name in names if marks.get(connection, f"{TRY_NOW}{name}") is not None]
+            # In the transaction that read it, so that a wish is heard once.
             for name in wanted:
                 marks.clear(connection, f"{TRY_NOW}{name}")
         return wanted
@@ -356,6 +358,7 @@ class LogPost(Post):
                 try:
                     self._see_tables()
                 except EventlogError as error:
+                    # It goes on with the tables as it knew them.
                     journal.warning("tables_not_seen", error=str(error))
                 for consumer in self._consumers:
                     consumer.decider = self._decider
@@ -400,6 +403,7 @@ def post_of(config: Config, journal: BoundLogger, engine: Engine | None, alive: 
     """
     if config.source.kind == "log":
         return LogPost(config, engine, alive)
+    # Here, because that module builds upon this one.
     from eventlog.daemon.streams import StreamPost
 
     return StreamPost(config, journal, alive)

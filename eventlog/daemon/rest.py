@@ -51,6 +51,7 @@ class CycleWait:
     ) -> None:
         self._interval = float(settings.polling_interval)
         self._table = read_times(settings.time_of_day)
+        # With times of day rows wait for the next one, so nobody looks for them between.
         self._wakeup = None if self._table.times else wakeup
         self._stopped = stopped
         self._pulse = pulse
@@ -79,6 +80,7 @@ class CycleWait:
         if later is None:
             seconds = self._interval
         else:
+            # New rows may come before that time, so it looks after each interval.
             seconds = later if all_held else min(later, self._interval)
         self.for_seconds(seconds, each, alert=not all_held)
 
@@ -98,10 +100,12 @@ class CycleWait:
     def _until_time_of_day(self, each: Callable[[], object], end: float | None) -> None:
         while not self._stopped.is_set() and (end is None or monotonic() < end):
             now = self._now()
+            # Kept over turns: a time of day that passed during one is due at once.
             since, self._seen = self._seen, now
             if self._table.was_due(since, now):
                 return
             left = (self._table.next_after(now) - now).total_seconds()
+            # In short steps, for the clock on the wall may be set meanwhile.
             self._stopped.wait(max(0.0, min(left, LOOK_SECONDS)))
             self._pulse()
             if each():
@@ -188,6 +192,7 @@ class Wakeup:
         """Closes the session, which may be broken; another one is opened when it is needed."""
         session, self._session = self._session, None
         if session is not None:
+            # A broken connection must not go back into the pool.
             session.invalidate()
             session.close()
 
@@ -242,7 +247,8 @@ class Wakeup:
             session = self._opened()
             driver: Any = session.connection.driver_connection
             if not self._listens:
-                driver.add_notify_handler(lambda _: None)  # else the driver keeps all that nobody asks it for
+                # Else the driver keeps all that nobody asks it for.
+                driver.add_notify_handler(lambda _: None)
                 session.execute(verbatim(channel))
                 self._listens = True
             # The driver's own waiting turns in circles for the last millisecond, which is most of
@@ -253,6 +259,7 @@ class Wakeup:
         """The session; what is asked in it costs no transaction."""
         if self._session is None:
             self._session = self._log.engine.connect().execution_options(isolation_level="AUTOCOMMIT")
+            # LISTEN belongs to a session: a new one has to say it again.
             self._listens = False
         return self._session
 

@@ -65,9 +65,11 @@ class SchemaWatch:
 
         now, before, changed = moment_text(), self._since, False
         try:
+            # The first look changes nothing: the rules have just been made from these tables.
             changed = self._look(vitals, journal) and before is not None
             self._said = ""
         except (EventlogError, SQLAlchemyError) as error:
+            # PostgreSQL puts the text of the statement into further lines.
             said = str(getattr(error, "orig", error)).partition("\n")[0]
             if said != self._said:
                 journal.warning("tables_not_seen", error=said)
@@ -78,9 +80,11 @@ class SchemaWatch:
     def _look(self, vitals: PublisherHealth, journal: BoundLogger) -> bool:
         with self._log.engine.connect() as connection:
             names = located(connection, self._log.names)
-            newest = newest_number(connection, names) or 0  # before the catalog, so that nothing of a gap is missed
+            # Before the catalog, so that nothing of a gap is missed.
+            newest = newest_number(connection, names) or 0
             stamp = self._log.rows(connection, verbatim(statement(self._log.dialect, "table_stamp")))
-            if stamp and stamp == self._stamp:  # without triggers, or where they are hidden, it says nothing
+            # Without triggers, or where they are hidden, it says nothing.
+            if stamp and stamp == self._stamp:
                 self._newest = newest
                 return False
             found = states(connection, names)
@@ -116,6 +120,7 @@ class SchemaWatch:
         try:
             known = latest(read_history(connection, names))
         except SQLAlchemyError:
+            # A log of an older version has no history, so only what was seen here is known.
             return dict(self._shapes)
         return {owner: one.columns for owner, one in known.items()} | self._shapes
 
@@ -166,6 +171,7 @@ class SchemaWatch:
         with self._log.transaction() as connection:
             if errors:
                 marks.set(connection, NOT_FOLLOWED, as_text(errors))
+            # Read before, for nearly every look has nothing to say and need not write.
             elif marks.get(connection, NOT_FOLLOWED) is not None:
                 marks.clear(connection, NOT_FOLLOWED)
 

@@ -89,6 +89,7 @@ class Service:
                     config = self._reread(config)
                 continue
             except (ConfigError, InstallError) as error:
+                # At the start there is nothing to go back to.
                 if self._former is None:
                     raise
                 config = self._back_to_former(error)
@@ -108,11 +109,13 @@ class Service:
         with opened as publisher:
             self._publisher = publisher
             self._adopt(config)
+            # Somebody may have asked while there was no publisher yet that could be stopped.
             if self._asked.is_set():
                 publisher.stop()
             self._journal.info("started", post=publisher.post.name, at=publisher.post.address)
             self._systemd.ready()
             for report in publisher.rounds():
+                # A cycle has ended well with the new configuration: nobody goes back any more.
                 self._former = None
                 if publisher.is_over(report):
                     self._systemd.stopping()
@@ -123,7 +126,8 @@ class Service:
 
     def _reread(self, config: Config) -> Config:
         self._systemd.reloading()
-        self._asked.clear()  # before it reads: who asks from now on may mean what is not read any more
+        # Before it reads: who asks from now on may mean what is not read any more.
+        self._asked.clear()
         try:
             new = self._read()
         except ConfigError as error:

@@ -65,6 +65,7 @@ class SideBySide:
                 line.wanted.set()
                 continue
             line.wanted.clear()
+            # A daemon, for at its end Python waits for all other threads.
             thread = Thread(target=self._run, args=(line, tenure), name=f"eventlog-output-{line.name}", daemon=True)
             self._threads[line.name] = thread
             thread.start()
@@ -80,9 +81,11 @@ class SideBySide:
                     continue
                 return None
             if found is None:
+                # None is the last that a thread says, so that it has ended or does at once.
                 self._threads.pop(line.name).join()
                 if self._tenure is not None and line.wanted.is_set() and line.may_go():
-                    self.begin([line], self._tenure)  # it was about to rest when somebody wanted it
+                    # It was about to rest when somebody wanted it.
+                    self.begin([line], self._tenure)
             elif isinstance(found, Finished):
                 return found
             else:
@@ -107,6 +110,8 @@ class SideBySide:
         queue = self._finished
         try:
             while not (self._stopped.is_set() or self._ending.is_set() or line.held_up):
+                # Before it looks: who wants it from now on may mean rows that this turn does not
+                # see.
                 line.wanted.clear()
                 began = monotonic()
                 try:

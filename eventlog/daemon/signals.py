@@ -42,15 +42,16 @@ def requests_by_signal(
     begins to wait, setting it there would never end.
     """
     former: dict[int, Any] = {}
-    requests: SimpleQueue[Callable[[], None] | None] = (
-        SimpleQueue()
-    )  # of all queues the one that a handler may put into
+    # Of all queues the one that a handler may put into.
+    requests: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
 
     def on_second(number: int, _frame: object) -> None:
+        # So that a third one ends the process, whatever holds it up.
         signal.signal(number, signal.SIG_DFL)
         raise Terminated
 
     def on_stop(number: int, _frame: object) -> None:
+        # Python's own handler raises KeyboardInterrupt; for SIGTERM it has none.
         signal.signal(number, signal.default_int_handler if number == signal.SIGINT else on_second)
         requests.put(stop)
         if idle():
@@ -81,6 +82,7 @@ class Systemd:
     def __init__(self, environment: Mapping[str, str] | None = None) -> None:
         environment = os.environ if environment is None else environment
         self._address = environment.get("NOTIFY_SOCKET", "")
+        # A child inherits the variables; the watchdog is for the process that systemd means.
         meant = environment.get("WATCHDOG_PID", str(os.getpid())) == str(os.getpid())
         wanted = environment.get("WATCHDOG_USEC", "")
         self.watchdog = (
@@ -95,6 +97,7 @@ class Systemd:
 
     def reloading(self) -> None:
         """The configuration is read anew; `ready` ends it."""
+        # With Type=notify-reload systemd wants the time in the same message.
         self._say("RELOADING=1", f"MONOTONIC_USEC={clock_gettime_ns(CLOCK_MONOTONIC) // 1000}")
 
     def stopping(self) -> None:
@@ -104,16 +107,19 @@ class Systemd:
     def alive(self) -> None:
         """A sign of life."""
         if self.watchdog is not None and monotonic() >= self._next:
+            # systemd advises to do it at least twice within the time.
             self._next = monotonic() + self.watchdog / 4
             self._say("WATCHDOG=1")
 
     def status(self, text: str) -> None:
         """A line for `systemctl status`."""
+        # Each line of a message is a variable of its own.
         self._say("STATUS=" + text.replace("\n", " "))
 
     def _say(self, *words: str) -> None:
         if not self._address:
             return
+        # systemd writes an abstract socket with @, and the kernel wants a zero byte.
         address = "\0" + self._address[1:] if self._address.startswith("@") else self._address
         try:
             with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as talk:

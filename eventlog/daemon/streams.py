@@ -57,6 +57,7 @@ class StreamPost(LogPost):
         engine = connect(url, may_create=True)
         limit_sessions(engine, None, None, config.publisher.lease)
         self._work_on(config, Log(engine, names), alive)
+        # Not LogPost's, which would open the database of the source.
         Post.__init__(self, name, address)
         self._said = journal
         self._run = str(uuid4())
@@ -76,6 +77,7 @@ class StreamPost(LogPost):
             if tenure is None:
                 return False
             self._make_log()
+            # Only now: if the log cannot be made, the next try begins anew.
             self._kept = tenure
         elif self._keeper.take() is None:
             return False
@@ -92,6 +94,7 @@ class StreamPost(LogPost):
         self._end_capture()
         super().leave(vitals)
         self._kept = None
+        # Last: the next publisher begins with the marks, and finds the log free then.
         self._keeper.leave()
 
     def drop(self) -> None:
@@ -167,6 +170,7 @@ class StreamPost(LogPost):
             if self._stream_log.place() is None:
                 former = StreamPlace() if text == CAPTURED else read_place(text)
                 self._stream_log.begin(former)
+            # Only after the log has the place: who dies between the two has lost no position.
             if text != CAPTURED:
                 marks.change({PLACE: CAPTURED})
             return StreamCapture(reader, self._stream_log, self._config.publisher.query_limit)
@@ -196,6 +200,7 @@ class StreamPost(LogPost):
 
 def make_stream_log(log: Log) -> None:
     """Makes what is missing of a log for streams, or brings it up to now."""
+    # A log is made as triggers fill it, and those do not know this column.
     asked = replace(log.names, transaction=None)
     install(log.engine, asked)
     if log_columns(log.engine, asked).transaction is not None:

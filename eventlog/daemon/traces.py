@@ -60,6 +60,7 @@ class OtelSpan(Struct, frozen=True, eq=False):
 def traced(log: str, processor: SpanProcessor | None = None) -> Iterator[None]:
     """Switches traces on while the block runs; without a processor spans are sent by OTLP over HTTP."""
     resource = Resource.create({"service.version": VERSION, "eventlog.log": log})
+    # OpenTelemetry puts this name where nobody has set one.
     if str(resource.attributes.get("service.name", "")).startswith("unknown_service"):
         resource = resource.merge(Resource({"service.name": SERVICE}))
     provider = TracerProvider(resource=resource, shutdown_on_exit=False)
@@ -70,7 +71,11 @@ def traced(log: str, processor: SpanProcessor | None = None) -> Iterator[None]:
         return OtelSpan(
             tracer,
             tracer.start_span(
-                name, trace.set_span_in_context(trace.INVALID_SPAN), start_time=began, attributes=dict(attributes)
+                # No parent, even where the program around us has a span open.
+                name,
+                trace.set_span_in_context(trace.INVALID_SPAN),
+                start_time=began,
+                attributes=dict(attributes),
             ),
         )
 
@@ -84,6 +89,7 @@ def traced(log: str, processor: SpanProcessor | None = None) -> Iterator[None]:
 
 
 def _sending() -> SpanProcessor:
+    # A package of its own, which only those need that send spans.
     from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
     from opentelemetry.sdk.trace.export import BatchSpanProcessor
 

@@ -54,6 +54,7 @@ class Histogram(Struct, frozen=True, kw_only=True):
     def with_value(self, value: float, times: int = 1) -> Self:
         """The same with a value that came so many times."""
         counts = [*self.counts] or [0] * (len(self.bounds) + 1)
+        # A bound belongs to its bucket: Prometheus means less or equal.
         counts[bisect_left(self.bounds, value)] += times
         return replace(self, counts=tuple(counts), total=self.total + value * times)
 
@@ -62,6 +63,7 @@ class Histogram(Struct, frozen=True, kw_only=True):
         counts = self.counts or (0,) * (len(self.bounds) + 1)
         number = 0
         for bound, count in zip((*self.bounds, float("inf")), counts, strict=True):
+            # A bucket of Prometheus counts what is in the smaller ones too.
             number += count
             yield "+Inf" if bound == float("inf") else str(bound), number
 
@@ -202,6 +204,7 @@ class PublisherHealth:
     def delivered(self, name: str, share: OutputTurn) -> None:
         """An output has had its turn; it may say so from a thread of its own."""
         now = time()
+        # Before the lock is taken, and only when somebody looks: this goes over every row.
         delays = list(delays_of(share.events, now)) if self.watched else []
         with self._lock:
             reading = self._reading
@@ -227,6 +230,7 @@ class PublisherHealth:
         """A cycle came to its end."""
         former = self._reading
         rows = Counter(former.rows)
+        # N is a row that will be offered again: it counts when it has ended.
         rows.update({status.value: count for status, count in report.statuses.items() if status.value != "N"})
         self._change(
             state="publishing",
@@ -280,6 +284,8 @@ def delays_of(events: Iterable[Captured], now: float) -> Iterator[tuple[float, i
     for time_of_rows, count in Counter(event.time for event in events).items():
         at = None if time_of_rows is None else moment(time_of_rows)
         if at is not None:
+            # Times of rows are in UTC and name no zone; the clock of the database may be ahead of
+            # ours.
             yield max(0.0, now - at.replace(tzinfo=UTC).timestamp()), count
 
 
@@ -312,6 +318,7 @@ class Ledger:
         self._lock = lock
         self._former: OutputStates | None = None
         self._seen: OutputStates = {}
+        # Before every time, so that the first entry is due at once.
         self._entered = float("-inf")
 
     def enter(self, present: OutputStates, *, now: bool = False) -> None:
@@ -320,6 +327,7 @@ class Ledger:
             return
         log = self._lock.log
         with log.transaction() as connection:
+            # Read once: nobody else enters this while this publisher has the lock.
             if self._former is None:
                 former = read_output_states(Marks(log).get(connection, OUTPUTS))
                 self._former = {name: mine for name, mine in former.items() if name in present}
@@ -347,6 +355,7 @@ class Tempo:
         with log.transaction() as connection:
             if self._pace is None:
                 self._pace = value_of(Marks(log).get(connection, PACE), Pace) or ()
+            # By the database's clock, by which whoever reads it reckons too.
             pace = quickened(self._pace, self._rows, database_seconds(connection, log))
             self._lock.mark(connection, PACE, as_text(pace), soon=True)
         self._pace, self._rows, self._entered = pace, 0, monotonic()
@@ -409,7 +418,8 @@ def ready(reading: VitalsReading) -> HealthAnswer:
 
 def _answer(reading: VitalsReading, *, good: bool) -> HealthAnswer:
     body: dict[str, object] = {"state": reading.state, "silent_seconds": round(reading.silent, 1)}
-    if reading.standby is not None:  # figures only: anybody may ask, and which host has the lock is not for anybody
+    # Figures only: anybody may ask, and which host has the lock is not for anybody.
+    if reading.standby is not None:
         standby = reading.standby
         body["standby"] = {"waiting": standby.waiting, "stalled_seconds": standby.stalled_seconds}
     return HealthAnswer(status=200 if good else 503, body=msgspec.json.encode(body) + b"\n")

@@ -82,6 +82,7 @@ class HolderWatch:
         delivered = min((len(memory.planned.get(name, ())) for name in foremost), default=0)
         given = [(output.name, output.position, output.plans) for output in memory.outputs.values()]
         marks = Marks(log)
+        # The first row that waits is another one once somebody has taken it.
         trace = (marks.get(connection, EPOCH), marks.get(connection, OUTPUTS), str(given), str(numbers[:1]))
         return len(numbers) + delivered, trace
 

@@ -79,6 +79,7 @@ class LaneThreads:
             thread.join()
         if broken_off:
             for lane in self._lanes:
+                # After the threads have ended, which use it until then.
                 lane.close()
         self._hurrying.close()
 
@@ -110,6 +111,7 @@ class LaneThreads:
                     number=number,
                     document=documents[number],
                     plan=plan,
+                    # A copy each, for Python lets no two threads be in one context.
                     context=copy_context(),
                 )
                 self._tasks.put(task)
@@ -250,12 +252,14 @@ def haste() -> Iterator[None]:
     """Hurries until the block ends; the last one that ends leaves things as the first one found them."""
     with _lock:
         _before.append(InterpreterPace.now())
+        # From how things were before anybody hurried, so that haste does not add up.
         _before[0].hastened().set()
     try:
         yield
     finally:
         with _lock:
             first = _before[0]
+            # Whose entry goes does not matter: only the first one counts, and it goes last.
             _before.pop()
             if not _before:
                 first.set()

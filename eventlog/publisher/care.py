@@ -160,6 +160,7 @@ class CaredJournal(Journal):
         skipped = self._give_up_documents(name, numbers, note, all_plans=planned)
         while (passed := self._give_up_batch(name, numbers, note)) is not None:
             skipped += passed
+        # All rows: no number is beyond these two.
         for run in ((-(2**62), 2**62),) if numbers is None else numbers.parts:
             last = run[1]
             while rows := self._give_up_parked(name, (run[0], last), note):

@@ -72,6 +72,7 @@ def conversion_name(place: str) -> str:
     if len(name.encode()) <= NAME_CHARACTERS:
         return name
     digest = blake2b(name.encode(), digest_size=8).hexdigest()
+    # Cut by bytes, so that half a character may stand first, which is left out.
     ending = place[-100:].encode()[-150:].decode(errors="ignore")
     return f"convert …{ending} ({digest})"
 

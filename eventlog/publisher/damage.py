@@ -98,6 +98,7 @@ def _unreadable(reading: JournalReading) -> Iterator[Damage]:
         yield from _said(stretches_of, records, f"records of batch {number}")
     for _, plan, place, records, details, objects, covers, _ in reading.planned:
         yield from _said(stretches_of, records, f"records of plan {plan}")
+        # A body and a route are any text, so there is nothing to read in them.
         yield from _said(OnTheWay.read, (plan, place, details, objects, covers, None, None, 0, 0))
     for status, reason, first in reading.words:
         if status not in set(Status) or reason not in set(Reason):
@@ -130,6 +131,7 @@ def _outputs(reading: JournalReading, configured: Collection[str]) -> Iterator[D
     known = {str(row[0]): row for row in reading.outputs}
     newest = max((int(row[0]) for row in reading.batches), default=None)
     for name, position, _, plan, *_ in reading.outputs:
+        # A position that is no number was told already.
         if newest is not None and str(position).lstrip("-").isdecimal() and int(position) > newest:
             yield Damage(
                 said=f"{table} has the output {name} at batch {position}, and {newest} is the newest that there is:"
@@ -151,7 +153,9 @@ def _outputs(reading: JournalReading, configured: Collection[str]) -> Iterator[D
     for hole, outputs in places.items():
         for name in sorted(outputs.keys() - known.keys()):
             if hole == "said" and name.startswith("convert "):
-                continue  # a conversion has said it, and is over; an output that was paused will end these rows
+                # A conversion has said it, and is over; an output that was paused will end these
+                # rows.
+                continue
             rows = counted(outputs[name], "row") if outputs[name] else "Plans"
             yield Damage(
                 said=f"{rows} in {reading.tables[hole]} {'is' if outputs[name] == 1 else 'are'} for the output {name},"

@@ -181,6 +181,7 @@ class Decider:
         self.stamp = stamp
         self.looks = looks or Looks()
         self._kept: deque[_Kept] = deque(maxlen=KEPT_BATCHES)
+        # Numbers and no times, for only their order counts.
         self._moments = count(1)
         self._latest: dict[str, int] = {}
         """When what each output was told last was read, in beginnings and ends of decisions."""

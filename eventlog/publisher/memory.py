@@ -136,8 +136,9 @@ def see(connection: Connection, log: Log, memory: Memory, records: Stretches) ->
     """Nobody has to look for these rows any more: they are sealed, or were parked."""
     if not memory.any_parked:
         return
-    # Written down now and then: who begins again would look among all that wait, in each turn.
+    # Twice as many as are left of it then, so that it is cut seldom.
     memory.seen = _longest(memory.seen | records, 2 * MOST_SEEN_RANGES)
+    # Written down now and then: who begins again would look among all that wait, in each turn.
     if abs(len(memory.seen) - memory.seen_kept) >= KEPT_NUMBERS:
         Marks(log).set(connection, SEEN, memory.seen.text())
         memory.seen_kept = len(memory.seen)

@@ -50,7 +50,8 @@ class BatchTraces:
             span = batch_span(lambda: times_of(taken.events), read, len(records))
             if span is None:
                 return None
-            others = () if taken.batches or taken.unparked else others  # they have these rows, or their own take
+            # They have these rows, or their own take.
+            others = () if taken.batches or taken.unparked else others
             trace = BatchTrace(span, records, output, others)
             self._open.append(trace)
             for old in self._open[:-OPEN_BATCHES]:

@@ -100,6 +100,7 @@ def _number(cell: Cell) -> Value:
         # The digits that people see, and not all of the binary fraction.
         number = Decimal(repr(cell))
     elif isinstance(cell, str | int) and not isinstance(cell, bool):
+        # What is no number is refused below.
         with suppress(InvalidOperation, ValueError):
             number = Decimal(cell)
     if type(number) is Decimal and not number.is_snan():  # one that signals cannot even be compared

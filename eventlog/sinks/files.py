@@ -28,6 +28,7 @@ NAME_BYTES: Final = 180
 File systems take 255, and hidden files have names around it.
 """
 
+# Capitals as well, for some file systems know no case.
 _unsafe = re.compile(rb"[^0-9a-z._-]|^\.")
 _escaped = re.compile(rb"%([0-9a-f]{2})")
 
@@ -224,6 +225,7 @@ def file_name(identity: str) -> str:
 
 def document_id(name: str) -> str | None:
     """The id behind a name; None when the name was shortened, or when it is not one of ours."""
+    # A file of somebody else may have a name that is no UTF-8: so Python gives its bytes.
     encoded = name.encode("utf-8", "surrogateescape")
     plain = _escaped.sub(lambda match: bytes([int(match[1], 16)]), encoded)
     if name == "%":

@@ -61,6 +61,7 @@ PERMANENT: Final = frozenset(
 BEGINNING: Final = ".eventlog-"
 HIDDEN, SHOWN = ".part", ".shown"
 _claim_name = re.compile(r"\d{20}\.json").fullmatch
+# Holder, maker, plan, number, and the name that the file gets; a plan is quoted there.
 _hidden_name = re.compile(r"\.eventlog-([0-9a-f]+)=([0-9a-f]+)=([^=]*)=(\d+)=(.+)\.part").fullmatch
 _mark_name = re.compile(r"\.eventlog-(\d{20})=([0-9a-f]*)=([^=]*)\.shown").fullmatch
 _name_of_others = re.compile(r"\.eventlog-[0-9a-f]+-\d+\.part").fullmatch

@@ -80,6 +80,7 @@ Run = tuple[int, int]
 T = TypeVar("T")
 
 _MENDED: Final = "Somebody else has written it; restore the table of marks from a backup."
+# Two points and no hyphen, for a number may have a minus before it.
 _runs = re.compile(r"(-?\d+)(?:\.\.(-?\d+))?(?:,|$)")
 
 
@@ -94,6 +95,7 @@ class Marks:
     def get(self, connection: Connection, name: str) -> str | None:
         """The mark's text, or None when there is none."""
         found = connection.execute(self._log.query("mark_read"), {"name": name}).first()
+        # Oracle gives an empty text back as NULL.
         return None if found is None else str(found[0] or "")
 
     def all(self, connection: Connection) -> dict[str, str]:

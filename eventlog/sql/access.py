@@ -175,6 +175,7 @@ def verbatim(sql: str) -> TextClause:
 
 
 def _any_text(stored: bytes) -> str:
+    # What SQLite holds as text may be any bytes.
     return stored.decode("utf-8", "surrogateescape")
 
 

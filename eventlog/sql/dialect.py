@@ -301,6 +301,7 @@ class Dialect(Struct, frozen=True, kw_only=True, eq=False):
         if len(name.encode()) <= self.identifier_bytes:
             return name
         digest = hashlib.sha256(name.encode()).hexdigest()[:8]
+        # A letter of several bytes may be cut in two; then it goes.
         kept = name.encode()[: self.identifier_bytes - 9].decode(errors="ignore")
         return f"{kept}_{digest}"
 
@@ -310,6 +311,7 @@ def dialect_of(where: str | URL | Engine | Connection) -> Dialect:
     place: Any = where
     if not isinstance(where, str):
         place = place.dialect.name if hasattr(place, "dialect") else place.drivername
+    # Without the driver, which stands behind a plus.
     backend = place.partition("://")[0].partition("+")[0]
     if backend not in _ROOMS:
         known = ", ".join(sorted(_ROOMS))

@@ -158,6 +158,7 @@ def _by_position(columns: Sequence[Column], table: str) -> tuple[str, ...]:
 def _fits(columns: Sequence[Column], order: Sequence[str]) -> bool:
     if len(columns) < len(order):
         return False
+    # Not strict: a log may have more columns than the ten.
     typed = dict(zip(order, columns, strict=False))
     return (
         typed["record_id"].category in _numbers

@@ -278,6 +278,7 @@ def text_of(written: str) -> str | None:
     """The text itself, where Unicode can carry it."""
     try:
         written.encode()
+    # Half of a surrogate pair, which no database keeps as text.
     except UnicodeEncodeError:
         return None
     return written

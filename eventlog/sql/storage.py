@@ -16,6 +16,7 @@ from eventlog.core.errors import ConfigError, UsageError
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
+# Before 12.2 a name had at most 30 characters in Oracle.
 _tablespace = re.compile(r"[A-Za-z][A-Za-z0-9_$#]{0,29}")
 
 

@@ -23,6 +23,7 @@ from eventlog.config.settings import from_settings
 from eventlog.core.errors import UsageError
 from eventlog.daemon import Publisher
 
+# Before the import: pytest rewrites the asserts only of what is not loaded yet.
 pytest.register_assert_rewrite("eventlog.testing.suites")
 
 from eventlog.testing.suites import (  # noqa: E402  # its assertions are to be rewritten
@@ -76,6 +77,7 @@ class Capture:
         track(engine, tables, TriggerOptions(style=Style(events)))
         self._folder = folder
         self._shown: set[Path] = set()
+        # `str` of an address has *** in the place of the password.
         url = engine.url.render_as_string(hide_password=False)
         settings = {
             "source": {"url": url},

@@ -149,6 +149,7 @@ class SinkSuite:
             with pytest.raises(OccupiedError):
                 former.commit(plan, lasting.documents(3))
         with pytest.raises(OccupiedError):
+            # Nor does it come back with the lock that it had.
             lasting.opened(1)
         later.commit("d", lasting.documents(4))
         assert lasting.has(1, 2, 4)

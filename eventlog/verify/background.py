@@ -99,6 +99,7 @@ class RegularProofs:
                     self._rest(self._round(engine))
             finally:
                 engine.dispose()
+        # Somebody asked for the end, or has the lock by now: neither is a fault.
         except (ProofsStopped, OccupiedError):
             return
 

@@ -182,6 +182,7 @@ class PolicySide(StreamedSide):
             row=RowId(source.schema, source.name, usual_key),
             op=Op.ADD,
             edits=tuple([Edit(column=name, new=cell) for name, cell in cells]),
+            # No row of the log is behind it, but a change has a position.
             positions=((0,),),
         )
 

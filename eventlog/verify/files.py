@@ -38,6 +38,7 @@ class FileTarget:
 
     def columns(self, table: Table) -> frozenset[str] | None:
         names = [name for file in self._files(table) for name in self._names(file)]
+        # None without a file: then the output has nothing of the table.
         return frozenset(name.casefold() for name in names) or None
 
     def side(self, table: Table, compared: Compared) -> ComparedSide:
@@ -143,6 +144,7 @@ class FileTarget:
 
     def _opened(self, file: Path) -> Any:
         if self._form.gzip:
+            # Only \n ends a line; a \r is a part of a value, and stays.
             return gzip.open(file, "rt", encoding="utf-8", errors="surrogatepass", newline="\n")
         return file.open(encoding="utf-8", errors="surrogatepass", newline="\n")
 

@@ -94,10 +94,12 @@ def ordered(rows: Iterable[Sequence[Any]], width: int, by: Sequence[int]) -> Ite
     """
     # Without a name SQLite makes a file of its own, which goes with the connection.
     with closing(sqlite3.connect("", isolation_level=None)) as file:
+        # After a crash nobody needs the file any more, so nothing is done to save it.
         file.executescript("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA cache_size = -16000")
         columns = ", ".join(f"c{place}" for place in range(width))
         file.execute(f"CREATE TABLE rows ({columns})")
         insert = f"INSERT INTO rows VALUES ({', '.join('?' * width)})"
+        # Without one each row would be a transaction of its own.
         file.execute("BEGIN")
         file.executemany(insert, (list(map(_kept, row)) for row in rows))
         file.execute("COMMIT")

@@ -189,6 +189,7 @@ class StreamedTarget(NamedTables):
     def _rows(self, table: Table, compared: Compared) -> Iterator[tuple[Any, ...]]:
         _, columns = self._compared(table, compared)
         with self._engine.connect() as connection:
+            # Else drivers bring the whole table into memory here too.
             streaming = connection.execution_options(stream_results=True, max_row_buffer=1000)
             for row in streaming.execute(sa.select(*columns)):
                 yield tuple(row)
@@ -242,6 +243,7 @@ class AssociationTarget:
 
     def _lines(self) -> Iterator[str]:
         try:
+            # A byte order mark at the beginning is no part of the first key.
             with self._file.open(encoding="utf-8-sig") as lines:
                 yield from (line.strip() for line in lines)
         except (OSError, UnicodeDecodeError) as error:

@@ -230,4 +230,5 @@ def _one(fields: Fields, name: str, longest: int) -> str:
     """A text as databases take it, which know no zero bytes and no halves of characters."""
     # Of a field that comes several times the last counts.
     text = (fields.get(name) or ("",))[-1]
+    # PostgreSQL takes no NUL in a text, and UTF-8 no half of a surrogate pair.
     return text.replace("\0", "")[:longest].encode("utf-8", "ignore").decode()

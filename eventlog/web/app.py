@@ -82,6 +82,7 @@ class App:
             Route("/rows/{number}/document", self._guarded(self._document)),
             Route("/confirm", self._guarded(self._confirm)),
             Route("/act", self._guarded(self._act), methods=["POST"]),
+            # Not guarded: who comes here has not proved anything yet.
             Route("/login", self._bounded(self._login), methods=["GET", "POST"]),
             Route("/logout", self._guarded(self._logout), methods=["POST"]),
             Route("/static/{mark}/{name}", self._static),
@@ -350,6 +351,7 @@ async def _form(request: Request) -> dict[str, list[str]]:
         raise DataError("The whole form did not arrive in time.", hint="Send it again.") from None
     except ClientDisconnect:
         raise DataError("The form is not complete.", hint="Send it again.") from None
+    # So `parse_qs` says that there are too many fields.
     except ValueError:
         raise DataError(
             "What was sent has more fields than any form of this page.", hint="Choose fewer rows."

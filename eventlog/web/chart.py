@@ -167,6 +167,7 @@ def _stretches(points: Points, span: ChartRange) -> Iterator[list[tuple[float, f
 
 def thinned(points: Points) -> list[tuple[float, float]]:
     """As many points as a chart can show: the highest of each few, and the last one always."""
+    # Rounded up, so that there are no more of them than that.
     some = -(-len(points) // MOST_VALUES)
     if some <= 1:
         return list(points)

@@ -93,6 +93,7 @@ def with_standings(
 
 def _of(output: OutputView, by_name: Mapping[str, Said]) -> Said | None:
     """What is said of an output under its name, else under a former one."""
+    # Its own name first, for what stands under a former one may be older.
     names = (output.noted, *output.former_names)
     return next((by_name[name] for name in names if name in by_name), None)
 
@@ -107,6 +108,7 @@ def _place(output: OutputConfig) -> str:
 def _without_secrets(url: str) -> str:
     """The address without user, password, query and fragment."""
     parts = urlsplit(url)
+    # The last @ ends the login: a password may hold one.
     return parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", fragment="").geturl()
 
 
@@ -114,6 +116,7 @@ def parts_of(order: PageOrder) -> Iterator[PagePart]:
     """The parts of the first page that packages bring, ours first; what goes wrong in one is said
     in its place.
     """
+    # Ours first: False sorts before True.
     for offer in sorted(offers("page"), key=lambda offer: not offer.is_ours):
         title = offer.name
         try:
@@ -204,6 +207,7 @@ class Collector:
         self._settings = config.publisher
         self._lock = Lock()
         self._woken, self._ended = Flag(), Flag()
+        # Nobody has looked yet, and the first count is due at once.
         self._looked = self._count_at = float("-inf")
         database = shown_url(engine.url)
         self._file = HistoryFile(config.web.history, database, self.log.name)

@@ -350,6 +350,7 @@ class Reception:
     def close(self) -> None:
         """Gives the connections back."""
         self._ended.set()
+        # The thread waits for this one, and looks at the other one then.
         self._again.set()
         if self._thread.is_alive():
             self._thread.join()
@@ -380,11 +381,13 @@ class Reception:
         names = log_columns(self._engine, source.wanted_names, source.columns)
         collector = Collector(self._engine, names, self.config, self._vitals, self._history)
         desk = Desk(self._engine, names, self.config, collector)
+        # Last: a desk that cannot be made leaves no thread behind.
         collector.start()
         return desk
 
     def _keep_open(self) -> None:
         while not self._ended.is_set():
+            # Before the look: who asks meanwhile wants another one.
             self._again.clear()
             try:
                 self.desk()

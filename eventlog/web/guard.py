@@ -68,6 +68,7 @@ class Guard:
 
     def __init__(self, settings: WebConfig, key: bytes | None = None) -> None:
         self.settings = settings
+        # Without a token it is made anew each time, and sessions of another one are over.
         self._secret = settings.token.encode() if settings.token else key or secrets.token_bytes(32)
         self._ended: dict[str, int] = {}
         self._since = 0
@@ -93,6 +94,7 @@ class Guard:
             return Visitor(name="bearer", session="", bearer=True)
         if not settings.answers(host_name(asked.host)):
             why = "This page is not there under this name; web.hosts lists its names."
+            # 421 is for a request that came to a server which does not answer for its name.
             return AccessRefused(status=421, why=why)
         if settings.user_header and settings.believes(asked.peer):
             name = asked.headers.get(settings.user_header.lower(), "").strip()
@@ -193,6 +195,7 @@ class Guard:
             self._secret,
             salt=f"eventlog {purpose}",
             key_derivation="hmac",
+            # The library would take SHA-1.
             digest_method=hashlib.sha256,
         )
 
@@ -235,6 +238,7 @@ def is_local(host: str) -> bool:
 
 def is_open_door(host: str, settings: WebConfig) -> bool:
     """Whether others reach an address to listen on, and nobody has to prove anything."""
+    # An IPv6 address stands in brackets where a port may follow.
     return not is_local(f"[{host}]" if ":" in host else host) and not settings.guarded
 
 
@@ -262,5 +266,6 @@ def _bearer(asked: RequestFacts) -> str:
 def _cookies(asked: RequestFacts) -> SimpleCookie:
     try:
         return SimpleCookie(asked.headers.get("cookie", ""))
+    # Python refuses some cookies that others have set; then there is no session.
     except CookieError:
         return SimpleCookie()

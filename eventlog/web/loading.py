@@ -170,6 +170,7 @@ class Loading:
         log = Log(self._engine, self._names)
         with log.transaction() as connection:
             marks = Marks(log).all(connection)
+        # Its mark has the name that the log has for it: with the schema, or without.
         for called in (table, table.rpartition(".")[2]):
             stands = read(called, marks)
             if stands is not None:

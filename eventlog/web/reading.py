@@ -56,6 +56,7 @@ RANGES: Final = (
         name="1h",
         said="the last hour",
         seconds=3600.0,
+        # Every sample of the last hour is kept.
         step=0.0,
         ticks=("60 min", "30 min"),
     ),

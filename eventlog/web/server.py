@@ -42,7 +42,8 @@ class Connection(H11Protocol):
     _timer: TimerHandle | None = None
     _judged: object = None
 
-    def connection_made(self, transport: Transport) -> None:  # type: ignore[override]  # as uvicorn has it
+    # As uvicorn has it.
+    def connection_made(self, transport: Transport) -> None:  # type: ignore[override]  # see above
         super().connection_made(transport)
         self.peer = self.client[0] if self.client else ""
         self.waits_since = self.loop.time()
@@ -186,6 +187,7 @@ class PageServer:
 
     def _await_start(self) -> None:
         end = monotonic() + START_SECONDS
+        # uvicorn tells by this attribute alone that it listens.
         while not self._server.started and self._thread.is_alive() and monotonic() < end:
             sleep(0.005)
 

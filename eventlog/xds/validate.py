@@ -35,6 +35,7 @@ def validate(body: bytes) -> list[Problem]:
     faults = [*_misfits(root), *_unpublishable(root)]
     lines: dict[XmlElement, int] = {}
     if faults:
+        # Not strict: where expat gives up, the elements behind have no line.
         lines = dict(zip(root.iter(), start_lines(body), strict=False))
     problems = [Problem(line=lines.get(element) or line_of(element), message=message) for element, message in faults]
     return sorted(problems)

@@ -63,6 +63,7 @@ class Cut(Struct, frozen=True, kw_only=True):
 
 def task_count(pieces: int, cores: int) -> int:
     """How many tasks of Spark's do so many pieces of work."""
+    # Rounded up, so that no task has more pieces than that.
     return min(pieces, max(CORE_TASKS * cores, -(-pieces // TASK_PIECES)))
 
 

@@ -66,6 +66,7 @@ MOST_TRIES: Final = 10
 read then.
 """
 
+# Eight digits or more: numbers may outgrow those that are written.
 _batch = re.compile(r"batch-\d{8,}").fullmatch
 
 Told = Callable[[str, Summary], None]

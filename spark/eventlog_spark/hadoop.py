@@ -133,6 +133,7 @@ class HadoopFolder:
     def copy_in(self, file: str, name: str) -> None:
         """Brings a file or a folder of this machine into it."""
         conf, place = self._system.getConf(), self._path(self.subfolder(name))
+        # False: the file here stays.
         self._files.FileUtil.copy(self._local(file), self._system, place, False, conf)
 
     def copy_out(self, name: str, file: str) -> None:
@@ -279,6 +280,7 @@ class HadoopFolder:
             out.close()
 
     def _delete(self, name: str) -> None:
+        # True: with all that is in it.
         self._system.delete(self._path(self.subfolder(name)), True)
 
     def _inside(self, status: Any) -> Iterator[tuple[str, int]]:

@@ -28,6 +28,7 @@ a warning.
 """
 
 LAUNCHER: Final = Path(__file__).with_name("launcher")
+# Before Java 9 a version began with 1., such as 1.8.
 _release = re.compile(r'^JAVA_VERSION="(?:1\.)?(\d+)', re.MULTILINE).search
 _told = re.compile(r'version "(?:1\.)?(\d+)').search
 REMEDY: Final = (
@@ -119,6 +120,7 @@ def _version(program: Path) -> int | None:
     """Read from the file that stands beside every Java, because asking a Java takes as long as
     starting one.
     """
+    # What is on PATH is mostly a link, and the file stands beside what it leads to.
     release = program.resolve().parents[1] / "release"
     if release.is_file() and (match := _release(release.read_text(errors="replace"))):
         return int(match[1])

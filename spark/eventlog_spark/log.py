@@ -157,6 +157,7 @@ def stretches(first: int, last: int, count: int, snapshot: str | None = None) ->
     """Up to `count` stretches of numbers, equally wide, that cover all from the first to the
     last.
     """
+    # Rounded up, or there would be a stretch more than was asked for.
     width = max(1, -(-(last - first + 1) // count))
     return [
         NumberRange(first=start, last=min(start + width - 1, last), snapshot=snapshot)
@@ -268,6 +269,7 @@ def copied(connection: Any, query: str, schema: pa.Schema) -> Iterator[pa.Record
     _check(session.exec_(f"COPY ({query}) TO STDOUT (FORMAT csv)".encode()), copying=True)
     block = bytearray()
     while True:
+        # 0: libpq waits until there is a row.
         size, row = session.get_copy_data(0)
         if size <= 0:
             break
@@ -290,6 +292,7 @@ def _read(block: bytearray, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     )
     # The block as a whole: Arrow would cut it where a row may go on.
     read = pyarrow.csv.ReadOptions(use_threads=False, column_names=schema.names, block_size=len(block) + 1)
+    # A value in quotes may have line breaks.
     parse = pyarrow.csv.ParseOptions(newlines_in_values=True)
     try:
         table = pyarrow.csv.read_csv(pa.BufferReader(pa.py_buffer(block)), read, parse, convert)

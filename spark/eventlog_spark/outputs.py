@@ -89,6 +89,7 @@ class ChangeTableFrames(Struct, frozen=True, kw_only=True):
         """The change_seq of the last change; empty where there is none. It is where the next
         changes go on.
         """
+        # The highest of no rows is NULL.
         return str(self.written.agg({SEQUENCE: "max"}).collect()[0][0] or "")
 
     def persisted(self) -> ChangeTableFrames:

@@ -48,6 +48,7 @@ def check(
         yield failure("configuration", missing)
     else:
         what = f"log {source.log}" if source.kind == LOG else f"source {source.kind}"
+        # Without an output there is one: standard output.
         yield ok("configuration", f"{counted(len(config.output) or 1, 'output')}, {what}")
         for setting in known_secrets(config).weak:
             yield warning("configuration", f"{setting}: {WEAK}", MEND)

@@ -124,6 +124,7 @@ def _rights(engine: Engine, names: LogNames, config: Config) -> Iterator[Point]:
     reading = reading_engine(engine, config.source.reader)
     if reading is not engine:
         try:
+            # To begin it shows whether that login gets in at all.
             with transaction(reading, "The database as the reader sees it (source.reader)"):
                 pass
         except SourceError as error:  # told once, and not for each table
@@ -171,6 +172,7 @@ def _attempts(
     """What is tried, and the statement for it."""
     log_queries = ["attempt_read", "attempt_mark"]
     if config.publisher.delete_from_log:
+        # A publisher that marks rows needs no right to delete them.
         log_queries.append("attempt_delete")
     own = {
         "The event log": log_queries,

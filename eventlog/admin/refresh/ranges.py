@@ -20,6 +20,7 @@ from msgspec.structs import replace
 from eventlog.core.errors import DataError
 
 NAME_CHARACTERS: Final = 200
+# `refresh: NAME` is the first range, `refresh 3: NAME` a further one.
 _numbered = re.compile(r"refresh(?: ([0-9]{1,6}))?: ").match
 
 
@@ -83,6 +84,7 @@ def numbered(stands: Sequence[Stand], load: str) -> Stands:
 def mark_name(called: str, place: int) -> str:
     """The mark of a range; the first has the name that a load in one piece has."""
     number = f" {place}" if place else ""
+    # The table of marks has no room for more.
     return f"refresh{number}: {called}"[:NAME_CHARACTERS]
 
 

@@ -148,6 +148,7 @@ class Refresh:
         left = [stand for stand in stands if not stand.done]
         if not left or len(left) >= jobs:
             return stands
+        # Rounded up, so that there is work for all jobs.
         most = -(-jobs * JOB_RANGES // len(left))
         with self._table() as connection:
             cut = [piece for stand in stands for piece in self._pieces(connection, stand, most)]
@@ -176,6 +177,7 @@ class Refresh:
         if distinct:
             self._sql.write(connection, list(distinct), self._columns(connection))
             stand = replace(stand, after=keys[-1], rows=stand.rows + len(keys))
+        # Where fewer rows came than were asked for, no more are left.
         stand = replace(stand, done=len(keys) < self._pace.chunk)
         self._mark(connection, stand)
         return stand

@@ -112,6 +112,7 @@ def take_lock(connection: sa.Connection, log: Log) -> None:
     until, clock = _moment(str(mark or "").partition(" ")[0]), _moment(str(now))
     if until is not None and clock is not None:
         longest = clock + dt.timedelta(seconds=LONGEST_LEASE_SECONDS)
+        # What ends later than any lease can is none.
         if clock <= until <= longest:
             message = f"A publisher works on the event log {log.name}, or was killed some seconds ago."
             raise InstallError(message, hint="Stop it, and try again.")
@@ -381,6 +382,7 @@ def nested(groups: Mapping[frozenset[str], Sequence[int]]) -> list[frozenset[str
     which is, for its rows may come earlier in the same objects.
     """
     chain: list[frozenset[str]] = []
+    # The largest first; equal ones by their names, so that it comes out alike each time.
     for group in sorted(groups, key=lambda one: (-len(groups[one]), sorted(one))):
         if all(group <= other or other <= group for other in chain):
             chain.append(group)

@@ -124,6 +124,7 @@ def _in_step(outputs: Sequence[JournalOutput]) -> set[str]:
     """The outputs that lack least; InstallError where another one has a row that these lack."""
     if not outputs:
         return set()
+    # By the name where several lack as few, so that it is the same one each time.
     least = min(outputs, key=lambda one: (len(one.lacks), one.name))
     for one in outputs:
         if more := sorted(least.lacks - one.lacks):

@@ -112,6 +112,7 @@ def dated(value: Value, form: str, zone: dt.tzinfo) -> str | None:
     is_day = isinstance(value, str) and len(value.strip()) == DAY_CHARACTERS
     try:
         there = time if is_day else time.replace(tzinfo=dt.UTC).astimezone(zone)
+    # Near the years 1 and 9999 the time of another zone is beyond Python's.
     except OverflowError:
         return None
     # Systems write years before 1000 with or without zeros.
@@ -173,6 +174,7 @@ def encrypting(secret: str, category: Category, attribute: str) -> ValueChange:
     key, nonce_key = [
         hmac.new(secret.encode(), b"eventlog policy " + use, hashlib.sha256).digest() for use in (b"key", b"nonce")
     ]
+    # Half of a surrogate pair may stand in a name or a value, and has to come back as it was.
     cipher, beside = AESGCM(key), attribute.encode(errors="surrogatepass")
 
     def encrypted(value: Value) -> Value:

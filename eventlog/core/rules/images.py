@@ -76,6 +76,7 @@ def key_text(row: Row, key: Sequence[str], table: str) -> str:
     parts = []
     for name in key:
         value = row.get(name, ABSENT)
+        # Not `isinstance`, for True is an int too.
         if type(value) is int and len(key) == 1:  # what nearly all keys are needs no quotes
             return f"{name}={value}"
         if value is None:
@@ -93,6 +94,7 @@ def _text(value: Cell) -> str:
         case bool():
             return "true" if value else "false"
         case Decimal():
+            # `str` may write an exponent, which no database writes into a key.
             return format(value, "f")
         case bytes():
             return binascii.b2a_base64(value, newline=False).decode()

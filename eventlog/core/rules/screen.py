@@ -332,6 +332,7 @@ def in_order(events: Sequence[Event], options: Options) -> list[Event]:
     """The events in the order of the rules: by position, or by time and then position."""
     ordered = sorted(events, key=attrgetter("position"))
     if options.future:
+        # Sorting is stable: events of one time stay in the order of their positions.
         ordered.sort(key=due)
     return ordered
 
@@ -414,6 +415,7 @@ class Ours(dict[str | None, bool]):
     """Says of a perpetrator, however it is written, whether it is the publisher's own user."""
 
     def __init__(self, user: str) -> None:
+        # What nobody noted a user of is not ours.
         super().__init__({None: False})
         self._user = _folded(user)
 

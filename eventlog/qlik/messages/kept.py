@@ -20,6 +20,7 @@ from eventlog.qlik.messages.reader import MessageReader, Read, bytes_of
 CONTAINER: Final = b"Obj\x01"
 # Not strict, for kcat does not escape the control characters of a value.
 _decode = json.JSONDecoder(strict=False).raw_decode
+# The white space of JSON, which has less than Python's.
 _blank = re.compile(r"[ \t\r\n]*").match
 Kept = tuple[str, bytes | dict[str, Any] | DataError | None]
 """Where a message stands, and its value, the object that it is, or why it is none."""

@@ -18,6 +18,7 @@ NAMESPACE: Final = "com.attunity.queue.msg"
 RESERVED: Final = frozenset({"MetadataMessage", "Lineage", "TableStructure", "TableColumns"})
 """Types of a metadata message, in which each column is a type too."""
 
+# What the specification of Avro takes for a name.
 _fits = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII).fullmatch
 _odd = re.compile(r"[^A-Za-z0-9_]", re.ASCII)
 

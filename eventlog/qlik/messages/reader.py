@@ -292,6 +292,7 @@ def bytes_of(text: str) -> bytes:
     as kcat writes them.
     """
     if text.lstrip().startswith("{"):
+        # Bytes that are no UTF-8 came as halves of pairs, and become themselves again.
         return text.encode("utf-8", "surrogateescape")
     try:
         return binascii.a2b_base64(text, strict_mode=True)
@@ -299,6 +300,7 @@ def bytes_of(text: str) -> bytes:
         return text.encode("utf-8", "surrogateescape")
 
 
+# What no name of Avro has; the points stand between the parts of a namespace.
 _illegal: Final = re.compile(r"[^A-Za-z0-9_.]")
 _NAMED: Final = frozenset({"record", "enum", "fixed"})
 _PLAIN: Final = frozenset(

@@ -119,7 +119,8 @@ def misfits(columns: Sequence[ChangeColumn], rows: Sequence[ChangeRow]) -> dict[
             try:
                 pa.scalar(*_checked([cell], field.type), type=field.type)
             except (pa.ArrowException, ValueError, TypeError, OverflowError) as error:
-                why = " ".join(str(error).split())[:200]  # some of Arrow's errors have the whole value in them
+                # Some of Arrow's errors have the whole value in them.
+                why = " ".join(str(error).split())[:200]
                 problems.setdefault(number, f"column {field.name}: {why}")
     return problems
 

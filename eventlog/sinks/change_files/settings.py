@@ -54,6 +54,7 @@ class RowFiles(Struct, frozen=True, kw_only=True):
             "recordDelimiter": "\n",
             "nullValue": self.null_value,
             "quoteChar": self.quote,
+            # A quote in quotes is written twice.
             "escapeChar": self.quote,
         }
 

@@ -126,6 +126,7 @@ def mirror_table(connection: Connection, of: Origin, name: str, schema: str | No
         if column.name in headers:
             continue
         keyed = column.name in of.key
+        # Not every database takes a long text as a key.
         kind = types.keyed(column.type) if keyed else column.type
         own = sa.Column(column.name, kind, primary_key=keyed and not counted, index=keyed and counted)
         # The values are the source's; a key of one whole number would number itself otherwise.
@@ -210,6 +211,7 @@ class Mirrors:
         self._into = into
         self._suffix = suffix
         self._adopt = adopt
+        # An update has two rows, and is never cut in two.
         self._piece = max(piece, 2)
         self._begin = dialect_of(engine).begin_ddl
         self._metadata = sa.MetaData(schema=into)
@@ -302,6 +304,7 @@ class Mirrors:
         """The rows after the watermark; a change is never cut in two."""
         sequence = source.table.c[source.headers["change_seq"]]
         oper = source.table.c[source.headers["change_oper"]]
+        # Both rows of an update have one change_seq, and B comes before U by its letter.
         query = sa.select(source.table).where(sequence > mark).order_by(sequence, oper)
         query = query.limit(self._piece)
         rows = connection.execute(query).all()
@@ -336,6 +339,7 @@ class Carrier:
         elif isinstance(step, RowCounts):
             self._count(step)
         else:
+            # Emptied, as by TRUNCATE.
             self._connection.execute(self._table.delete())
 
     def _move(self, step: Moved) -> None:
@@ -345,6 +349,7 @@ class Carrier:
         """
         both = zip(self._key, step.former, strict=True)
         key = tuple(step.values.get(name, former) for name, former in both)
+        # First, or two rows would have the new key for a moment.
         self._delete([key], but=step.former)
         if self._existing([step.former]):
             self._update(sorted(step.values), [(step.former, step.values)])
@@ -387,6 +392,7 @@ class Carrier:
         rows: list[dict[str, Any]] = []
         for key, counted in changed.items():
             times = there.get(key[0], 0) + counted.more
+            # One dict several times, which is only read.
             rows += [{name: counted.values.get(name) for name in names}] * times
         if rows:
             self._connection.execute(self._table.insert(), rows)

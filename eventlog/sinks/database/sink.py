@@ -132,6 +132,7 @@ class DatabaseSink:
 
     def close(self) -> None:
         if self._settings.control_tables and self._standing is not None:
+            # The status is only for operators: nobody fails to end because of it.
             with suppress(SinkError, OccupiedError), self._transaction() as connection:
                 self._ours(connection)
                 self._attrep.status(connection, ENDED, None)

@@ -61,6 +61,7 @@ def avro_schema(schema: Schema) -> Any:
         for field, called in zip(described["fields"], _names(described), strict=True):
             entry = {"name": called, "type": either(field)}
             if field["optional"]:
+                # In Avro the default of a union is of its first type, which is null here.
                 entry["default"] = None
             fields.append(entry)
         whole = {"type": "record", "name": name, "namespace": space, "fields": fields}
@@ -177,6 +178,7 @@ def _single(value: float) -> float:
 
 _WRITERS: Final[Mapping[str, ToAvro]] = {
     "boolean": lambda value: b"\x01" if value else b"\x00",
+    # Avro writes int and long alike.
     **dict.fromkeys(_PLAIN, number),
     "float": lambda value: pack("<f", value),
     "double": lambda value: pack("<d", value),

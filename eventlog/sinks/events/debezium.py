@@ -91,6 +91,7 @@ class Envelope:
             self._head, self._tail = [avro_writer({**schema, "fields": fields}) for fields in parts]
             self._write = self._in_avro
         elif settings.schemas:
+            # From the right, for the payload stands behind the schema.
             self._begin, _, self._end = whole.write({}).rpartition(b"{}")
 
     def write(self, head: JsonRow, tail: JsonRow) -> tuple[bytes, int]:
@@ -122,7 +123,8 @@ class DebeziumTable:
 
     def written(self, change: Change, event: RowEvent) -> EventBytes:
         transaction = change.transaction
-        source_times = {name: at or 0 for name, at in times(change).items()}  # which must not be null
+        # Which must not be null.
+        source_times = {name: at or 0 for name, at in times(change).items()}
         head = {
             "before": event.before,
             "after": event.after,

@@ -62,7 +62,8 @@ class TransactionTopic:
         id_, end = str(transaction.id), transaction.end
         return TransactionPart(
             mark=transaction.mark,
-            id=id_ if end is None else f"{id_}:{end}",  # a number that is used again is told apart by its end
+            # A number that is used again is told apart by its end.
+            id=id_ if end is None else f"{id_}:{end}",
             time=times(change)["ts_ms"] or 0,
             table=".".join(filter(None, (change.row.schema, change.row.table))),
         )

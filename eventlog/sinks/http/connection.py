@@ -71,10 +71,12 @@ class _Speaking:
         if self._head is not None:
             self._head.append(data)
         else:
-            client.HTTPConnection.send(self, data)  # type: ignore[arg-type]  # it is one, with urllib3's beside this
+            # It is one, with urllib3's beside this.
+            client.HTTPConnection.send(self, data)  # type: ignore[arg-type]  # see above
 
 
-class Plain(_Speaking, urllib3.HTTPConnection):  # type: ignore[misc]  # urllib3 overrides http.client's methods
+# urllib3 overrides http.client's methods.
+class Plain(_Speaking, urllib3.HTTPConnection):  # type: ignore[misc]  # see above
     """Without TLS."""
 
 
@@ -145,6 +147,7 @@ class WholeHead(client.HTTPResponse):
         try:
             super().begin()
         finally:
+            # http.client puts None there where it gives the answer up.
             if self.fp is not None:
                 self.fp = stream
         if head.cut:

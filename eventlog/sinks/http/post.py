@@ -334,6 +334,7 @@ def _said_to_get_in(settings: HttpSettings) -> Iterator[str]:
     proxy = _proxy_login(urlsplit(settings.proxy) if settings.proxy else None)
     yield from (login.rpartition(" ")[2] for login in proxy.values())
     if authorization.lower().startswith("basic "):
+        # A receiver can repeat what is no Base64 only as it stands.
         with suppress(ValueError):
             plain = b64decode(login, validate=True).decode("utf-8", "replace")
             yield from filter(None, (plain, plain.partition(":")[2]))

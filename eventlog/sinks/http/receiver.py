@@ -208,6 +208,7 @@ class _ReceiverServer(ThreadingHTTPServer):
 
 
 class _Handler(BaseHTTPRequestHandler):
+    # With the library's own, 1.0, each document would need a connection.
     protocol_version = "HTTP/1.1"
     timeout = IDLE_SECONDS
     wbufsize = 65536  # a head that goes out before its body makes the other side wait 40 ms for it

@@ -60,6 +60,7 @@ def messages(
 
     numbered = None
     if registry:
+        # Only the registry is asked here, and no broker.
         numbered = registry_of(KafkaSettings(servers="none", registry=registry)).schema_of
     schema = None
     if avro_schema is not None:

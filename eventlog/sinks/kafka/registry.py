@@ -52,6 +52,7 @@ class Registry:
         ExpressionError when the subject's rules do not let it in.
         """
         body = msgspec.json.encode({"schema": schema})
+        # A slash in a subject does not part the path.
         path = f"/subjects/{quote(subject, safe='')}/versions"
         answer = self._asked("POST", path, body)
         # 409: not compatible with a former version; 422: no schema, or one that its rules forbid.

@@ -164,6 +164,7 @@ class IcebergTables:
             self._opened().create_namespace_if_not_exists(identifier[0])
         folded = {column.casefold(): column for column in schema.names}
         wanted = [column.casefold() for column in self._settings.partition_by]
+        # In one transaction with its partitions, so that nobody meets the table without them.
         creating = self._opened().create_table_transaction(identifier, schema=schema)
         with creating.update_spec() as spec:
             for column in wanted:
@@ -180,7 +181,8 @@ class IcebergTables:
                 changing.append(aligned(rows, schema), snapshot_properties=note)
             elif table.emptied:
                 there = schema.empty_table()
-                if iceberg.scan(limit=1).to_arrow().num_rows:  # a delete of nothing makes no snapshot
+                # A delete of nothing makes no snapshot.
+                if iceberg.scan(limit=1).to_arrow().num_rows:
                     changing.delete(AlwaysTrue(), snapshot_properties=note)
                 changing.append(merged(there, table, rows), snapshot_properties=note)
             else:

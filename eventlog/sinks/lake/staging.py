@@ -67,6 +67,7 @@ def packed(several: Sequence[Staged]) -> tuple[tuple[StagedTable, ...], bytes]:
 
 def unpacked(table: StagedTable, body: bytes) -> pa.Table:
     """The rows of a table."""
+    # A view, for a slice of bytes would be a copy of the rows.
     piece = memoryview(body)[table.start : table.start + table.size]
     return pa.ipc.open_stream(piece).read_all()
 

@@ -18,8 +18,11 @@ from eventlog.sinks.store.objects import REASONS, reason
 COMMIT_TRIES = 10
 """How often a commit is tried anew because others changed the table meanwhile."""
 
+# So libraries in Rust end what the operating system has said.
 _number = re.compile(r"\(os error (\d+)\)").search
+# So object_store, which delta-rs uses, begins what a store has said.
 _of_store = re.compile(r"Generic (?:S3|GCS|MicrosoftAzure) error|HTTP error|<Code>").search
+# So Arrow's file systems say it.
 _amazon = re.compile(r"AWS Error ([A-Z_]+)").search
 _colours = re.compile("\x1b\\[[0-9;]*m")
 _WAIT = Backoff(first=0.05, longest=2.0)

@@ -52,6 +52,7 @@ _status = re.compile(r"status code: (\d{3})").search
 _asked_the_machine = re.compile(r"http://(?:169\.254\.|metadata|\[fd00:ec2::)").search
 """Where a library looks for a role of the machine when it has no credentials."""
 
+# What object_store says of a bucket that is in another region.
 _redirected = re.compile("redirect without LOCATION", re.IGNORECASE).search
 
 
@@ -204,6 +205,7 @@ def objects_at(address: str, settings: StoreSettings | None = None, what: str = 
         store = from_url(
             address,
             client_options={
+                # Without this the library refuses an address without TLS.
                 "allow_http": endpoint.startswith("http://"),
                 "timeout": timedelta(seconds=ANSWER_SECONDS),
                 "connect_timeout": "5s",
@@ -262,6 +264,7 @@ REASONS: Final = {
 
 GONE: Final = ("NoSuchBucket", "ContainerNotFound")
 
+# An answer without a body, as that to HEAD, has no code.
 STATUSES: Final = {
     "301": "PermanentRedirect",
     "401": "SignatureDoesNotMatch",

@@ -14,6 +14,7 @@ def signatures(keys: Iterable[bytes], message_id: str, timestamp: int, body: byt
     content = b"%s.%d.%s" % (message_id.encode(), timestamp, body)
     made = [hmac.digest(key, content, "sha256") for key in keys]
     encoded = [binascii.b2a_base64(signature, newline=False).decode() for signature in made]
+    # v1 is HMAC with SHA-256; a receiver takes any that fits.
     return " ".join([f"v1,{text}" for text in encoded])
 
 

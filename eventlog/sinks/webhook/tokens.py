@@ -89,6 +89,7 @@ class Tokens:
         good = UNSTATED_SECONDS
         if answered.expires_in is not None:
             good = answered.expires_in
+        # At least a second, or a token that ends soon would be fetched for each document.
         self._good_until = time.monotonic() + max(good - EARLY_SECONDS, 1.0)
 
 

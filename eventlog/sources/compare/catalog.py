@@ -21,6 +21,7 @@ def compared_catalog(
     """The tables and views that are compared, and the queries."""
     if not settings.queries:
         whole = reflect(connection, tables or None, schema)
+        # The state may be kept in the same schema, and is not what is compared.
         ours = [table for table in whole if table.name.casefold().startswith(f"{PREFIX}_")]
         if tables or not ours:
             return whole

@@ -58,9 +58,11 @@ class HeldSide:
             found = {(row["place"], row["id"]): row for row in batch}
             with self._transactions.step() as connection:
                 try:
+                    # A savepoint, for in PostgreSQL a statement that fails spoils its transaction.
                     with connection.begin_nested():
                         self._insert(connection, list(found.values()))
-                except IntegrityError:  # several rows have one key, parts of which are NULL: the last one counts
+                # Several rows have one key, parts of which are NULL: the last one counts.
+                except IntegrityError:
                     self._put(connection, found)
 
     def change(self, rows: Mapping[Key, Sequence[Any] | None]) -> None:
@@ -90,6 +92,7 @@ class HeldSide:
             for _, mine, whole, cells in found:
                 yield json.loads(whole or mine), self._row.cells(cells)
             place, last = found[-1][:2]
+            # By the last key: an offset would have the database count all rows before it.
             beyond = sa.or_(table.c.place > place, sa.and_(table.c.place == place, table.c.id > last))
             found = self.ask(query.where(beyond))
 
@@ -131,6 +134,7 @@ class HeldSide:
     def _insert(self, connection: Connection, rows: Sequence[dict[str, Any]]) -> None:
         """Hands rows to the driver as they are: to have each looked at costs a third of all the writing."""
         compiled: Any = self._table.insert().compile(dialect=connection.dialect)
+        # None where the driver takes parameters by their names.
         order = compiled.positiontup
         given: Any = rows if order is None else [tuple([row[name] for name in order]) for row in rows]
         connection.exec_driver_sql(str(compiled), given)
@@ -148,6 +152,7 @@ class HeldSide:
         number = _literal(part.buckets)
         bucket: Any = table.c.spot % number
         if part.counted:
+            # In SQL the remainder of a negative number is negative.
             remainder = (table.c.place % number + number) % number
             bucket = sa.case((table.c.place == _NOWHERE, 0), else_=remainder)
         found = sa.select(bucket.label("bucket"), table.c.id, table.c.long_key, table.c.hash)

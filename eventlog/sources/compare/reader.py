@@ -181,6 +181,8 @@ class CompareReader:
             yield row
 
     def _all_suspects(self, table: ComparedTable) -> Iterator[tuple[ComparedTable, Sequence[Key]]]:
+        # Before the rows are read: what is written meanwhile is compared once more, and never
+        # missed.
         top = self._top(table)
         try:
             known = Recognition(self._state.ranges(table.table.whole))
@@ -341,6 +343,7 @@ def compare_reader(
         reader = CompareReader(
             engine, catalog, state, settings, report=report, run=run, pulse=pulse, clock=clock, now=now
         )
+        # All went well: from now on the reader closes the state.
         unless_it_is_read.pop_all()
     return reader
 
@@ -348,6 +351,7 @@ def compare_reader(
 def open_reader(order: SourceOrder) -> CompareReader:
     """The same for a database: its tables and views with a key, or those that are named."""
     engine = connect(order.reader or order.url)
+    # No limit, for whole tables are read.
     limit_sessions(engine, None, None)
     catalog = tables_at(engine, order.captured, order.schema, order.settings)
     return compare_reader(

@@ -68,6 +68,7 @@ class CompareState:
                     hint='Use the program that wrote it; or another state, with source.compare.on_lost = "resync".',
                 )
             self._note("version", VERSION)
+            # All went well, so nothing is closed here.
             unless_it_can_be_used.pop_all()
 
     def close(self) -> None:
@@ -96,6 +97,7 @@ class CompareState:
         former, held = self._shape(name), self._free()
         table = self._tables.held(held)
         with self.step() as connection:
+            # A crash may have left one that nobody knows.
             table.drop(connection, checkfirst=True)
             table.create(connection)
         side = self._side(compared, held)
@@ -108,6 +110,8 @@ class CompareState:
             connection.execute(ranges.delete().where(ranges.c.name == name))
         if former is not None:
             with self.step() as connection:
+                # After the new rows count: a crash before this only leaves a table that nobody
+                # knows.
                 self._tables.held(former[0]).drop(connection, checkfirst=True)
         return side
 

@@ -66,4 +66,5 @@ class KeptTables:
 
 
 def _key(name: str, kind: Any) -> sa.Column[Any]:
+    # SQLAlchemy would let the database count a key that is one whole number.
     return sa.Column(name, kind, primary_key=True, autoincrement=False)

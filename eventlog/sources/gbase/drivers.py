@@ -74,6 +74,7 @@ class JdbcDriver:
                     bind = prepared.setString
                 self._asked(doing, bind, number, argument)
             rows = self._asked(doing, prepared.executeQuery)
+            # A result of JDBC stands before its first row.
             self._asked(doing, rows.next)
             return int(self._asked(doing, rows.getLong, 1))
         finally:

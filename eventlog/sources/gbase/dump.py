@@ -48,7 +48,8 @@ class DumpLine(Struct, frozen=True, kw_only=True):
 
     @property
     def text(self) -> str:
-        shown = self.data[:SHOWN_BYTES].hex(" ", -4)  # in words of four bytes, as the manuals print it
+        # In words of four bytes, as the manuals print it.
+        shown = self.data[:SHOWN_BYTES].hex(" ", -4)
         more = f" … {len(self.data)} bytes" if len(self.data) > SHOWN_BYTES else ""
         said = f"{self.name} {self.value}".rstrip()
         return f"  {self.offset:>8}  {shown + more:<36}  {said}"
@@ -272,6 +273,7 @@ def _value(column: CapturedColumn, data: bytes, settings: GBaseSettings) -> str:
     return f"= {value}"
 
 
+# All records of transactions begin with these two (gbase-cdc.md 2).
 _transaction = Binary(">QI").unpack_from
 
 

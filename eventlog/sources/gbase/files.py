@@ -84,7 +84,8 @@ def _binary(file: Path) -> Iterator[bytes]:
 
 def _hex_file(file: Path) -> Iterator[bytes]:
     try:
-        with file.open(encoding="utf-8-sig") as opened:  # editors on Windows begin a text with a mark
+        # Editors on Windows begin a text with a mark.
+        with file.open(encoding="utf-8-sig") as opened:
             yield from read_hex(opened, origin=str(file))
     except OSError as error:
         raise SourceError(f"{file} cannot be read: {error.strerror}.", may_pass=False) from error
@@ -156,6 +157,7 @@ def _splits(path: str, data: mmap.mmap, size: int, largest: int) -> list[Split]:
             break
         # A row opens its transaction too: a file may begin behind the BEGINTX.
         if number in _INSIDE or number == CdcRecord.BEGINTX:
+            # In all of these the number of the transaction stands at 24 (gbase-cdc.md 2).
             open_ones.add(_txid(data, at + 24)[0])
         elif number in _ENDS:
             open_ones.discard(_txid(data, at + 24)[0])
@@ -164,7 +166,8 @@ def _splits(path: str, data: mmap.mmap, size: int, largest: int) -> list[Split]:
             # A session that begins anew describes its tables again, which changes nothing.
             if tables.get(label) != record:
                 tables[label] = record
-                described.append(record)  # all of them: a row's layout is known by how many came before
+                # All of them: a row's layout is known by how many came before.
+                described.append(record)
         at += header + payload
         # Only between transactions, so that no row of one split waits for a commit in another.
         if at - start >= size and not open_ones:

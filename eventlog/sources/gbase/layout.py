@@ -86,6 +86,7 @@ _VARYING: Final = {
     "lvarchar": (ValueForm.LVARCHAR, 2048),
 }
 _DECIMALS: Final = ("decimal", "dec", "numeric", "money", "number")
+# Such as `varchar(20,0)` or `double precision` (gbase-cdc.md 6).
 _written = re.compile(r"([a-z0-9_]+(?: precision)?)\s*(?:\(\s*(\d+)\s*(?:,\s*(\d+)\s*)?\))?").fullmatch
 _qualified = re.compile(
     r"(datetime|interval) (year|month|day|hour|minute|second|fraction)\s*(?:\((\d)\))?"
@@ -189,9 +190,11 @@ def _sql_of_time(name: str, first: str, last: str, decimals: int, digits: int) -
     return f"varchar({digits + decimals + 8})"
 
 
+# Label, flags, bytes and number of fixed columns, number of varying ones (gbase-cdc.md 2).
 _header = Binary(">iIIII").unpack_from
 # Quoted names may hold commas and parentheses, so they are one piece.
 _pieces = re.compile(r'"(?:[^"]|"")*"|[^,"()]+|.', re.DOTALL).finditer
+# A name ends at the first white space, unless it is quoted (gbase-cdc.md 6).
 _column = re.compile(r'(?:"((?:[^"]|"")+)"|(\S+))\s+(\S.*)', re.DOTALL).fullmatch
 MOST_COLUMNS: Final = 32_767
 

@@ -25,6 +25,7 @@ Item = tuple[int, int, int, RecordFrame]
 """A held record: how many layouts were known when it came, its sequence number, its label, and
 itself.
 """
+# What these records have behind their common header (gbase-cdc.md 2), as far as it is read.
 _row = Binary(">QIi").unpack_from
 _begin = Binary(">QIqI").unpack_from
 _commit = Binary(">QIq").unpack_from
@@ -143,6 +144,8 @@ class RecordReader:
                 _, tx = _end(frame.data, 16)
                 self.transactions.rollback(tx)
                 self._users.pop(tx, None)
+            # The transaction goes on without what it did from here, as after a savepoint (gbase-
+            # cdc.md 2).
             case CdcRecord.DISCARD:
                 seq, tx = _end(frame.data, 16)
                 self.transactions.discard(tx, seq)
@@ -189,6 +192,7 @@ class RecordReader:
         if frame.payload:
             text = frame.payload.rstrip(b"\0").decode("utf-8", "replace")
             told += f" It adds: {shortened(text)!r}."
+        # Flag 1: the session is no longer valid (gbase-cdc.md 2).
         if flags & 1:
             raise SourceError(f"{told} It has ended the session.")
         self._report(told)

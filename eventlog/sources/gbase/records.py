@@ -97,6 +97,7 @@ def place_of(seq: int) -> str:
 RECORD_BYTES: Final = 16 * 1024 * 1024
 """Bytes that a record may have unless somebody says otherwise; a row has 32,767 at most."""
 MOST_LEAST: Final = max(LEAST.values())
+# Sizes of header and payload, packet scheme, record number (gbase-cdc.md 1).
 _common = Binary(">4I").unpack_from
 
 

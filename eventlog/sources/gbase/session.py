@@ -14,6 +14,7 @@ from eventlog.sources.gbase.settings import GBaseSettings
 
 READ_BYTES: Final = 65_536
 """Bytes that are asked for at once."""
+# CDC_E_LSN: the log that holds the position is no longer on disk (gbase-cdc.md 8).
 POSITION_GONE: Final = -83713
 MAJOR: Final = 1
 BIGINTS: Final = frozenset(("startcapture", "endcapture", "activatesess"))
@@ -70,6 +71,7 @@ class CaptureSession:
             for label, table in settings.tables.items():
                 self._capture(int(label), table)
             try:
+                # A start of 0 means now (gbase-cdc.md 7).
                 self._call("activatesess", self.number, start, doing="starting to read")
             except SourceError as error:
                 if str(POSITION_GONE) in error.message:
@@ -106,9 +108,12 @@ class CaptureSession:
             raise ConfigError(f"source.gbase.columns has nothing for {table}; {told}.")
         # First, for the server captures no table of which it does not log whole rows.
         self._call("set_fullrowlogging", table, 1, doing=f"logging whole rows of {table}")
+        # Before the capture, so that it is undone after it: it may be off only then (gbase-cdc.md
+        # 7).
         self._undo.callback(self._log_no_longer, table)
         chosen = ",".join(columns)
         doing = f"capturing {table}"
+        # The second argument is always 0, as a BIGINT (gbase-cdc.md 7).
         self._call("startcapture", self.number, 0, table, chosen, label, doing=doing)
         self._undo.callback(self._undoing, "endcapture", self.number, 0, table)
 

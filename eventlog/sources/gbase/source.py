@@ -75,6 +75,7 @@ class FileFeed:
     def _appended(self) -> bytes:
         """What came behind what was read, in the same file or in a new one."""
         skipped = 0
+        # The former iterator has ended, and gives nothing of what was appended since.
         self._chunks = chunks_of(self._path)
         for chunk in self._chunks:
             if skipped + len(chunk) > self._read:
@@ -110,6 +111,7 @@ class SessionFeed:
 
     def close(self) -> None:
         if self._session is not None:
+            # The session first: it is ended by calls through the driver.
             self._session.close()
         if self._driver is not None:
             self._driver.close()

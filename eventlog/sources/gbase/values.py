@@ -127,10 +127,12 @@ def codec(kind: ColumnType, texts: TextRules, *, wide: bool = True) -> Codec:
         case ValueForm.LVARCHAR:
             return Codec("", partial(_read_lvarchar, texts.reader), partial(_write_lvarchar, texts))
         case ValueForm.LOCATOR:
+            # Only where the content is; the content itself is not in the stream (gbase-cdc.md 5).
             return Codec(form, lambda data: data if any(data) else None, lambda value: value or bytes(size))
 
 
 def _whole(size: int) -> Codec:
+    # The least number of each size stands for NULL (gbase-cdc.md 5).
     null = -(1 << (8 * size - 1))
     form = next(form for form, own in _NUMBERS.items() if own == size)
 
@@ -157,6 +159,7 @@ def _write_packed(kind: ColumnType, pack: Callable[[Any, ColumnType], bytes], va
 
 
 def _read_int8(data: bytes) -> Value:
+    # The low word comes first, although all else is big-endian (gbase-cdc.md 5).
     sign, low, high = struct.unpack(">hII", data)
     if sign == 0:
         return None
@@ -240,6 +243,7 @@ def _read_varchar(text: Callable[[bytes], Value], data: bytes) -> Value:
         content = data[2:]
     else:
         raise ValueError(f"its length {data[:2].hex()} fits no {size} bytes")
+    # A text of one zero byte alone cannot be told from NULL (gbase-cdc.md 5).
     if content == b"\0":
         return None
     return text(content)
@@ -263,4 +267,5 @@ def _read_lvarchar(text: Callable[[bytes], Value], data: bytes) -> Value:
 
 def _write_lvarchar(texts: TextRules, value: str | None) -> bytes:
     content = b"" if value is None else value.encode(texts.codec)
+    # The length counts the flag for NULL too (gbase-cdc.md 5).
     return (len(content) + 1).to_bytes(2, "big") + bytes([value is None]) + content

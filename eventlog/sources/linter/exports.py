@@ -191,7 +191,8 @@ def _lines(path: Path) -> Iterator[tuple[int, Columns]]:
 
 def _csv(path: Path) -> Iterator[tuple[int, Columns]]:
     with _opened(path) as file:
-        texts = (line.decode("utf-8-sig") for line in file)  # editors on Windows begin a text with a mark
+        # Editors on Windows begin a text with a mark.
+        texts = (line.decode("utf-8-sig") for line in file)
         for number, record in enumerate(csv.DictReader(texts, strict=True), 1):
             # A field behind the last column has no name.
             yield number, {name: None if value == NULL else value for name, value in record.items() if name}

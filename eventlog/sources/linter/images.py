@@ -117,7 +117,8 @@ class CommittedRows:
             # documented.
             elif not wanted or row.dst_server == wanted:
                 addr = row.syslog_addr
-                if addr < reached:  # the queue's order is not the log's; sorted when the transaction ends
+                # The queue's order is not the log's; sorted when the transaction ends.
+                if addr < reached:
                     self._disordered.add(tx)
                 held.add(tx, addr, row, len(row.data) + ROW_BYTES)
                 reached = addr

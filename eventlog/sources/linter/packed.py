@@ -235,6 +235,7 @@ class PackedCodec:
     def __init__(self, layout: RecordLayout) -> None:
         self.layout = layout
         self._order = _ORDERS[layout.byte_order]
+        # Rounded up to whole bytes.
         self._mask_size = -(-len(layout.fields) // 8) if layout.null_mask else 0
         self._runs = [*_runs(layout.fields, self._order)]
         self._readers = [(field.name, remembering(field, layout.byte_order)) for field in layout.fields]

@@ -27,6 +27,7 @@ FETCHED_ROWS: Final = 500
 """Rows that are asked for at once."""
 
 _half: Final = 1 << 63
+# Names go into the text of queries, where no parameter can stand.
 _name = re.compile(r"[A-Za-z_$][\w$]*(\.[A-Za-z_$][\w$]*)?").fullmatch
 
 
@@ -152,6 +153,8 @@ class EngineSession:
                 for chunk in result.partitions(FETCHED_ROWS):
                     yield from chunk
             finally:
+                # Also where the reader stops in the midst: the session goes back without an open
+                # cursor.
                 result.close()
 
     def run(self, statements: Iterable[str]) -> None:

@@ -46,6 +46,7 @@ EPOCH: Final = dt.datetime(1990, 1, 1)
 _WORD: Final = 0xFFFF
 _HALF: Final = 0xFFFF_FFFF
 _WHOLE: Final = 0xFFFF_FFFF_FFFF_FFFF
+# The only column of which a byte order is documented (linter-dispatch-queue.md 1).
 _date = Layout(">IH")
 _second = dt.timedelta(seconds=1)
 
@@ -79,6 +80,8 @@ class QueueRow(Struct, frozen=True, array_like=True, gc=False):
     @property
     def blob(self) -> tuple[int, int]:
         """Which column a BLOB operation means, from 1, and the BLOB's type."""
+        # Of a number without a sign: a signed one would give another type (linter-dispatch-
+        # queue.md 7).
         return self.blobatr & 0xFF, self.blobatr >> 8
 
 
@@ -183,6 +186,7 @@ def _names(code_page: str) -> Remembered:
 def _name(value: str | bytes | memoryview, code_page: str) -> str:
     """A name; what no such code page has is shown by its bytes, for names only tell rows apart."""
     if isinstance(value, str):
+        # CHAR is padded with blanks or with zero bytes (linter-dispatch-queue.md 8).
         return value.rstrip(" \0")
     return bytes(value).decode(code_page, "backslashreplace").rstrip(" \0")
 

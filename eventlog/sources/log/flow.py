@@ -181,6 +181,7 @@ def state_of(flow: Flow) -> FlowState:
         return "waiting" if parts.ready else "unpublished"
     if parts.ready:
         return "flowing"
+    # Not `not`: None means that nobody has looked.
     if flow.tracked is False and not flow.settled:
         return "untracked"
     return "waiting" if parts.not_due else "flowing"
@@ -236,6 +237,7 @@ def _counted(rows: int) -> str:
 
 def patience(settings: Polling) -> float:
     """Seconds after which a row that waits is late."""
+    # It publishes at these times only, and they may be a day apart.
     if settings.time_of_day:
         return DAY_SECONDS + LATE_SECONDS
     return max(LATE_SECONDS, float(PATIENCE_INTERVALS * settings.polling_interval))

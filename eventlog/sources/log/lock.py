@@ -433,6 +433,7 @@ def this_process() -> Process:
     """Who we are, as far as the machine tells."""
     pid = os.getpid()
     return Process(
+        # A blank or a slash in a name would cut the mark in a wrong place.
         host=_other.sub("-", socket.gethostname()) or "-",
         pid=pid,
         boot=_other.sub("", _read("/proc/sys/kernel/random/boot_id")),
@@ -472,6 +473,7 @@ def _stat(pid: int) -> tuple[str, str]:
     fields = _read(f"/proc/{pid}/stat").rpartition(")")[2].split()
     if len(fields) <= 19:
         return "", ""
+    # Of proc(5) the fields 3 and 22, for the first two are cut off.
     return fields[0], fields[19]
 
 

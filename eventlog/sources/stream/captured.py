@@ -153,6 +153,7 @@ class StreamLog:
         except BaseException:
             self.catalogs.forget_newest()
             raise
+        # Only now: rows that were rolled back get their numbers once more.
         self._fresh = writing.fresh
 
     def begin(self, place: StreamPlace) -> None:
@@ -265,6 +266,7 @@ class StreamCapture:
             first = next(self._pieces)
             if first is None:
                 return False
+            # Nothing has come, but the reader goes on: that takes no transaction.
             if not first.images and first.begin == self._place.begin:
                 return True
             return self._capture(first, self._pieces)
@@ -344,6 +346,7 @@ class _Keys:
             return ""
         if len(text) <= KEY_CHARACTERS:
             return text
+        # Half of a surrogate pair may stand in a key, and UTF-8 refuses it.
         return f"hash={hashlib.sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()}"
 
 

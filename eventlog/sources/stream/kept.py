@@ -52,6 +52,8 @@ class FileKeeper:
     def __init__(self, path: Path, name: str) -> None:
         self._path = path
         self._name = name
+        # Not the file itself: it is replaced at each change, and the claim would stay with the old
+        # one.
         self._claim = Claim(Path(f"{path}.lock"))
         self._tenure: Tenure | None = None
 
@@ -98,6 +100,7 @@ class DatabaseMarks:
         with self._log.transaction() as connection:
             for name, value in changes.items():
                 if value is None:
+                    # `mark` checks the lock by itself, and taking a mark away does not.
                     self.assure(connection)
                     Marks(self._log).clear(connection, name)
                 else:

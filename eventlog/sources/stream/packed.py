@@ -67,6 +67,7 @@ def packed(image: Image, catalog: int) -> str:
     try:
         return _encoder.encode(written).decode()
     except UnicodeEncodeError:  # half of a surrogate pair, which neither JSON nor a database keeps
+        # Where `before` and `after` stand in the list.
         written[3:5] = [_with_surrogates(image.before), _with_surrogates(image.after)]
         return _encoder.encode(written).decode()
 
@@ -120,6 +121,7 @@ def _in_hex(value: Any) -> Any:
 
 
 def _float(value: float) -> Any:
+    # JSON has no NaN and no infinity.
     return value if math.isfinite(value) else ["f", repr(value)]
 
 
@@ -129,6 +131,7 @@ def _several(values: tuple[Any, ...]) -> list[Any]:
 
 _WAYS: Final[Mapping[type, Callable[[Any], Any]]] = {
     float: _float,
+    # As a text: a number in JSON comes back as a float.
     Decimal: lambda value: ["d", str(value)],
     dt.datetime: lambda value: ["t", value.isoformat()],
     dt.date: lambda value: ["D", value.isoformat()],
@@ -154,6 +157,7 @@ def _read(row: dict[str, Any] | None) -> Row | None:
         return None
     for name, value in row.items():
         if type(value) is list:
+            # Only the value changes: a new name would break the loop.
             row[name] = _value(value)
     return row
 

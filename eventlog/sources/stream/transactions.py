@@ -189,6 +189,7 @@ class Transactions(Generic[T]):
             return
         held = len(found.items)
         found.discard(seq)
+        # What each item weighs is not known, only what all of them do.
         kept = found.weight * len(found.items) // held if held else found.weight
         self.held -= found.weight - kept
         found.weight = kept
@@ -215,6 +216,7 @@ class Transactions(Generic[T]):
 
     def close(self) -> None:
         """Forgets all open transactions, as a stream that is read anew from another place must."""
+        # A list, because each is taken out of the dict meanwhile.
         for tx in list(self._open):
             self._drop(tx)
 

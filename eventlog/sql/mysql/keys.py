@@ -46,9 +46,13 @@ from eventlog.sql.lookup import (
 )
 from eventlog.sql.mysql.types import LONG_TYPES, mysql_value
 
+# BIGINT UNSIGNED has up to 20 digits.
 _whole = re.compile(r"[+-]?[0-9]{1,20}").fullmatch
+# TIME is a length there: below zero too, and up to 838 hours.
 _time = re.compile(r"(-?[0-9]{2,3}:[0-5][0-9]:[0-5][0-9](?:\.[0-9]{1,6})?)0*").fullmatch
+# DECIMAL has at most 65 digits there.
 _number = re.compile(r"[+-]?[0-9]{1,80}(?:\.[0-9]{0,80})?(?:[eE][+-]?[0-9]{1,3})?").fullmatch
+# MySQL takes dates with zeros, such as 2024-00-00, and Python does not.
 _zero_date = re.compile(r"(\d{4})-(\d\d)-(\d\d)(?: (\d\d:\d\d:\d\d(?:\.\d{1,6})?)0{0,3})?", re.ASCII).fullmatch
 _type = re.compile(
     r"([a-z][a-z0-9 ]*?)\s*(?:\(([0-9, ]*)\)\s*)?( unsigned)?(?: zerofill)?(?: character set .*| collate .*)?"

@@ -41,6 +41,7 @@ from eventlog.sql.oracle.types import NANOSECONDS, SECONDS, has_order, oracle_va
 
 TEXT_BYTES = 4000
 """The longest text that JSON_TABLE gives and SQL compares."""
+# A TIMESTAMP of Oracle has up to nine digits of a second.
 _moment = re.compile(r"(\d{4}-\d\d-\d\d)(?:[ T](\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?)?", re.ASCII).fullmatch
 # As a text a number would be compared as a text by JSON_TABLE's conversion.
 _numbers_as_such: Final = msgspec.json.Encoder(decimal_format="number")
@@ -118,6 +119,7 @@ def _text(written: str) -> str | None:
 def _padded(written: str) -> str | None:
     """Text of a CHAR column, of which the blanks at its end are no part."""
     trimmed = written.rstrip(" ")
+    # A CHAR of Oracle has at most 2000 bytes.
     if _text(trimmed) and len(trimmed.encode()) <= 2000:
         return trimmed
     return None

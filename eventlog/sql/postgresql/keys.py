@@ -51,9 +51,13 @@ FIRST_DAY: Final = (-4712, 11, 24)
 
 _NO_NUMBERS: Final = frozenset({"NaN", "Infinity", "-Infinity"})
 _ENDLESS: Final = frozenset({"infinity", "-infinity"})
+# PostgreSQL has years that Python has not: beyond 9999, and before Christ.
 _far_moment = re.compile(r"(\d{4,7})-(\d\d)-(\d\d)(?:[ T](\d\d:\d\d:\d\d(?:\.\d{1,9})?))?( BC)?", re.ASCII).fullmatch
+# PostgreSQL takes 24:00 for the end of a day.
 _midnight = re.compile(r"24:00(?::00(?:\.0{1,9})?)?", re.ASCII).fullmatch
+# NUMERIC has up to 131,072 digits before the point, and 16,383 behind it.
 _long_number = re.compile(r"-?[0-9]{0,131072}(?:\.[0-9]{0,16383})?").fullmatch
+# BIGINT has up to 19 digits.
 _integer = re.compile(r"[+-]?[0-9]{1,19}").fullmatch
 
 
@@ -207,6 +211,7 @@ def _far(written: str, last: int, zone: str = "") -> str | None:
     number = 1 - int(year) if before_christ else int(year)
     dt.date(number % 400 + 2000, int(month), int(day))  # ValueError where there is no such day
     read_clock(clock or "00:00")
+    # Nobody writes a year 0: before the year 1 comes 1 BC.
     if int(year) == 0 or not FIRST_DAY <= (number, int(month), int(day)) <= (last, 12, 31):
         return None
     date = f"{year}-{month}-{day}"

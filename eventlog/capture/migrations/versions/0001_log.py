@@ -77,6 +77,7 @@ def downgrade() -> None:
 
 
 def _exists(names: LogNames) -> bool:
+    # A script is printed without a database that could be asked.
     if context.is_offline_mode():
         return False
     return sa.inspect(op.get_bind()).has_table(names.table, schema=names.schema)

@@ -41,6 +41,7 @@ def downgrade() -> None:
     # Former versions filled the column by a trigger, which would not compile without it.
     trigger = dialect.qualified(names.schema, dialect.shortened(f"{names.table}_tx"))
     text = statement(dialect, "transaction_trigger_drop", dropped=dialect.literal(f"DROP TRIGGER {trigger}"))
+    # Else a colon before a name would begin a parameter.
     op.execute(text.replace(":", "\\:"))
     op.drop_column(names.table, TRANSACTION, schema=names.schema)
 
