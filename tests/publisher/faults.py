@@ -206,8 +206,15 @@ FAULTS = [
         "if False:",
     ),
     JournalFault("due looks at no times", COMMON, "AND due <= :now", "AND due IS NOT NULL"),
-    JournalFault("next passes what is parked", TAKE, "blocked=(waiting | unsent) - {EVERY_ROW}", "blocked=unsent - {EVERY_ROW}"),
-    JournalFault("next passes documents that wait", TAKE, "blocked=(waiting | unsent) - {EVERY_ROW}", "blocked=waiting - {EVERY_ROW}"),
+    JournalFault(
+        "next passes what is parked", TAKE, "blocked=(waiting | unsent) - {EVERY_ROW}", "blocked=unsent - {EVERY_ROW}"
+    ),
+    JournalFault(
+        "next passes documents that wait",
+        TAKE,
+        "blocked=(waiting | unsent) - {EVERY_ROW}",
+        "blocked=waiting - {EVERY_ROW}",
+    ),
     JournalFault(
         "waiting does not pass on",
         TAKE,

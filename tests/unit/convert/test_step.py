@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from eventlog.convert import step as stepping
 from eventlog.convert.rows import OUTCOMES, PLACED, ROWS, Placing
 from eventlog.convert.settings import Conversion, FilesInput, MessageFiles, TableFiles
-from eventlog.convert.step import CHANGE, DUPLICATE, OUTCOME, REFUSAL, Reread, object_text, step
+from eventlog.convert.step import CHANGE, DUPLICATE, ENDING, OUTCOME, REFUSAL, Reread, kind_of, object_text, step
 from eventlog.core.model import Event, Kind, RowId
 from eventlog.core.rules.definitions import Definition, Definitions
 from eventlog.core.schema import Catalog, Column, Table
@@ -157,3 +157,21 @@ def test_rows_are_read_by_the_definitions_of_their_time(monkeypatch: pytest.Monk
     assert told(pieces) == told(whole)
     for form in (MessageFiles(), TableFiles()):
         assert told(results(rows, 1, conversion=replace(conversion, format=form)))
+
+
+def test_whole_transactions_say_where_they_end() -> None:
+    rows = [log_row(number, eventlog_transaction=number % 2) for number in range(1, 6)]
+    whole = replace(CONVERSION, format=MessageFiles(), transactions="whole")
+    kinds = [kind_of(batch) for batch in results(rows, conversion=whole)]
+    assert ENDING in kinds
+    assert CHANGE in kinds
+
+
+def test_refusals_come_with_outcomes() -> None:
+    for first in (OUTCOME, REFUSAL):
+        assert kind_of(pa.RecordBatch.from_pylist([{"kind": first}, {"kind": OUTCOME}])) == OUTCOME
+
+
+def test_without_tables_keys_are_taken_as_they_stand() -> None:
+    without_tables = told(results([log_row(1)], conversion=replace(CONVERSION, catalog=None)))
+    assert [row[1] for row in without_tables] == [CHANGE, OUTCOME]

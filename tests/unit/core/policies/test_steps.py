@@ -455,3 +455,9 @@ def test_a_step_that_says_nothing_is_refused(made: Any) -> None:
 
 def test_a_secret_is_never_shown() -> None:
     assert SECRET not in repr(steps.Hash(attributes=("a",), secret=SECRET))
+
+
+def test_nothing_is_looked_up_where_no_step_looks() -> None:
+    policy = Policy((steps.Redact(attributes=("salary",), value="-"),), CATALOG)
+    assert not policy.is_looking
+    assert policy.looks(change(salary=["1", "2"])) == {}

@@ -487,3 +487,11 @@ def test_a_message_of_no_known_transaction_is_closed_as_it_is_written() -> None:
     assert isinstance(written, WrittenMessage)
     assert written.closed() == (written.head, written.tail)
     assert b'"transactionEventCounter":null,"transactionLastEvent":null' in (written.tail or b"")
+
+
+def test_a_message_names_its_schema_where_a_registry_elsewhere_has_it() -> None:
+    [without] = messages([change(1, Op.ADD)])
+    [found] = messages([change(1, Op.ADD)], external_schema_id=True)
+    named = msgspec.json.decode(found.value or b"")["headers"].pop("externalSchemaId")
+    assert named == shape_of(ORDERS, MessageSettings(external_schema_id=True)).schema_id
+    assert b"externalSchemaId" not in (without.value or b"")
