@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import Any, Final
 
 import pyarrow as pa
@@ -22,6 +22,7 @@ from pyiceberg.exceptions import (
     NamespaceAlreadyExistsError,
     NoSuchNamespaceError,
     NoSuchTableError,
+    RESTError,
     TableAlreadyExistsError,
 )
 from pyiceberg.expressions import (
@@ -159,9 +160,11 @@ class IcebergTables:
 
     def _create(self, name: str, schema: pa.Schema) -> None:
         identifier = self._identifier(name)
-        # Somebody else makes it at the same time.
-        with suppress(NamespaceAlreadyExistsError, IntegrityError):
+        try:
             self._opened().create_namespace_if_not_exists(identifier[0])
+        except (NamespaceAlreadyExistsError, IntegrityError, RESTError):
+            # Somebody else makes it at the same time, which catalogs say in many ways.
+            self._opened().load_namespace_properties(identifier[0])
         folded = {column.casefold(): column for column in schema.names}
         wanted = [column.casefold() for column in self._settings.partition_by]
         # In one transaction with its partitions, so that nobody meets the table without them.
