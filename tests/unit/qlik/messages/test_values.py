@@ -54,6 +54,7 @@ TYPES = {
     "blob": QlikType("BLOB"),
     "date": QlikType("DATE"),
     "time": QlikType("TIME"),
+    "time(3) with time zone": QlikType("STRING"),
     "timestamp(3) without time zone": QlikType("DATETIME"),
 }
 WHEN = dt.datetime(1969, 12, 31, 23, 59, 58, 500_000)
