@@ -162,9 +162,12 @@ SELECT NULLIF(nspname, current_schema())::text FROM pg_class JOIN pg_namespace O
 WHERE relname = 'eventlog_applied' AND relkind = 'r' AND has_schema_privilege(pg_namespace.oid, 'USAGE')
   AND has_table_privilege(pg_class.oid, 'SELECT');
 
--- newest_number: the number of the newest row of the log: each of the two indexes knows one
-SELECT GREATEST((SELECT MAX(/* record_id */record_id) FROM /* log */event_log WHERE /* status */status = 'N'),
-  (SELECT MAX(/* record_id */record_id) FROM /* log */event_log WHERE /* status */status IS DISTINCT FROM 'N'));
+-- newest_number: the number of the newest row of the log: each of the two indexes knows one, and for MAX might be read whole
+SELECT GREATEST(
+  (SELECT waiting./* record_id */record_id FROM /* log */event_log AS waiting
+   WHERE waiting./* status */status = 'N' ORDER BY 1 DESC LIMIT 1),
+  (SELECT done./* record_id */record_id FROM /* log */event_log AS done
+   WHERE done./* status */status IS DISTINCT FROM 'N' ORDER BY 1 DESC LIMIT 1));
 
 -- numbered_table: a table by its number, and its columns by theirs, which stay when names change
 SELECT /* numbers */'{}'::text FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace

@@ -30,8 +30,6 @@ class CsvChanges(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class CsvReader:
-    may_change = False
-
     def __init__(self, settings: CsvChanges) -> None:
         self._settings = settings
 
