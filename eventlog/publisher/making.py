@@ -206,10 +206,9 @@ class PlanMaker:
             return []
         parking = Parking(self._output.name)
         attempts = taken.attempts
-        for event in sorted(taken.events, key=attrgetter("position")):
-            number, outcome = event.position[0], waiting.get(event.position)
-            if outcome is None:
-                continue
+        events = [event for event in taken.events if event.position in waiting]
+        for event in sorted(events, key=attrgetter("position")):
+            number, outcome = event.position[0], waiting[event.position]
             due, tried = 0, attempts.get(number, 0)
             if outcome.reason is Reason.NO_RIGHT:
                 tried += 1
@@ -235,16 +234,23 @@ def _one_after_the_other(taken: Take, left_before: Collection[int]) -> list[Sequ
     What was left is first, but where an earlier row of its object has come back since: after a
     crash, or because a receiver wants it again.
     """
-    groups: list[list[Event]] = []
+    groups: list[list[Event]] = [[], []]
     turns: dict[str, int] = {}
+    last_left = max(left_before)
     for event in sorted(taken.events, key=attrgetter("position")):
         number = event.position[0]
+        # By far the most rows are behind all that was left, and none has come back: their objects
+        # need not be known.
+        if number > last_left and len(groups) == 2:
+            groups[1].append(event)
+            continue
         name = taken.objects[number]
         turn = turns.get(name, 0)
         # Even turns are of what was left, odd ones of the others.
         turn += turn % 2 == (number in left_before)
         turns[name] = turn
-        groups += [[] for _ in range(len(groups), turn + 1)]
+        if turn == len(groups):
+            groups.append([])
         groups[turn].append(event)
     return [group for group in groups if group] or [[]]
 
@@ -254,6 +260,8 @@ def _transactions_not_read(events: Sequence[Event], parts: Sequence[Part]) -> se
     outcomes = chain.from_iterable(exceptional(part.decision.outcomes) for part in parts)
     later = {outcome.position for outcome in outcomes if outcome.status is Status.NEW}
     marks = set[int]()
+    if not later:
+        return marks
     for event in events:
         if event.position in later and event.transaction is not None:
             marks.add(event.transaction.mark)

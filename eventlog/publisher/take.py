@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
+from operator import attrgetter
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
@@ -51,6 +52,8 @@ class Take(Struct, frozen=True, kw_only=True):
     objects: Mapping[int, str] = {}
     set_aside: Sequence[tuple[int, int]] = ()
     """The transactions of the rows that wait by this take, and when these may go."""
+    others_wait: bool = True
+    """Whether rows that are not among these may wait for the output."""
 
     @property
     def is_empty(self) -> bool:
@@ -174,13 +177,19 @@ def take(
     waited = {row.record: row for row in again}
     events = view.events(ahead, waited)
     taken = Take(stamp=stamp, batches=tuple(batches), sealed=sealed, events=events, records=records)
-    if again or on_the_way or unreadable or view.any_waits:
+    if on_the_way or unreadable or view.others_wait(output, again, now):
         return _divided(view, output, taken, waited, freed, now, identities, on_the_way, unreadable or {})
-    # By far the most common: nothing waits, and all rows go.
-    there = records
-    if not all(batch.is_new for batch in ahead):
-        there = Stretches.of(event.position[0] for event in events)
-    return replace(taken, gone=records - there, objects=ObjectNames(identities, events))
+    # By far the most common: nothing waits but what is among these, and all rows go.
+    taken = replace(taken, objects=ObjectNames(identities, events), others_wait=False)
+    if not again and all(batch.is_new for batch in ahead):
+        return taken
+    there = Stretches.of(event.position[0] for event in events)
+    return replace(
+        taken,
+        events=sorted(events, key=attrgetter("position")),
+        unparked=[row for row in again if row.record in there],
+        gone=(records | Stretches.of(waited)) - there,
+    )
 
 
 def _divided(

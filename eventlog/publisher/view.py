@@ -126,10 +126,17 @@ class View:
             for record, of_object, reason, attempts, due in self.ask("parked_rows", **values)
         ]
 
-    @property
-    def any_waits(self) -> bool:
-        """Whether any row waits for an output, or somebody holds one."""
-        return self.memory.any_parked or self.memory.any_held
+    def others_wait(self, name: str, rows: Sequence[Parked], now: int) -> bool:
+        """Whether anything but these rows waits for an output, or may have to, or one of them has to wait on."""
+        if self.memory.any_held or (rows and self.settings.handle_future_events):
+            return True
+        if not self.memory.any_parked:
+            return False
+        if any(row.due is not None and row.due > now for row in rows):
+            return True
+        # No more of them are counted than have to be: a million may wait.
+        limit = len(rows) + 1
+        return int(self.ask("parked_some", output=name, limit=limit)[0][0]) == limit
 
     def waiting_objects(self, name: str, objects: Iterable[str]) -> set[str]:
         """Those of these objects of which rows wait for an output."""
@@ -198,7 +205,7 @@ class View:
             if end not in taken.records and is_ahead:
                 soon.add(transaction)
         waiting = list(taken.set_aside)
-        if self.memory.any_parked:
+        if taken.others_wait and self.memory.any_parked:
             numbers = [event.position[0] for event in taken.events]
             known_transactions = [event.transaction for event in taken.events]
             marks = {known.mark for known in known_transactions if known is not None}

@@ -34,12 +34,13 @@ def in_transactions(
     Those are transactions that go on behind the take, and what comes behind them. Where they have
     more than `most` events, they are cut: nobody can hold a transaction of any length.
     """
-    left = _left(changes, going_on)
-    left_changes = [change for _, change in changes if _is_left(change, left)]
+    names = [_name(change) for _, change in changes]
+    left = _left(changes, names, going_on)
+    left_changes = [change for (_, change), name in zip(changes, names, strict=True) if name in left]
     positions = {position for change in left_changes for position in change.positions}
     if most and len(positions) > most:
         positions, left = set(), set()
-    going = [placed for placed in changes if not _is_left(placed[1], left)]
+    going = [placed for placed, name in zip(changes, names, strict=True) if name not in left]
     ends: Ends = {}
     for _, change in going:
         note_end(ends, change)
@@ -75,24 +76,19 @@ Left = set[int | Position]
 """Transactions by their marks, and changes of no known transaction by their positions."""
 
 
-def _left(changes: Sequence[Placed], going_on: Collection[int]) -> Left:
+def _left(changes: Sequence[Placed], names: Sequence[int | Position], going_on: Collection[int]) -> Left:
     left: Left = set(going_on)
     # Until none is added: a transaction that is left because of one object has changed others, too.
     while True:
         before = len(left)
         objects = set()
-        for _, change in changes:
-            if _is_left(change, left):
+        for (_, change), name in zip(changes, names, strict=True):
+            if name in left:
                 objects.add(change.row)
             elif change.row in objects:
-                left.add(_name(change))
-                objects.add(change.row)
+                left.add(name)
         if len(left) == before:
             return left
-
-
-def _is_left(change: Change, left: Left) -> bool:
-    return bool(left) and _name(change) in left
 
 
 def _name(change: Change) -> int | Position:

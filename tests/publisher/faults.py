@@ -206,6 +206,20 @@ FAULTS = [
         "if False:",
     ),
     JournalFault("due looks at no times", COMMON, "AND due <= :now", "AND due IS NOT NULL"),
+    JournalFault("others that wait are not seen", VIEW, "limit=limit)[0][0]) == limit", "limit=limit)[0][0]) > limit"),
+    JournalFault("a hold does not part a take", VIEW, "if self.memory.any_held or (rows and", "if (rows and"),
+    JournalFault(
+        "what waits on goes with its object",
+        VIEW,
+        "if any(row.due is not None and row.due > now for row in rows):",
+        "if False:",
+    ),
+    JournalFault(
+        "what waited goes behind what is new",
+        TAKE,
+        'events=sorted(events, key=attrgetter("position")),',
+        "events=events,",
+    ),
     JournalFault(
         "next passes what is parked", TAKE, "blocked=(waiting | unsent) - {EVERY_ROW}", "blocked=unsent - {EVERY_ROW}"
     ),

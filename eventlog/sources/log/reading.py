@@ -152,13 +152,15 @@ class WaitingRows:
             return None
         if self._transaction != "transaction_written":
             return None
+        # Rows come in the order of their numbers, and those of a transaction share one object of it.
+        last_events = {id(event.transaction): event for event in events}
         # Compared with its own last row: rows of others that were left may have higher numbers.
         lasts: dict[int, int] = {}
-        for event in events:
+        for event in last_events.values():
             if event.transaction is not None:
                 mark = event.transaction.mark
                 lasts[mark] = max(lasts.get(mark, 0), event.position[0])
-        return self._ends.behind(connection, lasts, min([event.position[0] for event in events]))
+        return self._ends.behind(connection, lasts, events[0].position[0])
 
     @property
     def _transaction(self) -> str:

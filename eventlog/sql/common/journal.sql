@@ -203,5 +203,8 @@ JOIN /* log */event_log later ON later./* table_name */table_name = held./* tabl
      AND later./* record_id */record_id > held./* record_id */record_id AND later./* status */status = 'N'
 WHERE later./* record_id */record_id BETWEEN :first AND :last;
 
+-- parked_some: how many rows wait for an output, as far as it is counted
+SELECT COUNT(*) FROM (SELECT 1 AS one FROM /* parked */event_log_parked WHERE output = :output LIMIT :limit) AS waiting;
+
 -- parked_below: how many rows wait for an output that are before a row
 SELECT COUNT(*) FROM /* parked */event_log_parked WHERE output = :output AND record_id < :record_id;
