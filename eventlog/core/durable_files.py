@@ -17,11 +17,15 @@ import secrets
 import stat
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
+from functools import cache
 from itertools import count
 from pathlib import Path
-from typing import BinaryIO, Final, NamedTuple
+from typing import TYPE_CHECKING, BinaryIO, Final, NamedTuple
 
 from eventlog.core.errors import SourceError
+
+if TYPE_CHECKING:
+    from concurrent.futures import ThreadPoolExecutor
 
 FLUSH_THREADS = 16
 """Threads that wait for the disk together, since file systems commit what waits in one go
@@ -81,15 +85,31 @@ def hide_parts(files: Sequence[tuple[PartialFile, bytes]]) -> list[PartialFile]:
         if len(parts) == 1:
             _write_part(parts[0].temporary, files[0][1])
             return parts
-        from concurrent.futures import ThreadPoolExecutor
+        from concurrent.futures import wait
 
-        with ThreadPoolExecutor(FLUSH_THREADS) as flushers:
-            # The results are asked for, or nobody would hear of an error.
-            list(flushers.map(_write_part, [part.temporary for part in parts], [content for _, content in files]))
+        writing = [_flushers().submit(_write_part, part.temporary, content) for part, content in files]
+        try:
+            for written in writing:
+                written.result()
+        finally:
+            # Nobody may make a file any more when those of a plan that failed are discarded.
+            wait(writing)
     except BaseException:
         discard_files(parts)
         raise
     return parts
+
+
+@cache
+def _flushers() -> ThreadPoolExecutor:
+    """Threads that wait for the disk, kept: to make them took as long as the disk (measured)."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    return ThreadPoolExecutor(FLUSH_THREADS, thread_name_prefix="eventlog-flushes")
+
+
+# A process that was forked has none of these threads.
+os.register_at_fork(after_in_child=_flushers.cache_clear)
 
 
 def show_files(parts: Sequence[PartialFile]) -> None:

@@ -151,6 +151,8 @@ class Books:
 def failed_tables(events: Sequence[Event], outcomes: Iterable[Outcome]) -> dict[str, str]:
     """The tables that could not be read for want of a right, and what was said of each."""
     denied = [outcome for outcome in outcomes if outcome.reason is Reason.NO_RIGHT]
+    if not denied:
+        return {}
     notes = {outcome.position: outcome.note or "" for outcome in denied}
     of_tables = [event for event in events if event.table and event.position in notes]
     return {event.table or "": notes[event.position] for event in of_tables}

@@ -434,9 +434,9 @@ class Journal(JournalReader):
         final = self._over_for_all(connection, memory, name, Stretches.of(over))
         answers: dict[int, list[Outcome]] = {}
         if said:
-            others = Stretches.of(over) - final
-            kept = {number: outcome for number, outcome in said.items() if number in others}
-            self._keep_said(connection, memory, name, kept)
+            if others := Stretches.of(over) - final:
+                kept = {number: outcome for number, outcome in said.items() if number in others}
+                self._keep_said(connection, memory, name, kept)
             answers = {number: [outcome] for number, outcome in said.items() if number in final}
         if not final:
             return Settled()
