@@ -16,6 +16,7 @@ NAMES = (
     "growth.rowback",
     "growth.tables",
     "growth.convert",
+    "growth.verify",
     "linter",
     "values",
     "gbase",
