@@ -21,7 +21,7 @@ from eventlog.core.errors import DataError, KeySyntaxError, SourceError
 from eventlog.core.schema import Table
 from eventlog.core.tablekey import parse
 from eventlog.sinks.database.control import Control, Record
-from eventlog.sinks.database.mirror import Origin, Watermarks, origin
+from eventlog.sinks.database.mirror import BEGINNING, Origin, Watermarks, origin
 from eventlog.sql.access import transaction, words_of
 from eventlog.sql.reflect import Classes
 from eventlog.verify.history import FoldedChanges
@@ -166,7 +166,7 @@ class MirrorTarget(TableTarget):
             if not sa.inspect(connection).has_table(watermarks.name, self._schema):
                 return frozenset()
             own_mark = watermarks.c.mirror == self.name(table)
-            mark = connection.scalar(sa.select(watermarks.c.change_seq).where(own_mark)) or ""
+            mark = connection.scalar(sa.select(watermarks.c.change_seq).where(own_mark)) or BEGINNING
             columns = [history.table.c[name] for name in history.key]
             sequence = history.table.c[history.headers["change_seq"]]
             rows = connection.execute(sa.select(*columns).where(sequence > mark).distinct()).all()
