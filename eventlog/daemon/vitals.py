@@ -263,7 +263,7 @@ class OutputTurn(Struct, frozen=True, kw_only=True):
     documents: int = 0
     seconds: float = 0.0
     last: tuple[str, Position] | None = None
-    events: Sequence[Captured] = ()
+    events: Iterable[Captured] = ()
     error: str | None = None
     failed: bool = False
 

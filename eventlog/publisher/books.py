@@ -50,7 +50,8 @@ class Turn(Struct, frozen=True, kw_only=True):
     """A receiver has said that nothing more may be sent, or rows ended as errors where that ends all."""
     last: tuple[str, Position] | None = None
     """The last document that the target took, and its last row."""
-    delivered: Sequence[Event] = ()
+    delivered: Iterable[Event] = ()
+    """The rows that the target has now."""
     complaint: str | None = None
     """What a receiver said of the last row that it did not take."""
 
@@ -143,7 +144,8 @@ class Books:
             unread=unread,
             ended=self._ended,
             last=self._last,
-            delivered=[event for event in taken.events if event.position in self._delivered],
+            # Looked for only where somebody asks, for this goes over every row.
+            delivered=(event for event in taken.events if event.position in self._delivered),
             complaint=self._complaint,
         )
 

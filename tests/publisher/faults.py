@@ -215,12 +215,6 @@ FAULTS = [
         "if False:",
     ),
     JournalFault(
-        "what waited goes behind what is new",
-        TAKE,
-        'events=sorted(events, key=attrgetter("position")),',
-        "events=events,",
-    ),
-    JournalFault(
         "next passes what is parked", TAKE, "blocked=(waiting | unsent) - {EVERY_ROW}", "blocked=unsent - {EVERY_ROW}"
     ),
     JournalFault(
