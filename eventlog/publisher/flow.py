@@ -126,11 +126,8 @@ def held_note(connection: Connection, log: Log, number: int) -> str | None:
 def lacking(memory: Memory, name: str) -> Stretches:
     """The rows that an output has ahead of it, or that may be on their way to it."""
     position = memory.outputs[name].position
-    parts = list(memory.planned.get(name, Stretches()).parts)
-    for number, batch in memory.batches.items():
-        if number > position:
-            parts.extend(batch.records.parts)
-    return Stretches(parts)
+    ahead = [batch.records for number, batch in memory.batches.items() if number > position]
+    return Stretches.union([*ahead, memory.planned.get(name, Stretches())])
 
 
 def shares_of(total: int, counts: Iterable[int]) -> tuple[list[int], int]:

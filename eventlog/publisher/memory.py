@@ -100,15 +100,15 @@ class Memory(Struct, kw_only=True):
     @property
     def taken(self) -> Stretches:
         """Rows that are ahead of an output, or may be on their way."""
-        parts = [part for batch in self.batches.values() for part in batch.records.parts]
-        for planned in self.planned.values():
-            parts.extend(planned.parts)
-        return Stretches(parts)
+        if not (self.batches or self.planned):
+            return Stretches()
+        sealed = [batch.records for batch in self.batches.values()]
+        return Stretches.union([*sealed, *self.planned.values()])
 
     @property
     def last_batch(self) -> int:
         """One number above this one no batch and no position has ever had."""
-        return max([0, *self.batches, *(output.position for output in self.outputs.values())])
+        return max([0, *self.batches, *[output.position for output in self.outputs.values()]])
 
     def keep_few_events(self) -> None:
         """Lets go of the events of all batches but the newest."""

@@ -170,7 +170,7 @@ def take(
     ahead = list(batches.values())
     if sealed is not None:
         ahead.append(sealed)
-    records = Stretches(part for batch in ahead for part in batch.records.parts)
+    records = Stretches.union([batch.records for batch in ahead])
     waited = {row.record: row for row in again}
     events = view.events(ahead, waited)
     taken = Take(stamp=stamp, batches=tuple(batches), sealed=sealed, events=events, records=records)
