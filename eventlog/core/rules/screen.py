@@ -16,6 +16,7 @@ from __future__ import annotations
 import datetime as dt
 import hashlib
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from operator import attrgetter
 from typing import Final
 
@@ -203,6 +204,18 @@ class Identities:
         return canonical
 
 
+@lru_cache(maxsize=16)  # the same tables come with each batch
+def _kept_identities(catalog: Catalog, hiding: bool) -> Identities:
+    return Identities(catalog, hiding=hiding)
+
+
+def identities_of(catalog: Catalog | None, *, hiding: bool = False) -> Identities:
+    """Those of a catalog. Without one they are new: any name may come then, and none is kept."""
+    if catalog is None:
+        return Identities(None, hiding=hiding)
+    return _kept_identities(catalog, hiding)
+
+
 def _row_hash(value: str) -> str:
     """The identity of a row without a key."""
     # Where the database cannot hash, its log has the row's text.
@@ -283,7 +296,7 @@ def screen(
     if options.future or not by_object:
         events = in_order(events, options)
     screened = Screened(events)
-    identities = Identities(catalog, hiding=options.hiding)
+    identities = identities_of(catalog, hiding=options.hiding)
     meetings: dict[tuple[str | None, str | None, bool], Meeting | str] = {}
     table, key, row = None, None, None
     meeting: Meeting | str = ""
@@ -314,7 +327,10 @@ def screen(
             note = f"made by {event.perpetrator}, the publisher's own user."
             screened.aside(event, Reason.LOOPBACK, note)
         elif meaning.row:
-            _gather_row_event(screened, meeting, event)
+            # Whatever became of a child's row, its parent changed.
+            if meeting.naming.child is not None:
+                event = replace(event, kind=Kind.UPDATE_ROW_BACK)  # noqa: PLW2901
+            screened.gather(meeting, event)
         else:
             attribute = meeting.names.get(event.column) or _attribute(screened, meeting, event)
             if meaning.back and attribute is not None and attribute in meeting.gone:
@@ -389,13 +405,6 @@ def _gather_gone(screened: Screened, meeting: Meeting, event: Event, attribute: 
         table = meeting.subject.row.table
         problem = f"{table} has no captured column {attribute} any more to be read back"
         screened.aside(event, Reason.VANISHED, f"{problem}, and no value of it was logged.")
-
-
-def _gather_row_event(screened: Screened, meeting: Meeting, event: Event) -> None:
-    # Whatever became of a child's row, its parent changed.
-    if meeting.naming.child is not None:
-        event = replace(event, kind=Kind.UPDATE_ROW_BACK)
-    screened.gather(meeting, event)
 
 
 def _waits(screened: Screened, event: Event, options: Options) -> bool:
