@@ -201,10 +201,11 @@ class LogPost(Post):
         return self.lock.tenure
 
     def take(self) -> bool:
-        before = self.lock.taken
-        if self.lock.take() and not before:
+        had_it = self.lock.tenure is not None
+        has_it = self.lock.take()
+        if has_it and not had_it:
             self._watch.forget()
-        return self.lock.taken
+        return has_it
 
     def stand_by(self, vitals: PublisherHealth, journal: BoundLogger) -> None:
         self._watch.look(self.name, vitals, journal)
@@ -258,7 +259,13 @@ class LogPost(Post):
         self._consumers = []
         for output in outputs:
             consumer = Consumer(
-                self.journal, output, decider, settings, confirm=self.confirm, pulse=vitals.moved, traces=self._traces
+                self.journal,
+                output,
+                decider,
+                settings,
+                confirm=self.lock.confirm_lease,
+                pulse=vitals.moved,
+                traces=self._traces,
             )
 
             def look_again(former: Decider) -> Decider:

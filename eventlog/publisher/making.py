@@ -75,8 +75,9 @@ class PlanMaker:
 
     def unreadable_at(self, now: int) -> Mapping[str, tuple[int, str]]:
         """Those that are not to be tried again yet."""
-        unreadable = self._unreadable
-        self._unreadable = {table: known for table, known in unreadable.items() if known[0] > now}
+        if self._unreadable:
+            unreadable = self._unreadable
+            self._unreadable = {table: known for table, known in unreadable.items() if known[0] > now}
         return self._unreadable
 
     def make(
@@ -201,6 +202,8 @@ class PlanMaker:
 
     def _parked_again(self, taken: Take, encoded: Encoded, now: int) -> list[Parked]:
         """The rows of a take that the rules have wait. Nothing behind them is in a document."""
+        if not (encoded.said or encoded.left):
+            return []
         waiting = waits(encoded.said, encoded.left)
         if not waiting:
             return []

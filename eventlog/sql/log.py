@@ -79,14 +79,7 @@ class Log:
             return str(time)
         return in_utc(str(time), self.zone)
 
-    def rows(
-        self,
-        connection: Connection,
-        query: TextClause,
-        parameters: Mapping[str, Any] | None = None,
-    ) -> list[tuple[Any, ...]]:
-        """What a query finds, as plain tuples."""
-        return fetched(connection, query, parameters)
+    rows = staticmethod(fetched)
 
     def rows_at_once(
         self, connection: Connection, query: TextClause, parameters: Mapping[str, Any]

@@ -124,7 +124,7 @@ class XdsFormat(Struct, frozen=True, kw_only=True):
                 identity = after = rising_id(identity, after)
             yield Document(
                 id=identity,
-                body=_body(opening, [change.text for change in batch], closing),
+                body="".join([opening, *[change.text for change in batch], closing]).encode(),
                 covers={change.event_id: change.positions for change in batch},
                 route=batch[0].route,
             )
@@ -139,8 +139,8 @@ class XdsFormat(Struct, frozen=True, kw_only=True):
         """The document that says that the publisher is alive."""
         opening, closing = self.wrapping()
         indent = "    " if self.envelope else "  "
-        body = _body(opening, [f'{indent}<status level="success" type="heartbeat"/>\n'], closing)
-        return Document(id=HEARTBEAT, body=body, covers={})
+        body = f'{opening}{indent}<status level="success" type="heartbeat"/>\n{closing}'
+        return Document(id=HEARTBEAT, body=body.encode(), covers={})
 
     def fragment(self, change: Change, catalog: Catalog | None = None) -> str:
         """The element of one change, without its document; ExpressionError where XDS has none."""
@@ -197,7 +197,7 @@ def said(change: Change) -> Change | None:
 
 def document_id(position: Position) -> str:
     """The id of the document whose last change stands there: ids sort as text like positions do."""
-    return ".".join([f"{number:020d}" for number in position])
+    return ".".join(map("{:020d}".format, position))
 
 
 def rising_id(identity: str, after: str) -> str:
@@ -212,10 +212,6 @@ def rising_id(identity: str, after: str) -> str:
 
 
 _counted = re.compile(r"(\d{20}(?:\.\d{20})*)(?:_(\d{12}))?", re.ASCII).fullmatch
-
-
-def _body(opening: str, elements: list[str], closing: str) -> bytes:
-    return "".join([opening, *elements, closing]).encode()
 
 
 class Frame(Struct, frozen=True, kw_only=True):

@@ -91,7 +91,7 @@ class Round(Struct, frozen=True, kw_only=True):
         groups = list(groups)
         catalog, options = self.catalog, self.options
         # A batch with images has nothing else.
-        if any(group and isinstance(group[0], Image) for group in groups):
+        if isinstance(next(chain.from_iterable(groups), None), Image):
             groups_of_images = cast("list[Sequence[Image]]", groups)
             return [images.tell(group, catalog, options) for group in groups_of_images]
         groups_of_events = cast("list[Sequence[Event]]", groups)

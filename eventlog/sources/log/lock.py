@@ -83,6 +83,7 @@ class LogLock:
         self.seen: Sight | None = None
         self._unchanged_since = 0.0
         self._kept: Lease | None = None
+        self._enters_at_once = offers(log.dialect, "journal_enter")
 
     @property
     def taken(self) -> bool:
@@ -100,7 +101,7 @@ class LogLock:
         sight = self.look()
         if self._may_be_taken(sight):
             self._enter(sight)
-        return self.taken
+        return self.tenure is not None
 
     def look(self) -> Sight:
         """Reads who has the lock; `seen` keeps what was found."""
@@ -139,7 +140,7 @@ class LogLock:
         the next one takes it along.
         """
         # In this order everywhere: operators lock `holding` too, and two orders would deadlock.
-        if offers(self.log.dialect, "journal_enter"):
+        if self._enters_at_once:
             values = {"token": self.token, "lease": self.lease, "soon": soon}
             query = self.log.query("journal_enter", until="lock_until")
             holding = self.log.rows(connection, query, values)
@@ -147,7 +148,7 @@ class LogLock:
         else:
             holding = self.log.rows(connection, self.log.query("journal_lock"))
             kept = self._touch(connection, self.token, soon=soon)
-        if not self.taken or not kept:
+        if self.tenure is None or not kept:
             self._lose()
         return str(holding[0][0])
 
