@@ -347,8 +347,7 @@ def _written(
 
 def _own(output: Output, decision: Decision, said: dict[Position, Outcome]) -> list[Change]:
     """The changes without those that another output alone is told of; the rest is `said`."""
-    for outcome in exceptional(decision.outcomes):
-        said[outcome.position] = outcome
+    said.update(decision.outcomes.others)
     names = ("", output.name, *output.former_names)
     own: list[Change] = []
     for change in decision.changes:

@@ -57,11 +57,11 @@ MANY_ROWS: Final = 20
 class Journal(JournalReader):
     """The journal of one log, as the holder of its lock writes it."""
 
+    _lock: LogLock
+
     def __init__(self, log: Log, lock: LogLock, settings: LogSettings, catalog: Catalog | None = None) -> None:
-        super().__init__(log, settings, catalog)
-        self._lock = lock
+        super().__init__(log, settings, catalog, lock)
         self._swept = self._looked = 0
-        self._token = ""
 
     @contextmanager
     def transaction(self, *, soon: bool = False) -> Iterator[tuple[Connection, Memory]]:
@@ -78,14 +78,6 @@ class Journal(JournalReader):
                 # Perhaps it was committed, and the answer was lost: only the tables know.
                 self.forget_memory()
                 raise
-
-    def memory_of(self, connection: Connection, stamp: str) -> Memory:
-        """What the tables hold; read again where others may have written."""
-        # Somebody else may have had the lock since we had it before, and given it back.
-        if self._token != self._lock.token:
-            self._token = self._lock.token
-            self.forget_memory()
-        return super().memory_of(connection, stamp)
 
     def _tell(self, connection: Connection, query: str, values: Sequence[Mapping[str, Any]]) -> None:
         """Runs a statement once for each of these; nothing where there are none."""
@@ -471,9 +463,10 @@ class Journal(JournalReader):
             self._tell(connection, "outcome_drop", runs)
         outcomes = Outcomes([(number,) for number in final], ended)
         settle(connection, self.log, outcomes, self.settings)
-        memory.last_noted = max([memory.last_noted, *[number for (number,) in ended]])
-        letters = Counter(outcome.status for outcome in ended.values())
-        letters[Status.SUCCESS] += len(final) - len(ended)
+        letters = Counter({Status.SUCCESS: len(final) - len(ended)})
+        if ended:
+            memory.last_noted = max(memory.last_noted, *[number for (number,) in ended])
+            letters.update([outcome.status for outcome in ended.values()])
         return Settled(+letters, final)
 
     def _keep_said(self, connection: Connection, memory: Memory, name: str, said: Mapping[int, Outcome]) -> None:

@@ -154,7 +154,9 @@ class PlanMaker:
         # What was left of a transaction is decided by itself, as it was when it was left: together
         # with other rows of its objects it might come to something else.
         goes_on = Reason.GOES_ON.value
-        left_before = {waited.record for waited in taken.unparked if waited.reason == goes_on}
+        left_before = set[int]()
+        if taken.unparked:
+            left_before = {waited.record for waited in taken.unparked if waited.reason == goes_on}
         if left_before:
             groups = _one_after_the_other(taken, left_before)
         going_on = None

@@ -158,7 +158,7 @@ def take(
     stamp = view.memory.stamp
     again, freed = view.due(output, now, limit)
     # What was left of transactions that go on takes nobody's room: it goes with what is behind it.
-    room = limit - sum(waited.reason != Reason.GOES_ON.value for waited in again)
+    room = limit - len([waited for waited in again if waited.reason != Reason.GOES_ON.value])
     batches: dict[int, Sealed] = {}
     sealed = None
     if room > 0:
@@ -177,10 +177,10 @@ def take(
     if again or on_the_way or unreadable or view.any_waits:
         return _divided(view, output, taken, waited, freed, now, identities, on_the_way, unreadable or {})
     # By far the most common: nothing waits, and all rows go.
-    there = records
-    if not all(batch.is_new for batch in ahead):
-        there = Stretches.of(event.position[0] for event in events)
-    return replace(taken, gone=records - there, objects=ObjectNames(identities, events))
+    gone = Stretches()
+    if batches:  # which were read before; new rows are all there
+        gone = records - Stretches.of([event.position[0] for event in events])
+    return replace(taken, gone=gone, objects=ObjectNames(identities, events))
 
 
 def _divided(

@@ -123,7 +123,7 @@ class FileSink:
         if not documents or (plan and plan == self._plans.plan):
             return ()
         hidden = prepared or self._hide(plan, documents)
-        last = max(document.id for document in documents)
+        last = max([document.id for document in documents])
         try:
             self._plans.show(hidden, last=last)
         except OSError as error:

@@ -34,13 +34,16 @@ LOCKED = (
 
 
 @contextmanager
-def transaction(engine: Engine, what: str, *, lone: bool = False) -> Iterator[Connection]:
+def transaction(
+    engine: Engine, what: str, *, lone: bool = False, dialect: Dialect | None = None
+) -> Iterator[Connection]:
     """A transaction in the session that reading needs; what the database refuses is told as a
     SourceError.
 
-    `lone` makes each statement a transaction of its own, where that costs less.
+    `lone` makes each statement a transaction of its own, where that costs less. Who begins many
+    knows the `dialect`.
     """
-    dialect = dialect_of(engine)
+    dialect = dialect or dialect_of(engine)
     begun: AbstractContextManager[Connection]
     try:
         if lone and dialect.lone_statements:

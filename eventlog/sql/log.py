@@ -99,7 +99,7 @@ class Log:
         """A transaction on the log, or `lone` statements; what the database refuses is told as a
         SourceError.
         """
-        return transaction(self.engine, f"The event log {self.name}", lone=lone)
+        return transaction(self.engine, f"The event log {self.name}", lone=lone, dialect=self.dialect)
 
     def moment(self) -> AbstractContextManager[Connection]:
         """A transaction for who only reads: its tables are all seen as they were at one moment."""

@@ -131,7 +131,8 @@ class SqlRowReader:
             # So long values of all objects have room, and come at once. A power of two, so that
             # statements repeat.
             plain = 1 << max(SHORT_BYTES, self._room.share // len(wanted)).bit_length() - 1
-        with transaction(self._engine, "What the changes ask for", lone=True) as connection:
+        what, dialect = "What the changes ask for", self._dialect
+        with transaction(self._engine, what, lone=True, dialect=dialect) as connection:
             for group in asked:
                 part = self._careful(connection, group, wanted, plain)
                 rows |= part.found

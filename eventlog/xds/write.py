@@ -15,7 +15,7 @@ import re
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from functools import lru_cache
+from functools import cache, lru_cache
 from itertools import islice
 from typing import ClassVar
 
@@ -159,12 +159,16 @@ class XdsFormat(Struct, frozen=True, kw_only=True):
         """What stands before and after the elements of a document."""
         if not self.envelope:
             return f"{DECLARATION}<input>\n", "</input>\n"
-        opening = (
-            f'{DECLARATION}<nds dtdversion="2.0" ndsversion="8.x">\n  <source>\n'
-            f'    <product version="{VERSION}" instance="{attribute(self.instance)}">eventlog</product>\n'
-            "    <contact>eventlog</contact>\n  </source>\n  <input>\n"
-        )
-        return opening, "  </input>\n</nds>\n"
+        return _envelope(self.instance), "  </input>\n</nds>\n"
+
+
+@cache  # every document of an output has the same
+def _envelope(instance: str) -> str:
+    return (
+        f'{DECLARATION}<nds dtdversion="2.0" ndsversion="8.x">\n  <source>\n'
+        f'    <product version="{VERSION}" instance="{attribute(instance)}">eventlog</product>\n'
+        "    <contact>eventlog</contact>\n  </source>\n  <input>\n"
+    )
 
 
 def _batches(written: Iterable[Written], size: int | None) -> Iterator[list[Written]]:

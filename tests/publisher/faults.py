@@ -96,7 +96,7 @@ FAULTS = [
     JournalFault(
         "a late publisher may write",
         "sources/log/lock.py",
-        "        if not self.taken or not kept:\n            self._lose()\n",
+        "        if self.tenure is None or not kept:\n            self._lose()\n",
         "",
     ),
     # resolve

@@ -95,9 +95,11 @@ class Round(Struct, frozen=True, kw_only=True):
             groups_of_images = cast("list[Sequence[Image]]", groups)
             return [images.tell(group, catalog, options) for group in groups_of_images]
         groups_of_events = cast("list[Sequence[Event]]", groups)
-        screened = [screen(group, catalog, options) for group in groups_of_events]
+        screened: list[Screened] = []
         asked: dict[RowId, frozenset[str]] = {}
-        for group in screened:
+        for events in groups_of_events:
+            group = screen(events, catalog, options)
+            screened.append(group)
             for row, columns in wanted(group).items():
                 asked[row] = asked.get(row, columns) | columns
         rows = self._read_back(asked)

@@ -438,15 +438,7 @@ def too_large(row: tuple[Any, ...], limit: int) -> str:
 
 
 def events_in_utc(rows: Iterable[tuple[Any, ...]], log: Log) -> list[Event]:
-    """Rows of `waiting_rows` of a log, whose times may be those of a place."""
-    events = events_of(rows)
-    if log.zone is None:
-        return events
-    return [replace(event, time=log.utc(event.time)) for event in events]
-
-
-def events_of(rows: Iterable[tuple[Any, ...]]) -> list[Event]:
-    """Rows of `waiting_rows`; nothing in them is judged here."""
+    """Rows of `waiting_rows` of a log, whose times may be those of a place; nothing is judged here."""
     rows = list(rows)
     numbers = [row[0] for row in rows]
     if None in numbers:
@@ -454,20 +446,20 @@ def events_of(rows: Iterable[tuple[Any, ...]]) -> list[Event]:
             "A waiting row of the log has no record_id, so its status cannot be written.",
             hint="Give it one, or take it away; `eventlog check` counts such rows.",
         )
-    if rows and len(rows[0]) == TRANSACTION_COLUMNS:
-        # Rows of one transaction share one value: one may have written all of them.
-        transactions: dict[Any, Transaction | None] = {None: None}
-        for number, time in {row[-2]: row[-1] for row in rows}.items():
-            if number is not None:
-                when = None if time is None else moment(time)
-                transactions[number] = Transaction(id=int(number), time=when)
-        pairs = zip(events_of([row[:-2] for row in rows]), rows, strict=True)
-        return [replace(event, transaction=transactions[row[-2]]) for event, row in pairs]
     positions: list[Position] = list(zip(map(int, numbers)))
     if len(set(positions)) < len(rows):
         rows, positions = _told_apart(rows)
+    # Rows of one transaction share one value: one may have written all of them.
+    transactions: dict[Any, Transaction | None] = {None: None}
+    has_transactions = bool(rows) and len(rows[0]) == TRANSACTION_COLUMNS
+    if has_transactions:
+        for number, time in {row[-2]: row[-1] for row in rows}.items():
+            if number is not None:
+                committed = None if time is None else moment(time)
+                transactions[number] = Transaction(id=int(number), time=committed)
     events: list[Event] = []
-    for position, (_, kind, table, key, column, old, new, time, perpetrator, *_) in zip(positions, rows, strict=True):
+    for position, row in zip(positions, rows, strict=True):
+        _, kind, table, key, column, old, new, time, perpetrator, *_ = row
         event = Event(
             position=position,
             kind=kind,
@@ -476,8 +468,9 @@ def events_of(rows: Iterable[tuple[Any, ...]]) -> list[Event]:
             column=column,
             old=old,
             new=new,
-            time=time,
+            time=time if log.zone is None else log.utc(time),
             perpetrator=perpetrator,
+            transaction=transactions[row[-2]] if has_transactions else None,
         )
         events.append(event)
     return events
