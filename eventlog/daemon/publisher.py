@@ -237,7 +237,8 @@ class Publisher:
             try:
                 if not self._holds_lock():
                     # Who is on standby has reached the database: nothing else is known to be wrong.
-                    self._recovered()
+                    if self._failures:
+                        self._recovered()
                     self._rest.for_seconds(STANDBY_SECONDS)
                     continue
                 self._begin()
@@ -329,7 +330,8 @@ class Publisher:
 
     def _finish(self, line: Line, report: Report, seconds: float) -> None:
         """What follows a turn: the books, and the statements that an active one asks for."""
-        self._recovered()
+        if self._failures:
+            self._recovered()
         line.trouble, line.failures = None, 0
         if len(self._lines) > 1:
             # It is said when an output is no longer with the others, and when it is again.
@@ -428,8 +430,7 @@ class Publisher:
         return bool(wanted)
 
     def _recovered(self) -> None:
-        if self._failures:
-            self.journal.info("recovered", after=self._failures)
+        self.journal.info("recovered", after=self._failures)
         self._failures = 0
 
     def _wait_out(self, error: MachineError) -> None:

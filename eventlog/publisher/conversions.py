@@ -350,6 +350,6 @@ class ConversionJournal(FreeingJournal):
         if final.parts[0][0] <= memory.last_noted:
             runs = [{"first": first, "last": last} for first, last in final.parts]
             self._tell(connection, "outcome_drop", runs)
-        outcomes = Outcomes([(number,) for number in final], ended)
+        outcomes = Outcomes(list(zip(final)), ended)
         settle(connection, self.log, outcomes, self.settings)
         memory.last_noted = max([memory.last_noted, *(number for (number,) in ended)])

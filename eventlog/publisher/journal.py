@@ -216,7 +216,7 @@ class Journal(JournalReader):
             if plan.over:
                 settled = self._settle(connection, memory, name, Stretches.of(plan.over), plan.said)
             self._drop_passed(connection, memory)
-            if plan.sealed is not None:
+            if plan.sealed is not None and memory.any_parked:
                 see(connection, self.log, memory, plan.sealed.records)
         return settled
 
@@ -461,7 +461,7 @@ class Journal(JournalReader):
         if final.parts[0][0] <= memory.last_noted:
             runs = [{"first": first, "last": last} for first, last in final.parts]
             self._tell(connection, "outcome_drop", runs)
-        outcomes = Outcomes([(number,) for number in final], ended)
+        outcomes = Outcomes(list(zip(final)), ended)
         settle(connection, self.log, outcomes, self.settings)
         letters = Counter({Status.SUCCESS: len(final) - len(ended)})
         if ended:

@@ -133,9 +133,7 @@ class Memory(Struct, kw_only=True):
 
 
 def see(connection: Connection, log: Log, memory: Memory, records: Stretches) -> None:
-    """Nobody has to look for these rows any more: they are sealed, or were parked."""
-    if not memory.any_parked:
-        return
+    """Where rows wait, nobody has to look for these any more: they are sealed, or were parked."""
     # Twice as many as are left of it then, so that it is cut seldom.
     memory.seen = _longest(memory.seen | records, 2 * MOST_SEEN_RANGES)
     # Written down now and then: who begins again would look among all that wait, in each turn.

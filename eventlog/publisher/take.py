@@ -158,7 +158,9 @@ def take(
     stamp = view.memory.stamp
     again, freed = view.due(output, now, limit)
     # What was left of transactions that go on takes nobody's room: it goes with what is behind it.
-    room = limit - len([waited for waited in again if waited.reason != Reason.GOES_ON.value])
+    room = limit
+    for waited_row in again:
+        room -= waited_row.reason != Reason.GOES_ON.value
     batches: dict[int, Sealed] = {}
     sealed = None
     if room > 0:
@@ -174,7 +176,8 @@ def take(
     waited = {row.record: row for row in again}
     events = view.events(ahead, waited)
     taken = Take(stamp=stamp, batches=tuple(batches), sealed=sealed, events=events, records=records)
-    if again or on_the_way or unreadable or view.any_waits:
+    may_wait = view.memory.any_parked or view.memory.any_held
+    if may_wait or again or on_the_way or unreadable:
         return _divided(view, output, taken, waited, freed, now, identities, on_the_way, unreadable or {})
     # By far the most common: nothing waits, and all rows go.
     gone = Stretches()

@@ -65,7 +65,7 @@ def park_unread(journal: Journal, decider: Decider, limit: int) -> bool:
         ]
         if rows:
             journal.park(connection, memory, rows)
-        see(connection, journal.log, memory, Stretches.of(behind))
+            see(connection, journal.log, memory, Stretches.of(behind))
         return len(behind) > passed
 
 

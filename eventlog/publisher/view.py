@@ -126,11 +126,6 @@ class View:
             for record, of_object, reason, attempts, due in self.ask("parked_rows", **values)
         ]
 
-    @property
-    def any_waits(self) -> bool:
-        """Whether any row waits for an output, or somebody holds one."""
-        return self.memory.any_parked or self.memory.any_held
-
     def waiting_objects(self, name: str, objects: Iterable[str]) -> set[str]:
         """Those of these objects of which rows wait for an output."""
         asked = sorted(set(objects))

@@ -237,7 +237,7 @@ class PlanFolder:
             begun = [file for file in taken if mark is not None and file.belongs_to(mark)]
             # In the order of the plan, for the last of them says that the others are there.
             in_order = sorted(begun, key=lambda file: file.number)
-            self._name([file.part for file in in_order], apart=1)
+            show_files([file.part for file in in_order], apart=1)
         except FileNotFoundError:
             self._owned.confirm()  # whoever has taken the folder over has taken it
             raise
@@ -292,7 +292,7 @@ class PlanFolder:
             begun = bool(hidden.plan)
             if begun:
                 self._begin(hidden)
-            self._name(hidden.parts, apart)
+            show_files(hidden.parts, apart)
         except FileNotFoundError:
             self._owned.confirm()  # whoever has taken the folder over has taken the files
             raise
@@ -316,12 +316,6 @@ class PlanFolder:
         # so one file there needs no flush before it.
         if len(hidden.parts) > 1 or hidden.parts[0].target.parent != self.folder:
             flush(self.folder)
-
-    def _name(self, parts: list[PartialFile], apart: int) -> None:
-        cut = len(parts) - apart
-        show_files(parts[:cut])
-        if apart:
-            show_files(parts[cut:])
 
     def _taken(self, path: Path) -> TakenFile | None:
         """The file, as ours from now on.

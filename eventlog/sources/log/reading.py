@@ -111,6 +111,7 @@ class WaitingRows:
     def __init__(self, log: Log, catalog: Catalog | None, settings: LogSettings) -> None:
         self._log = log
         self._settings = settings
+        self.share = settings.share
         self._identities = identities_of(catalog)
         self._ends = TransactionEnds(log)
         self._transaction = ""
@@ -122,7 +123,7 @@ class WaitingRows:
 
     def next(self, connection: Connection, request: Request) -> Portion:
         """The first rows, and more of the object of the last one, as far as there is room."""
-        identities, limit, share = self._identities, request.limit, self._settings.share
+        identities, limit, share = self._identities, request.limit, self.share
         # The length up to which values come with their rows: all rows that are asked for fit with
         # two values of this length.
         usual = limit if limit > 0 else USUAL_ROWS
@@ -137,7 +138,7 @@ class WaitingRows:
             if request.known:
                 rows = [row for row in read if row[0] not in request.known]
             end = len(rows)
-            if limit > 0:
+            if 0 < limit < end:
                 end = end_with_a_change(rows, end_of_object(rows, limit, identities))
             goes_on = end == len(rows) and len(read) == asked
             # Nobody can say yet where the last object ends: a longer look costs less than a cut.
@@ -207,7 +208,9 @@ class WaitingRows:
         else:
             end = fit.end
         # Rows of a change that goes on behind the end are left for later with it.
-        torn = torn_places(rows, end)
+        torn = set[int]()
+        if end < len(rows):
+            torn = torn_places(rows, end)
         if len(torn) == end:  # there is no room for the whole of a change
             torn = set()
         whole = rows[:end]
@@ -325,8 +328,6 @@ def torn_places(rows: Rows, end: int) -> set[int]:
     Where a change ends is what the rules say of these rows: its object's next one has another kind,
     or a column again.
     """
-    if end >= len(rows):
-        return set()
     behind: dict[tuple[Any, ...], tuple[Any, ...]] = {}
     for row in rows[end : end + NEAR_ROWS]:
         behind.setdefault(row[OBJECT], row)
@@ -390,8 +391,6 @@ def _said_by(row: tuple[Any, ...]) -> tuple[object, object]:
 
 def end_of_object(rows: Rows, limit: int, identities: Identities) -> int:
     """Where the object of row number `limit` ends among the neighbouring rows."""
-    if len(rows) <= limit:
-        return len(rows)
     last = identities.row_id(*rows[limit - 1][OBJECT])
     end = limit
     while end < len(rows):
