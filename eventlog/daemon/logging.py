@@ -57,7 +57,9 @@ def journal(
         wrapper_class=structlog.make_filtering_bound_logger(level),
         cache_logger_on_first_use=True,
     )
-    _tame_libraries(cast("BoundLogger", logger))
+    # What a library says is seldom the news, and no line comes between the records that is none. Python
+    # uses this one where nobody has set up a handler, so whoever has keeps his own.
+    logging.lastResort = cast("Any", _Told(cast("BoundLogger", logger)))
     return cast("BoundLogger", logger)
 
 
@@ -83,12 +85,6 @@ class _Told(logging.Handler):
         if record.exc_info is not None and record.exc_info[1] is not None:
             said = f"{said}: {record.exc_info[1]}"
         self._journal.warning("library", name=record.name, said=" ".join(said.split()))
-
-
-def _tame_libraries(journal: BoundLogger) -> None:
-    """Has no line come between the records that is none; what a library says is seldom the news."""
-    # Python uses this one where nobody has set up a handler, so whoever has keeps his own.
-    logging.lastResort = cast("Any", _Told(journal))
 
 
 @contextmanager

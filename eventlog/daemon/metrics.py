@@ -37,7 +37,9 @@ class _Collector(Collector):
         self._reading = reading
 
     def collect(self) -> Iterable[Metric]:
-        yield _info()
+        info = GaugeMetricFamily("eventlog_info", "Version of eventlog, and of Python.", labels=["version", "python"])
+        info.add_metric([VERSION, python_version()], 1)
+        yield info
         states = {state: float(state == self._reading.state) for state in get_args(State)}
         yield _gauge("state", "1 for what the publisher does now, 0 for all else.", states, "state")
         yield from _counters(self._reading)
@@ -167,12 +169,6 @@ class ProofCollector(Collector):
 
 def _gauge_of_tables(name: str, meaning: str, *more: str) -> GaugeMetricFamily:
     return GaugeMetricFamily(f"eventlog_verify_{name}", meaning, labels=["output", "table", *more])
-
-
-def _info() -> Metric:
-    family = GaugeMetricFamily("eventlog_info", "Version of eventlog, and of Python.", labels=["version", "python"])
-    family.add_metric([VERSION, python_version()], 1)
-    return family
 
 
 def _histogram(name: str, meaning: str, figures: Mapping[str, Histogram], label: str = "") -> Metric:

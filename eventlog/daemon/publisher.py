@@ -260,7 +260,16 @@ class Publisher:
             return
         # One output needs no threads: its turns are taken here.
         if len(self._lines) == 1:
-            yield from self._turns_of_the_only_one(self._lines[0])
+            [line] = self._lines
+            while not self.stopped.is_set():
+                try:
+                    report = self._turn(line)
+                except SinkError as error:
+                    line.trouble = error
+                    raise
+                yield report
+                if not report.moved:
+                    break
             return
         self._hold_up()
         self._at_work.begin([line for line in self._lines if line.may_go()], tenure)
@@ -284,18 +293,6 @@ class Publisher:
         waited_for = self._behind.waited_for(self._lines)
         for line in self._lines:
             line.held_up = waited_for is not None and line.name != waited_for
-
-    def _turns_of_the_only_one(self, line: Line) -> Iterator[Report]:
-        """Where there is one output nothing is to be done beside it."""
-        while not self.stopped.is_set():
-            try:
-                report = self._turn(line)
-            except SinkError as error:
-                line.trouble = error
-                raise
-            yield report
-            if not report.moved:
-                return
 
     def _fail(self, finished: Finished) -> None:
         """One of several outputs failed: it is tried again after a while, and the others go on meanwhile."""

@@ -158,7 +158,13 @@ class CaredJournal(Journal):
         documents that may be on their way only those are given up that a receiver would get again
         as they are, and only whole; `planned` takes all others as well.
         """
-        skipped = self._give_up_documents(name, numbers, note, all_plans=planned)
+        with self.log.transaction() as connection:
+            documents = self._documents(connection, name, alone=not planned)
+        meant = [sent for sent in documents if numbers is None or not sent.records - numbers]
+        records = Stretches.union([sent.records for sent in meant])
+        if meant:
+            self.done(name, Done(planned=meant, said=_skipped(records, note)))
+        skipped = len(records)
         while (passed := self._give_up_batch(name, numbers, note)) is not None:
             skipped += passed
         # All rows: no number is beyond these two.
@@ -191,15 +197,6 @@ class CaredJournal(Journal):
     def _documents(self, connection: Connection, name: str, *, alone: bool) -> list[OnTheWay]:
         found = [OnTheWay.read(row) for row in self.ask(connection, "planned_read", output=name)]
         return [one for one in found if one.body is not None or not alone]
-
-    def _give_up_documents(self, name: str, numbers: Stretches | None, note: str, *, all_plans: bool) -> int:
-        with self.log.transaction() as connection:
-            found = self._documents(connection, name, alone=not all_plans)
-        meant = [one for one in found if numbers is None or not one.records - numbers]
-        records = Stretches.union([documents.records for documents in meant])
-        if meant:
-            self.done(name, Done(planned=meant, said=_skipped(records, note)))
-        return len(records)
 
     def _give_up_batch(self, name: str, numbers: Stretches | None, note: str) -> int | None:
         """Passes the next batch, if rows of it or of one behind it are given up; else None."""

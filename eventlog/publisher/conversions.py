@@ -288,7 +288,11 @@ class ConversionJournal(FreeingJournal):
                 memory.converted = Stretches.of([number, *earlier])
                 Marks(self.log).set(connection, CONVERTED, memory.converted.text())
             kept = {row: outcome for row, outcome in others.items() if row in lacked}
-            self._keep_for_later(connection, memory, number, kept)
+            # As if those had said it for which the rows are over: their letter is the worst of that.
+            outputs = [row for row in memory.outputs.values() if row.name != self.name]
+            passed = [row.name for row in outputs if row.position >= number]
+            for name in passed or [self.name]:
+                self._keep_said(connection, memory, name, kept)
             ended = {row: outcome for row, outcome in others.items() if row in final}
             self._give_letters(connection, memory, final, ended)
             self._drop_passed(connection, memory)
@@ -320,16 +324,6 @@ class ConversionJournal(FreeingJournal):
             ids = id_list([*records])
             records -= self.numbers(connection, "parked_elsewhere", output=self.name, ids=ids)
         return records
-
-    def _keep_for_later(
-        self, connection: Connection, memory: Memory, number: int, others: Mapping[int, Outcome]
-    ) -> None:
-        """Keeps what is said of rows that a paused output lacks."""
-        # As if those had said it for which the rows are over: their letter is the worst of that.
-        outputs = memory.outputs.values()
-        passed = [row.name for row in outputs if row.position >= number and row.name != self.name]
-        for name in passed or [self.name]:
-            self._keep_said(connection, memory, name, others)
 
     def _give_letters(
         self, connection: Connection, memory: Memory, final: Stretches, others: Mapping[int, Outcome]

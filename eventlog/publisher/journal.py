@@ -280,7 +280,12 @@ class Journal(JournalReader):
                 # It is for the time in which rows wait: without any, all gaps are searched.
                 memory.seen = Stretches()
             elif memory.seen:
-                memory.seen -= self._set_back(connection, memory)
+                # Of rows that nobody looks for somebody may have set some back: a piece each time.
+                begin, end = memory.seen.parts[0][0], memory.seen.parts[-1][1]
+                first = self._looked + 1 if begin <= self._looked < end else begin
+                self._looked = min(end, first + PIECE_NUMBERS)
+                set_back = self.rows.unsealed(connection, memory, (first, self._looked), PIECE_ROWS)
+                memory.seen -= Stretches.of(set_back)
             if memory.any_held:
                 connection.execute(self.log.query("hold_gone"))
                 memory.any_held = self.ask(connection, "hold_any")[0][0] is not None
@@ -300,13 +305,6 @@ class Journal(JournalReader):
             waiting = self.numbers(connection, "still_waiting", ids=id_list([*records]))
             gone |= records - waiting
         return gone
-
-    def _set_back(self, connection: Connection, memory: Memory) -> Stretches:
-        """Rows that nobody looks for, and that wait again because somebody has set them back."""
-        begin, end = memory.seen.parts[0][0], memory.seen.parts[-1][1]
-        first = self._looked + 1 if begin <= self._looked < end else begin
-        self._looked = min(end, first + PIECE_NUMBERS)
-        return Stretches.of(self.rows.unsealed(connection, memory, (first, self._looked), PIECE_ROWS))
 
     # --- parts of a transaction -------------------------------------------------------------------
 

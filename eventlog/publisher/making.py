@@ -170,14 +170,8 @@ class PlanMaker:
             if trace.first == name:
                 span_of_decision = span
         with step(span_of_decision, "decide"):
-            outputs = self._journal.outputs
-            parts = decider.decide(
-                taken,
-                groups,
-                self._journal.moment,
-                output=name,
-                outputs=outputs,
-            )
+            outputs, clock = self._journal.outputs, self._journal.moment
+            parts = decider.decide(taken, groups, clock, output=name, outputs=outputs)
         numbers = parts[0].numbers if parts else None
         if numbers is not None and going_on is not None:
             going_on = numbers.going_on(going_on)

@@ -99,6 +99,9 @@ class UnsealedRows:
         self._rows = WaitingRows(log, catalog, settings)
         self._identities = identities_of(catalog)
         self._ahead: ReadAhead | None = None
+        # An embedded database has one writer at a time, whom a reader would hold up. Where times
+        # count nobody knows yet what will be due.
+        self._reads_ahead = not (log.dialect.embedded or settings.handle_future_events)
 
     @cached_property
     def _checks_numbers(self) -> bool:
@@ -123,7 +126,10 @@ class UnsealedRows:
             portion = self._rows.next(connection, request)
         else:
             request = _above(_edge(memory, known), limit, room)
-            portion = self._read_ahead(request, memory) or self._rows.next(connection, request)
+            # Rows that were read ahead count, if they are these and nobody has changed anything since.
+            ahead, self._ahead = self._ahead, None
+            read_ahead = None if ahead is None else ahead.portion(request, memory)
+            portion = read_ahead or self._rows.next(connection, request)
             # Asked behind the others: a late row goes before what is above it.
             if self._late(connection, memory, known, 1):
                 # One statement sees a transaction whole, or nothing of it. Some numbers more than
@@ -136,26 +142,13 @@ class UnsealedRows:
         rows = portion.rows
         if not rows:
             return None
-        if portion.more and len(rows) >= AHEAD_ROWS and self._may_read_ahead:
+        if portion.more and len(rows) >= AHEAD_ROWS and self._reads_ahead:
             edge = max(_edge(memory, known), *[event.position[0] for event in rows])
             self._ahead = ReadAhead(self._log, self._rows, _above(edge, limit, room), memory)
         if self._checks_numbers:
             rows = self._with_faults(connection, rows)
         records = Stretches.of([event.position[0] for event in rows])
         return Sealed(records, portion.weight, rows, is_new=True)
-
-    @property
-    def _may_read_ahead(self) -> bool:
-        # An embedded database has one writer at a time, whom a reader would hold up. Where times
-        # count nobody knows yet what will be due.
-        return not (self._log.dialect.embedded or self._settings.handle_future_events)
-
-    def _read_ahead(self, request: Request, memory: Memory) -> Portion | None:
-        """The rows that were read ahead, if that were these, and nobody has changed anything since."""
-        ahead, self._ahead = self._ahead, None
-        if ahead is None:
-            return None
-        return ahead.portion(request, memory)
 
     def _with_faults(self, connection: Connection, events: Sequence[Event]) -> Sequence[Event]:
         """The events, with a fault where the number cannot be the row's own.

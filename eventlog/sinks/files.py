@@ -206,14 +206,11 @@ class FileSink:
         """The ids of the documents among these files."""
         for path in paths:
             if path.name.endswith(self.suffix) and not path.name.startswith("."):
-                yield self._id_of(path)
-
-    def _id_of(self, path: PurePath) -> str:
-        identity = document_id(path.name.removesuffix(self.suffix))
-        if identity is not None:
-            return identity
-        label = self._plans.read(self._label(path))
-        return "" if label is None else _text(label)
+                identity = document_id(path.name.removesuffix(self.suffix))
+                if identity is None:  # its name was shortened
+                    label = self._plans.read(self._label(path))
+                    identity = "" if label is None else _text(label)
+                yield identity
 
 
 def file_name(identity: str) -> str:

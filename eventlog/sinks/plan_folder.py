@@ -228,7 +228,10 @@ class PlanFolder:
         """
         try:
             # Taken before anybody looks at the mark, so that a former owner who goes on finds nothing.
-            hidden = [path for place in self._places() for path in _hidden_in(place)]
+            hidden: list[Path] = []
+            for place in self._places():
+                remove_leftovers(place)  # files that have no plan
+                hidden += [path for path in _ours_in(place, HIDDEN) if not _name_of_others(path.name)]
             taken = [file for file in map(self._taken, hidden) if file is not None]
             marks = self._marks()
             # So all that was found is of former owners, and nothing of a later one.
@@ -369,12 +372,6 @@ class PlanFolder:
                 raise _no_name_of_ours(path)
             epoch, maker, plan = words.groups()
             yield Mark(int(epoch), maker, unquote(plan))
-
-
-def _hidden_in(place: Path) -> list[Path]:
-    """The files of plans that are hidden there; those that have no plan are removed."""
-    remove_leftovers(place)
-    return [path for path in _ours_in(place, HIDDEN) if not _name_of_others(path.name)]
 
 
 def _ours_in(place: Path, ending: str) -> list[Path]:

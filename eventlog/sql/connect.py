@@ -260,20 +260,14 @@ def _say_what_it_refuses(engine: Engine, login_package: str | None) -> None:
                 raise
             problem = f"The driver {engine.driver} cannot use an option of the database URL"
             hint = f"See to the value of each: {options}."
-            raise ConfigError(f"{problem}{_file_trouble(error)}.", hint=hint) from None
+            # What the system says of a file; other words of a driver may hold the value, which may be secret.
+            if isinstance(error, OSError) and error.strerror:
+                problem = f"{problem}: {error.strerror}"
+            raise ConfigError(f"{problem}.", hint=hint) from None
 
     # SQLAlchemy's event for this keeps other listeners, such as those that limit sessions, from
     # being asked.
     engine.dialect.connect = log_in  # type: ignore[method-assign]  # of this engine's dialect alone
-
-
-def _file_trouble(error: Exception) -> str:
-    """What the system says of a file that an option names; other words of a driver may hold the
-    value, which may be secret.
-    """
-    if isinstance(error, OSError) and error.strerror:
-        return f": {error.strerror}"
-    return ""
 
 
 def missing_file(url: str) -> str | None:

@@ -15,7 +15,7 @@ from urllib.parse import quote, urlencode
 from msgspec import Struct
 from msgspec.structs import replace
 
-from eventlog.admin.explain import ExplainedRow, Explanation
+from eventlog.admin.explain import Explanation
 from eventlog.admin.listing import BEYOND, Cursor, Filters, Listing
 from eventlog.admin.rows import LogRow
 from eventlog.core.model import Kind, Reason, Status, written
@@ -385,7 +385,8 @@ def rows_page(found: Listing, filters: Filters, look: Viewer, *, first: bool, do
 
 def row_page(row: LogRow, found: Explanation, look: Viewer, done: str = "") -> str:
     """A row: what was recorded, what it says, what the rules decide and why, its document."""
-    near = list(_near(found.rows, row.record_id))
+    place = next((at for at, near_row in enumerate(found.rows) if near_row.record_id == row.record_id), 0)
+    near = found.rows[max(0, place - NEAR_ROWS) : place + NEAR_ROWS + 1]
     return _page(
         "row.html", f"Row {row.record_id}", look, row=row, found=found, near=near, done=done, actions=possible(row)
     )
@@ -423,11 +424,6 @@ def listed(filters: Filters, cursor: Cursor | None = None) -> str:
         before=at.before if at.before < BEYOND else None,
         place=at.place,
     )
-
-
-def _near(rows: Sequence[ExplainedRow], record_id: int) -> Iterator[ExplainedRow]:
-    place = next((at for at, row in enumerate(rows) if row.record_id == record_id), 0)
-    yield from rows[max(0, place - NEAR_ROWS) : place + NEAR_ROWS + 1]
 
 
 def _with(chosen: str, choices: list[tuple[str, str]]) -> list[tuple[str, str]]:

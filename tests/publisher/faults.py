@@ -266,7 +266,7 @@ FAULTS = [
     JournalFault(
         "a set-back row is not looked for",
         JOURNAL,
-        "                memory.seen -= self._set_back(connection, memory)\n",
+        "                memory.seen -= Stretches.of(set_back)\n",
         "                pass\n",
     ),
     JournalFault(

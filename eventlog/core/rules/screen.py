@@ -129,7 +129,14 @@ class Identities:
         if is_plain and naming.table is not None:
             row = RowId(naming.table.schema, naming.table.name, key)
             return naming, row, row
-        parsed = self._parsed(key)
+        try:
+            parsed = parse(key)
+        except KeySyntaxError as error:
+            if not self._hiding:
+                raise
+            # From None: the error's own text has the key.
+            where = f"table_key {HIDDEN}, column {error.column}"
+            raise DataError(f"{where}: that is not how a key is written.") from None
         if naming.table is None:
             row = RowId(None, naming.name, parsed.canonical)
             folded, name = _folded_key(parsed, naming.folded), naming.name.casefold()
@@ -144,16 +151,6 @@ class Identities:
         if naming.table.key or naming.child is not None:
             return naming, row, row
         return naming, row, replace(row, key=_folded_key(parsed, naming.folded))
-
-    def _parsed(self, key: str) -> TableKey:
-        try:
-            return parse(key)
-        except KeySyntaxError as error:
-            if not self._hiding:
-                raise
-            # From None: the error's own text has the key.
-            where = f"table_key {HIDDEN}, column {error.column}"
-            raise DataError(f"{where}: that is not how a key is written.") from None
 
     def _shown(self, key: TableKey) -> str:
         return HIDDEN if self._hiding else key.text
@@ -329,7 +326,7 @@ def screen(
         elif meaning.row:
             # Whatever became of a child's row, its parent changed.
             if meeting.naming.child is not None:
-                event = replace(event, kind=Kind.UPDATE_ROW_BACK)  # noqa: PLW2901
+                event = replace(event, kind=Kind.UPDATE_ROW_BACK)  # noqa: PLW2901  # of the parent
             screened.gather(meeting, event)
         else:
             attribute = meeting.names.get(event.column) or _attribute(screened, meeting, event)
