@@ -125,7 +125,12 @@ class Facts(Struct, frozen=True, kw_only=True):
             yield f"{equal:,} of {counted(len(self.proofs), 'table')} at outputs were equal when last compared."
         for proof in self.proofs:
             if proof.error or not proof.equal:
-                yield _of_proof(proof)
+                sentence = f"{proof.table} at {proof.output}: {proof.said}"
+                if proof.at is not None:
+                    sentence += f" at {_utc(proof.at)}"
+                if proof.error:
+                    sentence += f". At {_utc(proof.failed_at)} it could not be compared: {proof.error}"
+                yield sentence if proof.error else f"{sentence}."
         for table, note in self.unread.items():
             yield f"Rows of {table} wait: {note}"
         for trigger, table in self.failing.items():
@@ -201,15 +206,6 @@ def _of_publisher(publisher: Publishing) -> str:
         return f"{who} published the log until {publisher.lease_until} UTC, and has not given its lock back."
     since = "" if publisher.since is None else f" since {publisher.since} UTC"
     return f"{who} publishes the log{since}; its lease ends at {publisher.lease_until} UTC unless it renews it."
-
-
-def _of_proof(proof: LastProof) -> str:
-    sentence = f"{proof.table} at {proof.output}: {proof.said}"
-    if proof.at is not None:
-        sentence += f" at {_utc(proof.at)}"
-    if proof.error:
-        return f"{sentence}. At {_utc(proof.failed_at)} it could not be compared: {proof.error}"
-    return f"{sentence}."
 
 
 def _utc(seconds: float | None) -> str:

@@ -222,7 +222,27 @@ class Mirrors:
         """Applies everything that came since the last time; `tables` are source tables, by default
         all.
         """
-        return [self._applied(record) for record in self._records(tables)]
+        applied: list[Applied] = []
+        for record in self._records(tables):
+            with self._transaction() as connection:
+                self._metadata.create_all(connection)
+                source = origin(connection, record, self._schema)
+                name = record.table
+                if self._into == self._schema:  # the change table may have that name itself
+                    name += self._suffix
+                self._check_ours(connection, name)
+                refuse_loose_key(connection, name, self._into, record)
+                mirror = mirror_table(connection, source, name, self._into)
+            rows, done = 0, 1
+            while done:
+                with self._transaction() as connection:
+                    # SQLite would take its lock in the middle, and find it taken.
+                    if self._begin is not None:
+                        connection.exec_driver_sql(self._begin)
+                    done, mark = self._piece_of(connection, source, mirror)
+                rows += done
+            applied.append(Applied(change_table=record.target, mirror=name, rows=rows, change_seq=mark))
+        return applied
 
     def _records(self, tables: Sequence[str]) -> list[Record]:
         with self._transaction() as connection:
@@ -238,27 +258,6 @@ class Mirrors:
         if not tables:
             return records
         return [record for record in records if record.table in asked or record.target in asked]
-
-    def _applied(self, record: Record) -> Applied:
-        with self._transaction() as connection:
-            self._metadata.create_all(connection)
-            source = origin(connection, record, self._schema)
-            name = record.table
-            if self._into == self._schema:  # the change table may have that name itself
-                name += self._suffix
-            self._check_ours(connection, name)
-            refuse_loose_key(connection, name, self._into, record)
-            mirror = mirror_table(connection, source, name, self._into)
-        rows = 0
-        while True:
-            with self._transaction() as connection:
-                # SQLite would take its lock in the middle, and find it taken.
-                if self._begin is not None:
-                    connection.exec_driver_sql(self._begin)
-                done, mark = self._piece_of(connection, source, mirror)
-            rows += done
-            if not done:
-                return Applied(change_table=record.target, mirror=name, rows=rows, change_seq=mark)
 
     def _transaction(self) -> AbstractContextManager[Connection]:
         """A transaction of a session that compares texts as the columns say, whatever the client's

@@ -172,25 +172,21 @@ class Poster:
         if self._connection is not None and self._connection.is_connected:
             return self._connection, True
         self._drop()
-        # Kept before it is open, so that `break_off` can end the connecting too.
-        self._connection = connection = self._new_connection()
-        connection.connect()
-        return connection, False
-
-    def _new_connection(self) -> KeptConnection:
         from eventlog.sinks.http.connection import Encrypted, Plain
 
         timeout = min(self._settings.connect_timeout, self._settings.total_timeout)
-        proxy = self._proxy
         host, port = self._host, self._port
-        if proxy is not None:
-            host, port = proxy.hostname or "", proxy.port or 80
-        if self._trust is None:
-            return Plain(host, port, timeout=timeout)
-        connection = Encrypted(host, port, timeout=timeout, ssl_context=self._trust)
-        if proxy is not None:
-            connection.set_tunnel(self._host, self._port or 443, self._proxy_headers)
-        return connection
+        if self._proxy is not None:
+            host, port = self._proxy.hostname or "", self._proxy.port or 80
+        connection: KeptConnection = Plain(host, port, timeout=timeout)
+        if self._trust is not None:
+            connection = Encrypted(host, port, timeout=timeout, ssl_context=self._trust)
+            if self._proxy is not None:
+                connection.set_tunnel(self._host, self._port or 443, self._proxy_headers)
+        # Kept before it is open, so that `break_off` can end the connecting too.
+        self._connection = connection
+        connection.connect()
+        return connection, False
 
     def _exchange(
         self,

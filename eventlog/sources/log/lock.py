@@ -205,8 +205,18 @@ class LogLock:
         with self.log.transaction() as connection:
             if not self._replaces(connection, sight.mark, token):
                 return
-            tenure = self._new_tenure(connection, sight.now)
-        self.token, self.tenure = token, tenure
+            marks = Marks(self.log)
+            identity = marks.get(connection, LOG)
+            if identity is None:
+                identity = str(uuid4())
+                marks.set(connection, LOG, identity)
+            # Whoever settles locks this mark, so there must be one.
+            if marks.get(connection, HOLDING) is None:
+                note_change(connection, self.log)
+            epoch = next_epoch(marks.get(connection, EPOCH), sight.now)
+            marks.set(connection, EPOCH, str(epoch))
+        name = f"{self.log.name} in {place_of(self.log.engine.url)}"
+        self.token, self.tenure = token, Tenure(log=identity, name=name, epoch=epoch)
         self._kept = Lease(self.lease, sent, lambda: self._renewed(token), self._alive)
 
     def _replaces(self, connection: Connection, former: str | None, token: str) -> bool:
@@ -227,20 +237,6 @@ class LogLock:
         # Read back: where somebody was quicker the statement has changed nothing.
         [(mark, _)] = self.log.rows(connection, self.log.query("lock_read"))
         return str(mark).endswith(f" {token}")
-
-    def _new_tenure(self, connection: Connection, now: dt.datetime) -> Tenure:
-        marks = Marks(self.log)
-        identity = marks.get(connection, LOG)
-        if identity is None:
-            identity = str(uuid4())
-            marks.set(connection, LOG, identity)
-        # Whoever settles locks this mark, so there must be one.
-        if marks.get(connection, HOLDING) is None:
-            note_change(connection, self.log)
-        epoch = next_epoch(marks.get(connection, EPOCH), now)
-        marks.set(connection, EPOCH, str(epoch))
-        name = f"{self.log.name} in {place_of(self.log.engine.url)}"
-        return Tenure(log=identity, name=name, epoch=epoch)
 
     def _touch(self, connection: Connection, token: str, *, soon: bool = True) -> bool:
         statement = self.log.query("lock_keep_soon" if soon else "lock_keep", until="lock_until")
