@@ -67,7 +67,18 @@ class HolderWatch:
             seen = replace(seen, host=holder.host, pid=holder.pid, since=since, lease_until=until)
         vitals.stands_by(seen)
         if stalled > self._patience and monotonic() >= self._next_alarm:
-            self._alarm(post, seen, journal)
+            journal.warning(
+                "standby_while_rows_wait",
+                post=post,
+                waiting=seen.waiting,
+                seconds=round(seen.stalled_seconds, 1),
+                host=seen.host,
+                pid=seen.pid,
+                since=seen.since,
+                lease_until=seen.lease_until,
+            )
+            self._next_alarm = monotonic() + self._pause
+            self._pause = min(2 * self._pause, ALARM_SECONDS)
 
     def _look(self, connection: Connection) -> tuple[int, Trace]:
         """How many rows nobody has taken, or were being delivered to every output that is foremost,
@@ -86,17 +97,3 @@ class HolderWatch:
         # The first row that waits is another one once somebody has taken it.
         trace = (marks.get(connection, EPOCH), marks.get(connection, OUTPUTS), str(given), str(numbers[:1]))
         return len(numbers) + delivered, trace
-
-    def _alarm(self, post: str, seen: Standby, journal: BoundLogger) -> None:
-        journal.warning(
-            "standby_while_rows_wait",
-            post=post,
-            waiting=seen.waiting,
-            seconds=round(seen.stalled_seconds, 1),
-            host=seen.host,
-            pid=seen.pid,
-            since=seen.since,
-            lease_until=seen.lease_until,
-        )
-        self._next_alarm = monotonic() + self._pause
-        self._pause = min(2 * self._pause, ALARM_SECONDS)

@@ -117,6 +117,13 @@ class Verdict(Struct, frozen=True, kw_only=True):
 def facts_of(reading: PageReading, span: ChartRange, *, acts: bool) -> Mapping[str, Any]:
     """What the template of the live part shows."""
     facts = reading.rows
+    samples = reading.history.of(span)
+    figures = (("Waiting rows", "rows", "waiting"), ("Lag", "s", "lag"), ("Finished", "rows/s", "rate"))
+    curves: list[Chart] = []
+    for title, unit, name in figures:
+        values = [(sample.at, getattr(sample, name)) for sample in samples]
+        points = [(at, float(value)) for at, value in values if value is not None]
+        curves.append(curve(title, unit, points, reading.now, span))
     known = {output.noted for output in reading.places}
     return {
         "stream": address("events", range=span.name),
@@ -129,7 +136,7 @@ def facts_of(reading: PageReading, span: ChartRange, *, acts: bool) -> Mapping[s
         "parts_waiting": list(_parts(reading.flow)),
         "span": span,
         "ranged": {one.name: address(range=one.name) for one in RANGES},
-        "curves": _curves(reading, span),
+        "curves": curves,
         "facts": facts,
         "unknown": {name: lag for name, lag in reading.lags.items() if name not in known},
         "every": 0 if facts is None else sum(facts.rows.values()) + sum(facts.ignored.values()),
@@ -236,19 +243,6 @@ def _parts(flow: Flow | None) -> Iterator[tuple[str, int, str]]:
         reason = REASONS_OF_PARTS.get(name)
         to = address("rows", status=Status.NEW, reason=reason) if reason is not None else ""
         yield name.replace("_", " "), rows, to
-
-
-def _curves(reading: PageReading, span: ChartRange) -> list[Chart]:
-    samples = reading.history.of(span)
-
-    def points(of: str) -> list[tuple[float, float]]:
-        return [(one.at, float(found)) for one in samples if (found := getattr(one, of)) is not None]
-
-    return [
-        curve("Waiting rows", "rows", points("waiting"), reading.now, span),
-        curve("Lag", "s", points("lag"), reading.now, span),
-        curve("Finished", "rows/s", points("rate"), reading.now, span),
-    ]
 
 
 RELOAD_SECONDS: Final = 10

@@ -126,7 +126,12 @@ class PageServer:
         self._host = host
         self._journal = journal
         self._app = App(reception, Guard(reception.config.web), journal)
-        self._socket = _listening(host, port)
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        # Here and not in the server's thread, so that a port that is taken is an error of the command.
+        try:
+            self._socket = socket.create_server((host, port), family=family)
+        except OSError as error:
+            raise cannot_listen(host, port, error) from error
         self.port: int = self._socket.getsockname()[1]
         self.url = f"http://{f'[{host}]' if ':' in host else host}:{self.port}/"
         self._server = uvicorn.Server(_settings(self._app.starlette(*_watching(vitals))))
@@ -206,15 +211,6 @@ def _settings(app: object) -> uvicorn.Config:
         timeout_graceful_shutdown=2,
         http=Connection,
     )
-
-
-def _listening(host: str, port: int) -> socket.socket:
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    # Here and not in the server's thread, so that a port that is taken is an error of the command.
-    try:
-        return socket.create_server((host, port), family=family)
-    except OSError as error:
-        raise cannot_listen(host, port, error) from error
 
 
 def _watching(vitals: PublisherHealth | None) -> list[Route]:

@@ -75,27 +75,23 @@ class Naming:
             return column
         if not self._meant:
             # As it is written first: two columns of a view may differ in their prefixes only.
-            folds = dict.fromkeys((self._spelled, self.folded))
-            self._meant = [(fold, _by_spelling(self.table, fold)) for fold in folds]
+            for fold in dict.fromkeys((self._spelled, self.folded)):
+                # By whatever a column_name may call them; of two alike the first is meant.
+                attributes: dict[str, str] = {}
+                for name, attribute in self.table.loggable.items():
+                    attributes.setdefault(fold(name), name)
+                    # A child's column has its table's name before it; bare, it would be the parent's.
+                    if attribute.child is None:
+                        attributes.setdefault(fold(attribute.column.name), name)
+                self._meant.append((fold, attributes))
         named = column
         if self.child:
             named = f"{self.child.name}.{column}"
         for fold, meant in self._meant:
-            if (name := meant.get(fold(named))) is not None:
-                return name
+            if (known := meant.get(fold(named))) is not None:
+                return known
         problem = f"column_name {column} is not a column of {self.name}"
         raise DataError(f"{problem}; is the catalog up to date?")
-
-
-def _by_spelling(table: Table, fold: Callable[[str], str]) -> dict[str, str]:
-    """Attributes by whatever a column_name may call them; of two alike the first is meant."""
-    attributes: dict[str, str] = {}
-    for name, attribute in table.loggable.items():
-        attributes.setdefault(fold(name), name)
-        # A child's column has its table's name before it; bare, it would be the parent's.
-        if attribute.child is None:
-            attributes.setdefault(fold(attribute.column.name), name)
-    return attributes
 
 
 class Identities:

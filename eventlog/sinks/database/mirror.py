@@ -230,7 +230,16 @@ class Mirrors:
                 name = record.table
                 if self._into == self._schema:  # the change table may have that name itself
                     name += self._suffix
-                self._check_ours(connection, name)
+                begun = self._adopt or self._watermarks.of(connection, name) != BEGINNING
+                # A table with rows that no mirror has put there: it may be the source itself.
+                if not begun and sa.inspect(connection).has_table(name, self._into):
+                    query = sa.select(sa.literal(1)).select_from(sa.table(name, schema=self._into)).limit(1)
+                    if connection.execute(query).first() is not None:
+                        whole = f"{self._into}.{name}" if self._into else name
+                        raise DataError(
+                            f"{whole} is there already and holds rows, and is no mirror yet.",
+                            hint="Use --adopt if it holds a copy of the source that is to be kept equal from now on.",
+                        )
                 refuse_loose_key(connection, name, self._into, record)
                 mirror = mirror_table(connection, source, name, self._into)
             rows, done = 0, 1
@@ -264,19 +273,6 @@ class Mirrors:
         settings are.
         """
         return transaction(self._engine, "The database of the change tables")
-
-    def _check_ours(self, connection: Connection, name: str) -> None:
-        """Refuses a table with rows that no mirror has put there: it may be the source itself."""
-        begun = self._watermarks.of(connection, name) != BEGINNING
-        if self._adopt or begun or not sa.inspect(connection).has_table(name, self._into):
-            return
-        query = sa.select(sa.literal(1)).select_from(sa.table(name, schema=self._into)).limit(1)
-        if connection.execute(query).first() is not None:
-            whole = f"{self._into}.{name}" if self._into else name
-            raise DataError(
-                f"{whole} is there already and holds rows, and is no mirror yet.",
-                hint="Use --adopt if it holds a copy of the source that is to be kept equal from now on.",
-            )
 
     def _piece_of(self, connection: Connection, source: Origin, mirror: Table) -> tuple[int, str]:
         """Applies the next rows, and says how many they were and how far the mirror is now."""

@@ -22,6 +22,7 @@ import secrets
 import socket
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from threading import Event as Flag
 from threading import Thread
@@ -428,13 +429,15 @@ def read_moment(text: str) -> dt.datetime | None:
 
 def this_process() -> Process:
     """Who we are, as far as the machine tells."""
-    pid = os.getpid()
+    pid, space = os.getpid(), ""
+    with suppress(OSError):
+        space = str(Path("/proc/self/ns/pid").readlink())
     return Process(
         # A blank or a slash in a name would cut the mark in a wrong place.
         host=_other.sub("-", socket.gethostname()) or "-",
         pid=pid,
         boot=_other.sub("", _read("/proc/sys/kernel/random/boot_id")),
-        space=_other.sub("", _linked("/proc/self/ns/pid")),
+        space=_other.sub("", space),
         started=_stat(pid)[1],
     )
 
@@ -477,12 +480,5 @@ def _stat(pid: int) -> tuple[str, str]:
 def _read(file: str) -> str:
     try:
         return Path(file).read_text(encoding="utf-8", errors="replace").strip()
-    except OSError:
-        return ""
-
-
-def _linked(link: str) -> str:
-    try:
-        return str(Path(link).readlink())
     except OSError:
         return ""
