@@ -291,17 +291,8 @@ def purge(log: Log, wanted: Purge, archive: Archive | None = None) -> Iterator[P
         files = (*done.files, *group.files)
         done = replace(done, archived=done.archived + group.archived, files=files)
         for stretch in group.stretches:
-            bounds = {"after": stretch.after, "until": stretch.until, "ids": id_list(stretch.numbers)}
-            values = parameters | bounds
-            with log.transaction() as connection:
-                if Status.NEW in wanted.letters:
-                    # In the same transaction, so that no output gets them and none waits for them.
-                    leave_before_deletion(connection, log, stretch.numbers)
-                # By age and letter as well as by number: those that wait again meanwhile stay.
-                rows = connection.execute(log.query("take_away", stretch="in_stretch"), values).rowcount
-                # What was recorded about them.
-                connection.execute(log.query("forget_rows"), values)
-            done = replace(done, rows=done.rows + int(rows))
+            rows = _take_away(log, stretch, parameters, may_wait=Status.NEW in wanted.letters)
+            done = replace(done, rows=done.rows + rows)
             yield done
     if not wanted.table:
         with log.transaction() as connection:
@@ -371,3 +362,17 @@ def _stretches(
             numbers = [int(row[0]) for row in rows]
             yield PurgeStretch(after=after, until=until, numbers=numbers), rows
         after = until
+
+
+def _take_away(log: Log, stretch: PurgeStretch, parameters: dict[str, Any], *, may_wait: bool) -> int:
+    """Deletes the rows and what was recorded about them; how many."""
+    bounds = {"after": stretch.after, "until": stretch.until, "ids": id_list(stretch.numbers)}
+    with log.transaction() as connection:
+        if may_wait:
+            # In the same transaction, so that no output gets them and none waits for them.
+            leave_before_deletion(connection, log, stretch.numbers)
+        # By age and letter as well as by number: those that wait again meanwhile stay.
+        delete = log.query("take_away", stretch="in_stretch")
+        count = connection.execute(delete, parameters | bounds).rowcount
+        connection.execute(log.query("forget_rows"), parameters | bounds)
+    return int(count)

@@ -99,9 +99,6 @@ class UnsealedRows:
         self._rows = WaitingRows(log, catalog, settings)
         self._identities = identities_of(catalog)
         self._ahead: ReadAhead | None = None
-        # An embedded database has one writer at a time, whom a reader would hold up. Where times
-        # count nobody knows yet what will be due.
-        self._reads_ahead = not (log.dialect.embedded or settings.handle_future_events)
 
     @cached_property
     def _checks_numbers(self) -> bool:
@@ -142,13 +139,19 @@ class UnsealedRows:
         rows = portion.rows
         if not rows:
             return None
-        if portion.more and len(rows) >= AHEAD_ROWS and self._reads_ahead:
+        if portion.more and len(rows) >= AHEAD_ROWS and self._may_read_ahead:
             edge = max(_edge(memory, known), *[event.position[0] for event in rows])
             self._ahead = ReadAhead(self._log, self._rows, _above(edge, limit, room), memory)
         if self._checks_numbers:
             rows = self._with_faults(connection, rows)
         records = Stretches.of([event.position[0] for event in rows])
         return Sealed(records, portion.weight, rows, is_new=True)
+
+    @property
+    def _may_read_ahead(self) -> bool:
+        # An embedded database has one writer at a time, whom a reader would hold up. Where times
+        # count nobody knows yet what will be due.
+        return not (self._log.dialect.embedded or self._settings.handle_future_events)
 
     def _with_faults(self, connection: Connection, events: Sequence[Event]) -> Sequence[Event]:
         """The events, with a fault where the number cannot be the row's own.

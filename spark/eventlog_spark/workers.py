@@ -17,11 +17,7 @@ def settle() -> None:
     Spark has a worker look for garbage after each task. What it has loaded by now (pandas, Arrow,
     all of ours) is none, and to look through all of it took more time than a sixth of the work.
     """
-    if "pyspark" not in sys.modules:
-        return
-    from pyspark import TaskContext
-
-    if TaskContext.get() is None:  # this process runs no task
+    if not _is_worker():
         return
     # What is frozen says that a task was here before.
     if gc.get_freeze_count():
@@ -29,3 +25,12 @@ def settle() -> None:
     else:
         gc.freeze()
         use_one_core()
+
+
+def _is_worker() -> bool:
+    """Whether a task of Spark's runs in this process."""
+    if "pyspark" not in sys.modules:
+        return False
+    from pyspark import TaskContext
+
+    return TaskContext.get() is not None
