@@ -200,10 +200,7 @@ def objects_at(address: str, settings: StoreSettings | None = None, what: str = 
     # The library reads keys from the environment, and no profiles.
     has_profile = environ.get("AWS_PROFILE") and not environ.get("AWS_ACCESS_KEY_ID")
     if address.startswith("s3") and has_profile:
-        require("AWS_PROFILE", "boto3")
-        from obstore.auth.boto3 import Boto3CredentialProvider
-
-        options["credential_provider"] = Boto3CredentialProvider()
+        options["credential_provider"] = _profile()
     try:
         store = from_url(
             address,
@@ -222,6 +219,14 @@ def objects_at(address: str, settings: StoreSettings | None = None, what: str = 
         problem = f"{what} {visible(address)} cannot be used with these settings."
         raise ConfigError(problem, hint=hint) from None
     return Bucket(store, address.rstrip("/"))
+
+
+def _profile() -> Any:
+    """Credentials of the profile that the environment names, by the library that knows profiles."""
+    require("AWS_PROFILE", "boto3")
+    from obstore.auth.boto3 import Boto3CredentialProvider
+
+    return Boto3CredentialProvider()
 
 
 def _tag(meta: Any) -> Tag:
