@@ -3,7 +3,8 @@
     python -m bench.walk
     python -m bench.walk calls
 
-With `calls` it lists them in their order, each with how often it comes. It uses the public API alone: a log made by the commands, `Publisher.from_config`, `run_once`. What is opened and looked at
+With `calls` it lists them in their order, each with how often it comes. It uses the public API
+alone: a log made by the commands, `Publisher.from_config`, `run_once`. What is opened and looked at
 once is no part of the walk: two rows are published before the one that is followed.
 """
 

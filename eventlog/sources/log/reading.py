@@ -446,33 +446,36 @@ def events_in_utc(rows: Iterable[tuple[Any, ...]], log: Log) -> list[Event]:
             hint="Give it one, or take it away; `eventlog check` counts such rows.",
         )
     positions: list[Position] = list(zip(map(int, numbers)))
-    if len(set(positions)) < len(rows):
+    if len(set(numbers)) < len(rows):
         rows, positions = _told_apart(rows)
-    # Rows of one transaction share one value: one may have written all of them.
-    transactions: dict[Any, Transaction | None] = {None: None}
-    has_transactions = bool(rows) and len(rows[0]) == TRANSACTION_COLUMNS
-    if has_transactions:
+    transactions: list[Transaction | None] = [None] * len(rows)
+    if rows and len(rows[0]) == TRANSACTION_COLUMNS:
+        # Rows of one transaction share one value: one may have written all of them.
+        shared: dict[Any, Transaction | None] = {None: None}
         for number, time in {row[-2]: row[-1] for row in rows}.items():
             if number is not None:
                 committed = None if time is None else moment(time)
-                transactions[number] = Transaction(id=int(number), time=committed)
-    events: list[Event] = []
-    for position, row in zip(positions, rows, strict=True):
-        _, kind, table, key, column, old, new, time, perpetrator, *_ = row
-        event = Event(
+                shared[number] = Transaction(id=int(number), time=committed)
+        transactions = [shared[row[-2]] for row in rows]
+    # By their places: to take each row apart would cost half as much again.
+    events = [
+        Event(
             position=position,
-            kind=kind,
-            table=table,
-            key=key,
-            column=column,
-            old=old,
-            new=new,
-            time=time if log.zone is None else log.utc(time),
-            perpetrator=perpetrator,
-            transaction=transactions[row[-2]] if has_transactions else None,
+            kind=row[1],
+            table=row[2],
+            key=row[3],
+            column=row[4],
+            old=row[5],
+            new=row[6],
+            time=row[7],
+            perpetrator=row[8],
+            transaction=transaction,
         )
-        events.append(event)
-    return events
+        for position, row, transaction in zip(positions, rows, transactions, strict=True)
+    ]
+    if log.zone is None:
+        return events
+    return [replace(event, time=log.utc(event.time)) for event in events]
 
 
 def _told_apart(rows: Rows) -> tuple[Rows, list[Position]]:
