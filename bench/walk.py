@@ -1,8 +1,10 @@
 """How far one updated row walks through the package, from the log to its document and its status.
 
     python -m bench.walk
+    python -m bench.walk calls
 
-It uses the public API alone: a log made by the commands, `Publisher.from_config`, `run_once`. What is opened and looked at
+With `calls` it lists them in their order, each with how often it comes. It uses the public API
+alone: a log made by the commands, `Publisher.from_config`, `run_once`. What is opened and looked at
 once is no part of the walk: two rows are published before the one that is followed.
 """
 
@@ -91,6 +93,10 @@ def walk_of_a_row(folder: Path) -> Walk:
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory(prefix="walk-") as room:
         walk = walk_of_a_row(Path(room))
+    if sys.argv[1:] == ["calls"]:
+        often = Counter(walk.calls)
+        for call in walk.calls:
+            print(f"{call[0]}:{call[2]} {call[1]} x{often[call]}")
     print(f"functions {walk.functions}, calls {len(walk.calls)}, changes of file {walk.changes}")
     print(f"files {len(walk.files)}, lines of them {walk.lines():,}")
     print(Counter(file.split("/")[0] for file, *_ in walk.calls).most_common(8))

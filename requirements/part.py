@@ -27,7 +27,14 @@ _required = re.compile(r"([\w.-]+)(?:\[([\w,-]+)\])?").match
 
 def part(pyproject: str, lock: str, asked: Iterable[str]) -> str:
     """The requirements of what is asked for: the program itself, its extras, or a group."""
-    entries = list(_entries(lock))
+    # Each package of the lock: its name, for whom it is there, and its lines.
+    entries: list[tuple[str, set[str], str]] = []
+    begins = [match.start() for match in _pinned.finditer(lock)]
+    for begin, end in zip(begins, [*begins[1:], len(lock)], strict=True):
+        text = lock[begin:end]
+        name = _pinned.match(text)
+        assert name is not None, "an entry begins with its name"
+        entries.append((_plain(name[1]), {_plain(user) for user in _for_whom.findall(text)} - {OURSELVES}, text))
     wanted = set(_roots(tomllib.loads(pyproject), asked))
     missing = wanted - {name for name, _, _ in entries}
     if missing:
@@ -35,16 +42,6 @@ def part(pyproject: str, lock: str, asked: Iterable[str]) -> str:
     while found := {name for name, users, _ in entries if name not in wanted and wanted & users}:
         wanted |= found
     return "".join(text for name, _, text in entries if name in wanted)
-
-
-def _entries(lock: str) -> Iterator[tuple[str, set[str], str]]:
-    """Each package of the lock: its name, for whom it is there, and its lines."""
-    begins = [match.start() for match in _pinned.finditer(lock)]
-    for begin, end in zip(begins, [*begins[1:], len(lock)], strict=True):
-        text = lock[begin:end]
-        name = _pinned.match(text)
-        assert name is not None, "an entry begins with its name"
-        yield _plain(name[1]), {_plain(user) for user in _for_whom.findall(text)} - {OURSELVES}, text
 
 
 def _roots(file: Mapping[str, Any], asked: Iterable[str]) -> Iterator[str]:

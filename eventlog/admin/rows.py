@@ -170,19 +170,14 @@ def table_meant(log: Log, table: str) -> tuple[str, str | None]:
     # A log of CHAR columns pads its names, and writers may have spelled one table in several ways.
     names = {str(name).strip().casefold(): str(name).strip() for (name,) in rows}
     if not names:
-        return table, f"No row of the log is about {shortened(table)}. {_known_tables(table, known)}"
+        all_names = {str(name).strip() for (name,) in known if name is not None}
+        bare = {name.rpartition(".")[2]: name for name in all_names}
+        near = nearest(table, all_names) or bare.get(nearest(table, bare) or "")
+        way_out = f"Did you mean {near}?" if near else "`eventlog triggers` lists what is tracked."
+        return table, f"No row of the log is about {shortened(table)}. {way_out}"
     if len(names) > 1 and table.casefold() not in names:
         raise UsageError(f"{table} may mean {' or '.join(sorted(names.values()))}; say which.")
     return names.get(table.casefold()) or next(iter(names.values())), None
-
-
-def _known_tables(table: str, known: Iterable[tuple[Any, ...]]) -> str:
-    names = {str(name).strip() for (name,) in known if name is not None}
-    bare = {name.rpartition(".")[2]: name for name in names}
-    near = nearest(table, names) or bare.get(nearest(table, bare) or "")
-    if near:
-        return f"Did you mean {near}?"
-    return "`eventlog triggers` lists what is tracked."
 
 
 class HeldRows(Struct, frozen=True, kw_only=True):

@@ -113,13 +113,24 @@ class Facts(Struct, frozen=True, kw_only=True):
             error = self.last_error
             yield f"The last error is row {error.record_id}: {error.note or error.reason}"
         for output, standing in self.outputs.items():
-            yield from _of_output(output, standing)
+            if standing.position is not None:
+                place = written(standing.position)
+                yield f"{output} took {standing.document}, up to row {place}, at {_utc(standing.at)}."
+            if standing.error is not None and not standing.has_recovered:
+                # The promise of another try was made when it failed.
+                why = without_promise(standing.error)
+                yield f"{output} did not take everything at {_utc(standing.failed_at)}: {why}"
         if self.proofs:
             equal = sum(proof.equal for proof in self.proofs)
             yield f"{equal:,} of {counted(len(self.proofs), 'table')} at outputs were equal when last compared."
         for proof in self.proofs:
             if proof.error or not proof.equal:
-                yield _of_proof(proof)
+                sentence = f"{proof.table} at {proof.output}: {proof.said}"
+                if proof.at is not None:
+                    sentence += f" at {_utc(proof.at)}"
+                if proof.error:
+                    sentence += f". At {_utc(proof.failed_at)} it could not be compared: {proof.error}"
+                yield sentence if proof.error else f"{sentence}."
         for table, note in self.unread.items():
             yield f"Rows of {table} wait: {note}"
         for trigger, table in self.failing.items():
@@ -195,24 +206,6 @@ def _of_publisher(publisher: Publishing) -> str:
         return f"{who} published the log until {publisher.lease_until} UTC, and has not given its lock back."
     since = "" if publisher.since is None else f" since {publisher.since} UTC"
     return f"{who} publishes the log{since}; its lease ends at {publisher.lease_until} UTC unless it renews it."
-
-
-def _of_output(output: str, standing: OutputState) -> Iterator[str]:
-    if standing.position is not None:
-        yield f"{output} took {standing.document}, up to row {written(standing.position)}, at {_utc(standing.at)}."
-    if standing.error is not None and not standing.has_recovered:
-        # The promise of another try was made when it failed.
-        error = without_promise(standing.error)
-        yield f"{output} did not take everything at {_utc(standing.failed_at)}: {error}"
-
-
-def _of_proof(proof: LastProof) -> str:
-    sentence = f"{proof.table} at {proof.output}: {proof.said}"
-    if proof.at is not None:
-        sentence += f" at {_utc(proof.at)}"
-    if proof.error:
-        return f"{sentence}. At {_utc(proof.failed_at)} it could not be compared: {proof.error}"
-    return f"{sentence}."
 
 
 def _utc(seconds: float | None) -> str:

@@ -119,20 +119,15 @@ def take_back(connection: Connection, grants: Iterable[str]) -> list[str]:
             with connection.begin_nested() if transactional else nullcontext():
                 connection.execute(text)
         except SQLAlchemyError:
-            if not _is_gone(connection, grant):
+            # The table that it was about may be gone, where the database can be asked by its written name.
+            table = _on_table.search(grant)
+            if (
+                table is None
+                or not offers(dialect_of(connection), "table_owner")
+                or any(owner for (owner,) in answers(connection, "table_owner", {"place": table[1]}))
+            ):
                 left.append(grant)
     return left
-
-
-def _is_gone(connection: Connection, grant: str) -> bool:
-    """Whether the table is gone that a grant was about, where the database can be asked by the
-    table's written name.
-    """
-    table = _on_table.search(grant)
-    if table is None or not offers(dialect_of(connection), "table_owner"):
-        return False
-    owners = answers(connection, "table_owner", {"place": table[1]})
-    return not any(owner for (owner,) in owners)
 
 
 def _given(connection: Connection, role: str) -> list[tuple[object, ...]]:

@@ -412,20 +412,13 @@ def _places(
         owner = _owner(connection, captured)
         if owner is not None:
             if owner not in powers:
-                powers[owner] = _power(connection, owner)
+                # What a member of this role could do besides, in words.
+                worst = next(iter(role_powers(connection, owner)), None)
+                powers[owner] = None if worst is None else worst.power
+                if worst is not None and worst.role != owner:
+                    powers[owner] = f"is a member of {worst.role}, which {worst.power}"
             captured = replace(captured, owner=owner, power=powers[owner])
         yield captured
-
-
-def _power(connection: Connection, owner: str) -> str | None:
-    """What a member of this role could do besides, in words."""
-    powers = role_powers(connection, owner)
-    if not powers:
-        return None
-    worst = powers[0]
-    if worst.role == owner:
-        return worst.power
-    return f"is a member of {worst.role}, which {worst.power}"
 
 
 def _owner(connection: Connection, place: CapturedTable) -> str | None:

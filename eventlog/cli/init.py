@@ -193,7 +193,13 @@ def config(context: click.Context, site: Site, everything: bool, as_json: bool) 
     if as_json:
         show_json([*settings])
         return
-    rows = ((setting.key, _in_toml(setting.value), setting.where or setting.origin) for setting in settings)
+    import msgspec
+
+    rows: list[tuple[str, str, str]] = []
+    for setting in settings:
+        # Texts, numbers and lists are written in TOML as they are in JSON; what is none is not written.
+        value = "" if setting.value is None else msgspec.json.encode(setting.value).decode()
+        rows.append((setting.key, value, setting.where or setting.origin))
     show_table(("key", "value", "from"), rows, empty="", paged=True)
 
 
@@ -222,13 +228,3 @@ def _options(context: click.Context) -> dict[tuple[str | int, ...], tuple[str, s
             origin = f"EVENTLOG_{option.upper()}"
         options["source", key] = (origin, value)
     return options
-
-
-def _in_toml(value: object) -> str:
-    """A value as the file would have it, and nothing for none."""
-    import msgspec
-
-    if value is None:
-        return ""
-    # Texts, numbers and lists are written in TOML as they are in JSON.
-    return msgspec.json.encode(value).decode()

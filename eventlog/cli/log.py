@@ -146,7 +146,11 @@ def log(
         return
     today = None
     if on_terminal():
-        today = _today(the_log)
+        from eventlog.core.rules.times import in_zone
+
+        with the_log.transaction() as connection:
+            now = the_log.now(connection).replace(tzinfo=None)
+        today = in_zone(now, the_log.zone).strftime("%Y-%m-%d")
     cells_of = partial(_cells, today=today)
     show_table(COLUMNS, map(cells_of, rows), empty=empty, paged=not unpaged, listed=True)
 
@@ -200,15 +204,6 @@ def _since(log: Log, text: str) -> str:
             raise UsageError(neither) from None
         time = now.replace(tzinfo=None) - timedelta(seconds=age)
     return in_zone(time, log.zone).strftime("%Y-%m-%d %H:%M:%S.%f")
-
-
-def _today(log: Log) -> str:
-    """The day by the clock of the log."""
-    from eventlog.core.rules.times import in_zone
-
-    with log.transaction() as connection:
-        now = log.now(connection)
-    return in_zone(now.replace(tzinfo=None), log.zone).strftime("%Y-%m-%d")
 
 
 def check_letters(letters: str) -> str:

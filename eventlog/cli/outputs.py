@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 import click
@@ -60,8 +60,17 @@ def list_outputs(site: Site, as_json: bool) -> None:
     behind = ("rows behind", "seconds behind")
     columns = ("output", "state", *behind, "last row", "last document", "taken at")
     show_table(columns, map(_row, listed), empty="The configuration has no output.")
-    for sentence in _errors(listed):
-        show_sentence(sentence)
+    for output in listed:
+        forget = f"`eventlog outputs forget {output.name!r}`"
+        if output.error is not None and not output.recovered:
+            show_sentence(f"{output.name} did not take everything at {output.failed_at} UTC: {output.error}")
+        if output.state == "unknown":
+            problem = f"The configuration has no output {output.name}, but rows are kept for it."
+            show_sentence(f"{problem} Add it again, or say {forget}.")
+        if output.state == "conversion":
+            rows = counted(output.rows, "row")
+            problem = f"{output.name} has {rows} to mark, and no new rows are published until then."
+            show_sentence(f"{problem} If it was interrupted, give its command once more, or say {forget}.")
 
 
 @click.command()
@@ -198,17 +207,3 @@ def _row(output: OutputStanding) -> Sequence[object]:
         *(output.name, state, output.rows, seconds),
         *(output.position or "", output.document or "", output.at or ""),
     )
-
-
-def _errors(listed: Sequence[OutputStanding]) -> Iterator[str]:
-    for output in listed:
-        forget = f"`eventlog outputs forget {output.name!r}`"
-        if output.error is not None and not output.recovered:
-            yield f"{output.name} did not take everything at {output.failed_at} UTC: {output.error}"
-        if output.state == "unknown":
-            problem = f"The configuration has no output {output.name}, but rows are kept for it."
-            yield f"{problem} Add it again, or say {forget}."
-        if output.state == "conversion":
-            rows = counted(output.rows, "row")
-            problem = f"{output.name} has {rows} to mark, and no new rows are published until then."
-            yield f"{problem} If it was interrupted, give its command once more, or say {forget}."

@@ -102,23 +102,18 @@ def refresh(
             refreshed = _refreshed(work, load, watch, again=again, jobs=jobs)
             done.append(refreshed)
             if not as_json:
-                say(_sentence(refreshed, only))
+                waits = "waits" if refreshed.rows == 1 else "wait"
+                sentence = f"{refreshed.table}: {counted(refreshed.rows, 'row')} {waits} to be published"
+                if only:
+                    sentence += f" to {only} alone"
+                if refreshed.before:
+                    sentence += f", {refreshed.before} of them before it was interrupted"
+                say(f"{sentence}.")
     if as_json:
         show_json(done)
     if len(done) < len(planned):
         return EX_CONFIG
     return OK
-
-
-def _sentence(refreshed: Refreshed, only: str | None) -> str:
-    waits = "waits" if refreshed.rows == 1 else "wait"
-    rows = counted(refreshed.rows, "row")
-    sentence = f"{refreshed.table}: {rows} {waits} to be published"
-    if only:
-        sentence += f" to {only} alone"
-    if refreshed.before:
-        sentence += f", {refreshed.before} of them before it was interrupted"
-    return f"{sentence}."
 
 
 def _planned(

@@ -20,7 +20,18 @@ def validate(files: tuple[Path, ...], as_json: bool) -> int:
 
     Example: eventlog validate out/*.xml
     """
-    problems = [problem for file in files for problem in _problems(file)]
+    from eventlog.xds.validate import validate as problems_of
+
+    problems: list[dict[str, str | int | None]] = []
+    for file in files:
+        try:
+            found = problems_of(file.read_bytes())
+        # One that cannot be read is told among the others, and does not hide them.
+        except OSError as error:
+            message = f"the file cannot be read: {error.strerror}."
+            problems.append({"file": str(file), "line": None, "message": message})
+            continue
+        problems += [{"file": str(file), "line": fault.line, "message": fault.message} for fault in found]
     if as_json:
         show_json({"files": len(files), "problems": problems})
     else:
@@ -33,17 +44,3 @@ def validate(files: tuple[Path, ...], as_json: bool) -> int:
     if problems:
         return EX_DATA
     return OK
-
-
-def _problems(file: Path) -> list[dict[str, str | int | None]]:
-    """What is wrong with a file; one that cannot be read is told among the others and does not hide
-    them.
-    """
-    from eventlog.xds.validate import validate as problems_of
-
-    try:
-        problems = problems_of(file.read_bytes())
-    except OSError as error:
-        message = f"the file cannot be read: {error.strerror}."
-        return [{"file": str(file), "line": None, "message": message}]
-    return [{"file": str(file), "line": problem.line, "message": problem.message} for problem in problems]

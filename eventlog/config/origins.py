@@ -65,8 +65,13 @@ def settings_in_force(
                     leaves += _leaves(config.source.table(name), ("source", table_of(name)))
     for place, value in leaves:
         by_somebody = written.get(place)
-        if by_somebody is None and not everything and _is_apart(place, written):
-            continue
+        if by_somebody is None and not everything:
+            # A key of a section itself is shown, and one of a table in which somebody wrote something;
+            # numbers count outputs.
+            is_in_table = len([part for part in place if isinstance(part, str)]) > 2
+            table = place[:-1]
+            if is_in_table and not any(other[: len(table)] == table for other in written):
+                continue
         setting = ConfigSetting(
             key=shown_place(place),
             value=_shown(place, value, by_somebody, secrets),
@@ -178,15 +183,6 @@ def _leaves(value: Any, place: Place) -> Iterator[tuple[Place, Any]]:
             yield from _leaves(inner, (*place, number))
     else:
         yield place, value
-
-
-def _is_apart(place: Place, written: Mapping[Place, WrittenValue]) -> bool:
-    """Whether a key is in a table of a table, in which nobody wrote anything."""
-    # A key of a section itself; numbers count outputs.
-    if len([part for part in place if isinstance(part, str)]) <= 2:
-        return False
-    table = place[:-1]
-    return not any(other[: len(table)] == table for other in written)
 
 
 def _shown(place: Place, value: Any, written: WrittenValue | None, secrets: Sequence[str]) -> Any:

@@ -118,29 +118,24 @@ def refuse_unknown_steps(
     """Refuses a step that does what there is not, or has a key that it does not take: with its
     line, and the nearest.
     """
+    known = {str(kind.__struct_config__.tag): kind for kind in STEPS}
     for number, table in enumerate(tables):
         steps = table.get("steps")
         # Which is told elsewhere, with what it takes.
         if not isinstance(steps, list):
             continue
         for place, step in enumerate(steps):
-            if isinstance(step, dict):
-                _refuse_step(origin, line_of(text, section, number, place), step)
-
-
-def _refuse_step(origin: str, line: str, step: Mapping[str, Any]) -> None:
-    known = {str(kind.__struct_config__.tag): kind for kind in STEPS}
-    done = step.get("do")
-    if done not in known:
-        problem = f"{done!r} is nothing that a step can do"
-        if done is None:
-            problem = "a step has no `do`"
-        raise ConfigError(f"{origin}{line}: {problem}.", hint=did_you_mean(str(done or ""), known))
-    keys = {field.encode_name for field in msgspec.structs.fields(known[done])}
-    for key in step:
-        if key != "do" and key not in keys:
-            problem = f"{key} is no key of a step with do = {done!r}"
-            raise ConfigError(f"{origin}{line}: {problem}.", hint=did_you_mean(key, keys))
+            if not isinstance(step, dict):
+                continue
+            where, done = f"{origin}{line_of(text, section, number, place)}", step.get("do")
+            if done not in known:
+                problem = "a step has no `do`" if done is None else f"{done!r} is nothing that a step can do"
+                raise ConfigError(f"{where}: {problem}.", hint=did_you_mean(str(done or ""), known))
+            keys = {field.encode_name for field in msgspec.structs.fields(known[done])}
+            for key in step:
+                if key != "do" and key not in keys:
+                    problem = f"{key} is no key of a step with do = {done!r}"
+                    raise ConfigError(f"{where}: {problem}.", hint=did_you_mean(key, keys))
 
 
 # TOML allows blanks inside of the brackets.

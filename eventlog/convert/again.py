@@ -28,8 +28,16 @@ def identity_of(conversion: Conversion) -> str:
 
     A conversion whose sending is gone on with needs its input no more.
     """
+    asked: Any = conversion.input
+    source: object
     try:
-        source = _input(conversion.input)
+        if isinstance(asked, FilesInput):
+            source = [_files(input_files(asked)), asked.statuses, asked.clock]
+        elif isinstance(asked, LogInput):
+            # Whether rows are marked afterwards changes nothing of the output.
+            source = _open(msgspec.structs.replace(asked, mark=False))
+        else:
+            source = [_files(map(Path, asked.places)), _open(asked.settings)]
     except UsageError:
         return ""
     read_back: object
@@ -95,15 +103,6 @@ def _rows_wait(conversion: Conversion) -> bool:
         if len(taken):
             return True
     return False
-
-
-def _input(source: Any) -> object:
-    if isinstance(source, FilesInput):
-        return [_files(input_files(source)), source.statuses, source.clock]
-    if isinstance(source, LogInput):
-        # Whether rows are marked afterwards changes nothing of the output.
-        return _open(msgspec.structs.replace(source, mark=False))
-    return [_files(map(Path, source.places)), _open(source.settings)]
 
 
 def _files(places: Iterable[Path]) -> list[tuple[str, int, int]]:

@@ -242,7 +242,17 @@ def _converted(
 
     conversion = conversion_of(order)
     if not by_spark:
-        _foresee_processes(order)
+        # What the processes of the local engine need is made ready.
+        from eventlog.convert.work import ALONE, foresee_workers, processes_share_locks, save_memory
+
+        if (order.jobs or os.cpu_count() or 1) > 1:
+            if processes_share_locks():
+                # Their common ground is made ready while this process loads its own modules.
+                foresee_workers()
+            else:
+                say(f"eventlog: {ALONE}", err=True)
+        # Before anything loads pyarrow, which reads its settings once.
+        save_memory()
     from eventlog.convert.mark import can_be_marked, waits_for_marks
     from eventlog.convert.settings import LogInput
 
@@ -266,20 +276,6 @@ def _converted(
         if not marks:
             return _made(conversion, order, place, by_spark=by_spark, marked=None)
         return _made(conversion, order, place, by_spark=by_spark, marked=marked)
-
-
-def _foresee_processes(order: ConversionOrder) -> None:
-    """Makes ready what the processes of the local engine need."""
-    from eventlog.convert.work import ALONE, foresee_workers, processes_share_locks, save_memory
-
-    if (order.jobs or os.cpu_count() or 1) > 1:
-        if processes_share_locks():
-            # Their common ground is made ready while this process loads its own modules.
-            foresee_workers()
-        else:
-            say(f"eventlog: {ALONE}", err=True)
-    # Before anything loads pyarrow, which reads its settings once.
-    save_memory()
 
 
 @contextmanager

@@ -45,7 +45,24 @@ def units(files: FilesInput) -> list[Unit]:
     """The units of all input files, in the order of their names; UsageError when a place holds no
     such file.
     """
-    return [unit for path in input_files(files) for unit in _units_of(path)]
+    found: list[Unit] = []
+    for path in input_files(files):
+        kind, packed, size = kind_of_file(path) or "", path.suffix == ".gz", path.stat().st_size
+        if kind == "csv":
+            _refuse_header(path, packed=packed)
+        if kind == "parquet":
+            found += _row_groups(path)
+        elif kind == "lines" and not packed:
+            # Lines can be found from any place on. In CSV a line's end may stand inside of quotes, so
+            # such a file is one unit; a packed one can be read only from its beginning.
+            for start in range(0, max(size, 1), UNIT_BYTES):
+                end = min(start + UNIT_BYTES, size)
+                found.append(Unit(path=str(path), kind=kind, start=start, end=end, size=end - start))
+        else:
+            # Rows of a log are about a quarter when they are packed.
+            unpacked_size = size * 4 if packed else size
+            found.append(Unit(path=str(path), kind=kind, packed=packed, size=unpacked_size))
+    return found
 
 
 def input_files(files: FilesInput) -> list[Path]:
@@ -91,24 +108,6 @@ def kind_of_file(path: Path) -> str | None:
     if kind == "parquet" and is_packed:
         return None
     return kind
-
-
-def _units_of(path: Path) -> Iterator[Unit]:
-    kind, packed, size = kind_of_file(path) or "", path.suffix == ".gz", path.stat().st_size
-    if kind == "csv":
-        _refuse_header(path, packed=packed)
-    if kind == "parquet":
-        yield from _row_groups(path)
-    elif kind == "lines" and not packed:
-        # Lines can be found from any place on. In CSV a line's end may stand inside of quotes, so
-        # such a file is one unit; a packed one can be read only from its beginning.
-        for start in range(0, max(size, 1), UNIT_BYTES):
-            end = min(start + UNIT_BYTES, size)
-            yield Unit(path=str(path), kind=kind, start=start, end=end, size=end - start)
-    else:
-        # Rows of a log are about a quarter when they are packed.
-        unpacked_size = size * 4 if packed else size
-        yield Unit(path=str(path), kind=kind, packed=packed, size=unpacked_size)
 
 
 def _refuse_header(path: Path, *, packed: bool) -> None:

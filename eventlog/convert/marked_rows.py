@@ -113,7 +113,17 @@ class OutcomesInOrder:
             end = bisect_right(positions, last)
             part = self._rows.slice(0, end)
             numbers.append(part.column("position"))
-            for outcome in _exceptional(part):
+            # Nearly all rows are as they should be, and no Python object is made for them.
+            is_published = pc.equal(part.column("reason"), Reason.PUBLISHED)
+            is_success = pc.equal(part.column("status"), Status.SUCCESS)
+            plain = pc.and_(pc.and_(is_success, is_published), part.column("note").is_null())
+            for row in part.filter(pc.invert(plain)).to_pylist():
+                outcome = Outcome(
+                    position=(row["position"],),
+                    status=Status(row["status"]),
+                    reason=Reason(row["reason"]),
+                    note=row["note"],
+                )
                 # A number may have several outcomes; the row's letter is the gravest.
                 former = others.get(outcome.position[0])
                 if former is None or SEVERITY[outcome.status] > SEVERITY[former.status]:
@@ -132,17 +142,3 @@ class OutcomesInOrder:
                 rows = batch.filter(batch.column("position").is_valid())
                 if len(rows):
                     yield rows
-
-
-def _exceptional(rows: pa.RecordBatch) -> Iterator[Outcome]:
-    # Nearly all rows are as they should be, and no Python object is made for them.
-    is_published = pc.equal(rows.column("reason"), Reason.PUBLISHED)
-    is_success = pc.equal(rows.column("status"), Status.SUCCESS)
-    plain = pc.and_(pc.and_(is_success, is_published), rows.column("note").is_null())
-    for row in rows.filter(pc.invert(plain)).to_pylist():
-        yield Outcome(
-            position=(row["position"],),
-            status=Status(row["status"]),
-            reason=Reason(row["reason"]),
-            note=row["note"],
-        )

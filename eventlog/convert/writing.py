@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter, OrderedDict, deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import Any, BinaryIO, Final
@@ -250,23 +250,18 @@ def _outcomes(task: WriteOutcomes) -> Iterator[pa.RecordBatch]:
     keys = BY_PLACE if task.streamed else OUTCOME_ORDER
     for label in labels_of(task.ended):
         for batch in in_order(read_label(task.ended, label), keys, spill):
+            told = batch
             if task.refused:
-                yield _not_taken(batch, task.refused)
-            else:
-                yield batch
+                rows = batch.to_pylist()
+                # Of a log it is the position, of a stream the place.
+                number = batch.schema.names[0]
+                verdict = {"status": Status.ERROR.value, "reason": Reason.REFUSED.value}
+                for row in rows:
+                    if row[number] in task.refused:
+                        row |= {**verdict, "note": task.refused[row[number]]}
+                told = pa.RecordBatch.from_pylist(rows, batch.schema)
+            yield told
             advance(len(batch))
-
-
-def _not_taken(batch: pa.RecordBatch, refused: Mapping[int, str]) -> pa.RecordBatch:
-    """The outcomes, but of what was not taken it is said."""
-    rows = batch.to_pylist()
-    # Of a log it is the position, of a stream the place.
-    number = batch.schema.names[0]
-    verdict = {"status": Status.ERROR.value, "reason": Reason.REFUSED.value}
-    for row in rows:
-        if row[number] in refused:
-            row |= {**verdict, "note": refused[row[number]]}
-    return pa.RecordBatch.from_pylist(rows, batch.schema)
 
 
 def write_outcomes(file: Path, batches: Iterable[pa.RecordBatch], *, streamed: bool = False) -> int:

@@ -112,13 +112,18 @@ def _flushers() -> ThreadPoolExecutor:
 os.register_at_fork(after_in_child=_flushers.cache_clear)
 
 
-def show_files(parts: Sequence[PartialFile]) -> None:
-    """Gives hidden files their names in the given order, durable when it returns."""
-    for part in parts:
-        part.temporary.replace(part.target)
-    # A name is durable only with its folder; each folder once, after all names are in it.
-    for folder in {part.target.parent for part in parts}:
-        flush(folder)
+def show_files(parts: Sequence[PartialFile], apart: int = 0) -> None:
+    """Gives hidden files their names in the given order, durable when it returns.
+
+    So many of the last come `apart`, once all others are durable.
+    """
+    cut = len(parts) - apart
+    for some in filter(None, (parts[:cut], parts[cut:])):
+        for part in some:
+            part.temporary.replace(part.target)
+        # A name is durable only with its folder; each folder once, after all names are in it.
+        for folder in {part.target.parent for part in some}:
+            flush(folder)
 
 
 def discard_files(parts: Iterable[PartialFile]) -> None:

@@ -5,7 +5,7 @@ a log knows them.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 import msgspec
 from msgspec import Struct
@@ -45,7 +45,22 @@ def catalog_from_json(text: bytes | str, *, origin: str = "schema.json") -> Cata
     catalog = Catalog(file.tables, case_sensitive=file.case_sensitive)
     if not file.definitions:
         return catalog
-    former = Definitions(_definitions(file, origin), catalog)
+    tables = {table.whole: table for table in file.tables}
+    definitions: list[Definition] = []
+    for number, entry in enumerate(file.definitions, 1):
+        where = f"{origin}: definition {number}"
+        today = None if entry.today is None else tables.get(entry.today)
+        if entry.today is not None and today is None:
+            hint = "Write the file again with `eventlog catalog`, or take the definition out."
+            raise DataError(f"{where} is one of {entry.today}, which is none of the tables.", hint=hint)
+        # Today's own definition has no table of its own in the file.
+        looked = entry.table or today
+        if looked is None:
+            hint = "Give it `table`, what it looked like, or `today`, which of the tables it is."
+            raise DataError(f"{where} has neither `table` nor `today`.", hint=hint)
+        _check(looked, origin)
+        definitions.append(Definition(table=looked, first=entry.first, today=today, renamed=entry.renamed))
+    former = Definitions(definitions, catalog)
     return Catalog(file.tables, case_sensitive=file.case_sensitive, former=former)
 
 
@@ -67,23 +82,6 @@ def catalog_to_json(catalog: Catalog) -> bytes:
         definitions=tuple(definitions),
     )
     return msgspec.json.format(msgspec.json.encode(file), indent=2)
-
-
-def _definitions(file: _SchemaFile, origin: str) -> Iterator[Definition]:
-    tables = {table.whole: table for table in file.tables}
-    for number, entry in enumerate(file.definitions, 1):
-        where = f"{origin}: definition {number}"
-        today = None if entry.today is None else tables.get(entry.today)
-        if entry.today is not None and today is None:
-            hint = "Write the file again with `eventlog catalog`, or take the definition out."
-            raise DataError(f"{where} is one of {entry.today}, which is none of the tables.", hint=hint)
-        # Today's own definition has no table of its own in the file.
-        table = entry.table or today
-        if table is None:
-            hint = "Give it `table`, what it looked like, or `today`, which of the tables it is."
-            raise DataError(f"{where} has neither `table` nor `today`.", hint=hint)
-        _check(table, origin)
-        yield Definition(table=table, first=entry.first, today=today, renamed=entry.renamed)
 
 
 def _check(table: Table, origin: str) -> None:

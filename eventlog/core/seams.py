@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import Enum, auto
-from typing import Any, Protocol, Self, cast
+from typing import Any, Protocol, Self
 
 from msgspec import Struct
 
@@ -17,7 +17,6 @@ from eventlog.core.model import (
     Captured,
     Change,
     Document,
-    Event,
     Outcome,
     Position,
     ReadBack,
@@ -31,19 +30,10 @@ class Batch(Struct, frozen=True, kw_only=True):
     """Events that are read together.
 
     A stream, which describes its tables by itself, says with `catalog` what they look like in it.
-    `weight` is what the values of a log's rows have at most, in bytes; `more` says that fewer came
-    than were asked for, and more wait.
     """
 
     events: Sequence[Captured]
     catalog: Catalog | None = None
-    weight: int = 0
-    more: bool = False
-
-    @property
-    def rows(self) -> Sequence[Event]:
-        """The events of a batch that comes from a log."""
-        return cast("Sequence[Event]", self.events)
 
 
 class RowReader(Protocol):

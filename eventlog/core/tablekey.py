@@ -153,7 +153,15 @@ def _name(text: str, at: int) -> tuple[str, int]:
 def _value(text: str, at: int) -> tuple[str, int]:
     after_blanks = _end(_blanks(text, at))
     if text.startswith('"', after_blanks):
-        value, end = _quoted_value(text, after_blanks)
+        closing = _end(_quoted(text, after_blanks + 1))
+        if closing == len(text):
+            problem = "the quote that opens here is never closed"
+            raise KeySyntaxError(problem, text=text, column=after_blanks + 1)
+        if text[closing] == "\\":
+            # The match ended before it, so what follows is neither a quote nor a backslash.
+            raise KeySyntaxError('only \\" and \\\\ can follow a backslash', text=text, column=closing + 1)
+        value = _escaped.sub(r"\1", text[after_blanks + 1 : closing])
+        end = _end(_blanks(text, closing + 1))
         problem = "after the closing quote comes '+' or the end, not {!r}"
     else:
         end = _end(_plain(text, at))
@@ -162,18 +170,6 @@ def _value(text: str, at: int) -> tuple[str, int]:
     if end < len(text) and text[end] != "+":
         raise KeySyntaxError(problem.format(text[end]), text=text, column=end + 1)
     return value, end
-
-
-def _quoted_value(text: str, opening: int) -> tuple[str, int]:
-    end = _end(_quoted(text, opening + 1))
-    if end == len(text):
-        problem = "the quote that opens here is never closed"
-        raise KeySyntaxError(problem, text=text, column=opening + 1)
-    if text[end] == "\\":
-        # The match ended before it, so what follows is neither a quote nor a backslash.
-        raise KeySyntaxError('only \\" and \\\\ can follow a backslash', text=text, column=end + 1)
-    value = _escaped.sub(r"\1", text[opening + 1 : end])
-    return value, _end(_blanks(text, end + 1))
 
 
 def _end(match: re.Match[str] | None) -> int:

@@ -43,13 +43,23 @@ def journal(
             for name, value in record.items()
         }
 
+    renderer: Any = _in_one_line
+    if style != "json":
+        colors = (stream or sys.stderr).isatty() and not os.environ.get("NO_COLOR")
+        renderer = structlog.dev.ConsoleRenderer(
+            colors=colors,
+            event_key="action",
+            timestamp_key="time",
+            sort_keys=False,
+            exception_formatter=structlog.dev.plain_traceback,
+        )
     shown: list[Any] = [
         structlog.stdlib.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=True, key="time"),
         structlog.processors.EventRenamer("action"),
         # Behind the renamer, so that `action` has its name, and before all becomes one text.
         hide,
-        _renderer(style, stream or sys.stderr),
+        renderer,
     ]
     logger = structlog.wrap_logger(
         structlog.PrintLogger(stream or sys.stderr),
@@ -57,7 +67,9 @@ def journal(
         wrapper_class=structlog.make_filtering_bound_logger(level),
         cache_logger_on_first_use=True,
     )
-    _tame_libraries(cast("BoundLogger", logger))
+    # What a library says is seldom the news, and no line comes between the records that is none. Python
+    # uses this one where nobody has set up a handler, so whoever has keeps his own.
+    logging.lastResort = cast("Any", _Told(cast("BoundLogger", logger)))
     return cast("BoundLogger", logger)
 
 
@@ -85,12 +97,6 @@ class _Told(logging.Handler):
         self._journal.warning("library", name=record.name, said=" ".join(said.split()))
 
 
-def _tame_libraries(journal: BoundLogger) -> None:
-    """Has no line come between the records that is none; what a library says is seldom the news."""
-    # Python uses this one where nobody has set up a handler, so whoever has keeps his own.
-    logging.lastResort = cast("Any", _Told(journal))
-
-
 @contextmanager
 def told_by_journal(journal: BoundLogger) -> Iterator[None]:
     """What Python would print by itself becomes records: warnings, errors of threads, and those that nobody can be told of."""
@@ -114,18 +120,6 @@ def told_by_journal(journal: BoundLogger) -> Iterator[None]:
 
 def _discreet(_logger: Any, _method: str, record: _Record) -> _Record:
     return {name: _hidden(value, (), raw=False) for name, value in record.items()}
-
-
-def _renderer(style: Style, stream: TextIO) -> Any:
-    if style == "json":
-        return _in_one_line
-    return structlog.dev.ConsoleRenderer(
-        colors=stream.isatty() and not os.environ.get("NO_COLOR"),
-        event_key="action",
-        timestamp_key="time",
-        sort_keys=False,
-        exception_formatter=structlog.dev.plain_traceback,
-    )
 
 
 def _in_one_line(_logger: Any, _method: str, record: _Record) -> str:

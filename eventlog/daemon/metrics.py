@@ -37,28 +37,27 @@ class _Collector(Collector):
         self._reading = reading
 
     def collect(self) -> Iterable[Metric]:
-        yield _info()
+        info = GaugeMetricFamily("eventlog_info", "Version of eventlog, and of Python.", labels=["version", "python"])
+        info.add_metric([VERSION, python_version()], 1)
+        yield info
         states = {state: float(state == self._reading.state) for state in get_args(State)}
         yield _gauge("state", "1 for what the publisher does now, 0 for all else.", states, "state")
-        yield from _counters(self._reading)
+        reading = self._reading
+        # Without N: such rows are not finished.
+        rows = {letter: reading.rows.get(letter, 0) for letter in "SWEF"}
+        failures = {blame: reading.failures.get(blame, 0) for blame in ("source", "sink", "other")}
+        yield _counter("rows", "Finished rows, by status.", rows, "status")
+        yield _counter("table_rows", "Finished rows, by table; beyond 50 tables as `other`.", reading.tables, "table")
+        yield _counter("changes", "Changes published.", reading.changes)
+        yield _counter("documents", "Documents written, over all outputs.", reading.documents)
+        yield _counter("heartbeats", "Heartbeats published.", reading.heartbeats)
+        yield _counter("cycles", "Finished cycles.", reading.cycles)
+        yield _counter("active_cycles", "Cycles that published.", reading.active_cycles)
+        yield _counter("cycle_seconds", "Time spent in cycles.", reading.seconds)
+        yield _counter("failures", "Cycles that failed, by whose fault it was.", failures, "blame")
         yield from _gauges(self._reading)
         yield from _of_outputs(self._reading)
         yield from ProofCollector(self._reading.proofs).collect()
-
-
-def _counters(reading: VitalsReading) -> Iterator[Metric]:
-    # Without N: such rows are not finished.
-    rows = {letter: reading.rows.get(letter, 0) for letter in "SWEF"}
-    failures = {blame: reading.failures.get(blame, 0) for blame in ("source", "sink", "other")}
-    yield _counter("rows", "Finished rows, by status.", rows, "status")
-    yield _counter("table_rows", "Finished rows, by table; beyond 50 tables as `other`.", reading.tables, "table")
-    yield _counter("changes", "Changes published.", reading.changes)
-    yield _counter("documents", "Documents written, over all outputs.", reading.documents)
-    yield _counter("heartbeats", "Heartbeats published.", reading.heartbeats)
-    yield _counter("cycles", "Finished cycles.", reading.cycles)
-    yield _counter("active_cycles", "Cycles that published.", reading.active_cycles)
-    yield _counter("cycle_seconds", "Time spent in cycles.", reading.seconds)
-    yield _counter("failures", "Cycles that failed, by whose fault it was.", failures, "blame")
 
 
 def _gauges(reading: VitalsReading) -> Iterator[Metric]:
@@ -74,12 +73,16 @@ def _gauges(reading: VitalsReading) -> Iterator[Metric]:
         None if flow is None else flow.parts.by_name(),
         "waits",
     )
+    lag_rows: Figures = None
+    if flow is not None:
+        lag_rows = dict.fromkeys(sorted({*reading.outputs, *flow.lags}), 0.0)
+        lag_rows |= {name: float(lag.rows) for name, lag in flow.lags.items()}
     flows: Figures = None if flow is None else {state: float(state == flow.state) for state in STATES}
     yield _gauge("flow", "1 for the state of the log, 0 for all else.", flows, "state")
     yield _gauge(
         "output_lag_rows",
         "Rows that a lagging output still has to get; 0 for one that is up to date.",
-        None if flow is None else _lag_rows(reading),
+        lag_rows,
         "output",
     )
     yield _gauge(
@@ -169,22 +172,11 @@ def _gauge_of_tables(name: str, meaning: str, *more: str) -> GaugeMetricFamily:
     return GaugeMetricFamily(f"eventlog_verify_{name}", meaning, labels=["output", "table", *more])
 
 
-def _info() -> Metric:
-    family = GaugeMetricFamily("eventlog_info", "Version of eventlog, and of Python.", labels=["version", "python"])
-    family.add_metric([VERSION, python_version()], 1)
-    return family
-
-
 def _histogram(name: str, meaning: str, figures: Mapping[str, Histogram], label: str = "") -> Metric:
     family = HistogramMetricFamily(f"eventlog_{name}", meaning, labels=_labels(label))
     for value, one in figures.items():
         family.add_metric([value] if label else [], list(one.buckets()), one.total)
     return family
-
-
-def _lag_rows(reading: VitalsReading) -> dict[str, float]:
-    lags = {} if reading.flow is None else reading.flow.lags
-    return {name: lags[name].rows if name in lags else 0 for name in sorted({*reading.outputs, *lags})}
 
 
 def _counter(name: str, meaning: str, figures: Figures, label: str = "") -> Metric:

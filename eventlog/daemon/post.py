@@ -167,10 +167,15 @@ class LogPost(Post):
     """What a publisher does at a log besides publishing it."""
 
     def __init__(self, config: Config, engine: Engine | None, alive: Callable[[], bool]) -> None:
-        engine = _engine_of(config) if engine is None else engine
+        source = config.source
+        if engine is None:
+            if not source.url:
+                raise ConfigError("source.url is missing; it names the database.")
+            engine = connect(source.url)
+            limit_sessions(engine, source.statement_timeout, source.lock_timeout, config.publisher.lease)
         try:
-            with in_our_words(engine, f"The event log {config.source.log}"):
-                names = log_columns(engine, config.source.wanted_names, config.source.columns)
+            with in_our_words(engine, f"The event log {source.log}"):
+                names = log_columns(engine, source.wanted_names, source.columns)
         except EventlogError:
             engine.dispose()
             raise
@@ -201,10 +206,11 @@ class LogPost(Post):
         return self.lock.tenure
 
     def take(self) -> bool:
-        before = self.lock.taken
-        if self.lock.take() and not before:
+        had_it = self.lock.tenure is not None
+        has_it = self.lock.take()
+        if has_it and not had_it:
             self._watch.forget()
-        return self.lock.taken
+        return has_it
 
     def stand_by(self, vitals: PublisherHealth, journal: BoundLogger) -> None:
         self._watch.look(self.name, vitals, journal)
@@ -258,7 +264,13 @@ class LogPost(Post):
         self._consumers = []
         for output in outputs:
             consumer = Consumer(
-                self.journal, output, decider, settings, confirm=self.confirm, pulse=vitals.moved, traces=self._traces
+                self.journal,
+                output,
+                decider,
+                settings,
+                confirm=self.lock.confirm_lease,
+                pulse=vitals.moved,
+                traces=self._traces,
             )
 
             def look_again(former: Decider) -> Decider:
@@ -386,14 +398,6 @@ class LogPost(Post):
     def _close_wakeup(self) -> None:
         if self.wakeup is not None:
             self.wakeup.close()
-
-
-def _engine_of(config: Config) -> Engine:
-    if not config.source.url:
-        raise ConfigError("source.url is missing; it names the database.")
-    engine = connect(config.source.url)
-    limit_sessions(engine, config.source.statement_timeout, config.source.lock_timeout, config.publisher.lease)
-    return engine
 
 
 def post_of(config: Config, journal: BoundLogger, engine: Engine | None, alive: Callable[[], bool]) -> Post:

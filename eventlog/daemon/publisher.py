@@ -37,6 +37,12 @@ if TYPE_CHECKING:
 STANDBY_SECONDS: Final = 1.0
 """Seconds between two looks whether the lock is free."""
 
+ALL_LOOPBACK: Final = (
+    "Every row was made by the publisher's own user. Let applications connect as somebody else, name"
+    " another source.user, or set publisher.allow_loopback = true."
+)
+"""Why nothing comes out where every row was made so."""
+
 
 def ignored_settings(config: Config) -> Iterator[tuple[str, str]]:
     """Settings that somebody has made and that do nothing, each with the reason."""
@@ -215,9 +221,10 @@ class Publisher:
 
     def _turn(self, line: Line) -> Report:
         """One turn of one output, in this thread."""
-        assert self.post.tenure is not None
+        tenure = self.post.tenure
+        assert tenure is not None
         began = monotonic()
-        report = line.turn(self.post.tenure)
+        report = line.turn(tenure)
         self._finish(line, report, monotonic() - began)
         return report
 
@@ -230,7 +237,8 @@ class Publisher:
             try:
                 if not self._holds_lock():
                     # Who is on standby has reached the database: nothing else is known to be wrong.
-                    self._recovered()
+                    if self._failures:
+                        self._recovered()
                     self._rest.for_seconds(STANDBY_SECONDS)
                     continue
                 self._begin()
@@ -252,7 +260,16 @@ class Publisher:
             return
         # One output needs no threads: its turns are taken here.
         if len(self._lines) == 1:
-            yield from self._turns_of_the_only_one(self._lines[0])
+            [line] = self._lines
+            while not self.stopped.is_set():
+                try:
+                    report = self._turn(line)
+                except SinkError as error:
+                    line.trouble = error
+                    raise
+                yield report
+                if not report.moved:
+                    break
             return
         self._hold_up()
         self._at_work.begin([line for line in self._lines if line.may_go()], tenure)
@@ -276,18 +293,6 @@ class Publisher:
         waited_for = self._behind.waited_for(self._lines)
         for line in self._lines:
             line.held_up = waited_for is not None and line.name != waited_for
-
-    def _turns_of_the_only_one(self, line: Line) -> Iterator[Report]:
-        """Where there is one output nothing is to be done beside it."""
-        while not self.stopped.is_set():
-            try:
-                report = self._turn(line)
-            except SinkError as error:
-                line.trouble = error
-                raise
-            yield report
-            if not report.moved:
-                return
 
     def _fail(self, finished: Finished) -> None:
         """One of several outputs failed: it is tried again after a while, and the others go on meanwhile."""
@@ -322,9 +327,17 @@ class Publisher:
 
     def _finish(self, line: Line, report: Report, seconds: float) -> None:
         """What follows a turn: the books, and the statements that an active one asks for."""
-        self._recovered()
+        if self._failures:
+            self._recovered()
         line.trouble, line.failures = None, 0
-        self._keep_company(line, report)
+        if len(self._lines) > 1:
+            # It is said when an output is no longer with the others, and when it is again.
+            if report.paused and not line.is_behind:
+                line.is_behind = True
+                self.journal.warning("output_left_behind", output=line.name, why="Somebody has paused it.")
+            elif line.is_behind and not (report.moved or report.paused or report.later is not None):
+                line.is_behind = False
+                self.journal.info("output_in_step", output=line.name)
         self.vitals.finished(report, seconds)
         self.post.settled(report.settled)
         if report.events or report.documents:
@@ -341,34 +354,16 @@ class Publisher:
             if report.loopback:
                 facts["loopback"] = report.loopback
             self.journal.info("published", **facts, seconds=round(seconds, 4))
-            self._tell_loopback(report)
+            # Where nothing comes out because of that it is said why, once.
+            is_all_loopback = report.events > 0 and report.loopback == report.events
+            if is_all_loopback and not self._told_loopback:
+                self.journal.warning("nothing_published", why=ALL_LOOPBACK)
+            self._told_loopback = is_all_loopback
         for table, note in report.unread.items():
             self.journal.warning("table_unread", table=table, error=note)
         if report.documents:
             self._told = True
             self.post.published(self.vitals, self.journal)
-
-    def _keep_company(self, line: Line, report: Report) -> None:
-        """Says when an output is no longer with the others, and when it is again."""
-        if len(self._lines) == 1:
-            return
-        if report.paused and not line.is_behind:
-            line.is_behind = True
-            self.journal.warning("output_left_behind", output=line.name, why="Somebody has paused it.")
-        elif line.is_behind and not (report.moved or report.paused or report.later is not None):
-            line.is_behind = False
-            self.journal.info("output_in_step", output=line.name)
-
-    def _tell_loopback(self, report: Report) -> None:
-        """Says once why nothing comes out, where the publisher's own user made all that was read."""
-        alone = report.events > 0 and report.loopback == report.events
-        if alone and not self._told_loopback:
-            why = (
-                "Every row was made by the publisher's own user. Let applications connect as somebody else, name"
-                " another source.user, or set publisher.allow_loopback = true."
-            )
-            self.journal.warning("nothing_published", why=why)
-        self._told_loopback = alone
 
     def _holds_lock(self) -> bool:
         """Whether it may publish; says so when that changes."""
@@ -432,8 +427,7 @@ class Publisher:
         return bool(wanted)
 
     def _recovered(self) -> None:
-        if self._failures:
-            self.journal.info("recovered", after=self._failures)
+        self.journal.info("recovered", after=self._failures)
         self._failures = 0
 
     def _wait_out(self, error: MachineError) -> None:

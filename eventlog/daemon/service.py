@@ -92,7 +92,9 @@ class Service:
                 # At the start there is nothing to go back to.
                 if self._former is None:
                     raise
-                config = self._back_to_former(error)
+                self._journal.error("reload_failed", error=str(error))
+                # What was read cannot be worked with.
+                config, self._former = self._former, None
                 continue
             if ended is not None:
                 return ended
@@ -136,13 +138,6 @@ class Service:
         self._journal.info("reloaded")
         self._former = config
         return new
-
-    def _back_to_former(self, error: ConfigError | InstallError) -> Config:
-        """The configuration from before, because what was read cannot be worked with."""
-        self._journal.error("reload_failed", error=str(error))
-        assert self._former is not None
-        config, self._former = self._former, None
-        return config
 
     def _wait_out(self, error: MachineError, failures: int) -> None:
         seconds = FAILURES.delay(failures, secrets.SystemRandom().random())

@@ -77,7 +77,9 @@ class SideBySide:
             try:
                 line, found = self._finished.get(timeout=LOOK_SECONDS if leaders else COMPANY_SECONDS)
             except Empty:
-                if leaders and not self._resting(lines):
+                # Where one that is not behind has nothing to do, somebody must look for new rows.
+                rests = any(line.name not in self._threads and not line.is_behind for line in lines)
+                if leaders and not rests:
                     continue
                 return None
             if found is None:
@@ -91,10 +93,6 @@ class SideBySide:
             else:
                 raise found
         return None
-
-    def _resting(self, lines: Sequence[Line]) -> bool:
-        """Whether one that is not behind has nothing to do: somebody must look for new rows."""
-        return any(line.name not in self._threads and not line.is_behind for line in lines)
 
     def end(self) -> None:
         """Waits until each turn that has begun has ended."""

@@ -20,7 +20,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from eventlog.core.errors import SinkError, SourceError
-from eventlog.core.model import Captured, Position
+from eventlog.core.model import Captured, Position, Status
 from eventlog.core.proofs import LastProof
 from eventlog.core.rules.times import moment
 from eventlog.core.secrets import shown
@@ -156,7 +156,7 @@ class PublisherHealth:
     `on_move` is called when the loop shows that it is alive.
     """
 
-    def __init__(self, *, watched: bool = False, on_move: Callable[[], None] = lambda: None) -> None:
+    def __init__(self, *, watched: bool = False, on_move: Callable[[], None] | None = None) -> None:
         self.watched = watched
         self._on_move = on_move
         self._lock = RLock()
@@ -171,7 +171,8 @@ class PublisherHealth:
         """The loop is alive."""
         with self._lock:
             self._moved = monotonic()
-        self._on_move()
+        if self._on_move is not None:
+            self._on_move()
 
     def now(self, state: State) -> None:
         """What the publisher is about."""
@@ -210,7 +211,14 @@ class PublisherHealth:
             reading = self._reading
             outputs = reading.outputs
             new = stands(outputs.get(name, OutputState()), share, now)
-            figures = _counted(reading.figures.get(name, OutputFigures()), share)
+            former = reading.figures.get(name, OutputFigures())
+            figures = replace(
+                former,
+                documents=former.documents + share.documents,
+                failures=former.failures + share.failed,
+            )
+            if share.documents or share.failed:
+                figures = replace(figures, shares=former.shares.with_value(share.seconds))
             for seconds, count in delays:
                 figures = replace(figures, delays=figures.delays.with_value(seconds, count))
             self._reading = replace(reading, outputs={**outputs, name: new}, figures={**reading.figures, name: figures})
@@ -229,9 +237,15 @@ class PublisherHealth:
     def finished(self, report: Report, seconds: float) -> None:
         """A cycle came to its end."""
         former = self._reading
-        rows = Counter(former.rows)
-        # N is a row that will be offered again: it counts when it has ended.
-        rows.update({status.value: count for status, count in report.statuses.items() if status.value != "N"})
+        rows, tables = Counter(former.rows), dict(former.tables)
+        for status, count in report.statuses.items():
+            # N is a row that will be offered again: it counts when it has ended.
+            if status is not Status.NEW:
+                rows[status.value] += count
+        for table, count in report.tables.items():
+            # Whoever writes into a log names the tables, and may name a million.
+            name = table if table in tables or len(tables) < MOST_TABLES else OTHER_TABLES
+            tables[name] = tables.get(name, 0) + count
         self._change(
             state="publishing",
             error=None,
@@ -242,7 +256,7 @@ class PublisherHealth:
             active_cycles=former.active_cycles + bool(report.documents),
             seconds=former.seconds + seconds,
             batches=former.batches.with_value(seconds) if report.events else former.batches,
-            tables=_with_tables(former.tables, report.tables) if report.tables else former.tables,
+            tables=tables,
             last_cycle=time(),
             last_document=time() if report.documents else former.last_document,
         )
@@ -287,24 +301,6 @@ def delays_of(events: Iterable[Captured], now: float) -> Iterator[tuple[float, i
             # Times of rows are in UTC and name no zone; the clock of the database may be ahead of
             # ours.
             yield max(0.0, now - at.replace(tzinfo=UTC).timestamp()), count
-
-
-def _counted(former: OutputFigures, share: OutputTurn) -> OutputFigures:
-    shares = former.shares.with_value(share.seconds) if share.documents or share.failed else former.shares
-    return replace(
-        former,
-        documents=former.documents + share.documents,
-        failures=former.failures + share.failed,
-        shares=shares,
-    )
-
-
-def _with_tables(former: Mapping[str, int], new: Mapping[str, int]) -> Mapping[str, int]:
-    counts = dict(former)
-    for table, count in new.items():
-        name = table if table in counts or len(counts) < MOST_TABLES else OTHER_TABLES
-        counts[name] = counts.get(name, 0) + count
-    return counts
 
 
 ENTRY_SECONDS: Final = 2.0

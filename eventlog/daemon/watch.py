@@ -5,13 +5,14 @@ from __future__ import annotations
 from time import monotonic
 from typing import Final
 
+from msgspec.structs import replace
 from sqlalchemy import Connection
 from structlog.stdlib import BoundLogger
 
 from eventlog.daemon.vitals import PublisherHealth, Standby
 from eventlog.publisher.memory import read_memory
 from eventlog.publisher.unsealed import UnsealedRows
-from eventlog.sources.log.lock import Holder, LogLock, told_moment
+from eventlog.sources.log.lock import LogLock, told_moment
 from eventlog.sources.log.reading import LogSettings
 from eventlog.sources.marks import EPOCH, OUTPUTS, Marks
 
@@ -50,23 +51,34 @@ class HolderWatch:
 
     def look(self, post: str, vitals: PublisherHealth, journal: BoundLogger) -> None:
         """Tells what it sees; rows are counted once a lease."""
-        if monotonic() >= self._next_count:
-            self._measure()
+        began = monotonic()
+        if began >= self._next_count:
+            with self._lock.log.moment() as connection:
+                self._waiting, trace = self._look(connection)
+            if not self._waiting or trace != self._trace:
+                self._moved, self._next_alarm, self._pause = monotonic(), 0.0, self._patience
+            self._trace = trace
+            self._next_count = monotonic() + max(self._lock.lease, PART * (monotonic() - began))
         stalled = monotonic() - self._moved if self._waiting else 0.0
-        sight = self._lock.seen
-        seen = _standby(None if sight is None else sight.holder, self._waiting, stalled)
+        seen = Standby(waiting=self._waiting, stalled_seconds=stalled)
+        holder = None if self._lock.seen is None else self._lock.seen.holder
+        if holder is not None:
+            since, until = told_moment(holder.since), told_moment(holder.until)
+            seen = replace(seen, host=holder.host, pid=holder.pid, since=since, lease_until=until)
         vitals.stands_by(seen)
         if stalled > self._patience and monotonic() >= self._next_alarm:
-            self._alarm(post, seen, journal)
-
-    def _measure(self) -> None:
-        began = monotonic()
-        with self._lock.log.moment() as connection:
-            self._waiting, trace = self._look(connection)
-        if not self._waiting or trace != self._trace:
-            self._moved, self._next_alarm, self._pause = monotonic(), 0.0, self._patience
-        self._trace = trace
-        self._next_count = monotonic() + max(self._lock.lease, PART * (monotonic() - began))
+            journal.warning(
+                "standby_while_rows_wait",
+                post=post,
+                waiting=seen.waiting,
+                seconds=round(seen.stalled_seconds, 1),
+                host=seen.host,
+                pid=seen.pid,
+                since=seen.since,
+                lease_until=seen.lease_until,
+            )
+            self._next_alarm = monotonic() + self._pause
+            self._pause = min(2 * self._pause, ALARM_SECONDS)
 
     def _look(self, connection: Connection) -> tuple[int, Trace]:
         """How many rows nobody has taken, or were being delivered to every output that is foremost,
@@ -85,30 +97,3 @@ class HolderWatch:
         # The first row that waits is another one once somebody has taken it.
         trace = (marks.get(connection, EPOCH), marks.get(connection, OUTPUTS), str(given), str(numbers[:1]))
         return len(numbers) + delivered, trace
-
-    def _alarm(self, post: str, seen: Standby, journal: BoundLogger) -> None:
-        journal.warning(
-            "standby_while_rows_wait",
-            post=post,
-            waiting=seen.waiting,
-            seconds=round(seen.stalled_seconds, 1),
-            host=seen.host,
-            pid=seen.pid,
-            since=seen.since,
-            lease_until=seen.lease_until,
-        )
-        self._next_alarm = monotonic() + self._pause
-        self._pause = min(2 * self._pause, ALARM_SECONDS)
-
-
-def _standby(holder: Holder | None, waiting: int, stalled: float) -> Standby:
-    if holder is None:
-        return Standby(waiting=waiting, stalled_seconds=stalled)
-    return Standby(
-        host=holder.host,
-        pid=holder.pid,
-        since=told_moment(holder.since),
-        lease_until=told_moment(holder.until),
-        waiting=waiting,
-        stalled_seconds=stalled,
-    )

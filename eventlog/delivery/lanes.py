@@ -72,7 +72,14 @@ class LaneThreads:
     ) -> None:
         broken_off = kind is not None and not issubclass(kind, Exception)
         if broken_off:
-            self._break_off()
+            # Nobody begins anything, and what was begun ends soon.
+            while True:
+                try:
+                    self._tasks.get_nowait()
+                except Empty:
+                    break
+            for lane in self._lanes:
+                lane.break_off()
         for _ in self._threads:
             self._tasks.put(None)
         for thread in self._threads:
@@ -137,16 +144,6 @@ class LaneThreads:
                 self._answers.put(LaneAnswer(number=task.number, failure=failure))
             else:
                 self._answers.put(LaneAnswer(number=task.number, outcomes=outcomes))
-
-    def _break_off(self) -> None:
-        """Nobody begins anything, and what was begun ends soon."""
-        while True:
-            try:
-                self._tasks.get_nowait()
-            except Empty:
-                break
-        for lane in self._lanes:
-            lane.break_off()
 
 
 def _gravity(failure: BaseException) -> int:

@@ -131,7 +131,8 @@ class CaredJournal(Journal):
             known |= Stretches.of(int(number) for (number,) in found)
         if memory.any_said:
             known = rows  # few are ever said of, and those that are belong to rows of the journal
-        self._leave(connection, memory, known)
+        if known:
+            self._leave(connection, memory, known)
         self._drop_passed(connection, memory)
 
     # --- outputs ----------------------------------------------------------------------------------
@@ -143,10 +144,10 @@ class CaredJournal(Journal):
             if name not in memory.outputs:
                 return None
             position = memory.outputs[name].position
-            ahead = [part for number, one in memory.batches.items() if number > position for part in one.records.parts]
-            alone = [part for one in self._documents(connection, name, alone=True) for part in one.records.parts]
-            parked = self.ask(connection, "parked_of_output", output=name)
-            return Stretches([*ahead, *alone]) | Stretches.of(int(number) for (number,) in parked)
+            ahead = [batch.records for number, batch in memory.batches.items() if number > position]
+            alone = [document.records for document in self._documents(connection, name, alone=True)]
+            parked = self.numbers(connection, "parked_of_output", output=name)
+            return Stretches.union([*ahead, *alone, parked])
 
     def give_up(self, name: str, numbers: Stretches | None, note: str, *, planned: bool = False) -> int:
         """Gives up rows that an output lacks, or all; how many. They end with a warning once no
@@ -157,7 +158,13 @@ class CaredJournal(Journal):
         documents that may be on their way only those are given up that a receiver would get again
         as they are, and only whole; `planned` takes all others as well.
         """
-        skipped = self._give_up_documents(name, numbers, note, all_plans=planned)
+        with self.log.transaction() as connection:
+            documents = self._documents(connection, name, alone=not planned)
+        meant = [sent for sent in documents if numbers is None or not sent.records - numbers]
+        records = Stretches.union([sent.records for sent in meant])
+        if meant:
+            self.done(name, Done(planned=meant, said=_skipped(records, note)))
+        skipped = len(records)
         while (passed := self._give_up_batch(name, numbers, note)) is not None:
             skipped += passed
         # All rows: no number is beyond these two.
@@ -191,15 +198,6 @@ class CaredJournal(Journal):
         found = [OnTheWay.read(row) for row in self.ask(connection, "planned_read", output=name)]
         return [one for one in found if one.body is not None or not alone]
 
-    def _give_up_documents(self, name: str, numbers: Stretches | None, note: str, *, all_plans: bool) -> int:
-        with self.log.transaction() as connection:
-            found = self._documents(connection, name, alone=not all_plans)
-        meant = [one for one in found if numbers is None or not one.records - numbers]
-        records = [record for one in meant for record in one.records]
-        if meant:
-            self.done(name, Done(planned=meant, said=_skipped(records, note)))
-        return len(records)
-
     def _give_up_batch(self, name: str, numbers: Stretches | None, note: str) -> int | None:
         """Passes the next batch, if rows of it or of one behind it are given up; else None."""
         with self.transaction() as (connection, memory):
@@ -212,7 +210,7 @@ class CaredJournal(Journal):
             over = records if numbers is None else records & numbers
             self._park_new(connection, memory, name, records - over)
             self._move(connection, memory, replace(row, position=ahead[0]))
-            self._settle(connection, memory, name, [*over], _skipped(over, note))
+            self._settle(connection, memory, name, over, _skipped(over, note))
             self._drop_passed(connection, memory)
             return len(over)
 
@@ -225,10 +223,12 @@ class CaredJournal(Journal):
                     connection, "parked_last", output=name, first=run[0], last=run[1], limit=PIECE_ROWS
                 )
             ]
+            if not found:
+                return []
             records = sorted(one.record for one in found)
             self._unpark(connection, memory, found)
-            self._lead(connection, name, (one.object for one in found if one.due is not None))
-            self._settle(connection, memory, name, records, _skipped(records, note))
+            self._lead(connection, name, [one.object for one in found if one.due is not None])
+            self._settle(connection, memory, name, Stretches.of(records), _skipped(records, note))
             return records
 
 

@@ -170,12 +170,13 @@ class Consumer:
             # A target that can be asked has been: nothing is planned for it now.
             if not self.output.sink.capabilities.resolves:
                 on_the_way = view.planned(self.name)
-            if any(document.due <= now for document in on_the_way):
-                return Outgoing(on_the_way=on_the_way)
+                if any(document.due <= now for document in on_the_way):
+                    return Outgoing(on_the_way=on_the_way)
             taken = self._taken(view, on_the_way, now)
+            is_empty = taken.is_empty
             self._most_wait = len(taken.parked) > len(taken.events)
             times: list[int] = []
-            if taken.is_empty:
+            if is_empty:
                 times = [document.due for document in on_the_way]
                 soonest = view.soonest(self.name)
                 if soonest is not None:
@@ -185,7 +186,7 @@ class Consumer:
                 return Turn(stale=frozenset())
             if taken.events and not self._knows_definitions(view):
                 return Turn(stale=frozenset())
-        if taken.is_empty:
+        if is_empty:
             if not times:
                 return Turn()
             return Turn(later=max(0, min(times) - now))
@@ -211,12 +212,12 @@ class Consumer:
         # To be asked after the rows: who sees one that was written after DDL sees what that DDL has
         # entered into the history. The other way round DDL could come between the two looks.
         stamp = self._decider.stamp
-        return stamp is None or view.history_stamp() == stamp
+        return stamp is None or int(view.ask("history_stamp")[0][0]) == stamp
 
     def _taken(self, view: View, on_the_way: Sequence[OnTheWay], now: int) -> Take:
         """What the output may be given now; nothing where a receiver's answer stops everything."""
         if self._settings.strictness.on_retry == "stop":
-            until = max([view.retried_until(self.name), *(document.due for document in on_the_way)])
+            until = max([view.retried_until(self.name), *[document.due for document in on_the_way]])
             if until > now:
                 return Take(stamp=view.memory.stamp)
         return take(

@@ -288,7 +288,11 @@ class ConversionJournal(FreeingJournal):
                 memory.converted = Stretches.of([number, *earlier])
                 Marks(self.log).set(connection, CONVERTED, memory.converted.text())
             kept = {row: outcome for row, outcome in others.items() if row in lacked}
-            self._keep_for_later(connection, memory, number, kept)
+            # As if those had said it for which the rows are over: their letter is the worst of that.
+            outputs = [row for row in memory.outputs.values() if row.name != self.name]
+            passed = [row.name for row in outputs if row.position >= number]
+            for name in passed or [self.name]:
+                self._keep_said(connection, memory, name, kept)
             ended = {row: outcome for row, outcome in others.items() if row in final}
             self._give_letters(connection, memory, final, ended)
             self._drop_passed(connection, memory)
@@ -321,16 +325,6 @@ class ConversionJournal(FreeingJournal):
             records -= self.numbers(connection, "parked_elsewhere", output=self.name, ids=ids)
         return records
 
-    def _keep_for_later(
-        self, connection: Connection, memory: Memory, number: int, others: Mapping[int, Outcome]
-    ) -> None:
-        """Keeps what is said of rows that a paused output lacks."""
-        # As if those had said it for which the rows are over: their letter is the worst of that.
-        outputs = memory.outputs.values()
-        passed = [row.name for row in outputs if row.position >= number and row.name != self.name]
-        for name in passed or [self.name]:
-            self._keep_said(connection, memory, name, others)
-
     def _give_letters(
         self, connection: Connection, memory: Memory, final: Stretches, others: Mapping[int, Outcome]
     ) -> None:
@@ -350,6 +344,6 @@ class ConversionJournal(FreeingJournal):
         if final.parts[0][0] <= memory.last_noted:
             runs = [{"first": first, "last": last} for first, last in final.parts]
             self._tell(connection, "outcome_drop", runs)
-        outcomes = Outcomes([(number,) for number in final], ended)
+        outcomes = Outcomes(list(zip(final)), ended)
         settle(connection, self.log, outcomes, self.settings)
         memory.last_noted = max([memory.last_noted, *(number for (number,) in ended)])

@@ -61,7 +61,7 @@ def read_journal(connection: Connection, log: Log) -> JournalReading:
         return log.rows(connection, log.query(query), values)
 
     batches = ask("batches_read")
-    sealed = Stretches(part for one in batches for part in _readable(one[1], "").parts)
+    sealed = Stretches.union([_readable(one[1], "") for one in batches])
     numbers, settled = [*sealed], Stretches()
     for start in range(0, len(numbers), PIECE_ROWS):
         piece = numbers[start : start + PIECE_ROWS]

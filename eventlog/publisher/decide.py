@@ -120,7 +120,7 @@ def parts_of(asked: Round, groups: Sequence[Sequence[Event]]) -> list[Part]:
     """What groups amount to, each by itself."""
     catalog = Catalog() if asked.catalog is None else asked.catalog
     former = catalog.former
-    if former is None or not any(former.concerns(group) for group in groups):
+    if former is None or not any(map(former.concerns, groups)):
         decision = together(asked.decide_groups(groups))
         return [Part(decision=decision, span=DefinitionSpan(events=(), catalog=catalog))]
     # Rows of an object that were written under other definitions are decided apart.
@@ -265,8 +265,7 @@ def encode(
     said: dict[Position, Outcome] = {}
     groups: list[tuple[int, list[Change]]] = []
     for number, part in enumerate(parts):
-        said.update((outcome.position, outcome) for outcome in exceptional(part.decision.outcomes))
-        groups.append((number, list(_own(output, part.decision.changes, said))))
+        groups.append((number, _own(output, part.decision, said)))
     left: set[Position] = set()
     if output.whole and going_on is not None:
         placed = [(number, change) for number, changes in groups for change in changes]
@@ -324,16 +323,21 @@ def _written(
     said: dict[Position, Outcome],
 ) -> _Written:
     made = _Written()
+    names, refuses = former_names_of(output.format), output.sink.capabilities.refuses
     for number, of_part in groups:
-        own, catalog, missing = parts[number].span.told(of_part, former_names_of(output.format))
+        own, catalog, missing = parts[number].span.told(of_part, names)
         for refusal in missing:
             _refuse(said, refusal)
         made.changes += own
-        made.pieces.append([])
+        piece: list[Any] = []
+        made.pieces.append(piece)
         for item in output.format.writer(catalog)(own):
-            refused = _refused(output, item)
+            # Of what a format cannot express, and of what the target does not take, it is said why.
+            refused = item if isinstance(item, Refusal) else None
+            if refused is None and refuses is not None and (note := refuses(item)) is not None:
+                refused = Refusal(positions=item.positions, note=note)
             if refused is None:
-                made.pieces[-1].append(item)
+                piece.append(item)
                 continue
             _refuse(said, refused)
             if refused.reason is Reason.REFUSED:
@@ -341,28 +345,18 @@ def _written(
     return made
 
 
-def _own(output: Output, changes: Iterable[Change], said: dict[Position, Outcome]) -> Iterable[Change]:
-    """The changes without those that another output alone is told of."""
+def _own(output: Output, decision: Decision, said: dict[Position, Outcome]) -> list[Change]:
+    """The changes without those that another output alone is told of; the rest is `said`."""
+    said.update(decision.outcomes.others)
     names = ("", output.name, *output.former_names)
-    for change in changes:
+    own: list[Change] = []
+    for change in decision.changes:
         if change.only in names:
-            yield change
+            own.append(change)
         else:
             note = f"only the output {change.only} gets it."
             _refuse(said, Refusal(positions=change.positions, note=note, filtered=True))
-
-
-def _refused(output: Output, item: Any) -> Refusal | None:
-    """Why something that was written goes nowhere, or what was left out of it."""
-    if isinstance(item, Refusal):
-        return item
-    refuses = output.sink.capabilities.refuses
-    if refuses is None:
-        return None
-    note = refuses(item)
-    if note is None:
-        return None
-    return Refusal(positions=item.positions, note=note)
+    return own
 
 
 def _refuse(said: dict[Position, Outcome], refusal: Refusal) -> None:
@@ -428,7 +422,7 @@ def planned_documents(
         said: tuple[Outcome, ...] = ()
         if encoded.said:
             said = tuple(encoded.said[event] for event in covered if event in encoded.said)
-        records = tuple(dict.fromkeys(position[0] for position in covered))
+        records = tuple(dict.fromkeys([position[0] for position in covered]))
         details.append(Detail(document.id, records, said, document.cut))
     if not details:
         return []

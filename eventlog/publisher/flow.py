@@ -126,11 +126,8 @@ def held_note(connection: Connection, log: Log, number: int) -> str | None:
 def lacking(memory: Memory, name: str) -> Stretches:
     """The rows that an output has ahead of it, or that may be on their way to it."""
     position = memory.outputs[name].position
-    parts = list(memory.planned.get(name, Stretches()).parts)
-    for number, batch in memory.batches.items():
-        if number > position:
-            parts.extend(batch.records.parts)
-    return Stretches(parts)
+    ahead = [batch.records for number, batch in memory.batches.items() if number > position]
+    return Stretches.union([*ahead, memory.planned.get(name, Stretches())])
 
 
 def shares_of(total: int, counts: Iterable[int]) -> tuple[list[int], int]:
@@ -169,9 +166,14 @@ class JournalLook:
         self._behind: Stretches = Stretches()
         """Rows that the foremost output has, and that those lack which lag."""
         self.distances = dict(self._read_distances(outputs))
-        self.lags: Mapping[str, OutputLag] = {
-            name: lag for name, lag in self.distances.items() if self._counts_as_lag(name, lag)
-        }
+        self.lags: dict[str, OutputLag] = {}
+        for name, lag in self.distances.items():
+            # Outputs are never all at one place: a moment behind the others is no lag.
+            is_late = lag.seconds is None or lag.seconds >= LAG_SECONDS
+            if lag.paused or (lag.rows > 0 and is_late):
+                self.lags[name] = lag
+                if lag.rows:
+                    self._behind |= self._behind_of(name)
 
     def parts(self) -> WaitingParts:
         """What the rows wait for, each counted once: together as many as have the letter N."""
@@ -229,15 +231,6 @@ class JournalLook:
         """The rows that an output lacks and the foremost one has, but for those that somebody holds."""
         assert self._foremost is not None
         return self._lacking[name] - self._lacking[self._foremost.name] - self._held_unparked
-
-    def _counts_as_lag(self, name: str, lag: OutputLag) -> bool:
-        """Whether an output lags: somebody wants it so, or it has been behind for a while."""
-        # Outputs are never all at one place: a moment behind the others is no lag.
-        is_late = lag.seconds is None or lag.seconds >= LAG_SECONDS
-        counts = lag.paused or (lag.rows > 0 and is_late)
-        if counts and lag.rows:
-            self._behind |= self._behind_of(name)
-        return counts
 
     def _parked_within(self, rows: Stretches) -> int:
         """How many of these rows the foremost output lacks itself, because they wait for it."""

@@ -57,11 +57,11 @@ MANY_ROWS: Final = 20
 class Journal(JournalReader):
     """The journal of one log, as the holder of its lock writes it."""
 
+    _lock: LogLock
+
     def __init__(self, log: Log, lock: LogLock, settings: LogSettings, catalog: Catalog | None = None) -> None:
-        super().__init__(log, settings, catalog)
-        self._lock = lock
+        super().__init__(log, settings, catalog, lock)
         self._swept = self._looked = 0
-        self._token = ""
 
     @contextmanager
     def transaction(self, *, soon: bool = False) -> Iterator[tuple[Connection, Memory]]:
@@ -78,14 +78,6 @@ class Journal(JournalReader):
                 # Perhaps it was committed, and the answer was lost: only the tables know.
                 self.forget_memory()
                 raise
-
-    def memory_of(self, connection: Connection, stamp: str) -> Memory:
-        """What the tables hold; read again where others may have written."""
-        # Somebody else may have had the lock since we had it before, and given it back.
-        if self._token != self._lock.token:
-            self._token = self._lock.token
-            self.forget_memory()
-        return super().memory_of(connection, stamp)
 
     def _tell(self, connection: Connection, query: str, values: Sequence[Mapping[str, Any]]) -> None:
         """Runs a statement once for each of these; nothing where there are none."""
@@ -130,7 +122,8 @@ class Journal(JournalReader):
             for record in records
             if record in objects
         ]
-        self.park(connection, memory, waiting)
+        if waiting:
+            self.park(connection, memory, waiting)
         self._pass_converted(connection, memory, row)
 
     def _pass_converted(self, connection: Connection, memory: Memory, row: JournalRow) -> None:
@@ -178,7 +171,7 @@ class Journal(JournalReader):
             self._tell(connection, "output_forget", [{"name": name}])
             del memory.outputs[name]
             if memory.outputs:
-                self._settle(connection, memory, name, sorted(waited), {})
+                self._settle(connection, memory, name, Stretches.of(waited), {})
             self._drop_passed(connection, memory)
 
     def _move(self, connection: Connection, memory: Memory, row: JournalRow) -> None:
@@ -192,7 +185,7 @@ class Journal(JournalReader):
         # What goes out must be on disk before: a target with a plan that no journal knows would get
         # its rows twice.
         with self.transaction(soon=not plan.planned) as (connection, memory):
-            is_sealed = plan.sealed is not None and bool(memory.taken & plan.sealed.records)
+            is_sealed = plan.sealed is not None and plan.sealed.records.meets(memory.taken)
             if memory.stamp != plan.stamp or is_sealed:
                 raise HoldsChangedError("Rows were held or sealed at the same time: read again.")
             if not memory.batches.keys() >= set(plan.passed):
@@ -201,21 +194,29 @@ class Journal(JournalReader):
             position = max([row.position, *plan.passed])
             if plan.sealed is not None:
                 position = self._seal(connection, memory, name, plan.sealed)
-            self._unpark(connection, memory, plan.unparked)
-            self._tell(connection, "planned_make", [sent.written(name) for sent in plan.planned])
+            if plan.unparked:
+                self._unpark(connection, memory, plan.unparked)
             if plan.planned:
-                records = Stretches(part for sent in plan.planned for part in sent.records.parts)
-                former = memory.planned.get(name)
-                memory.planned[name] = records if former is None else former | records
+                self._tell(connection, "planned_make", [sent.written(name) for sent in plan.planned])
+                records = [sent.records for sent in plan.planned]
+                if name in memory.planned:
+                    records.append(memory.planned[name])
+                memory.planned[name] = Stretches.union(records)
                 row = replace(row, plans=row.plans + 1, plan=plan.plan, has=row.plan or row.has)
-            self.park(connection, memory, plan.parked)
-            self._leave(connection, memory, plan.gone)
+            if plan.parked:
+                self.park(connection, memory, plan.parked)
+            if plan.gone:
+                self._leave(connection, memory, plan.gone)
             if plan.planned or position != row.position:
                 self._move(connection, memory, replace(row, position=position))
-            self._lead(connection, name, (waited.object for waited in plan.unparked))
-            settled = self._settle(connection, memory, name, sorted(plan.over), plan.said)
+            # After rows were parked, which may be the first of these objects now.
+            if plan.unparked:
+                self._lead(connection, name, [waited.object for waited in plan.unparked])
+            settled = Settled()
+            if plan.over:
+                settled = self._settle(connection, memory, name, Stretches.of(plan.over), plan.said)
             self._drop_passed(connection, memory)
-            if plan.sealed is not None:
+            if plan.sealed is not None and memory.any_parked:
                 see(connection, self.log, memory, plan.sealed.records)
         return settled
 
@@ -224,26 +225,27 @@ class Journal(JournalReader):
         # Should this not be on disk when a machine fails, a target that can be asked says it again.
         with self.transaction(soon=done.asked) as (connection, memory):
             row = memory.output(name)
-            places = [{"output": name, "plan": one.plan, "place": one.place} for one in done.planned]
+            places = [{"output": name, "plan": sent.plan, "place": sent.place} for sent in done.planned]
             self._tell(connection, "planned_drop", places)
-            records = Stretches(part for sent in done.planned for part in sent.records.parts)
-            # Somebody else may have taken rows out of a document since it was read.
             planned = memory.planned.pop(name, Stretches())
-            if planned != records:
-                records &= planned
+            # Somebody else may have taken rows out of a document since it was read.
+            records = Stretches.union([sent.records for sent in done.planned]) & planned
             # A receiver's documents of which all rows are gone are in the table still.
             if not done.asked:
                 memory.planned[name] = planned - records
             again = [parked for parked in done.again if parked.record in records]
-            self.park(connection, memory, again)
-            self._leave(connection, memory, done.gone)
+            if again:
+                self.park(connection, memory, again)
+            if done.gone:
+                self._leave(connection, memory, done.gone)
             told = row.told if done.told is None else done.told
             if done.has is not None:
                 row = replace(row, plan=done.has, has=done.has)
             if done.has is not None or told != row.told:
                 self._move(connection, memory, replace(row, told=told))
-            comes_again = Stretches.of(parked.record for parked in again)
-            over = [*(records - comes_again - done.gone)]
+            over = records - done.gone
+            if again:
+                over -= Stretches.of([parked.record for parked in again])
             return self._settle(connection, memory, name, over, done.said)
 
     def later(self, name: str, documents: Sequence[OnTheWay], due: int) -> None:
@@ -263,7 +265,8 @@ class Journal(JournalReader):
             leaders: list[dict[str, Any]] = []
             if memory.any_parked:
                 gone |= self.numbers(connection, "parked_gone", limit=PIECE_ROWS)
-            self._leave(connection, memory, gone)
+            if gone:
+                self._leave(connection, memory, gone)
             if memory.any_parked and memory.leader_gone:
                 leaders = [
                     {"output": str(output), "record_id": int(record), "due": 0}
@@ -277,7 +280,12 @@ class Journal(JournalReader):
                 # It is for the time in which rows wait: without any, all gaps are searched.
                 memory.seen = Stretches()
             elif memory.seen:
-                memory.seen -= self._set_back(connection, memory)
+                # Of rows that nobody looks for somebody may have set some back: a piece each time.
+                begin, end = memory.seen.parts[0][0], memory.seen.parts[-1][1]
+                first = self._looked + 1 if begin <= self._looked < end else begin
+                self._looked = min(end, first + PIECE_NUMBERS)
+                set_back = self.rows.unsealed(connection, memory, (first, self._looked), PIECE_ROWS)
+                memory.seen -= Stretches.of(set_back)
             if memory.any_held:
                 connection.execute(self.log.query("hold_gone"))
                 memory.any_held = self.ask(connection, "hold_any")[0][0] is not None
@@ -297,13 +305,6 @@ class Journal(JournalReader):
             waiting = self.numbers(connection, "still_waiting", ids=id_list([*records]))
             gone |= records - waiting
         return gone
-
-    def _set_back(self, connection: Connection, memory: Memory) -> Stretches:
-        """Rows that nobody looks for, and that wait again because somebody has set them back."""
-        begin, end = memory.seen.parts[0][0], memory.seen.parts[-1][1]
-        first = self._looked + 1 if begin <= self._looked < end else begin
-        self._looked = min(end, first + PIECE_NUMBERS)
-        return Stretches.of(self.rows.unsealed(connection, memory, (first, self._looked), PIECE_ROWS))
 
     # --- parts of a transaction -------------------------------------------------------------------
 
@@ -333,8 +334,6 @@ class Journal(JournalReader):
 
     def park(self, connection: Connection, memory: Memory, waiting: Sequence[Parked]) -> None:
         """Has rows wait."""
-        if not waiting:
-            return
         groups: dict[tuple[Any, ...], list[Parked]] = {}
         for row in waiting:
             alike = (row.output, row.object, row.reason, row.note, row.attempts, row.due)
@@ -363,8 +362,6 @@ class Journal(JournalReader):
         self.park(connection, memory, parking.rows)
 
     def _unpark(self, connection: Connection, memory: Memory, waited: Sequence[Parked]) -> None:
-        if not waited:
-            return
         ids = id_list([row.record for row in waited])
         self._tell(connection, "parked_drop_many", [{"output": waited[0].output, "ids": ids}])
         memory.forget_retried(waited)
@@ -382,13 +379,11 @@ class Journal(JournalReader):
 
     def _leave(self, connection: Connection, memory: Memory, gone: Stretches) -> None:
         """Takes rows out of everything: numbers that come again are of new rows."""
-        if not gone:
-            return
         runs = [{"first": first, "last": last} for first, last in gone.parts]
         self._tell(connection, "parked_drop_run", runs)
         self._tell(connection, "said_drop", runs)
         for number, batch in memory.batches.items():
-            if batch.records & gone:
+            if batch.records.meets(gone):
                 left = batch.records - gone
                 values = {"id": number, "records": encoded(left.parts)}
                 self._tell(connection, "batch_less", [values])
@@ -397,12 +392,12 @@ class Journal(JournalReader):
         memory.leader_gone = True
         memory.retried.clear()
         for output, records in memory.planned.items():
-            if not records & gone:
+            if not records.meets(gone):
                 continue
             memory.planned[output] = records - gone
             for row in self.ask(connection, "planned_read", output=output):
                 documents = OnTheWay.read(row)
-                if documents.records & gone:
+                if documents.records.meets(gone):
                     details = [detail.without(gone) for detail in documents.details]
                     written = replace(documents, details=details).written(output)
                     columns = ("output", "plan", "place", "records", "details")
@@ -411,8 +406,10 @@ class Journal(JournalReader):
 
     def _drop_passed(self, connection: Connection, memory: Memory) -> None:
         """Drops batches that no output has ahead any more, and those of which all rows are gone."""
-        first = min((output.position for output in memory.outputs.values()), default=0)
         batches = memory.batches
+        if not batches:
+            return
+        first = min([output.position for output in memory.outputs.values()], default=0)
         over = [number for number, batch in batches.items() if number <= first or not batch.records]
         self._tell(connection, "batch_drop", [{"id": number} for number in over])
         for number in over:
@@ -425,16 +422,27 @@ class Journal(JournalReader):
         connection: Connection,
         memory: Memory,
         name: str,
-        over: Sequence[int],
+        over: Stretches,
         said: Mapping[int, Outcome],
     ) -> Settled:
         """Gives rows that are over for all their letter, and keeps what was said of the others."""
         if not over:
             return Settled()
-        final = self._over_for_all(connection, memory, name, Stretches.of(over))
+        # They are over for all but for those that an output has ahead, planned or parked.
+        final = over
+        for other, row in memory.outputs.items():
+            if planned := memory.planned.get(other):
+                final -= planned
+            for number, batch in memory.batches.items():
+                if number > row.position:
+                    final -= batch.records
+        if memory.any_parked and memory.outputs.keys() - {name}:
+            but = name if name in memory.outputs else "-"
+            ids = id_list([*final])
+            final -= self.numbers(connection, "parked_elsewhere", output=but, ids=ids)
         answers: dict[int, list[Outcome]] = {}
         if said:
-            if others := Stretches.of(over) - final:
+            if others := over - final:
                 kept = {number: outcome for number, outcome in said.items() if number in others}
                 self._keep_said(connection, memory, name, kept)
             answers = {number: [outcome] for number, outcome in said.items() if number in final}
@@ -451,26 +459,13 @@ class Journal(JournalReader):
         if final.parts[0][0] <= memory.last_noted:
             runs = [{"first": first, "last": last} for first, last in final.parts]
             self._tell(connection, "outcome_drop", runs)
-        outcomes = Outcomes([(number,) for number in final], ended)
+        outcomes = Outcomes(list(zip(final)), ended)
         settle(connection, self.log, outcomes, self.settings)
-        memory.last_noted = max([memory.last_noted, *(number for (number,) in ended)])
-        letters = Counter(outcome.status for outcome in ended.values())
-        letters[Status.SUCCESS] += len(final) - len(ended)
+        letters = Counter({Status.SUCCESS: len(final) - len(ended)})
+        if ended:
+            memory.last_noted = max(memory.last_noted, *[number for (number,) in ended])
+            letters.update([outcome.status for outcome in ended.values()])
         return Settled(+letters, final)
-
-    def _over_for_all(self, connection: Connection, memory: Memory, name: str, final: Stretches) -> Stretches:
-        """Those of these rows that no output has ahead, parked or planned."""
-        for other, row in memory.outputs.items():
-            if planned := memory.planned.get(other):
-                final -= planned
-            for number, batch in memory.batches.items():
-                if number > row.position:
-                    final -= batch.records
-        if memory.any_parked and memory.outputs.keys() - {name}:
-            but = name if name in memory.outputs else "-"
-            ids = id_list([*final])
-            final -= self.numbers(connection, "parked_elsewhere", output=but, ids=ids)
-        return final
 
     def _keep_said(self, connection: Connection, memory: Memory, name: str, said: Mapping[int, Outcome]) -> None:
         kept: list[dict[str, Any]] = []

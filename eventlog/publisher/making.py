@@ -77,8 +77,9 @@ class PlanMaker:
 
     def unreadable_at(self, now: int) -> Mapping[str, tuple[int, str]]:
         """Those that are not to be tried again yet."""
-        unreadable = self._unreadable
-        self._unreadable = {table: known for table, known in unreadable.items() if known[0] > now}
+        if self._unreadable:
+            unreadable = self._unreadable
+            self._unreadable = {table: known for table, known in unreadable.items() if known[0] > now}
         return self._unreadable
 
     def make(
@@ -155,7 +156,9 @@ class PlanMaker:
         # What was left of a transaction is decided by itself, as it was when it was left: together
         # with other rows of its objects it might come to something else.
         goes_on = Reason.GOES_ON.value
-        left_before = {waited.record for waited in taken.unparked if waited.reason == goes_on}
+        left_before = set[int]()
+        if taken.unparked:
+            left_before = {waited.record for waited in taken.unparked if waited.reason == goes_on}
         if left_before:
             groups = _one_after_the_other(taken, left_before)
         going_on = None
@@ -169,14 +172,8 @@ class PlanMaker:
             if trace.first == name:
                 span_of_decision = span
         with step(span_of_decision, "decide"):
-            outputs = self._journal.outputs
-            parts = decider.decide(
-                taken,
-                groups,
-                self._journal.moment,
-                output=name,
-                outputs=outputs,
-            )
+            outputs, clock = self._journal.outputs, self._journal.moment
+            parts = decider.decide(taken, groups, clock, output=name, outputs=outputs)
         numbers = parts[0].numbers if parts else None
         if numbers is not None and going_on is not None:
             going_on = numbers.going_on(going_on)
@@ -203,6 +200,8 @@ class PlanMaker:
 
     def _parked_again(self, taken: Take, encoded: Encoded, now: int) -> list[Parked]:
         """The rows of a take that the rules have wait. Nothing behind them is in a document."""
+        if not (encoded.said or encoded.left):
+            return []
         waiting = waits(encoded.said, encoded.left)
         if not waiting:
             return []

@@ -100,15 +100,15 @@ class Memory(Struct, kw_only=True):
     @property
     def taken(self) -> Stretches:
         """Rows that are ahead of an output, or may be on their way."""
-        parts = [part for batch in self.batches.values() for part in batch.records.parts]
-        for planned in self.planned.values():
-            parts.extend(planned.parts)
-        return Stretches(parts)
+        if not (self.batches or self.planned):
+            return Stretches()
+        sealed = [batch.records for batch in self.batches.values()]
+        return Stretches.union([*sealed, *self.planned.values()])
 
     @property
     def last_batch(self) -> int:
         """One number above this one no batch and no position has ever had."""
-        return max([0, *self.batches, *(output.position for output in self.outputs.values())])
+        return max([0, *self.batches, *[output.position for output in self.outputs.values()]])
 
     def keep_few_events(self) -> None:
         """Lets go of the events of all batches but the newest."""
@@ -133,9 +133,7 @@ class Memory(Struct, kw_only=True):
 
 
 def see(connection: Connection, log: Log, memory: Memory, records: Stretches) -> None:
-    """Nobody has to look for these rows any more: they are sealed, or were parked."""
-    if not memory.any_parked:
-        return
+    """Where rows wait, nobody has to look for these any more: they are sealed, or were parked."""
     # Twice as many as are left of it then, so that it is cut seldom.
     memory.seen = _longest(memory.seen | records, 2 * MOST_SEEN_RANGES)
     # Written down now and then: who begins again would look among all that wait, in each turn.

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection
 
     from eventlog.core.schema import Catalog
+    from eventlog.sources.log.lock import LogLock
 
 CLOCK_SECONDS: Final = 10.0
 """Seconds between two looks at the database's clock."""
@@ -37,8 +38,12 @@ NEVER_HELD: Final = "-"
 class JournalReader:
     """Reads the journal of one log. Several threads may use it at the same time."""
 
-    def __init__(self, log: Log, settings: LogSettings, catalog: Catalog | None = None) -> None:
+    def __init__(
+        self, log: Log, settings: LogSettings, catalog: Catalog | None = None, lock: LogLock | None = None
+    ) -> None:
         self.log = log
+        self._lock = lock
+        self._token = ""
         self.settings = settings
         self.rows = UnsealedRows(log, settings, catalog)
         self.one_at_a_time = RLock()
@@ -86,7 +91,8 @@ class JournalReader:
             memory = self._memory
             if memory is None:
                 return False
-            return memory.output(name).position < max(memory.batches, default=0)
+            row = memory.outputs.get(name)
+            return row is not None and row.position < max(memory.batches, default=0)
 
     def look(self, catalog: Catalog | None) -> None:
         """Goes on with tables as they look now."""
@@ -100,6 +106,10 @@ class JournalReader:
 
     def memory_of(self, connection: Connection, stamp: str) -> Memory:
         """What the tables hold; read again where somebody else has written since."""
+        # Somebody else may have had the lock since we had it before, and given it back.
+        if self._lock is not None and self._token != self._lock.token:
+            self._token = self._lock.token
+            self._memory = None
         if self._memory is None or self._memory.stamp != stamp:
             self._memory = read_memory(connection, self.log, stamp)
         return self._memory

@@ -50,13 +50,12 @@ def by_status(outcomes: Sequence[Outcome]) -> dict[Status, list[int]]:
             numbers_of.setdefault(outcome.status, []).append(outcome.position[0])
     if isinstance(outcomes, Outcomes):
         others = outcomes.others
-        positions = outcomes.positions
-        if others:
-            positions = [position for position in positions if position not in others]
-        numbers_of.setdefault(Status.SUCCESS, []).extend([position[0] for position in positions])
+        published = [position[0] for position in outcomes.positions if position not in others]
+        if published:
+            numbers_of.setdefault(Status.SUCCESS, []).extend(published)
     for numbers in numbers_of.values():
         numbers.sort()
-    return {status: numbers for status, numbers in numbers_of.items() if numbers}
+    return numbers_of
 
 
 def is_noted(outcome: Outcome) -> bool:
@@ -100,11 +99,11 @@ def _change(
     """Marks or deletes exactly these rows."""
     # Marking by the ends of a range is twice as fast as by a list, but a range also holds what was
     # committed late. Only a run of consecutive numbers has no room for a row that is not in it.
-    stretches = runs(numbers)
-    long = [(first, last) for first, last in stretches if last - first + 1 >= RUN_ROWS]
-    for first, last in long:
-        connection.execute(log.query(f"{verb}_run"), {**values, "first": first, "last": last})
-    kept = set(stretches).difference(long)
-    scattered = [number for first, last in sorted(kept) for number in range(first, last + 1)]
+    scattered: list[int] = []
+    for first, last in runs(numbers):
+        if last - first + 1 >= RUN_ROWS:
+            connection.execute(log.query(f"{verb}_run"), {**values, "first": first, "last": last})
+        else:
+            scattered.extend(range(first, last + 1))
     if scattered:
         connection.execute(log.query(f"{verb}_rows"), {**values, "ids": id_list(scattered)})

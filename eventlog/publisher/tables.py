@@ -131,7 +131,7 @@ class OnTheWay(Struct, frozen=True, kw_only=True, dict=True):
     @cached_property
     def records(self) -> Stretches:
         """The rows behind its documents."""
-        return Stretches.of(record for detail in self.details for record in detail.records)
+        return Stretches.of([record for detail in self.details for record in detail.records])
 
     def again(self) -> Document:
         """The one document as it was."""

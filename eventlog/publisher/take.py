@@ -161,7 +161,9 @@ def take(
     stamp = view.memory.stamp
     again, freed = view.due(output, now, limit)
     # What was left of transactions that go on takes nobody's room: it goes with what is behind it.
-    room = limit - sum(waited.reason != Reason.GOES_ON.value for waited in again)
+    room = limit
+    for waited_row in again:
+        room -= waited_row.reason != Reason.GOES_ON.value
     batches: dict[int, Sealed] = {}
     sealed = None
     if room > 0:
@@ -173,7 +175,7 @@ def take(
     ahead = list(batches.values())
     if sealed is not None:
         ahead.append(sealed)
-    records = Stretches(part for batch in ahead for part in batch.records.parts)
+    records = Stretches.union([batch.records for batch in ahead])
     waited = {row.record: row for row in again}
     events = view.events(ahead, waited)
     taken = Take(stamp=stamp, batches=tuple(batches), sealed=sealed, events=events, records=records)
@@ -181,9 +183,9 @@ def take(
         return _divided(view, output, taken, waited, freed, now, identities, on_the_way, unreadable or {})
     # By far the most common: nothing waits but what is among these, and all rows go.
     taken = replace(taken, objects=ObjectNames(identities, events), others_wait=False)
-    if not again and all(batch.is_new for batch in ahead):
+    if not again and not batches:  # new rows are all there
         return taken
-    there = Stretches.of(event.position[0] for event in events)
+    there = Stretches.of([event.position[0] for event in events])
     return replace(
         taken,
         events=sorted(events, key=attrgetter("position")),

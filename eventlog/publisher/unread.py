@@ -63,8 +63,9 @@ def park_unread(journal: Journal, decider: Decider, limit: int) -> bool:
             for output in memory.outputs
             for number, name in behind.items()
         ]
-        journal.park(connection, memory, rows)
-        see(connection, journal.log, memory, Stretches.of(behind))
+        if rows:
+            journal.park(connection, memory, rows)
+            see(connection, journal.log, memory, Stretches.of(behind))
         return len(behind) > passed
 
 

@@ -20,15 +20,15 @@ from msgspec.structs import replace
 
 from eventlog.core.errors import SourceError
 from eventlog.core.model import EVERY_ROW, Event, RowId
-from eventlog.core.rules.screen import Identities
+from eventlog.core.rules.screen import Identities, identities_of
 from eventlog.core.schema import Catalog
-from eventlog.core.seams import Batch
 from eventlog.publisher.memory import Memory, Sealed
 from eventlog.publisher.tables import EVER, NEVER
 from eventlog.sources.log.reading import (
     NEAR_ROWS,
     OBJECT,
     LogSettings,
+    Portion,
     Request,
     WaitingRows,
     continuing,
@@ -71,11 +71,11 @@ class ReadAhead:
         self._log = log
         self._rows = rows
         self._request = request
-        self._portion: Batch | None = None
+        self._portion: Portion | None = None
         self._thread = Thread(target=self._read, name="eventlog-reads-ahead", daemon=True)
         self._thread.start()
 
-    def portion(self, request: Request, memory: Memory) -> Batch | None:
+    def portion(self, request: Request, memory: Memory) -> Portion | None:
         """The rows, if these are the ones that are asked for now."""
         self._thread.join()
         if request == self._request and memory is self.memory:
@@ -97,7 +97,7 @@ class UnsealedRows:
         self._log = log
         self._settings = settings
         self._rows = WaitingRows(log, catalog, settings)
-        self._identities = Identities(catalog)
+        self._identities = identities_of(catalog)
         self._ahead: ReadAhead | None = None
 
     @cached_property
@@ -110,7 +110,9 @@ class UnsealedRows:
 
     def next(self, connection: Connection, memory: Memory, limit: int) -> Sealed | None:
         """The next rows, so many or as many more as the last object has; None where none wait."""
-        known, room = memory.taken | memory.seen, self._settings.share
+        known, room = memory.taken, self._rows.share
+        if memory.seen:
+            known |= memory.seen
         if not known and not memory.any_parked:
             request = Request(limit=limit, room=room)
             portion = self._rows.next(connection, request)
@@ -121,7 +123,10 @@ class UnsealedRows:
             portion = self._rows.next(connection, request)
         else:
             request = _above(_edge(memory, known), limit, room)
-            portion = self._read_ahead(request, memory) or self._rows.next(connection, request)
+            # Rows that were read ahead count, if they are these and nobody has changed anything since.
+            ahead, self._ahead = self._ahead, None
+            read_ahead = None if ahead is None else ahead.portion(request, memory)
+            portion = read_ahead or self._rows.next(connection, request)
             # Asked behind the others: a late row goes before what is above it.
             if self._late(connection, memory, known, 1):
                 # One statement sees a transaction whole, or nothing of it. Some numbers more than
@@ -131,15 +136,15 @@ class UnsealedRows:
                 noted = {"ids": id_list(numbers)}
                 request = Request(limit=limit, room=room, among="among_noted", bounds=noted)
                 portion = self._rows.next(connection, request)
-        if not portion.events:
-            return None
         rows = portion.rows
+        if not rows:
+            return None
         if portion.more and len(rows) >= AHEAD_ROWS and self._may_read_ahead:
-            edge = max(_edge(memory, known), *(event.position[0] for event in rows))
+            edge = max(_edge(memory, known), *[event.position[0] for event in rows])
             self._ahead = ReadAhead(self._log, self._rows, _above(edge, limit, room), memory)
         if self._checks_numbers:
             rows = self._with_faults(connection, rows)
-        records = Stretches.of(event.position[0] for event in rows)
+        records = Stretches.of([event.position[0] for event in rows])
         return Sealed(records, portion.weight, rows, is_new=True)
 
     @property
@@ -147,13 +152,6 @@ class UnsealedRows:
         # An embedded database has one writer at a time, whom a reader would hold up. Where times
         # count nobody knows yet what will be due.
         return not (self._log.dialect.embedded or self._settings.handle_future_events)
-
-    def _read_ahead(self, request: Request, memory: Memory) -> Batch | None:
-        """The rows that were read ahead, if that were these, and nobody has changed anything since."""
-        ahead, self._ahead = self._ahead, None
-        if ahead is None:
-            return None
-        return ahead.portion(request, memory)
 
     def _with_faults(self, connection: Connection, events: Sequence[Event]) -> Sequence[Event]:
         """The events, with a fault where the number cannot be the row's own.

@@ -233,10 +233,6 @@ class View:
             del self.memory.planned[name]
         return documents
 
-    def history_stamp(self) -> int:
-        """How many versions the history of tables has."""
-        return int(self.ask("history_stamp")[0][0])
-
     def retried_until(self, name: str) -> int:
         """When the last row may be offered again that a receiver did not take; 0 where none waits for that."""
         if not self.memory.any_parked:

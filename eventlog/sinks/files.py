@@ -28,6 +28,9 @@ NAME_BYTES: Final = 180
 File systems take 255, and hidden files have names around it.
 """
 
+SHORTENED: Final = "~"
+"""Stands in a name that was too long; elsewhere it is escaped, as every character that is not safe."""
+
 # Capitals as well, for some file systems know no case.
 _unsafe = re.compile(rb"[^0-9a-z._-]|^\.")
 _escaped = re.compile(rb"%([0-9a-f]{2})")
@@ -120,7 +123,7 @@ class FileSink:
         if not documents or (plan and plan == self._plans.plan):
             return ()
         hidden = prepared or self._hide(plan, documents)
-        last = max(document.id for document in documents)
+        last = max([document.id for document in documents])
         try:
             self._plans.show(hidden, last=last)
         except OSError as error:
@@ -168,14 +171,16 @@ class FileSink:
         return self.folder / f"{file_name(identity)}{self.suffix}"
 
     def _files(self, document: Document) -> list[tuple[PurePath, bytes]]:
-        path = self.path(document.id)
+        name = file_name(document.id)
+        path = self.folder / f"{name}{self.suffix}"
         if document.route:
             path = self.folder / document.route / path.name
             self._plans.make(path.parent)
-        # A name that was shortened does not tell its id, so a hidden file beside it does.
-        if document_id(file_name(document.id)) is not None:
+        if SHORTENED not in name:
             return [(path, document.body)]
-        return [(self._label(path), _bytes(document.id)), (path, document.body)]
+        # Such a name does not tell its id, so a hidden file beside it does.
+        identity = document.id.encode("utf-8", "surrogatepass")
+        return [(self._label(path), identity), (path, document.body)]
 
     def _label(self, path: PurePath) -> PurePath:
         """The hidden file that keeps an id which is too long for a name.
@@ -201,26 +206,23 @@ class FileSink:
         """The ids of the documents among these files."""
         for path in paths:
             if path.name.endswith(self.suffix) and not path.name.startswith("."):
-                yield self._id_of(path)
-
-    def _id_of(self, path: PurePath) -> str:
-        identity = document_id(path.name.removesuffix(self.suffix))
-        if identity is not None:
-            return identity
-        label = self._plans.read(self._label(path))
-        return "" if label is None else _text(label)
+                identity = document_id(path.name.removesuffix(self.suffix))
+                if identity is None:  # its name was shortened
+                    label = self._plans.read(self._label(path))
+                    identity = "" if label is None else _text(label)
+                yield identity
 
 
 def file_name(identity: str) -> str:
     """A name that every file system can carry, different for different ids even where case does not
     count.
     """
-    escaped = _unsafe.sub(lambda match: b"%%%02x" % match[0][0], _bytes(identity))
-    written = escaped or b"%"  # the empty id too has a name
-    if len(written) > NAME_BYTES:
-        digest = hashlib.sha256(_bytes(identity)).hexdigest().encode()
-        written = written[: NAME_BYTES - 65] + b"~" + digest
-    return written.decode("ascii")
+    plain = identity.encode("utf-8", "surrogatepass")
+    escaped = _unsafe.sub(lambda match: b"%%%02x" % match[0][0], plain)
+    name = escaped.decode("ascii") or "%"  # the empty id too has a name
+    if len(name) > NAME_BYTES:
+        name = f"{name[: NAME_BYTES - 65]}{SHORTENED}{hashlib.sha256(plain).hexdigest()}"
+    return name
 
 
 def document_id(name: str) -> str | None:
@@ -238,10 +240,6 @@ def document_id(name: str) -> str | None:
     if file_name(identity) != name:
         return None
     return identity
-
-
-def _bytes(text: str) -> bytes:
-    return text.encode("utf-8", "surrogatepass")
 
 
 def _text(content: bytes) -> str:

@@ -228,7 +228,10 @@ class PlanFolder:
         """
         try:
             # Taken before anybody looks at the mark, so that a former owner who goes on finds nothing.
-            hidden = [path for place in self._places() for path in _hidden_in(place)]
+            hidden: list[Path] = []
+            for place in self._places():
+                remove_leftovers(place)  # files that have no plan
+                hidden += [path for path in _ours_in(place, HIDDEN) if not _name_of_others(path.name)]
             taken = [file for file in map(self._taken, hidden) if file is not None]
             marks = self._marks()
             # So all that was found is of former owners, and nothing of a later one.
@@ -237,7 +240,7 @@ class PlanFolder:
             begun = [file for file in taken if mark is not None and file.belongs_to(mark)]
             # In the order of the plan, for the last of them says that the others are there.
             in_order = sorted(begun, key=lambda file: file.number)
-            self._name([file.part for file in in_order], apart=1)
+            show_files([file.part for file in in_order], apart=1)
         except FileNotFoundError:
             self._owned.confirm()  # whoever has taken the folder over has taken it
             raise
@@ -292,7 +295,7 @@ class PlanFolder:
             begun = bool(hidden.plan)
             if begun:
                 self._begin(hidden)
-            self._name(hidden.parts, apart)
+            show_files(hidden.parts, apart)
         except FileNotFoundError:
             self._owned.confirm()  # whoever has taken the folder over has taken the files
             raise
@@ -316,12 +319,6 @@ class PlanFolder:
         # so one file there needs no flush before it.
         if len(hidden.parts) > 1 or hidden.parts[0].target.parent != self.folder:
             flush(self.folder)
-
-    def _name(self, parts: list[PartialFile], apart: int) -> None:
-        cut = len(parts) - apart
-        show_files(parts[:cut])
-        if apart:
-            show_files(parts[cut:])
 
     def _taken(self, path: Path) -> TakenFile | None:
         """The file, as ours from now on.
@@ -375,12 +372,6 @@ class PlanFolder:
                 raise _no_name_of_ours(path)
             epoch, maker, plan = words.groups()
             yield Mark(int(epoch), maker, unquote(plan))
-
-
-def _hidden_in(place: Path) -> list[Path]:
-    """The files of plans that are hidden there; those that have no plan are removed."""
-    remove_leftovers(place)
-    return [path for path in _ours_in(place, HIDDEN) if not _name_of_others(path.name)]
 
 
 def _ours_in(place: Path, ending: str) -> list[Path]:

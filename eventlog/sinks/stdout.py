@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import BinaryIO
 
 from eventlog.core.errors import SinkError
@@ -50,8 +51,13 @@ class StdoutSink:
                 self._stream.write(body)
             self._stream.flush()
         except BrokenPipeError as error:
-            # Python flushes the stream once more at the end, and would complain there.
-            self._point_at_nothing()
+            # Python flushes the stream once more at the end, and would complain there: so it is pointed
+            # at nothing. A stream of a test has no number.
+            with suppress(OSError, AttributeError):
+                descriptor = self._stream.fileno()
+                nothing = os.open(os.devnull, os.O_WRONLY)
+                os.dup2(nothing, descriptor)
+                os.close(nothing)
             message = "Nobody reads standard output any more"
             message = f"{message}; the rows stay N and are published the next time."
             raise SinkError(message, may_pass=False) from error
@@ -63,12 +69,3 @@ class StdoutSink:
 
     def close(self) -> None:
         """Leaves the stream open, because it belongs to the process."""
-
-    def _point_at_nothing(self) -> None:
-        try:
-            descriptor = self._stream.fileno()
-        except (OSError, AttributeError):  # a stream of a test, which has no number
-            return
-        nothing = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nothing, descriptor)
-        os.close(nothing)

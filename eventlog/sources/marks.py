@@ -230,7 +230,25 @@ class Stretches:
     @classmethod
     def of(cls, numbers: Iterable[int]) -> Stretches:
         """These numbers."""
-        return cls(runs(sorted(set(numbers))))
+        made = cls.__new__(cls)
+        # They are in order, and what `runs` finds does not touch: there is nothing to join.
+        made.parts = tuple(runs(sorted(set(numbers))))
+        return made
+
+    @classmethod
+    def union(cls, sets: Sequence[Stretches]) -> Stretches:
+        """The numbers of all of these sets."""
+        if len(sets) == 1:
+            return sets[0]
+        return cls([part for one in sets for part in one.parts])
+
+    def meets(self, other: Stretches) -> bool:
+        """Whether a number is in both."""
+        for first, last in other.parts:
+            place = bisect_right(self.parts, last, key=_first) - 1
+            if place >= 0 and self.parts[place][1] >= first:
+                return True
+        return False
 
     def __contains__(self, number: int) -> bool:
         place = bisect_right(self.parts, number, key=_first) - 1
@@ -241,7 +259,10 @@ class Stretches:
             yield from range(first, last + 1)
 
     def __len__(self) -> int:
-        return sum(last - first + 1 for first, last in self.parts)
+        count = 0
+        for first, last in self.parts:
+            count += last - first + 1
+        return count
 
     def __bool__(self) -> bool:
         return bool(self.parts)
@@ -256,9 +277,29 @@ class Stretches:
         return Stretches([*self.parts, *other.parts])
 
     def __sub__(self, other: Stretches) -> Stretches:
-        return Stretches(_without(self.parts, other.parts))
+        taken = other.parts
+        if not taken or not self.parts:
+            return self
+        left: list[Run] = []
+        place = 0
+        # Both ascend: each stretch is cut by those that begin before its end.
+        for first, last in self.parts:
+            while place < len(taken) and taken[place][1] < first:
+                place += 1
+            at, start = place, first
+            while at < len(taken) and taken[at][0] <= last:
+                if taken[at][0] > start:
+                    left.append((start, taken[at][0] - 1))
+                start = taken[at][1] + 1
+                at += 1
+            if start <= last:
+                left.append((start, last))
+        return Stretches(left)
 
     def __and__(self, other: Stretches) -> Stretches:
+        # Most often all of these are among the others, such as the rows of a plan that is over.
+        if self.parts == other.parts:
+            return self
         return self - (self - other)
 
     def __repr__(self) -> str:
@@ -267,19 +308,3 @@ class Stretches:
     def text(self) -> str:
         """As a mark has it, such as `60..62,70`."""
         return _text_of(self.parts)
-
-
-def _without(parts: Iterable[Run], taken: tuple[Run, ...]) -> Iterator[Run]:
-    """Both ascending: each stretch is cut by those that begin before its end."""
-    place = 0
-    for first, last in parts:
-        while place < len(taken) and taken[place][1] < first:
-            place += 1
-        at, start = place, first
-        while at < len(taken) and taken[at][0] <= last:
-            if taken[at][0] > start:
-                yield start, taken[at][0] - 1
-            start = taken[at][1] + 1
-            at += 1
-        if start <= last:
-            yield start, last

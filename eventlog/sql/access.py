@@ -34,15 +34,18 @@ LOCKED = (
 
 
 @contextmanager
-def transaction(engine: Engine, what: str, *, lone: bool = False) -> Iterator[Connection]:
+def transaction(
+    engine: Engine, what: str, *, lone: bool = False, dialect: Dialect | None = None
+) -> Iterator[Connection]:
     """A transaction in the session that reading needs; what the database refuses is told as a
     SourceError.
 
-    `lone` makes each statement a transaction of its own, where that costs less.
+    `lone` makes each statement a transaction of its own, where that costs less. Who begins many
+    knows the `dialect`.
     """
-    dialect = dialect_of(engine)
-    with in_our_words(engine, what):
-        begun: AbstractContextManager[Connection]
+    dialect = dialect or dialect_of(engine)
+    begun: AbstractContextManager[Connection]
+    try:
         if lone and dialect.lone_statements:
             begun = engine.connect().execution_options(isolation_level="AUTOCOMMIT")
         else:
@@ -52,6 +55,8 @@ def transaction(engine: Engine, what: str, *, lone: bool = False) -> Iterator[Co
             if IS_SET not in connection.info or dialect.lob_parameters:
                 _prepare_session(connection, dialect)
             yield connection
+    except driver_errors(engine) as error:
+        raise in_words(engine, what, error) from error
 
 
 @contextmanager
@@ -95,9 +100,13 @@ def in_our_words(engine: Engine, what: str) -> Iterator[None]:
     try:
         yield
     except driver_errors(engine) as error:
-        message = f"{what} cannot be used: {words_of(error)}."
-        hint, passes = hint_of(engine, error), may_pass(engine, error)
-        raise SourceError(message, hint=hint, may_pass=passes) from error
+        raise in_words(engine, what, error) from error
+
+
+def in_words(engine: Engine, what: str, error: Exception) -> SourceError:
+    """What is said of something that the database has refused."""
+    message = f"{what} cannot be used: {words_of(error)}."
+    return SourceError(message, hint=hint_of(engine, error), may_pass=may_pass(engine, error))
 
 
 def fetched(

@@ -75,7 +75,13 @@ def connect(url: str, *, may_create: bool = False) -> Engine:
         refuse_unknown(parsed, dialect)
         engine = create_engine(parsed, connect_args=arguments)
     except ModuleNotFoundError as error:
-        raise _without_driver(parsed.drivername, dialect, error.name) from None
+        what = f"A URL that begins with {parsed.drivername}:"
+        if error.name == dialect.driver or dialect.extra is None:
+            raise missing(what, error.name, drivers()) from None
+        # A driver that no extra brings may be the default of whoever reads URLs, and not meant.
+        hint = f"Install it, or write {_usual_name(dialect)}: in the URL, for which there is:"
+        message = f"{what} needs the package {error.name}, which is not installed."
+        raise ConfigError(message, hint=f"{hint} {installing(dialect.extra)}.") from None
     except NoSuchModuleError:
         hint = f"Begin the URL with {_usual_name(dialect)}: instead."
         raise ConfigError(f"There is no driver {parsed.drivername}.", hint=hint) from None
@@ -118,18 +124,6 @@ def _teach(engine: Engine, words: frozenset[str]) -> None:
     engine.dialect.preparer = type(usual.__name__, (usual,), reserved)
     # The one for this dialect was made with the former class.
     engine.dialect.identifier_preparer = engine.dialect.preparer(engine.dialect)
-
-
-def _without_driver(begins: str, dialect: Dialect, module: str | None) -> ConfigError:
-    """What to do without a driver; one that no extra brings may be the default of whoever reads
-    URLs, and not meant.
-    """
-    what = f"A URL that begins with {begins}:"
-    if module == dialect.driver or dialect.extra is None:
-        return missing(what, module, drivers())
-    usual_name = _usual_name(dialect)
-    hint = f"Install it, or write {usual_name}: in the URL, for which there is: {installing(dialect.extra)}."
-    return ConfigError(f"{what} needs the package {module}, which is not installed.", hint=hint)
 
 
 def _usual_name(dialect: Dialect) -> str:
@@ -260,20 +254,14 @@ def _say_what_it_refuses(engine: Engine, login_package: str | None) -> None:
                 raise
             problem = f"The driver {engine.driver} cannot use an option of the database URL"
             hint = f"See to the value of each: {options}."
-            raise ConfigError(f"{problem}{_file_trouble(error)}.", hint=hint) from None
+            # What the system says of a file; other words of a driver may hold the value, which may be secret.
+            if isinstance(error, OSError) and error.strerror:
+                problem = f"{problem}: {error.strerror}"
+            raise ConfigError(f"{problem}.", hint=hint) from None
 
     # SQLAlchemy's event for this keeps other listeners, such as those that limit sessions, from
     # being asked.
     engine.dialect.connect = log_in  # type: ignore[method-assign]  # of this engine's dialect alone
-
-
-def _file_trouble(error: Exception) -> str:
-    """What the system says of a file that an option names; other words of a driver may hold the
-    value, which may be secret.
-    """
-    if isinstance(error, OSError) and error.strerror:
-        return f": {error.strerror}"
-    return ""
 
 
 def missing_file(url: str) -> str | None:

@@ -129,23 +129,13 @@ def chosen(columns: Sequence[Column], wanted: str | Sequence[str], table: str) -
     if wanted != "auto":
         problem = f"columns = {wanted!r} is not auto, new, old or a list of ten names"
         raise ConfigError(f"{problem}; write one of these.")
-    return _by_name(columns) or _by_position(columns, table)
-
-
-def _by_name(columns: Sequence[Column]) -> tuple[str, ...] | None:
     known = {column.name.casefold(): column.name for column in columns}
-    if known.keys() >= set(STANDARD):
-        return tuple(known[name] for name in STANDARD)
-    return None
-
-
-def _by_position(columns: Sequence[Column], table: str) -> tuple[str, ...]:
-    """Types tell the orders apart; where names are nearly all there, a missing one is the likelier
-    explanation.
-    """
-    fits = [order for order in (NEW_ORDER, OLD_ORDER) if _fits(columns, order)]
-    known = {column.name.casefold() for column in columns}
     missing = [name for name in STANDARD if name not in known]
+    if not missing:
+        return tuple(known[name] for name in STANDARD)
+    # Types tell the orders apart; where names are nearly all there, a missing one is the likelier
+    # explanation.
+    fits = [order for order in (NEW_ORDER, OLD_ORDER) if _fits(columns, order)]
     if len(fits) == 1 and len(missing) > len(STANDARD) // 2:
         return _placed(columns, fits[0], table)
     if len(missing) <= len(STANDARD) // 2 or len(columns) < len(STANDARD):

@@ -101,23 +101,23 @@ def read_history(connection: Connection, names: LogNames) -> list[ShapeVersion]:
     """Every version that is known, by table and version."""
     kept = _kept(names)
     query = select(*kept.c).order_by(kept.c.table_name, kept.c.table_version)
-    return _completed([_version_of(row) for row in connection.execute(query)])
-
-
-def _version_of(row: Any) -> ShapeVersion:
-    # As text, or as what the driver makes of a number: databases differ.
-    table, version, seen_at, changed, columns, first, described = row
-    return ShapeVersion(
-        table=str(table),
-        version=int(version),
-        seen_at=str(seen_at),
-        changed=msgspec.json.decode(changed, type=dict[str, list[str]]) if changed else {},
-        columns=msgspec.json.decode(columns, type=dict[str, str]) if columns else {},
-        first=None if first is None else int(first),
-        described=msgspec.json.decode(described, type=Described) if described else None,
-        # Only a database that follows DDL enters one without columns.
-        noted=not columns,
-    )
+    versions: list[ShapeVersion] = []
+    for row in connection.execute(query):
+        table_name, version, seen_at, changed, columns, first, described = row
+        # As text, or as what the driver makes of a number: databases differ.
+        known = ShapeVersion(
+            table=str(table_name),
+            version=int(version),
+            seen_at=str(seen_at),
+            changed=msgspec.json.decode(changed, type=dict[str, list[str]]) if changed else {},
+            columns=msgspec.json.decode(columns, type=dict[str, str]) if columns else {},
+            first=None if first is None else int(first),
+            described=msgspec.json.decode(described, type=Described) if described else None,
+            # Only a database that follows DDL enters one without columns.
+            noted=not columns,
+        )
+        versions.append(known)
+    return _completed(versions)
 
 
 def _in_time(version: ShapeVersion) -> tuple[int, int]:

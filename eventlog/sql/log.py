@@ -79,14 +79,7 @@ class Log:
             return str(time)
         return in_utc(str(time), self.zone)
 
-    def rows(
-        self,
-        connection: Connection,
-        query: TextClause,
-        parameters: Mapping[str, Any] | None = None,
-    ) -> list[tuple[Any, ...]]:
-        """What a query finds, as plain tuples."""
-        return fetched(connection, query, parameters)
+    rows = staticmethod(fetched)
 
     def rows_at_once(
         self, connection: Connection, query: TextClause, parameters: Mapping[str, Any]
@@ -106,7 +99,7 @@ class Log:
         """A transaction on the log, or `lone` statements; what the database refuses is told as a
         SourceError.
         """
-        return transaction(self.engine, f"The event log {self.name}", lone=lone)
+        return transaction(self.engine, f"The event log {self.name}", lone=lone, dialect=self.dialect)
 
     def moment(self) -> AbstractContextManager[Connection]:
         """A transaction for who only reads: its tables are all seen as they were at one moment."""

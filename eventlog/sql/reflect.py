@@ -188,7 +188,13 @@ class Classes:
             if name not in named and schema.key(name):
                 continue
             child = schema.shape(name)
-            links = _in_order([key for key in child.foreign if self._leads(schema, parent, key)], child)
+            leading: list[ForeignKey] = []
+            for key in child.foreign:
+                # It holds what tells the rows of its table apart.
+                wanted = parent.key if key.table == parent.name else schema.row_key(key.table)
+                if wanted and set(key.referred) == set(wanted):
+                    leading.append(key)
+            links = _in_order(leading, child)
             own = [key for key in links if key.table == parent.name]
             if own and (name in named or links[0] is own[0]):
                 yield _child(child, own[0], parent)
@@ -204,11 +210,6 @@ class Classes:
             if table is not None:
                 beside.append((schema, table))
         return beside or [self._find(name)]
-
-    def _leads(self, schema: Schema, parent: TableShape, key: ForeignKey) -> bool:
-        """Whether a foreign key holds what tells the rows of its table apart."""
-        wanted = parent.key if key.table == parent.name else schema.row_key(key.table)
-        return bool(wanted) and set(key.referred) == set(wanted)
 
     def has(self, name: str) -> bool:
         """Whether there is a table or view of this name."""

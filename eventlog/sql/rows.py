@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
+from operator import attrgetter
 from typing import Final
 
 from msgspec import Struct, field, json
@@ -130,23 +131,25 @@ class SqlRowReader:
             # So long values of all objects have room, and come at once. A power of two, so that
             # statements repeat.
             plain = 1 << max(SHORT_BYTES, self._room.share // len(wanted)).bit_length() - 1
-        with transaction(self._engine, "What the changes ask for", lone=True) as connection:
+        what, dialect = "What the changes ask for", self._dialect
+        with transaction(self._engine, what, lone=True, dialect=dialect) as connection:
             for group in asked:
                 part = self._careful(connection, group, wanted, plain)
                 rows |= part.found
                 large |= part.large
             if large:
                 rows |= self._with_room(connection, asked, wanted, large)
-            names = {name for group in asked for name in _names_of(group.table)}
-            self._refuse_changed(connection, names)
+            # Asked after reading, so that no change of a table is missed.
+            if self._stamps:
+                self._refuse_changed(connection, asked)
         return rows
 
-    def _refuse_changed(self, connection: Connection, names: Iterable[TableName]) -> None:
+    def _refuse_changed(self, connection: Connection, asked: Iterable[AskedObjects]) -> None:
         """ChangedError where what was read lacks columns that came meanwhile."""
+        names = {name for group in asked for name in _names_of(group.table)}
         known = [name for name in names if name in self._stamps]
         if not known:
             return
-        # Asked after reading, so that none is missed.
         now = _stamps_now(connection, known)
         for name in known:
             if now.get(name) != self._stamps[name]:
@@ -299,6 +302,7 @@ class SqlRowReader:
         *,
         nobody: bool = False,
     ) -> _Part:
+        """What is found of some objects of one table."""
         reading = _Reading(
             connection=connection,
             dialect=self._dialect,
@@ -306,7 +310,26 @@ class SqlRowReader:
             plain=plain,
             nobody=nobody,
         )
-        return reading.part(wanted)
+        table, large = asked.table, reading.large
+        wishes = {wanted[row] for row in asked.rows}
+        names = frozenset[str]().union(*wishes)
+        attributes = [attribute for name, attribute in table.loggable.items() if name in names]
+        rows = reading.own([attribute for attribute in attributes if attribute.child is None])
+        for child in table.children:
+            of_child = [attribute for attribute in attributes if attribute.child == child.name]
+            if of_child and (rows or nobody):
+                reading.add_children(child, of_child, rows)
+        if len(wishes) > 1:
+            # Each object with what was wanted of it, where its neighbours wanted more.
+            count = len(attributes)
+            for row, values in rows.items():
+                wished = wanted[row]
+                if len(values) != count or len(wished) < count:
+                    rows[row] = {name: value for name, value in values.items() if name in wished}
+        # Those that lack a value are read again, if there is room.
+        if large:
+            rows = {row: values for row, values in rows.items() if row not in large}
+        return _Part(found={**rows}, large=large)
 
 
 class _Reading(Struct, frozen=True, kw_only=True):
@@ -323,32 +346,10 @@ class _Reading(Struct, frozen=True, kw_only=True):
     nobody: bool
     large: dict[RowId, int] = field(default_factory=dict)
 
-    def part(self, wanted: Wanted) -> _Part:
-        """What is found of the objects."""
-        wishes = {wanted[row] for row in self.asked.rows}
-        names = frozenset[str]().union(*wishes)
-        loggable = self.asked.table.loggable
-        attributes = [attribute for name, attribute in loggable.items() if name in names]
-        rows = self._own([attribute for attribute in attributes if attribute.child is None])
-        for child in self.asked.table.children:
-            of_child = [attribute for attribute in attributes if attribute.child == child.name]
-            if of_child and (rows or self.nobody):
-                self._children(child, of_child, rows)
-        if len(wishes) > 1:
-            # Each object with what was wanted of it, where its neighbours wanted more.
-            count = len(attributes)
-            for row, values in rows.items():
-                wished = wanted[row]
-                if len(values) != count or len(wished) < count:
-                    rows[row] = {name: value for name, value in values.items() if name in wished}
-        # Those that lack a value are read again, if there is room.
-        if self.large:
-            rows = {row: values for row, values in rows.items() if row not in self.large}
-        return _Part(found={**rows}, large=self.large)
-
-    def _own(self, attributes: Sequence[Attribute]) -> _Rows:
+    def own(self, attributes: Sequence[Attribute]) -> _Rows:
+        """The objects that are there, with these attributes of the table itself."""
         asked, rows = self.asked, self.asked.rows
-        several = any(attribute.multiple for attribute in attributes)
+        several = any(map(attrgetter("multiple"), attributes))
         answers = self._answers(asked, asked.table.name, asked.columns, attributes, several=several)
         found: _Rows = {}
         if several:
@@ -364,7 +365,7 @@ class _Reading(Struct, frozen=True, kw_only=True):
                 found[row] = dict(zip(names, answer[1:], strict=False))
         return found
 
-    def _children(self, child: Child, attributes: Sequence[Attribute], found: _Rows) -> None:
+    def add_children(self, child: Child, attributes: Sequence[Attribute], found: _Rows) -> None:
         """Adds a child table's values to the objects that were found."""
         some = asked = self.asked
         if not self.nobody:
@@ -401,7 +402,7 @@ class _Reading(Struct, frozen=True, kw_only=True):
             schema=some.table.schema,
             table=table,
             matched=matched,
-            selected=tuple(attribute.column for attribute in attributes),
+            selected=tuple(map(attrgetter("column"), attributes)),
             several=several,
             plain=plain,
             nobody=self.nobody,

@@ -170,10 +170,20 @@ class Schema:
             return self._gathered(answers(self._connection, "foreign_keys"))
         with _unknown_types_are_text():
             of_tables = self._inspector.get_multi_foreign_keys(schema=self._asked)
-        return {
-            self._dialect.reported(name): tuple(self._foreign_key(key) for key in keys)
-            for (_, name), keys in of_tables.items()
-        }
+        found: dict[str, tuple[ForeignKey, ...]] = {}
+        for (_, name), keys in of_tables.items():
+            of_table: list[ForeignKey] = []
+            for key in keys:
+                schema = key["referred_schema"]
+                foreign_key = ForeignKey(
+                    columns=tuple(self._reported(key["constrained_columns"])),
+                    schema=self.name if schema is None else self._schema_name(schema),
+                    table=self._dialect.reported(key["referred_table"]),
+                    referred=tuple(self._reported(key["referred_columns"])),
+                )
+                of_table.append(foreign_key)
+            found[self._dialect.reported(name)] = tuple(of_table)
+        return found
 
     def _gathered(self, rows: Iterable[Sequence[Any]]) -> dict[str, tuple[ForeignKey, ...]]:
         gathered: dict[str, tuple[ForeignKey, ...]] = {}
@@ -184,17 +194,6 @@ class Schema:
             key = ForeignKey(columns=columns, schema=self.name, table=referred, referred=others)
             gathered[table] = (*gathered.get(table, ()), key)
         return gathered
-
-    def _foreign_key(self, key: Any) -> ForeignKey:
-        columns = tuple(self._reported(key["constrained_columns"]))
-        referred = tuple(self._reported(key["referred_columns"]))
-        schema = key["referred_schema"]
-        return ForeignKey(
-            columns=columns,
-            schema=self.name if schema is None else self._schema_name(schema),
-            table=self._dialect.reported(key["referred_table"]),
-            referred=referred,
-        )
 
     def _columns(self, name: str) -> tuple[Column, ...]:
         key = self._keys.get(name, ())

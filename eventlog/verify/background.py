@@ -126,7 +126,11 @@ class RegularProofs:
         try:
             with engine.connect() as connection:
                 log = Log(engine, located(connection, self._order.names))
-            self._recall(log)
+            # What was found before, perhaps by another publisher.
+            with log.transaction() as connection:
+                text = Marks(log).get(connection, VERIFIED)
+            self._proofs = {(last.output, last.table): last for last in read_proofs(text)}
+            self._order.vitals.proved([*self._proofs.values()])
             closed = self._closed()
             if closed > 0:
                 return closed
@@ -259,13 +263,6 @@ class RegularProofs:
         return [table for table in tables if not table.table.whole_row]
 
     # --- what was found ---------------------------------------------------------------------------
-
-    def _recall(self, log: Log) -> None:
-        """Reads what was found before, perhaps by another publisher."""
-        with log.transaction() as connection:
-            text = Marks(log).get(connection, VERIFIED)
-        self._proofs = {(last.output, last.table): last for last in read_proofs(text)}
-        self._order.vitals.proved([*self._proofs.values()])
 
     def _keep(self, log: Log) -> None:
         with log.transaction() as connection:

@@ -11,7 +11,7 @@ from eventlog.compare.scratch import ScratchSide
 from eventlog.compare.sides import Compared
 from eventlog.core.errors import DataError
 from eventlog.core.sql_types import Category, category
-from eventlog.qlik.change_tables.folding import ChangeRow, Emptied, Moved, Nets, fold
+from eventlog.qlik.change_tables.folding import ChangeRow, Emptied, Moved, fold
 from eventlog.sinks.database.mirror import HEADER_ENDINGS, Origin
 
 
@@ -36,21 +36,18 @@ class FoldedChanges:
                 elif isinstance(step, Moved):
                     self._move(step)
                 else:
-                    self._set_all(step)
+                    for key, net in step.rows.items():
+                        # It was deleted.
+                        if net.values is None:
+                            self.side.change(key, None, whole=True)
+                        else:
+                            self._set(key, net.values, whole=net.whole)
 
     def load(self, rows: Iterable[dict[str, Any]]) -> None:
         """Takes whole rows as they are, such as those of a full load."""
         with self.side.working():
             for row in rows:
                 self._set(tuple([row[name] for name in self.key]), row, whole=True)
-
-    def _set_all(self, step: Nets) -> None:
-        for key, net in step.rows.items():
-            # It was deleted.
-            if net.values is None:
-                self.side.change(key, None, whole=True)
-            else:
-                self._set(key, net.values, whole=net.whole)
 
     def _set(self, key: Sequence[Any], values: dict[str, Any], *, whole: bool) -> None:
         # Columns of the key have no place, and others may not be compared.

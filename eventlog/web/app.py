@@ -67,7 +67,8 @@ class App:
         self._journal = journal
         self._streams = 0
         self._at_work = 0
-        self._assets = {name: _asset(name) for name in ("style.css", "live.js", "rows.js")}
+        static = files("eventlog.web").joinpath("static")
+        self._assets = {name: static.joinpath(name).read_bytes() for name in ("style.css", "live.js", "rows.js")}
         self._at = {
             name: f"/static/{hashlib.sha256(body).hexdigest()[:12]}/{name}" for name, body in self._assets.items()
         }
@@ -366,7 +367,3 @@ def _fields(request: Request) -> Fields:
 def _single(form: Mapping[str, list[str]]) -> dict[str, str]:
     # Of a field that comes several times the last counts, as it does in addresses.
     return {name: entries[-1] for name, entries in form.items()}
-
-
-def _asset(name: str) -> bytes:
-    return files("eventlog.web").joinpath("static", name).read_bytes()

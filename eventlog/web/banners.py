@@ -140,7 +140,15 @@ def _of_publisher(reading: PageReading) -> Iterator[Banner]:
             section="EventlogFailing",
         )
     elif flow is not None and not flow.publishing:
-        cause, since = _who_is_gone(reading)
+        gone, since = reading.gone, ""
+        cause = "It has given its lock back, or none has worked on this log yet."
+        taken = [output.standing.at for output in reading.places if output.standing.at is not None]
+        if gone is not None:
+            who = "Somebody" if gone.host is None else f"Process {gone.pid} on {gone.host}"
+            cause = f"{who} published the log, has not renewed its lease, and has not given its lock back."
+            since = "" if gone.lease_until is None else f"{gone.lease_until} UTC"
+        elif taken:
+            since = f"the last document, {_moment(reading.now, max(taken))}"
         yield Banner(
             state="no publisher",
             what="this log",
@@ -149,18 +157,6 @@ def _of_publisher(reading: PageReading) -> Iterator[Banner]:
             cause=cause,
             section="EventlogNoPublisher",
         )
-
-
-def _who_is_gone(reading: PageReading) -> tuple[str, str]:
-    """What is known of the publisher that works no more, and since when."""
-    gone = reading.gone
-    if gone is None:
-        taken = [output.standing.at for output in reading.places if output.standing.at is not None]
-        since = f"the last document, {_moment(reading.now, max(taken))}" if taken else ""
-        return "It has given its lock back, or none has worked on this log yet.", since
-    who = "Somebody" if gone.host is None else f"Process {gone.pid} on {gone.host}"
-    cause = f"{who} published the log, has not renewed its lease, and has not given its lock back."
-    return cause, f"{gone.lease_until} UTC" if gone.lease_until is not None else ""
 
 
 def _of_slowness(reading: PageReading) -> Iterator[Banner]:

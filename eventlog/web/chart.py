@@ -186,7 +186,10 @@ def _stretch(
     top: float,
     seconds: float,
 ) -> CurvePart:
-    places = [(_x(at, now, seconds), _y(value, top)) for at, value in points]
+    places: list[tuple[float, float]] = []
+    for at, value in points:
+        x = LEFT_PIXELS + (WIDTH_PIXELS - LEFT_PIXELS) * (1 + (at - now) / seconds)
+        places.append((round(x, 1), _y(value, top)))
     # A line of one point cannot be seen.
     if len(places) == 1:
         return CurvePart(dot=places[0])
@@ -197,10 +200,6 @@ def _stretch(
         values="|".join(in_full(unit, value) for _, value in points),
         area=f"{places[0][0]},{ground} {line} {places[-1][0]},{ground}",
     )
-
-
-def _x(at: float, now: float, seconds: float) -> float:
-    return round(LEFT_PIXELS + (WIDTH_PIXELS - LEFT_PIXELS) * (1 + (at - now) / seconds), 1)
 
 
 def _y(value: float, top: float) -> float:

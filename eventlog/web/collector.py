@@ -306,13 +306,22 @@ class Collector:
 
     def _sample(self) -> None:
         with self.log.moment() as connection:
-            standings = self._standings(Marks(self.log).get(connection, OUTPUTS))
+            # As the publisher here sees them, else as whoever published last has left word.
+            present = {} if self._vitals is None else self._vitals.reading().outputs
+            standings = newest(read_output_states(Marks(self.log).get(connection, OUTPUTS)), present)
             places = read_places(connection, self.log)
             flow, rate = read_flow(connection, self.log, self._settings, failing=failing(standings))
             held = None if flow.first_held is None else held_note(connection, self.log, flow.first_held)
             unread = unread_rows(connection, self.log) if flow.parts.suspended else {}
         now = time()
-        views = [self._with_rate(view, now) for view in with_standings(self._outputs, standings, places)]
+        views: list[OutputView] = []
+        for view in with_standings(self._outputs, standings, places):
+            # How many documents it takes a second, by its count and the one of the sample before.
+            count = view.standing.documents
+            at, before = self._documents.get(view.noted, (now, count))
+            self._documents[view.noted] = now, count
+            # Less than before where the publisher has begun to count anew.
+            views.append(replace(view, rate=max(0, count - before) / (now - at) if now > at else None))
         behind = {
             view.noted: lag.rows
             for view in views
@@ -348,23 +357,6 @@ class Collector:
         row = one_row(self.log, number, width=1)
         time_of_row = None if row is None else row.event_time
         return UnreadTable(note=masked(note), row=number, time=time_of_row)
-
-    def _with_rate(self, place: OutputView, now: float) -> OutputView:
-        """The output with how many documents it takes a second, by its count and the one of the
-        sample before.
-        """
-        count = place.standing.documents
-        at, before = self._documents.get(place.noted, (now, count))
-        self._documents[place.noted] = now, count
-        # Less than before where the publisher has begun to count anew.
-        return replace(place, rate=max(0, count - before) / (now - at) if now > at else None)
-
-    def _standings(self, entered: str | None) -> OutputStates:
-        """The outputs: as the publisher here sees them, else as whoever published last has left
-        word.
-        """
-        present = {} if self._vitals is None else self._vitals.reading().outputs
-        return newest(read_output_states(entered), present)
 
     def _count(self) -> None:
         from eventlog.capture import trigger_states

@@ -32,7 +32,6 @@ from eventlog.web.acts import (
     Act,
     Fields,
     OutputAct,
-    RowAction,
     RowsAct,
     TableAct,
     can_be,
@@ -181,7 +180,9 @@ class Desk:
             return table_question(self._known(act), look)
         numbers = self._numbers(act)
         if act.filters is None:
-            numbers = [number for number in numbers if self._can_be(act.action, number)]
+            log, width = self.collector.log, len(HELD_SINCE)
+            rows = {number: one_row(log, number, width=width) for number in numbers}
+            numbers = [number for number, row in rows.items() if row is not None and can_be(act.action, row)]
         if not numbers:
             done = DONE[act.action]
             if act.filters is None:
@@ -190,10 +191,6 @@ class Desk:
             message = f"No row of this filter can be {done} now."
             raise UsageError(message, hint="Go back and choose another filter.")
         return rows_question(act, numbers, look)
-
-    def _can_be(self, action: RowAction, number: int) -> bool:
-        row = one_row(self.collector.log, number, width=len(HELD_SINCE))
-        return row is not None and can_be(action, row)
 
     def act(self, act: Act, by: str) -> tuple[str, int]:
         """Does it; where to look then, and with how many rows, or whether anything is new."""

@@ -90,7 +90,8 @@ class Guard:
         """Who asks, or why they may not."""
         settings = self.settings
         # Before the name: programs ask by whatever address they have.
-        if settings.token and self.knows(_bearer(asked)):
+        kind, _, token = asked.headers.get("authorization", "").partition(" ")
+        if settings.token and kind.lower() == "bearer" and self.knows(token.strip()):
             return Visitor(name="bearer", session="", bearer=True)
         if not settings.answers(host_name(asked.host)):
             why = "This page is not there under this name; web.hosts lists its names."
@@ -181,7 +182,11 @@ class Guard:
 
     def _session(self, asked: RequestFacts, name: str) -> str | None:
         """The session of the cookie, if it is one of ours and has not ended."""
-        cookie = _cookies(asked).get(self.cookie)
+        try:
+            cookie = SimpleCookie(asked.headers.get("cookie", "")).get(self.cookie)
+        # Python refuses some cookies that others have set; then there is no session.
+        except CookieError:
+            return None
         if cookie is None or not self._signer(f"session of {name}").validate(cookie.value):
             return None
         return cookie.value if self._lasts(cookie.value, asked.now) else None
@@ -256,16 +261,3 @@ def _is_loopback(address: str) -> bool:
         return False
     # A socket of IPv6 sees an IPv4 address as ::ffff:127.0.0.1.
     return (getattr(ip, "ipv4_mapped", None) or ip).is_loopback
-
-
-def _bearer(asked: RequestFacts) -> str:
-    kind, _, token = asked.headers.get("authorization", "").partition(" ")
-    return token.strip() if kind.lower() == "bearer" else ""
-
-
-def _cookies(asked: RequestFacts) -> SimpleCookie:
-    try:
-        return SimpleCookie(asked.headers.get("cookie", ""))
-    # Python refuses some cookies that others have set; then there is no session.
-    except CookieError:
-        return SimpleCookie()

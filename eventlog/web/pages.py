@@ -15,7 +15,7 @@ from urllib.parse import quote, urlencode
 from msgspec import Struct
 from msgspec.structs import replace
 
-from eventlog.admin.explain import ExplainedRow, Explanation
+from eventlog.admin.explain import Explanation
 from eventlog.admin.listing import BEYOND, Cursor, Filters, Listing
 from eventlog.admin.rows import LogRow
 from eventlog.core.model import Kind, Reason, Status, written
@@ -117,6 +117,13 @@ class Verdict(Struct, frozen=True, kw_only=True):
 def facts_of(reading: PageReading, span: ChartRange, *, acts: bool) -> Mapping[str, Any]:
     """What the template of the live part shows."""
     facts = reading.rows
+    samples = reading.history.of(span)
+    figures = (("Waiting rows", "rows", "waiting"), ("Lag", "s", "lag"), ("Finished", "rows/s", "rate"))
+    curves: list[Chart] = []
+    for title, unit, name in figures:
+        values = [(sample.at, getattr(sample, name)) for sample in samples]
+        points = [(at, float(value)) for at, value in values if value is not None]
+        curves.append(curve(title, unit, points, reading.now, span))
     known = {output.noted for output in reading.places}
     return {
         "stream": address("events", range=span.name),
@@ -129,7 +136,7 @@ def facts_of(reading: PageReading, span: ChartRange, *, acts: bool) -> Mapping[s
         "parts_waiting": list(_parts(reading.flow)),
         "span": span,
         "ranged": {one.name: address(range=one.name) for one in RANGES},
-        "curves": _curves(reading, span),
+        "curves": curves,
         "facts": facts,
         "unknown": {name: lag for name, lag in reading.lags.items() if name not in known},
         "every": 0 if facts is None else sum(facts.rows.values()) + sum(facts.ignored.values()),
@@ -236,19 +243,6 @@ def _parts(flow: Flow | None) -> Iterator[tuple[str, int, str]]:
         reason = REASONS_OF_PARTS.get(name)
         to = address("rows", status=Status.NEW, reason=reason) if reason is not None else ""
         yield name.replace("_", " "), rows, to
-
-
-def _curves(reading: PageReading, span: ChartRange) -> list[Chart]:
-    samples = reading.history.of(span)
-
-    def points(of: str) -> list[tuple[float, float]]:
-        return [(one.at, float(found)) for one in samples if (found := getattr(one, of)) is not None]
-
-    return [
-        curve("Waiting rows", "rows", points("waiting"), reading.now, span),
-        curve("Lag", "s", points("lag"), reading.now, span),
-        curve("Finished", "rows/s", points("rate"), reading.now, span),
-    ]
 
 
 RELOAD_SECONDS: Final = 10
@@ -385,7 +379,8 @@ def rows_page(found: Listing, filters: Filters, look: Viewer, *, first: bool, do
 
 def row_page(row: LogRow, found: Explanation, look: Viewer, done: str = "") -> str:
     """A row: what was recorded, what it says, what the rules decide and why, its document."""
-    near = list(_near(found.rows, row.record_id))
+    place = next((at for at, near_row in enumerate(found.rows) if near_row.record_id == row.record_id), 0)
+    near = found.rows[max(0, place - NEAR_ROWS) : place + NEAR_ROWS + 1]
     return _page(
         "row.html", f"Row {row.record_id}", look, row=row, found=found, near=near, done=done, actions=possible(row)
     )
@@ -423,11 +418,6 @@ def listed(filters: Filters, cursor: Cursor | None = None) -> str:
         before=at.before if at.before < BEYOND else None,
         place=at.place,
     )
-
-
-def _near(rows: Sequence[ExplainedRow], record_id: int) -> Iterator[ExplainedRow]:
-    place = next((at for at, row in enumerate(rows) if row.record_id == record_id), 0)
-    yield from rows[max(0, place - NEAR_ROWS) : place + NEAR_ROWS + 1]
 
 
 def _with(chosen: str, choices: list[tuple[str, str]]) -> list[tuple[str, str]]:

@@ -107,26 +107,21 @@ def _kept(span: ChartRange, samples: Sequence[Sample], new: Sample) -> tuple[Sam
     former = [sample for sample in samples if new.at - span.seconds <= sample.at < new.at]
     # Of a longer range all samples of a step are one.
     if former and span.step and former[-1].at // span.step == new.at // span.step:
-        new = _highest(former.pop(), new)
+        last = former.pop()
+        lags = [one.lag for one in (last, new) if one.lag is not None]
+        outputs: dict[str, OutputSample] = {}
+        for name, one in new.outputs.items():
+            was = last.outputs.get(name, OutputSample())
+            outputs[name] = OutputSample(behind=max(one.behind, was.behind), rate=max(one.rate, was.rate))
+        new = Sample(
+            at=new.at,
+            waiting=max(last.waiting, new.waiting),
+            oldest=new.oldest,
+            lag=max(lags, default=None),
+            rate=max(last.rate, new.rate),
+            outputs=outputs,
+        )
     return (*former, new)
-
-
-def _highest(former: Sample, new: Sample) -> Sample:
-    """One sample for two of a step."""
-    lags = [one.lag for one in (former, new) if one.lag is not None]
-    outputs = {
-        name: OutputSample(behind=max(one.behind, was.behind), rate=max(one.rate, was.rate))
-        for name, one in new.outputs.items()
-        for was in (former.outputs.get(name, OutputSample()),)
-    }
-    return Sample(
-        at=new.at,
-        waiting=max(former.waiting, new.waiting),
-        oldest=new.oldest,
-        lag=max(lags) if lags else None,
-        rate=max(former.rate, new.rate),
-        outputs=outputs,
-    )
 
 
 class ReasonCount(Struct, frozen=True, kw_only=True):

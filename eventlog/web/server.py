@@ -82,20 +82,14 @@ class Connection(H11Protocol):
         """Who waits for whom has changed, or has not; how long we wait counts from when we began
         to.
         """
-        if not self._is_theirs():
+        cycle: Any = self.cycle
+        # The other side has something to do: to ask, to finish asking, or to take the answer.
+        is_theirs = cycle is None or cycle.response_complete or cycle.more_body or self.flow.write_paused
+        if not is_theirs:
             self.waits_since = None
         elif self.waits_since is None or self.cycle is not self._judged:
             self.waits_since = self.loop.time()
         self._judged = self.cycle
-
-    def _is_theirs(self) -> bool:
-        """Whether it is the other side that has something to do: ask, finish asking, or take the
-        answer.
-        """
-        cycle: Any = self.cycle
-        if cycle is None or cycle.response_complete:
-            return True
-        return bool(cycle.more_body or self.flow.write_paused)
 
     def _look(self) -> None:
         if is_late(self, self.loop.time()):
@@ -132,7 +126,12 @@ class PageServer:
         self._host = host
         self._journal = journal
         self._app = App(reception, Guard(reception.config.web), journal)
-        self._socket = _listening(host, port)
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        # Here and not in the server's thread, so that a port that is taken is an error of the command.
+        try:
+            self._socket = socket.create_server((host, port), family=family)
+        except OSError as error:
+            raise cannot_listen(host, port, error) from error
         self.port: int = self._socket.getsockname()[1]
         self.url = f"http://{f'[{host}]' if ':' in host else host}:{self.port}/"
         self._server = uvicorn.Server(_settings(self._app.starlette(*_watching(vitals))))
@@ -145,7 +144,10 @@ class PageServer:
         # Both after the port is ours: an address that is taken leaves no thread behind.
         reception.start()
         self._thread.start()
-        self._await_start()
+        end = monotonic() + START_SECONDS
+        # uvicorn tells by this attribute alone that it listens.
+        while not self._server.started and self._thread.is_alive() and monotonic() < end:
+            sleep(0.005)
 
     def adopt(self, config: Config) -> None:
         """Shows another configuration from now on, to those whom it lets in; who may come stays
@@ -185,12 +187,6 @@ class PageServer:
             self._thread.join(WAKE_SECONDS)
             between()
 
-    def _await_start(self) -> None:
-        end = monotonic() + START_SECONDS
-        # uvicorn tells by this attribute alone that it listens.
-        while not self._server.started and self._thread.is_alive() and monotonic() < end:
-            sleep(0.005)
-
 
 def refuse_open_door(host: str, config: Config) -> None:
     """Refuses an address that others reach, as long as nobody has to prove anything."""
@@ -215,15 +211,6 @@ def _settings(app: object) -> uvicorn.Config:
         timeout_graceful_shutdown=2,
         http=Connection,
     )
-
-
-def _listening(host: str, port: int) -> socket.socket:
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    # Here and not in the server's thread, so that a port that is taken is an error of the command.
-    try:
-        return socket.create_server((host, port), family=family)
-    except OSError as error:
-        raise cannot_listen(host, port, error) from error
 
 
 def _watching(vitals: PublisherHealth | None) -> list[Route]:

@@ -32,7 +32,25 @@ def validate(body: bytes) -> list[Problem]:
         root = parse(body, huge=True)
     except XmlError as error:
         return [Problem(line=error.line, message=f"{error.problem}.")]
-    faults = [*_misfits(root), *_unpublishable(root)]
+    faults: list[Fault] = []
+    grammar = _grammar()
+    fits = grammar.validate(root)
+    if not fits and root.tag not in ("nds", "input", "output"):
+        # The words know many elements, and only these three are documents.
+        faults.append((root, f"a document is <nds>, <input> or <output>, not {_tag(root)}."))
+    elif not fits:
+        faults += _told(root)
+        # The log speaks where the words have nothing to say, so that a document is never called valid
+        # by omission.
+        faults = faults or [(root, f"{shortened(each.message, 300)}.") for each in grammar.error_log]
+    for events in root.iter("input"):
+        for event in events.iterchildren("add", "modify", "delete", "sync"):
+            association = event.find("association")
+            if association is None or not (association.text or "").strip():
+                problem = f"{_tag(event)} has no <association>"
+                faults.append((event, f"{problem}, which every published event needs."))
+            if event.tag == "modify" and event.get("class-name") is None:
+                faults.append((event, "<modify> has no class-name, which every published modify needs."))
     lines: dict[XmlElement, int] = {}
     if faults:
         # Not strict: where expat gives up, the elements behind have no line.
@@ -45,19 +63,6 @@ def validate(body: bytes) -> list[Problem]:
 def _grammar() -> etree.RelaxNG:
     # Compiling it takes longer than judging most documents.
     return etree.RelaxNG(etree.fromstring(grammar_text()))
-
-
-def _misfits(root: XmlElement) -> list[Fault]:
-    grammar = _grammar()
-    if grammar.validate(root):
-        return []
-    if root.tag not in ("nds", "input", "output"):
-        return [(root, f"a document is <nds>, <input> or <output>, not {_tag(root)}.")]
-    # The words know many elements, and only these three are documents.
-    # The log speaks where the words have nothing to say, so that a document is never called valid
-    # by omission.
-    told = list(_told(root))
-    return told or [(root, f"{shortened(each.message, 300)}.") for each in grammar.error_log]
 
 
 def _told(root: XmlElement) -> Iterator[Fault]:
@@ -110,17 +115,6 @@ def _content(element: XmlElement, word: Word) -> Iterator[Fault]:
 
 def _texts(element: XmlElement) -> list[str | None]:
     return [element.text, *[child.tail for child in element]]
-
-
-def _unpublishable(root: XmlElement) -> Iterator[Fault]:
-    for events in root.iter("input"):
-        for event in events.iterchildren("add", "modify", "delete", "sync"):
-            association = event.find("association")
-            if association is None or not (association.text or "").strip():
-                problem = f"{_tag(event)} has no <association>"
-                yield (event, f"{problem}, which every published event needs.")
-            if event.tag == "modify" and event.get("class-name") is None:
-                yield (event, "<modify> has no class-name, which every published modify needs.")
 
 
 def _tag(element: XmlElement) -> str:

@@ -40,7 +40,7 @@ from msgspec import Struct
 from eventlog.core.errors import ExpressionError, value_shown
 from eventlog.core.model import ABSENT
 from eventlog.core.rules.times import in_iso_form
-from eventlog.core.schema import Catalog, Column, Table
+from eventlog.core.schema import Catalog, Table
 from eventlog.core.sql_types import Category, truth_of
 from eventlog.core.tablekey import quoted
 
@@ -405,7 +405,12 @@ class Fields(dict[str, Field]):
         if described is not None:
             column = described.column
             category = column.category
-        referenced = self._referenced(column)
+        referenced: Table | None = None
+        if self._settings.enable_refs and column is not None and self._catalog is not None and self._table is not None:
+            referenced = self._catalog.referenced(self._table, column)
+            # A key of several columns needs more than the one value for its association.
+            if referenced is not None and len(referenced.key) != 1:
+                referenced = None
         if referenced is not None:
             # The key of the other object, which its table_key writes as the log does, whatever this
             # format's syntax.
@@ -432,18 +437,6 @@ class Fields(dict[str, Field]):
             modify=f'\n{indent}  <modify-attr attr-name="{attribute_name}">',
         )
         return made
-
-    def _referenced(self, column: Column | None) -> Table | None:
-        """The table that the column's values point into, if an association can be made of them."""
-        if not self._settings.enable_refs or column is None:
-            return None
-        if self._catalog is None or self._table is None:
-            return None
-        referenced = self._catalog.referenced(self._table, column)
-        # A key of several columns needs more than the one value for its association.
-        if referenced is not None and len(referenced.key) == 1:
-            return referenced
-        return None
 
 
 def association_end(table: str, schema: str | None) -> str:

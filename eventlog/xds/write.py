@@ -15,7 +15,7 @@ import re
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from functools import lru_cache
+from functools import cache, lru_cache
 from itertools import islice
 from typing import ClassVar
 
@@ -124,7 +124,7 @@ class XdsFormat(Struct, frozen=True, kw_only=True):
                 identity = after = rising_id(identity, after)
             yield Document(
                 id=identity,
-                body=_body(opening, [change.text for change in batch], closing),
+                body="".join([opening, *[change.text for change in batch], closing]).encode(),
                 covers={change.event_id: change.positions for change in batch},
                 route=batch[0].route,
             )
@@ -139,8 +139,8 @@ class XdsFormat(Struct, frozen=True, kw_only=True):
         """The document that says that the publisher is alive."""
         opening, closing = self.wrapping()
         indent = "    " if self.envelope else "  "
-        body = _body(opening, [f'{indent}<status level="success" type="heartbeat"/>\n'], closing)
-        return Document(id=HEARTBEAT, body=body, covers={})
+        body = f'{opening}{indent}<status level="success" type="heartbeat"/>\n{closing}'
+        return Document(id=HEARTBEAT, body=body.encode(), covers={})
 
     def fragment(self, change: Change, catalog: Catalog | None = None) -> str:
         """The element of one change, without its document; ExpressionError where XDS has none."""
@@ -159,12 +159,16 @@ class XdsFormat(Struct, frozen=True, kw_only=True):
         """What stands before and after the elements of a document."""
         if not self.envelope:
             return f"{DECLARATION}<input>\n", "</input>\n"
-        opening = (
-            f'{DECLARATION}<nds dtdversion="2.0" ndsversion="8.x">\n  <source>\n'
-            f'    <product version="{VERSION}" instance="{attribute(self.instance)}">eventlog</product>\n'
-            "    <contact>eventlog</contact>\n  </source>\n  <input>\n"
-        )
-        return opening, "  </input>\n</nds>\n"
+        return _envelope(self.instance), "  </input>\n</nds>\n"
+
+
+@cache  # every document of an output has the same
+def _envelope(instance: str) -> str:
+    return (
+        f'{DECLARATION}<nds dtdversion="2.0" ndsversion="8.x">\n  <source>\n'
+        f'    <product version="{VERSION}" instance="{attribute(instance)}">eventlog</product>\n'
+        "    <contact>eventlog</contact>\n  </source>\n  <input>\n"
+    )
 
 
 def _batches(written: Iterable[Written], size: int | None) -> Iterator[list[Written]]:
@@ -197,7 +201,7 @@ def said(change: Change) -> Change | None:
 
 def document_id(position: Position) -> str:
     """The id of the document whose last change stands there: ids sort as text like positions do."""
-    return ".".join([f"{number:020d}" for number in position])
+    return ".".join(map("{:020d}".format, position))
 
 
 def rising_id(identity: str, after: str) -> str:
@@ -212,10 +216,6 @@ def rising_id(identity: str, after: str) -> str:
 
 
 _counted = re.compile(r"(\d{20}(?:\.\d{20})*)(?:_(\d{12}))?", re.ASCII).fullmatch
-
-
-def _body(opening: str, elements: list[str], closing: str) -> bytes:
-    return "".join([opening, *elements, closing]).encode()
 
 
 class Frame(Struct, frozen=True, kw_only=True):

@@ -196,7 +196,13 @@ def _events(
         frames.append(events(frame, clock=source.clock))
     if lines:
         for file in lines:
-            _refuse_length(file, sizes[file])
+            # A task reads the file as a whole; Spark passes over one that is empty.
+            if sizes[file] > LARGEST_BYTES:
+                message = f"{file} has {sizes[file]:,} bytes; Spark reads such files up to 2 GB."
+                raise DataError(message, hint="Cut it into several, or write it as Parquet.")
+            # A CSV file must have its header.
+            if sizes[file] == 0 and kind_of_file(Path(PurePosixPath(file).name)) == "csv":
+                raise no_header(file)
         whole = spark.read.format("binaryFile").load([as_named(file) for file in lines])
         read_lines = named(_lines, source.clock)
         frames.append(whole.select("path", "content").mapInArrow(read_lines, ddl(EVENTS)))
@@ -206,17 +212,6 @@ def _events(
         all_rows = all_rows.where(all_rows["status"].isin(list(source.statuses)))
     size = sum(sizes[file] for file in (*parquet, *lines))
     return all_rows, Cut(pieces=(), rows=rows, size=size)
-
-
-def _refuse_length(file: str, length: int) -> None:
-    """A task reads the file as a whole; Spark passes over one that is empty, and a CSV file must
-    have its header.
-    """
-    if length > LARGEST_BYTES:
-        message = f"{file} has {length:,} bytes; Spark reads such files up to 2 GB."
-        raise DataError(message, hint="Cut it into several, or write it as Parquet.")
-    if length == 0 and kind_of_file(Path(PurePosixPath(file).name)) == "csv":
-        raise no_header(file)
 
 
 def _lines(clock: str, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -59,7 +59,11 @@ def arriving() -> Iterator[None]:
         fault = read(text)
         if fault is not None:
             raise fault from error
-        message, hint = f"Spark gave up: {_gist(text)}", "Spark's own log says more."
+        # The last Python error that is quoted in what Spark says, else its first line.
+        lines = [line.strip() for line in text.splitlines() if line.strip()]
+        gist = [*lines[:1], *_python(text)[-1:]] or ["it did not say why"]
+        message = f"Spark gave up: {shortened(gist[-1].rstrip('.'), 300)}."
+        hint = "Spark's own log says more."
         raise MachineError(message, hint=hint, may_pass=False) from error
 
 
@@ -91,15 +95,3 @@ def _is_plain(kind: type) -> bool:
     maker = next(parent for parent in kind.__mro__ if "__init__" in vars(parent))
     is_known = getattr(errors, kind.__name__, None) is kind
     return maker in (EventlogError, MachineError) and is_known
-
-
-def _gist(text: str) -> str:
-    """The last Python error that is quoted in what Spark says, else its first line."""
-    quoted = _python(text)
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    gist = "it did not say why"
-    if quoted:
-        gist = quoted[-1]
-    elif lines:
-        gist = lines[0]
-    return shortened(gist.rstrip("."), 300) + "."

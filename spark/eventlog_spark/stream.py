@@ -65,7 +65,11 @@ class LogStream(DataSourceStreamReader):
             latest = advanced(before, look)
             # There are new rows, and no room for the gaps among them.
             if look.numbers and latest.upto == before.upto:
-                _refuse_scattered(latest)
+                held = sum(gap.held for gap in latest.gaps)
+                # A stream that waits for transactions goes on by itself; one that waits for people says so.
+                if held >= MOST_GAPS:
+                    problem = f"Held rows are at {held:,} separate places of the log, and a stream keeps no more."
+                    raise SourceError(problem, hint="Release some of them: `eventlog release`.")
             # Kept for versions of Spark that do not say where a batch starts.
             self._latest = latest.written()
             return self._latest
@@ -161,16 +165,6 @@ def _refuse_restarted(log: BulkLog, connection: Connection, upto: int) -> None:
             f"{what}, and rows up to {upto} were read before.",
             hint="Follow into another folder, or with another checkpoint.",
             may_pass=False,
-        )
-
-
-def _refuse_scattered(offset: Offset) -> None:
-    """A stream that waits for transactions goes on by itself; one that waits for people says so."""
-    held = sum(gap.held for gap in offset.gaps)
-    if held >= MOST_GAPS:
-        raise SourceError(
-            f"Held rows are at {held:,} separate places of the log, and a stream keeps no more.",
-            hint="Release some of them: `eventlog release`.",
         )
 
 

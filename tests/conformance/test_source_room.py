@@ -56,14 +56,14 @@ class Fetched:
         self.longest = 0
         usual = Log.rows
 
-        def rows(log: Log, connection: Any, query: Any, parameters: Any = None) -> list[tuple[Any, ...]]:
-            found = usual(log, connection, query, parameters)
+        def rows(connection: Any, query: Any, parameters: Any = None) -> list[tuple[Any, ...]]:
+            found = usual(connection, query, parameters)
             self.rows += len(found)
             texts = [len(value) for row in found for value in row if isinstance(value, str)]
             self.longest = max([self.longest, *texts])
             return found
 
-        monkeypatch.setattr(Log, "rows", rows)
+        monkeypatch.setattr(Log, "rows", staticmethod(rows))
 
 
 def test_a_batch_ends_where_its_values_have_no_more_room(log: LogTable) -> None:

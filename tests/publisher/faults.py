@@ -96,7 +96,7 @@ FAULTS = [
     JournalFault(
         "a late publisher may write",
         "sources/log/lock.py",
-        "        if not self.taken or not kept:\n            self._lose()\n",
+        "        if self.tenure is None or not kept:\n            self._lose()\n",
         "",
     ),
     # resolve
@@ -238,8 +238,8 @@ FAULTS = [
     JournalFault(
         "nobody leads behind a row that went",
         JOURNAL,
-        "            self._lead(connection, name, (waited.object for waited in plan.unparked))\n",
-        "",
+        "                self._lead(connection, name, [waited.object for waited in plan.unparked])\n",
+        "                pass\n",
     ),
     JournalFault(
         "nobody leads behind a row that is gone",
@@ -256,7 +256,7 @@ FAULTS = [
     JournalFault(
         "taken rows are sealed again",
         UNSEALED,
-        "known, room = memory.taken | memory.seen,",
+        "known, room = memory.taken,",
         "known, room = memory.seen - memory.seen,",
     ),
     JournalFault(
@@ -274,13 +274,13 @@ FAULTS = [
     JournalFault(
         "a set-back row is not looked for",
         JOURNAL,
-        "                memory.seen -= self._set_back(connection, memory)\n",
+        "                memory.seen -= Stretches.of(set_back)\n",
         "                pass\n",
     ),
     JournalFault(
         "a batch's number comes again",
         MEMORY,
-        "return max([0, *self.batches, *(output.position for output in self.outputs.values())])",
+        "return max([0, *self.batches, *[output.position for output in self.outputs.values()]])",
         "return max([0, *self.batches])",
     ),
     JournalFault(
@@ -302,27 +302,27 @@ FAULTS = [
     JournalFault(
         "planned rows are not taken",
         MEMORY,
-        "            parts.extend(planned.parts)\n",
-        "            pass\n",
+        "return Stretches.union([*sealed, *self.planned.values()])",
+        "return Stretches.union(sealed)",
     ),
     JournalFault(
         "what is to come again and is gone is over",
         JOURNAL,
-        "            self._leave(connection, memory, done.gone)\n",
-        "",
+        "                self._leave(connection, memory, done.gone)\n",
+        "                pass\n",
     ),
-    JournalFault("gone rows stay", JOURNAL, "            self._leave(connection, memory, plan.gone)\n", ""),
+    JournalFault("gone rows stay", JOURNAL, "            if plan.gone:\n", "            if False:\n"),
     JournalFault("gone rows stay parked", JOURNAL, '        self._tell(connection, "parked_drop_run", runs)\n', ""),
     JournalFault(
         "gone rows stay in batches",
         JOURNAL,
-        "            if batch.records & gone:\n",
+        "            if batch.records.meets(gone):\n",
         "            if False:\n",
     ),
     JournalFault(
         "gone rows stay planned",
         JOURNAL,
-        "            if not records & gone:\n",
+        "            if not records.meets(gone):\n",
         "            if True:\n",
     ),
     JournalFault(
@@ -340,8 +340,8 @@ FAULTS = [
     JournalFault(
         "batches are dropped too early",
         JOURNAL,
-        "first = min((output.position",
-        "first = max((output.position",
+        "first = min([output.position",
+        "first = max([output.position",
     ),
     JournalFault(
         "the position stays",
@@ -371,13 +371,13 @@ FAULTS = [
     JournalFault(
         "a new output does not get what is planned",
         JOURNAL,
-        "        self.park(connection, memory, waiting)\n        self._pass_converted",
-        "        self._pass_converted",
+        "            self.park(connection, memory, waiting)\n        self._pass_converted",
+        "            pass\n        self._pass_converted",
     ),
     JournalFault(
         "a forgotten output is waited for",
         JOURNAL,
-        "                self._settle(connection, memory, name, sorted(waited), {})\n",
+        "                self._settle(connection, memory, name, Stretches.of(waited), {})\n",
         "                pass\n",
     ),
     JournalFault(

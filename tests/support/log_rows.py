@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import cast
 
 from sqlalchemy import Engine
 
@@ -27,6 +28,10 @@ class TakenRows(Batch, frozen=True, kw_only=True):
     """Rows that may go, and the transactions of which more come behind them."""
 
     going_on: frozenset[int] | None = None
+
+    @property
+    def rows(self) -> Sequence[Event]:
+        return cast("Sequence[Event]", self.events)
 
 
 class LogRows:

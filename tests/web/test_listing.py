@@ -128,12 +128,12 @@ def test_the_newest_rows_come_oldest_first_and_only_a_part_is_in_memory(
     monkeypatch.setattr(module, "READ_ROWS", 3)
     most, read = [0], Log.rows
 
-    def rows(self: Log, *asked: Any) -> list[tuple[Any, ...]]:
-        found = read(self, *asked)
+    def rows(*asked: Any) -> list[tuple[Any, ...]]:
+        found = read(*asked)
         most.append(len(found))
         return found
 
-    monkeypatch.setattr(Log, "rows", rows)
+    monkeypatch.setattr(Log, "rows", staticmethod(rows))
     for reach in (1, 4, 100):
         for limit in (1, 3, 4, 10, 100):
             for filters, expected in (

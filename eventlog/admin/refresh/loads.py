@@ -182,7 +182,11 @@ class Statements:
             key = str(rows[0][0])
             # Rows after some keys cannot be asked for; the range before such a one goes on behind
             # it.
-            if key == after or not self._can_bound(key):
+            try:
+                parameters_after = self._order.parameters(key)
+            except DataError:
+                break
+            if key == after or not parameters_after:
                 break
             after = key
             bounds.append(key)
@@ -201,12 +205,6 @@ class Statements:
         """Makes the texts of keys what triggers write, whatever the session has."""
         if offers(self._dialect, "refresh_session"):
             connection.exec_driver_sql(statement(self._dialect, "refresh_session"))
-
-    def _can_bound(self, key: str) -> bool:
-        try:
-            return bool(self._order.parameters(key))
-        except DataError:
-            return False
 
     def _parameters(self, stand: Stand, after: str) -> dict[str, Any]:
         parameters: dict[str, Any] = {}

@@ -190,11 +190,24 @@ class _Move:
                 known.update(made.records)
         self._waiting = still_waiting(connection, log, known)
         self._settled = settled & self._waiting
-        self._lacks = {one.name: self._lacked_by(one) for one in self._outputs}
+        # Of the rows that are told apart those that an output has not had for certain.
+        self._lacks: dict[str, set[int]] = {}
+        for one in self._outputs:
+            lacked = self._waiting - self._settled
+            if one.owed is not None:
+                lacked |= one.owed & self._waiting
+            self._lacks[one.name] = lacked - one.has
 
     def run(self) -> None:
         documents = {one.name: _only(one.documents, self._lacks[one.name]) for one in self._outputs}
-        tries = {one.name: self._tries(one) for one in self._outputs}
+        tries: dict[str, Tries] = {}
+        for one in self._outputs:
+            tried = self._retried
+            # An output that lags has its own count, and waits for no time.
+            if one.owed is not None:
+                tried = {number: (count, 0) for number, count in one.attempts.items()}
+            lacks = self._lacks[one.name]
+            tries[one.name] = {number: counted for number, counted in tried.items() if number in lacks}
         ahead, listed = self._places(documents, tries)
         positions = self._write_batches(ahead)
         for one in self._outputs:
@@ -203,20 +216,6 @@ class _Move:
             rows += _listed_rows(one.name, listed[one.name], tries[one.name])
             insert(self._connection, self._tables["planned"], rows)
         self._write_said()
-
-    def _lacked_by(self, one: FormerOutput) -> set[int]:
-        """The rows among those that are told apart which this output has not had for certain."""
-        lacked = self._waiting - self._settled
-        if one.owed is not None:
-            lacked |= one.owed & self._waiting
-        return lacked - one.has
-
-    def _tries(self, one: FormerOutput) -> Tries:
-        lacks = self._lacks[one.name]
-        if one.owed is None:
-            return {number: tried for number, tried in self._retried.items() if number in lacks}
-        # An output that lags has its own count, and waits for no time.
-        return {number: (count, 0) for number, count in one.attempts.items() if number in lacks}
 
     def _places(
         self, documents: Mapping[str, Sequence[OpenDocument]], tries: Mapping[str, Tries]

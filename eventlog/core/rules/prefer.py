@@ -4,7 +4,7 @@ data.
 
 from __future__ import annotations
 
-from eventlog.core.model import Event, Outcome, ReadBack, Reason, Row, Status, Unreadable, written
+from eventlog.core.model import Event, Outcome, ReadBack, Reason, Status, Unreadable, written
 from eventlog.core.rules.lifetimes import BACK, ROW_BACK, Lifetime
 from eventlog.core.rules.meaning import STATUS
 from eventlog.core.rules.screen import Screened
@@ -34,8 +34,14 @@ def prefer(screened: Screened, lifetime: Lifetime, row: ReadBack | None) -> list
             for event in events:
                 screened.aside(event, row.reason, row.note)
             return []
-        events = _without_unreadable(screened, events, row)
-        row = row.row
+        readable: list[Event] = []
+        for event in events:
+            # What cannot be read is never taken for NULL, nor a part of a row for the row.
+            if event.kind in ROW_BACK or (event.kind in BACK and event.column not in row.row):
+                screened.aside(event, row.reason, row.note)
+            else:
+                readable.append(event)
+        events, row = readable, row.row
     # From here on the row is there. The last event that reads all of it says what all others would.
     whole = [event for event in events if event.kind in ROW_BACK]
     if whole:  # a row that was read as a whole has no key columns, which a field may name
@@ -44,7 +50,15 @@ def prefer(screened: Screened, lifetime: Lifetime, row: ReadBack | None) -> list
             if event is not winner:
                 _supersede(screened, event, winner, "which reads the whole row back")
         return [winner]
-    events = _without_unread(screened, events, row)
+    told: list[Event] = []
+    for event in events:
+        # A column that the row read back does not have is never taken for NULL.
+        if event.kind in BACK and event.column not in row:
+            note = f"the row that was read back has no column {event.column}."
+            screened.aside(event, Reason.INVALID, note)
+        else:
+            told.append(event)
+    events = told
     winners = {event.column: event for event in events if event.kind in BACK}
     remaining = []
     for event in events:
@@ -60,29 +74,6 @@ def _without_back(screened: Screened, events: list[Event], reason: Reason, note:
         if event.kind in BACK:
             screened.aside(event, reason, note)
     return [event for event in events if event.kind not in BACK]
-
-
-def _without_unreadable(screened: Screened, events: list[Event], found: Unreadable) -> list[Event]:
-    """What cannot be read is never taken for NULL, nor a part of a row for the row."""
-    read = []
-    for event in events:
-        if event.kind in ROW_BACK or (event.kind in BACK and event.column not in found.row):
-            screened.aside(event, found.reason, found.note)
-        else:
-            read.append(event)
-    return read
-
-
-def _without_unread(screened: Screened, events: list[Event], row: Row) -> list[Event]:
-    """A column that the row read back does not have is never taken for NULL."""
-    read = []
-    for event in events:
-        if event.kind in BACK and event.column not in row:
-            note = f"the row that was read back has no column {event.column}."
-            screened.aside(event, Reason.INVALID, note)
-        else:
-            read.append(event)
-    return read
 
 
 def _supersede(screened: Screened, event: Event, winner: Event, why: str) -> None:

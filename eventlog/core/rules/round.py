@@ -91,13 +91,15 @@ class Round(Struct, frozen=True, kw_only=True):
         groups = list(groups)
         catalog, options = self.catalog, self.options
         # A batch with images has nothing else.
-        if any(group and isinstance(group[0], Image) for group in groups):
+        if isinstance(next(chain.from_iterable(groups), None), Image):
             groups_of_images = cast("list[Sequence[Image]]", groups)
             return [images.tell(group, catalog, options) for group in groups_of_images]
         groups_of_events = cast("list[Sequence[Event]]", groups)
-        screened = [screen(group, catalog, options) for group in groups_of_events]
+        screened: list[Screened] = []
         asked: dict[RowId, frozenset[str]] = {}
-        for group in screened:
+        for events in groups_of_events:
+            group = screen(events, catalog, options)
+            screened.append(group)
             for row, columns in wanted(group).items():
                 asked[row] = asked.get(row, columns) | columns
         rows = self._read_back(asked)
@@ -151,7 +153,19 @@ class Round(Struct, frozen=True, kw_only=True):
         Where a row cannot be read yet, all changes of its object wait.
         """
         if self.needs is not None:
-            decisions = self._with_beside(decisions, self.needs)
+            needs = self.needs
+            wanted = [[(change, needs(change)) for change in decision.changes] for decision in decisions]
+            # One query a table for all groups, however many they are.
+            asked: dict[RowId, frozenset[str]] = {}
+            for change, columns in chain.from_iterable(wanted):
+                if columns:
+                    asked[change.row] = asked.get(change.row, columns) | columns
+            if asked:
+                rows = self._read_back(asked) or {}
+                unread = {row: back for row, back in rows.items() if isinstance(back, Unreadable)}
+                waiting = {row: back for row, back in unread.items() if back.reason in AGAIN}
+                pairs = zip(decisions, wanted, strict=True)
+                decisions = [_beside(decision, of_changes, rows, waiting) for decision, of_changes in pairs]
         if self.looks is not None:
             decisions = [self._with_looked(decision, self.looks) for decision in decisions]
         return decisions
@@ -178,21 +192,6 @@ class Round(Struct, frozen=True, kw_only=True):
                 completed.append(_looked(change, of_change, rows))
             changes = completed
         return _without_waiting(Decision(changes, decision.outcomes), waiting)
-
-    def _with_beside(self, decisions: list[Decision], needs: Callable[[Change], frozenset[str]]) -> list[Decision]:
-        wanted = [[(change, needs(change)) for change in decision.changes] for decision in decisions]
-        # One query a table for all groups, however many they are.
-        asked: dict[RowId, frozenset[str]] = {}
-        for change, columns in chain.from_iterable(wanted):
-            if columns:
-                asked[change.row] = asked.get(change.row, columns) | columns
-        if not asked:
-            return decisions
-        rows = self._read_back(asked) or {}
-        unread = {row: back for row, back in rows.items() if isinstance(back, Unreadable)}
-        waiting = {row: back for row, back in unread.items() if back.reason in AGAIN}
-        pairs = zip(decisions, wanted, strict=True)
-        return [_beside(decision, of_changes, rows, waiting) for decision, of_changes in pairs]
 
     def _completing(self, tell: Tell) -> Tell:
         """Tells changes with what policies need beside them, where they come one by one."""

@@ -16,6 +16,7 @@ from __future__ import annotations
 import datetime as dt
 import hashlib
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from operator import attrgetter
 from typing import Final
 
@@ -74,27 +75,23 @@ class Naming:
             return column
         if not self._meant:
             # As it is written first: two columns of a view may differ in their prefixes only.
-            folds = dict.fromkeys((self._spelled, self.folded))
-            self._meant = [(fold, _by_spelling(self.table, fold)) for fold in folds]
+            for fold in dict.fromkeys((self._spelled, self.folded)):
+                # By whatever a column_name may call them; of two alike the first is meant.
+                attributes: dict[str, str] = {}
+                for name, attribute in self.table.loggable.items():
+                    attributes.setdefault(fold(name), name)
+                    # A child's column has its table's name before it; bare, it would be the parent's.
+                    if attribute.child is None:
+                        attributes.setdefault(fold(attribute.column.name), name)
+                self._meant.append((fold, attributes))
         named = column
         if self.child:
             named = f"{self.child.name}.{column}"
         for fold, meant in self._meant:
-            if (name := meant.get(fold(named))) is not None:
-                return name
+            if (known := meant.get(fold(named))) is not None:
+                return known
         problem = f"column_name {column} is not a column of {self.name}"
         raise DataError(f"{problem}; is the catalog up to date?")
-
-
-def _by_spelling(table: Table, fold: Callable[[str], str]) -> dict[str, str]:
-    """Attributes by whatever a column_name may call them; of two alike the first is meant."""
-    attributes: dict[str, str] = {}
-    for name, attribute in table.loggable.items():
-        attributes.setdefault(fold(name), name)
-        # A child's column has its table's name before it; bare, it would be the parent's.
-        if attribute.child is None:
-            attributes.setdefault(fold(attribute.column.name), name)
-    return attributes
 
 
 class Identities:
@@ -128,7 +125,14 @@ class Identities:
         if is_plain and naming.table is not None:
             row = RowId(naming.table.schema, naming.table.name, key)
             return naming, row, row
-        parsed = self._parsed(key)
+        try:
+            parsed = parse(key)
+        except KeySyntaxError as error:
+            if not self._hiding:
+                raise
+            # From None: the error's own text has the key.
+            where = f"table_key {HIDDEN}, column {error.column}"
+            raise DataError(f"{where}: that is not how a key is written.") from None
         if naming.table is None:
             row = RowId(None, naming.name, parsed.canonical)
             folded, name = _folded_key(parsed, naming.folded), naming.name.casefold()
@@ -143,16 +147,6 @@ class Identities:
         if naming.table.key or naming.child is not None:
             return naming, row, row
         return naming, row, replace(row, key=_folded_key(parsed, naming.folded))
-
-    def _parsed(self, key: str) -> TableKey:
-        try:
-            return parse(key)
-        except KeySyntaxError as error:
-            if not self._hiding:
-                raise
-            # From None: the error's own text has the key.
-            where = f"table_key {HIDDEN}, column {error.column}"
-            raise DataError(f"{where}: that is not how a key is written.") from None
 
     def _shown(self, key: TableKey) -> str:
         return HIDDEN if self._hiding else key.text
@@ -201,6 +195,18 @@ class Identities:
                 f" and does not name its parent {parent} by {names}."
             )
         return canonical
+
+
+@lru_cache(maxsize=16)  # the same tables come with each batch
+def _kept_identities(catalog: Catalog, hiding: bool) -> Identities:
+    return Identities(catalog, hiding=hiding)
+
+
+def identities_of(catalog: Catalog | None, *, hiding: bool = False) -> Identities:
+    """Those of a catalog. Without one they are new: any name may come then, and none is kept."""
+    if catalog is None:
+        return Identities(None, hiding=hiding)
+    return _kept_identities(catalog, hiding)
 
 
 def _row_hash(value: str) -> str:
@@ -283,7 +289,7 @@ def screen(
     if options.future or not by_object:
         events = in_order(events, options)
     screened = Screened(events)
-    identities = Identities(catalog, hiding=options.hiding)
+    identities = identities_of(catalog, hiding=options.hiding)
     meetings: dict[tuple[str | None, str | None, bool], Meeting | str] = {}
     table, key, row = None, None, None
     meeting: Meeting | str = ""
@@ -314,7 +320,10 @@ def screen(
             note = f"made by {event.perpetrator}, the publisher's own user."
             screened.aside(event, Reason.LOOPBACK, note)
         elif meaning.row:
-            _gather_row_event(screened, meeting, event)
+            # Whatever became of a child's row, its parent changed.
+            if meeting.naming.child is not None:
+                event = replace(event, kind=Kind.UPDATE_ROW_BACK)  # noqa: PLW2901  # of the parent
+            screened.gather(meeting, event)
         else:
             attribute = meeting.names.get(event.column) or _attribute(screened, meeting, event)
             if meaning.back and attribute is not None and attribute in meeting.gone:
@@ -389,13 +398,6 @@ def _gather_gone(screened: Screened, meeting: Meeting, event: Event, attribute: 
         table = meeting.subject.row.table
         problem = f"{table} has no captured column {attribute} any more to be read back"
         screened.aside(event, Reason.VANISHED, f"{problem}, and no value of it was logged.")
-
-
-def _gather_row_event(screened: Screened, meeting: Meeting, event: Event) -> None:
-    # Whatever became of a child's row, its parent changed.
-    if meeting.naming.child is not None:
-        event = replace(event, kind=Kind.UPDATE_ROW_BACK)
-    screened.gather(meeting, event)
 
 
 def _waits(screened: Screened, event: Event, options: Options) -> bool:

@@ -34,7 +34,6 @@ from eventlog.sql.dialect import dialect_of
 
 if TYPE_CHECKING:
     from alembic.operations import Operations
-    from sqlalchemy import Engine
 
 SERVER = "eventlog"
 NO_CHANGE_SEQ = " "
@@ -371,7 +370,13 @@ def try_tables(settings: DatabaseSettings) -> str:
                 Control(settings.task, settings.schema).prepare(connection)
                 connection.rollback()
     except SourceError as error:
-        hint = error.hint or _mends(engine, settings, error.__cause__)
+        # The statement that gives the right, where the database said that one is missing.
+        hint = f"GRANT USAGE, CREATE ON SCHEMA {settings.schema} TO {engine.url.username} gives the right."
+        if settings.schema is None or engine.url.username is None:
+            hint = "Give its login the right to create tables there."
+        if not is_denied(dialect, getattr(error.__cause__, "orig", error.__cause__)):
+            hint = "See to the server, the login and the database in the output's `url`."
+        hint = error.hint or hint
         raise SinkError(error.message, hint=hint, may_pass=error.may_pass) from error
     finally:
         engine.dispose()
@@ -381,15 +386,3 @@ def try_tables(settings: DatabaseSettings) -> str:
     if dialect.transactional_ddl:
         return f"{place} takes change tables"
     return f"{place} takes our login"
-
-
-def _mends(engine: Engine, settings: DatabaseSettings, refused: BaseException | None) -> str:
-    """What helps where the database refused: the statement that gives the right, where it said that
-    one is missing.
-    """
-    original = getattr(refused, "orig", refused)
-    if not is_denied(dialect_of(engine), original):
-        return "See to the server, the login and the database in the output's `url`."
-    if settings.schema is None or engine.url.username is None:
-        return "Give its login the right to create tables there."
-    return f"GRANT USAGE, CREATE ON SCHEMA {settings.schema} TO {engine.url.username} gives the right."

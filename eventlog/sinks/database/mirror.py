@@ -222,7 +222,36 @@ class Mirrors:
         """Applies everything that came since the last time; `tables` are source tables, by default
         all.
         """
-        return [self._applied(record) for record in self._records(tables)]
+        applied: list[Applied] = []
+        for record in self._records(tables):
+            with self._transaction() as connection:
+                self._metadata.create_all(connection)
+                source = origin(connection, record, self._schema)
+                name = record.table
+                if self._into == self._schema:  # the change table may have that name itself
+                    name += self._suffix
+                begun = self._adopt or self._watermarks.of(connection, name) != BEGINNING
+                # A table with rows that no mirror has put there: it may be the source itself.
+                if not begun and sa.inspect(connection).has_table(name, self._into):
+                    query = sa.select(sa.literal(1)).select_from(sa.table(name, schema=self._into)).limit(1)
+                    if connection.execute(query).first() is not None:
+                        whole = f"{self._into}.{name}" if self._into else name
+                        raise DataError(
+                            f"{whole} is there already and holds rows, and is no mirror yet.",
+                            hint="Use --adopt if it holds a copy of the source that is to be kept equal from now on.",
+                        )
+                refuse_loose_key(connection, name, self._into, record)
+                mirror = mirror_table(connection, source, name, self._into)
+            rows, done = 0, 1
+            while done:
+                with self._transaction() as connection:
+                    # SQLite would take its lock in the middle, and find it taken.
+                    if self._begin is not None:
+                        connection.exec_driver_sql(self._begin)
+                    done, mark = self._piece_of(connection, source, mirror)
+                rows += done
+            applied.append(Applied(change_table=record.target, mirror=name, rows=rows, change_seq=mark))
+        return applied
 
     def _records(self, tables: Sequence[str]) -> list[Record]:
         with self._transaction() as connection:
@@ -239,45 +268,11 @@ class Mirrors:
             return records
         return [record for record in records if record.table in asked or record.target in asked]
 
-    def _applied(self, record: Record) -> Applied:
-        with self._transaction() as connection:
-            self._metadata.create_all(connection)
-            source = origin(connection, record, self._schema)
-            name = record.table
-            if self._into == self._schema:  # the change table may have that name itself
-                name += self._suffix
-            self._check_ours(connection, name)
-            refuse_loose_key(connection, name, self._into, record)
-            mirror = mirror_table(connection, source, name, self._into)
-        rows = 0
-        while True:
-            with self._transaction() as connection:
-                # SQLite would take its lock in the middle, and find it taken.
-                if self._begin is not None:
-                    connection.exec_driver_sql(self._begin)
-                done, mark = self._piece_of(connection, source, mirror)
-            rows += done
-            if not done:
-                return Applied(change_table=record.target, mirror=name, rows=rows, change_seq=mark)
-
     def _transaction(self) -> AbstractContextManager[Connection]:
         """A transaction of a session that compares texts as the columns say, whatever the client's
         settings are.
         """
         return transaction(self._engine, "The database of the change tables")
-
-    def _check_ours(self, connection: Connection, name: str) -> None:
-        """Refuses a table with rows that no mirror has put there: it may be the source itself."""
-        begun = self._watermarks.of(connection, name) != BEGINNING
-        if self._adopt or begun or not sa.inspect(connection).has_table(name, self._into):
-            return
-        query = sa.select(sa.literal(1)).select_from(sa.table(name, schema=self._into)).limit(1)
-        if connection.execute(query).first() is not None:
-            whole = f"{self._into}.{name}" if self._into else name
-            raise DataError(
-                f"{whole} is there already and holds rows, and is no mirror yet.",
-                hint="Use --adopt if it holds a copy of the source that is to be kept equal from now on.",
-            )
 
     def _piece_of(self, connection: Connection, source: Origin, mirror: Table) -> tuple[int, str]:
         """Applies the next rows, and says how many they were and how far the mirror is now."""

@@ -69,10 +69,17 @@ class HttpSettings(OutputKeys, frozen=True, kw_only=True):
         if self.authorization is not None and not _is_header(self.authorization):
             problem = "output.authorization holds a character that no HTTP header can carry"
             raise ConfigError(f"{problem}; remove it.")
-        if self.proxy is not None and not _is_proxy(self.proxy):
-            raise ConfigError(
-                "output.proxy is no address of a proxy; it is http://HOST:PORT, or http://USER:PASSWORD@HOST:PORT."
-            )
+        if self.proxy is not None:
+            try:  # `port` raises for what is no number
+                parts = urlsplit(self.proxy)
+                is_proxy = parts.scheme == "http" and bool(parts.hostname) and parts.port != 0
+                is_proxy = is_proxy and parts.path in ("", "/")
+            except ValueError:
+                is_proxy = False
+            if not is_proxy:
+                raise ConfigError(
+                    "output.proxy is no address of a proxy; it is http://HOST:PORT, or http://USER:PASSWORD@HOST:PORT."
+                )
         if self.client_key and not self.client_certificate:
             raise ConfigError("output.client_key needs output.client_certificate beside it.")
 
@@ -129,15 +136,6 @@ def reach(settings: HttpSettings) -> Finding:
             hint=hint,
         ) from error
     return Finding(said=f"{place} takes connections")
-
-
-def _is_proxy(url: str) -> bool:
-    try:  # `port` raises for what is no number
-        parts = urlsplit(url)
-        fits = parts.scheme == "http" and bool(parts.hostname) and parts.port != 0
-        return fits and parts.path in ("", "/")
-    except ValueError:
-        return False
 
 
 def _is_header(value: str) -> bool:

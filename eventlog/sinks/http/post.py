@@ -172,25 +172,21 @@ class Poster:
         if self._connection is not None and self._connection.is_connected:
             return self._connection, True
         self._drop()
-        # Kept before it is open, so that `break_off` can end the connecting too.
-        self._connection = connection = self._new_connection()
-        connection.connect()
-        return connection, False
-
-    def _new_connection(self) -> KeptConnection:
         from eventlog.sinks.http.connection import Encrypted, Plain
 
         timeout = min(self._settings.connect_timeout, self._settings.total_timeout)
-        proxy = self._proxy
         host, port = self._host, self._port
-        if proxy is not None:
-            host, port = proxy.hostname or "", proxy.port or 80
-        if self._trust is None:
-            return Plain(host, port, timeout=timeout)
-        connection = Encrypted(host, port, timeout=timeout, ssl_context=self._trust)
-        if proxy is not None:
-            connection.set_tunnel(self._host, self._port or 443, self._proxy_headers)
-        return connection
+        if self._proxy is not None:
+            host, port = self._proxy.hostname or "", self._proxy.port or 80
+        connection: KeptConnection = Plain(host, port, timeout=timeout)
+        if self._trust is not None:
+            connection = Encrypted(host, port, timeout=timeout, ssl_context=self._trust)
+            if self._proxy is not None:
+                connection.set_tunnel(self._host, self._port or 443, self._proxy_headers)
+        # Kept before it is open, so that `break_off` can end the connecting too.
+        self._connection = connection
+        connection.connect()
+        return connection, False
 
     def _exchange(
         self,
@@ -204,8 +200,11 @@ class Poster:
         sock = connection.sock
 
         def wait() -> None:
-            """Lets what comes next last no longer than it may."""
-            sock.settimeout(self._seconds_left(deadline))
+            """Lets what comes next last no longer than it may; TimeoutError where the receiver had its time."""
+            left = deadline - time.monotonic()
+            if left <= 0:
+                raise TimeoutError
+            sock.settimeout(min(left, self._settings.read_timeout))
 
         headers, body = self._content(document, plan)
         headers["Content-Length"] = str(len(body))
@@ -238,13 +237,6 @@ class Poster:
             epoch = header_number(headers.get(EPOCH, ""))
             overtaken = epoch is not None and epoch > self.tenure.epoch
         return replace(answer, retry_after=headers.get("Retry-After", ""), overtaken=overtaken)
-
-    def _seconds_left(self, deadline: float) -> float:
-        """How long the receiver may be silent now; TimeoutError where it had its time."""
-        left = deadline - time.monotonic()
-        if left <= 0:
-            raise TimeoutError
-        return min(left, self._settings.read_timeout)
 
     def _target(self, route: str) -> str:
         """What stands behind the host: the address, and where a route leads below it."""
@@ -313,7 +305,12 @@ class Poster:
         if isinstance(error, ssl.SSLError) and not isinstance(error, _BROKEN_OFF):
             message = f"{self.place} and we find no way to speak TLS: {_reason(error)}."
             return SinkError(message, hint="Check `url` and `client_certificate`.", may_pass=False)
-        if _is_timeout(error):
+        from urllib3.exceptions import NewConnectionError
+        from urllib3.exceptions import TimeoutError as TooLong
+
+        # urllib3 counts a connection that was refused among its timeouts.
+        is_late = isinstance(error, TooLong) and not isinstance(error, NewConnectionError)
+        if is_late or isinstance(error, TimeoutError):
             return SinkError(f"{self.place} did not answer in time.", hint="It is tried again.")
         return SinkError(f"{self.place} cannot be reached: {_reason(error)}.", hint="It is tried again.")
 
@@ -348,16 +345,6 @@ def _pieces(body: bytes) -> Iterator[bytes]:
     """The body in pieces, so that who takes it slowly does not time out with the whole."""
     for start in range(0, len(body), PIECE_BYTES):
         yield body[start : start + PIECE_BYTES]
-
-
-def _is_timeout(error: BaseException) -> bool:
-    from urllib3.exceptions import NewConnectionError
-    from urllib3.exceptions import TimeoutError as TooLong
-
-    if isinstance(error, TimeoutError):
-        return True
-    # urllib3 counts a connection that was refused among its timeouts.
-    return isinstance(error, TooLong) and not isinstance(error, NewConnectionError)
 
 
 def _reason(error: BaseException) -> str:

@@ -238,29 +238,26 @@ def not_sent(documents: Iterable[Document], behind: Document) -> Iterator[Outcom
 
 
 def _outcomes(document: Document, statuses: Sequence[StatusReply]) -> Iterator[Outcome]:
+    from eventlog.xds.read import worst
+
     by_event: dict[str | None, list[StatusReply]] = {}
     for status in statuses:
         by_event.setdefault(status.event_id, []).append(status)
     # One without an event-id speaks of every event.
     of_all = by_event.get(None, [])
     for event_id, positions in document.covers.items():
-        yield from _of_event(positions, [*by_event.get(event_id, []), *of_all])
-
-
-def _of_event(positions: Sequence[Position], statuses: Sequence[StatusReply]) -> Iterator[Outcome]:
-    from eventlog.xds.read import worst
-
-    level = worst(status.level for status in statuses)
-    if level not in MEANING:
-        return
-    # Several statuses of one level may say several things.
-    texts = dict.fromkeys(status.text for status in statuses if status.level is level and status.text)
-    note = shortened("; ".join(texts), NOTE_CHARACTERS)
-    if not note:
-        note = f"the receiver answered {level.value!r} without a word"
-    status, reason = MEANING[level]
-    for position in positions:
-        yield Outcome(position=position, status=status, reason=reason, note=note)
+        said = [*by_event.get(event_id, []), *of_all]
+        level = worst(status.level for status in said)
+        if level not in MEANING:
+            continue
+        # Several statuses of one level may say several things.
+        texts = dict.fromkeys(status.text for status in said if status.level is level and status.text)
+        note = shortened("; ".join(texts), NOTE_CHARACTERS)
+        if not note:
+            note = f"the receiver answered {level.value!r} without a word"
+        letter, reason = MEANING[level]
+        for position in positions:
+            yield Outcome(position=position, status=letter, reason=reason, note=note)
 
 
 def _positions(document: Document) -> Iterator[Position]:

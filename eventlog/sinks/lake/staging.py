@@ -85,7 +85,12 @@ class Staging:
         blocks: dict[str, list[RowBlock]] = {}
         for document in documents:
             for block in document.blocks:
-                blocks.setdefault(self._name_of(block), []).append(block)
+                name = block.folder
+                # A mirror is called as its source, a change table as change tables are.
+                if self._settings.mode != "append":
+                    bare = block.target.removesuffix(self._settings.change_tables.suffix)
+                    name = folder_of(block.table, bare)
+                blocks.setdefault(name, []).append(block)
         of_tables: list[Staged] = []
         refused: Notes = []
         for name, several in blocks.items():
@@ -94,13 +99,6 @@ class Staging:
             if staged is not None:
                 of_tables.append(staged)
         return of_tables, refused
-
-    def _name_of(self, block: RowBlock) -> str:
-        """A mirror is called as its source, a change table as change tables are."""
-        if self._settings.mode == "append":
-            return block.folder
-        name = block.target.removesuffix(self._settings.change_tables.suffix)
-        return folder_of(block.table, name)
 
     def _of_table(self, name: str, blocks: Sequence[RowBlock]) -> tuple[Staged | None, Notes]:
         there, merging = self._look_up(name), self._settings.mode == "mirror"

@@ -23,7 +23,15 @@ class JdbcDriver:
     """A connection to syscdcv1; the session is read with the vendor's class IfxSmartBlob."""
 
     def __init__(self, settings: GBaseSettings) -> None:
-        self._java = _started(settings)
+        require('source.gbase.driver = "jdbc"', "jpype")
+        self._java = import_module("jpype")
+        # Java is started once a process, and only then learns its classpath.
+        if not self._java.isJVMStarted():
+            try:
+                self._java.startJVM(_OWN_SIGNALS, classpath=list(settings.classpath), interrupt=False)
+            except (OSError, ValueError) as error:
+                hint = "JAVA_HOME says where Java is."
+                raise ConfigError(f"Java does not start: {_first_line(error)}.", hint=hint) from None
         manager = self._java.JClass("java.sql.DriverManager")
         self._connection = self._asked("connecting", manager.getConnection, settings.url)
         package = "com.gbasedbt.jdbc" if settings.url.startswith("jdbc:gbasedbt") else "com.informix.jdbc"
@@ -90,19 +98,6 @@ class JdbcDriver:
 
 def _first_line(error: Exception) -> str:
     return str(error).partition("\n")[0].rstrip(". ")
-
-
-def _started(settings: GBaseSettings) -> Any:
-    """Java; it is started once a process, and only then learns its classpath."""
-    require('source.gbase.driver = "jdbc"', "jpype")
-    java = import_module("jpype")
-    if not java.isJVMStarted():
-        try:
-            java.startJVM(_OWN_SIGNALS, classpath=list(settings.classpath), interrupt=False)
-        except (OSError, ValueError) as error:
-            hint = "JAVA_HOME says where Java is."
-            raise ConfigError(f"Java does not start: {_first_line(error)}.", hint=hint) from None
-    return java
 
 
 def driver_of(settings: GBaseSettings) -> Driver:

@@ -219,7 +219,13 @@ def shop(
         table = dice.choice([CUSTOMER, PURCHASE])
         _change(emulator, tx, table, here[table], number, dice)
         if dice.random() < 0.05:
-            _take_back(emulator, tx, table, number, dice)
+            # A row that a savepoint takes back, or a transaction that is rolled back.
+            if dice.random() < 0.5:
+                emulator.discard(tx, emulator.row(CdcRecord.INSERT, tx, table, _row(table, -number, dice)))
+            else:
+                other = emulator.begin()
+                emulator.row(CdcRecord.INSERT, other, table, _row(table, -number, dice))
+                emulator.end(other, commit=False)
         if dice.random() < 0.2:
             emulator.end(tx)
             open_ones[open_ones.index(tx)] = emulator.begin(2000 + number % 7)
@@ -277,22 +283,6 @@ def _change(
         rows[at] = after
     else:
         emulator.row(CdcRecord.DELETE, tx, table, rows.pop(dice.randrange(len(rows))))
-
-
-def _take_back(
-    emulator: GBaseEmulator,
-    tx: int,
-    table: str,
-    number: int,
-    dice: random.Random,
-) -> None:
-    """A row that a savepoint takes back, or a transaction that is rolled back."""
-    if dice.random() < 0.5:
-        emulator.discard(tx, emulator.row(CdcRecord.INSERT, tx, table, _row(table, -number, dice)))
-        return
-    other = emulator.begin()
-    emulator.row(CdcRecord.INSERT, other, table, _row(table, -number, dice))
-    emulator.end(other, commit=False)
 
 
 def _row(table: str, number: int, dice: random.Random) -> Row:

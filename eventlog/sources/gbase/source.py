@@ -67,15 +67,9 @@ class FileFeed:
         for chunk in self._chunks:
             self._read += len(chunk)
             return chunk
-        return self._appended()
-
-    def close(self) -> None:
-        self._chunks = iter(())
-
-    def _appended(self) -> bytes:
-        """What came behind what was read, in the same file or in a new one."""
+        # What came behind what was read, in the same file or in a new one: the former iterator has
+        # ended, and gives nothing of that.
         skipped = 0
-        # The former iterator has ended, and gives nothing of what was appended since.
         self._chunks = chunks_of(self._path)
         for chunk in self._chunks:
             if skipped + len(chunk) > self._read:
@@ -84,6 +78,9 @@ class FileFeed:
                 return fresh
             skipped += len(chunk)
         return b""
+
+    def close(self) -> None:
+        self._chunks = iter(())
 
 
 class SessionFeed:

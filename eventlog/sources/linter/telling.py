@@ -11,7 +11,7 @@ the site says where, such an image has a fault, so that somebody reads the BLOB 
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
 from msgspec import Struct
@@ -141,7 +141,10 @@ class Telling:
                     continue
             image = self._image(done, None, OPS[action], commit, transaction, place + 1)
             key = self._tables[done.row.tabnum_src].table.key
-            if image.op is _MODIFY and _key_changes(image, key):
+            before, after, key_changes = image.before, image.after, False
+            if image.op is _MODIFY and image.fault is None and before is not None and after is not None:
+                key_changes = [*map(before.get, key)] != [*map(after.get, key)]
+            if key_changes:
                 for half in parted(image, key):
                     place += 1
                     yield replace(half, place=place)
@@ -259,10 +262,3 @@ def _blobs(
     if blob.owner == begun.owner:
         return None, blob.joined(done, action)
     return blob, begun
-
-
-def _key_changes(image: Image, key: Sequence[str]) -> bool:
-    before, after = image.before, image.after
-    if before is None or after is None or image.fault is not None:
-        return False
-    return [*map(before.get, key)] != [*map(after.get, key)]

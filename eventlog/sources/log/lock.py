@@ -22,6 +22,7 @@ import secrets
 import socket
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from threading import Event as Flag
 from threading import Thread
@@ -83,6 +84,7 @@ class LogLock:
         self.seen: Sight | None = None
         self._unchanged_since = 0.0
         self._kept: Lease | None = None
+        self._enters_at_once = offers(log.dialect, "journal_enter")
 
     @property
     def taken(self) -> bool:
@@ -100,7 +102,7 @@ class LogLock:
         sight = self.look()
         if self._may_be_taken(sight):
             self._enter(sight)
-        return self.taken
+        return self.tenure is not None
 
     def look(self) -> Sight:
         """Reads who has the lock; `seen` keeps what was found."""
@@ -139,7 +141,7 @@ class LogLock:
         the next one takes it along.
         """
         # In this order everywhere: operators lock `holding` too, and two orders would deadlock.
-        if offers(self.log.dialect, "journal_enter"):
+        if self._enters_at_once:
             values = {"token": self.token, "lease": self.lease, "soon": soon}
             query = self.log.query("journal_enter", until="lock_until")
             holding = self.log.rows(connection, query, values)
@@ -147,7 +149,7 @@ class LogLock:
         else:
             holding = self.log.rows(connection, self.log.query("journal_lock"))
             kept = self._touch(connection, self.token, soon=soon)
-        if not self.taken or not kept:
+        if self.tenure is None or not kept:
             self._lose()
         return str(holding[0][0])
 
@@ -204,8 +206,18 @@ class LogLock:
         with self.log.transaction() as connection:
             if not self._replaces(connection, sight.mark, token):
                 return
-            tenure = self._new_tenure(connection, sight.now)
-        self.token, self.tenure = token, tenure
+            marks = Marks(self.log)
+            identity = marks.get(connection, LOG)
+            if identity is None:
+                identity = str(uuid4())
+                marks.set(connection, LOG, identity)
+            # Whoever settles locks this mark, so there must be one.
+            if marks.get(connection, HOLDING) is None:
+                note_change(connection, self.log)
+            epoch = next_epoch(marks.get(connection, EPOCH), sight.now)
+            marks.set(connection, EPOCH, str(epoch))
+        name = f"{self.log.name} in {place_of(self.log.engine.url)}"
+        self.token, self.tenure = token, Tenure(log=identity, name=name, epoch=epoch)
         self._kept = Lease(self.lease, sent, lambda: self._renewed(token), self._alive)
 
     def _replaces(self, connection: Connection, former: str | None, token: str) -> bool:
@@ -226,20 +238,6 @@ class LogLock:
         # Read back: where somebody was quicker the statement has changed nothing.
         [(mark, _)] = self.log.rows(connection, self.log.query("lock_read"))
         return str(mark).endswith(f" {token}")
-
-    def _new_tenure(self, connection: Connection, now: dt.datetime) -> Tenure:
-        marks = Marks(self.log)
-        identity = marks.get(connection, LOG)
-        if identity is None:
-            identity = str(uuid4())
-            marks.set(connection, LOG, identity)
-        # Whoever settles locks this mark, so there must be one.
-        if marks.get(connection, HOLDING) is None:
-            note_change(connection, self.log)
-        epoch = next_epoch(marks.get(connection, EPOCH), now)
-        marks.set(connection, EPOCH, str(epoch))
-        name = f"{self.log.name} in {place_of(self.log.engine.url)}"
-        return Tenure(log=identity, name=name, epoch=epoch)
 
     def _touch(self, connection: Connection, token: str, *, soon: bool = True) -> bool:
         statement = self.log.query("lock_keep_soon" if soon else "lock_keep", until="lock_until")
@@ -431,13 +429,15 @@ def read_moment(text: str) -> dt.datetime | None:
 
 def this_process() -> Process:
     """Who we are, as far as the machine tells."""
-    pid = os.getpid()
+    pid, space = os.getpid(), ""
+    with suppress(OSError):
+        space = str(Path("/proc/self/ns/pid").readlink())
     return Process(
         # A blank or a slash in a name would cut the mark in a wrong place.
         host=_other.sub("-", socket.gethostname()) or "-",
         pid=pid,
         boot=_other.sub("", _read("/proc/sys/kernel/random/boot_id")),
-        space=_other.sub("", _linked("/proc/self/ns/pid")),
+        space=_other.sub("", space),
         started=_stat(pid)[1],
     )
 
@@ -480,12 +480,5 @@ def _stat(pid: int) -> tuple[str, str]:
 def _read(file: str) -> str:
     try:
         return Path(file).read_text(encoding="utf-8", errors="replace").strip()
-    except OSError:
-        return ""
-
-
-def _linked(link: str) -> str:
-    try:
-        return str(Path(link).readlink())
     except OSError:
         return ""

@@ -23,10 +23,9 @@ from eventlog.core.backoff import Backoff
 from eventlog.core.errors import SourceError, shortened
 from eventlog.core.model import Event, Position, Transaction
 from eventlog.core.rules.meaning import MEANING
-from eventlog.core.rules.screen import Identities
+from eventlog.core.rules.screen import Identities, identities_of
 from eventlog.core.rules.times import moment
 from eventlog.core.schema import Catalog
-from eventlog.core.seams import Batch
 from eventlog.sources.marks import Stretches
 from eventlog.sql.dialect import offers
 from eventlog.sql.log import ALL, Log, id_list
@@ -68,9 +67,8 @@ LENGTHS: Final = slice(9, 11)
 
 NO_LENGTHS: Final = (None, None)
 
-PLAIN_COLUMNS: Final = 9
 TRANSACTION_COLUMNS: Final = 13
-"""The columns of rows as they are, and of those that say which transaction wrote them, and when."""
+"""So many columns rows have that say which transaction wrote them, and when."""
 
 _kind, _column, _transaction, _lengths = itemgetter(1), itemgetter(4), itemgetter(11), itemgetter(LENGTHS)
 
@@ -91,6 +89,14 @@ class Request(Struct, frozen=True, kw_only=True):
     beside: bool = False
 
 
+class Portion(Struct, frozen=True, kw_only=True):
+    """Rows that are read together, and what their values have at most, in bytes; `more` wait behind."""
+
+    rows: Sequence[Event]
+    weight: int
+    more: bool
+
+
 class _Fit(Struct, frozen=True, kw_only=True):
     """How many rows fit, what they weigh, and what is wrong with those that are too large."""
 
@@ -104,19 +110,25 @@ class WaitingRows:
 
     def __init__(self, log: Log, catalog: Catalog | None, settings: LogSettings) -> None:
         self._log = log
-        self._catalog = catalog
         self._settings = settings
+        self.share = settings.share
+        self._identities = identities_of(catalog)
         self._ends = TransactionEnds(log)
+        self._transaction = ""
+        """The query that adds the transaction to waiting rows; nobody asks for it with ""."""
+        if settings.transactions and log.names.transaction is not None:
+            self._transaction = "transaction_written"
+        elif settings.transactions and offers(log.dialect, "transaction_known"):
+            self._transaction = "transaction_known"
 
-    def next(self, connection: Connection, request: Request) -> Batch:
+    def next(self, connection: Connection, request: Request) -> Portion:
         """The first rows, and more of the object of the last one, as far as there is room."""
-        identities = Identities(self._catalog)
-        limit = request.limit
+        identities, limit, share = self._identities, request.limit, self.share
         # The length up to which values come with their rows: all rows that are asked for fit with
         # two values of this length.
         usual = limit if limit > 0 else USUAL_ROWS
-        plain = min(max(SHORT_BYTES, self._settings.share // (2 * usual)), LONGEST_BYTES)
-        run, most = LOOKAHEAD_ROWS, max(LOOKAHEAD_ROWS, self._settings.share // ROW_BYTES)
+        plain = min(max(SHORT_BYTES, share // (2 * usual)), LONGEST_BYTES)
+        run, most = LOOKAHEAD_ROWS, max(LOOKAHEAD_ROWS, share // ROW_BYTES)
         while True:
             asked = ALL
             if limit > 0:
@@ -126,7 +138,7 @@ class WaitingRows:
             if request.known:
                 rows = [row for row in read if row[0] not in request.known]
             end = len(rows)
-            if limit > 0:
+            if 0 < limit < end:
                 end = end_with_a_change(rows, end_of_object(rows, limit, identities))
             goes_on = end == len(rows) and len(read) == asked
             # Nobody can say yet where the last object ends: a longer look costs less than a cut.
@@ -162,14 +174,6 @@ class WaitingRows:
                 lasts[mark] = max(lasts.get(mark, 0), event.position[0])
         return self._ends.behind(connection, lasts, events[0].position[0])
 
-    @property
-    def _transaction(self) -> str:
-        """The query that adds the transaction to waiting rows; nobody asks for it with ""."""
-        if not self._settings.transactions:
-            return ""
-        known = "transaction_known" if offers(self._log.dialect, "transaction_known") else ""
-        return known if self._log.names.transaction is None else "transaction_written"
-
     def _asked(self, connection: Connection, request: Request, limit: int, plain: int) -> Rows:
         among, order = request.among or "among_all", "order_by_number"
         # Rows that are asked for by their numbers were found due already.
@@ -186,38 +190,42 @@ class WaitingRows:
 
     def _portion(
         self, connection: Connection, rows: Rows, end: int, plain: int, request: Request, *, more: bool
-    ) -> Batch:
+    ) -> Portion:
         """The rows before `end` that there is room for, with all their values."""
-        fit = self._fit(rows[:end], plain, request)
+        weight = 2 * plain * end
+        are_large = any_large(rows[:end])
+        fit = _Fit(end=end, weight=weight)
+        if are_large or weight > request.room:
+            fit = self._fit(rows[:end], request)
         more = more or fit.end < len(rows)
-        end = self._end_of_fit(rows, fit, request) if 0 < fit.end < end else fit.end
+        if 0 < fit.end < end:
+            # No object is cut but one that has no room alone.
+            before, after = (self._identities.row_id(*row[OBJECT]) for row in rows[fit.end - 1 : fit.end + 1])
+            end = fit.end
+            if before == after:
+                end = start_of_object(rows, fit.end, self._identities)
+                # The first object does not fit. Others have taken its room, and it comes whole later.
+                if end == fit.end and not request.alone:
+                    end = 0
+        else:
+            end = fit.end
         # Rows of a change that goes on behind the end are left for later with it.
-        torn = torn_places(rows, end)
+        torn = set[int]()
+        if end < len(rows):
+            torn = torn_places(rows, end)
         if len(torn) == end:  # there is no room for the whole of a change
             torn = set()
         whole = rows[:end]
         if torn:
             whole = [row for place, row in enumerate(whole) if place not in torn]
-        events = events_in_utc(self._with_values(connection, whole, fit.faults), self._log)
+        if are_large and any_large(whole):
+            whole = self._with_values(connection, whole, fit.faults)
+        events = events_in_utc(whole, self._log)
         if fit.faults:
             events = [_judged(event, fit.faults) for event in events]
-        return Batch(events=events, weight=fit.weight, more=more)
+        return Portion(rows=events, weight=fit.weight, more=more)
 
-    def _end_of_fit(self, rows: Rows, fit: _Fit, request: Request) -> int:
-        """Where the last whole object ends that fits. Only one is cut that has no room alone."""
-        identities = Identities(self._catalog)
-        before, after = (identities.row_id(*row[OBJECT]) for row in rows[fit.end - 1 : fit.end + 1])
-        if before != after:
-            return fit.end
-        start = start_of_object(rows, fit.end, identities)
-        # The first object does not fit. Others have taken its room, and it comes whole later.
-        if start == fit.end and not request.alone:
-            return 0
-        return start
-
-    def _fit(self, rows: Rows, plain: int, request: Request) -> _Fit:
-        if 2 * plain * len(rows) <= request.room and not any_large(rows):
-            return _Fit(end=len(rows), weight=2 * plain * len(rows))
+    def _fit(self, rows: Rows, request: Request) -> _Fit:
         weight = 0
         faults: dict[int, str] = {}
         for place, row in enumerate(rows):
@@ -233,8 +241,6 @@ class WaitingRows:
 
     def _with_values(self, connection: Connection, rows: Rows, faults: Collection[int]) -> Rows:
         """The rows with the values of which only the lengths have come."""
-        if not any_large(rows):
-            return rows
         large = [int(row[0]) for row in rows if row[LENGTHS] != NO_LENGTHS]
         asked = [number for number in large if number not in faults]
         fetched = self._log.rows(connection, self._log.query("large_values"), {"ids": id_list(asked)})
@@ -387,8 +393,6 @@ def _said_by(row: tuple[Any, ...]) -> tuple[object, object]:
 
 def end_of_object(rows: Rows, limit: int, identities: Identities) -> int:
     """Where the object of row number `limit` ends among the neighbouring rows."""
-    if len(rows) <= limit:
-        return len(rows)
     last = identities.row_id(*rows[limit - 1][OBJECT])
     end = limit
     while end < len(rows):
@@ -435,60 +439,52 @@ def too_large(row: tuple[Any, ...], limit: int) -> str:
 
 
 def events_in_utc(rows: Iterable[tuple[Any, ...]], log: Log) -> list[Event]:
-    """Rows of `waiting_rows` of a log, whose times may be those of a place."""
-    events = events_of(rows)
+    """Rows of `waiting_rows` of a log, whose times may be those of a place; nothing is judged here."""
+    rows = list(rows)
+    numbers = [row[0] for row in rows]
+    if None in numbers:
+        raise SourceError(
+            "A waiting row of the log has no record_id, so its status cannot be written.",
+            hint="Give it one, or take it away; `eventlog check` counts such rows.",
+        )
+    positions: list[Position] = list(zip(map(int, numbers)))
+    if len(set(numbers)) < len(rows):
+        rows, positions = _told_apart(rows)
+    transactions: list[Transaction | None] = [None] * len(rows)
+    if rows and len(rows[0]) == TRANSACTION_COLUMNS:
+        # Rows of one transaction share one value: one may have written all of them.
+        shared: dict[Any, Transaction | None] = {None: None}
+        for number, time in {row[-2]: row[-1] for row in rows}.items():
+            if number is not None:
+                committed = None if time is None else moment(time)
+                shared[number] = Transaction(id=int(number), time=committed)
+        transactions = [shared[row[-2]] for row in rows]
+    # By their places: to take each row apart would cost half as much again.
+    events = [
+        Event(
+            position=position,
+            kind=row[1],
+            table=row[2],
+            key=row[3],
+            column=row[4],
+            old=row[5],
+            new=row[6],
+            time=row[7],
+            perpetrator=row[8],
+            transaction=transaction,
+        )
+        for position, row, transaction in zip(positions, rows, transactions, strict=True)
+    ]
     if log.zone is None:
         return events
     return [replace(event, time=log.utc(event.time)) for event in events]
 
 
-def events_of(rows: Iterable[tuple[Any, ...]]) -> list[Event]:
-    """Rows of `waiting_rows`; nothing in them is judged here."""
-    rows = list(rows)
-    if None in map(itemgetter(0), rows):
-        raise SourceError(
-            "A waiting row of the log has no record_id, so its status cannot be written.",
-            hint="Give it one, or take it away; `eventlog check` counts such rows.",
-        )
-    if rows and len(rows[0]) == TRANSACTION_COLUMNS:
-        # Rows of one transaction share one value: one may have written all of them.
-        transactions: dict[Any, Transaction | None] = {None: None}
-        for number, time in {row[-2]: row[-1] for row in rows}.items():
-            if number is not None:
-                when = None if time is None else moment(time)
-                transactions[number] = Transaction(id=int(number), time=when)
-        events = events_of([row[:-2] for row in rows])
-        pairs = zip(events, rows, strict=True)
-        return [replace(event, transaction=transactions[row[-2]]) for event, row in pairs]
-    if rows and len(rows[0]) == PLAIN_COLUMNS:
-        rows = [(*row, None, None) for row in rows]
-    return [
-        Event(
-            position=position,
-            kind=kind,
-            table=table,
-            key=key,
-            column=column,
-            old=old,
-            new=new,
-            time=time,
-            perpetrator=perpetrator,
-        )
-        for position, (_, kind, table, key, column, old, new, time, perpetrator, _, _) in _numbered(rows)
-    ]
-
-
-def _numbered(rows: Rows) -> Iterable[tuple[Position, tuple[Any, ...]]]:
-    """Rows with their positions, which are their numbers.
-
-    Of several rows with one number the others have a second number behind it.
-    """
-    numbers = [int(row[0]) for row in rows]
-    if len(set(numbers)) == len(numbers):
-        return [((number,), row) for number, row in zip(numbers, rows, strict=True)]
+def _told_apart(rows: Rows) -> tuple[Rows, list[Position]]:
+    """Rows of which several have one number: the others of these have a second number behind it."""
     places: dict[int, list[int]] = {}
-    for place, number in enumerate(numbers):
-        places.setdefault(number, []).append(place)
+    for place, row in enumerate(rows):
+        places.setdefault(int(row[0]), []).append(place)
     numbered: dict[int, tuple[Position, tuple[Any, ...]]] = {}
     for number, alike in places.items():
         # In an order that does not depend on how the database hands them out: a repeat is the same.
@@ -496,4 +492,5 @@ def _numbered(rows: Rows) -> Iterable[tuple[Position, tuple[Any, ...]]]:
         for count, (place, row) in enumerate(zip(alike, ordered, strict=True)):
             position = (number, count) if count else (number,)
             numbered[place] = (position, row)
-    return [numbered[place] for place in range(len(rows))]
+    positions, ordered = zip(*[numbered[place] for place in range(len(rows))], strict=True)
+    return list(ordered), list(positions)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from bench.walk import walk_of_a_row
 
-MOST = {"functions": 335, "calls": 507, "changes of file": 252}
+MOST = {"functions": 250, "calls": 330, "changes of file": 200}
 """Each may only become less. The goals are 250, 400 and 200; `python -m bench.walk` says how far it is."""
 
 
