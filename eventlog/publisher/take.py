@@ -179,7 +179,9 @@ def take(
     waited = {row.record: row for row in again}
     events = view.events(ahead, waited)
     taken = Take(stamp=stamp, batches=tuple(batches), sealed=sealed, events=events, records=records)
-    if on_the_way or unreadable or view.others_wait(output, again, now):
+    memory = view.memory
+    others_wait = memory.any_held or (memory.any_parked and view.others_wait(output, again, now))
+    if on_the_way or unreadable or others_wait:
         return _divided(view, output, taken, waited, freed, now, identities, on_the_way, unreadable or {})
     # By far the most common: nothing waits but what is among these, and all rows go.
     taken = replace(taken, objects=ObjectNames(identities, events), others_wait=False)

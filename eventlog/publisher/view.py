@@ -127,11 +127,10 @@ class View:
         ]
 
     def others_wait(self, name: str, rows: Sequence[Parked], now: int) -> bool:
-        """Whether anything but these rows waits for an output, or may have to, or one of them has to wait on."""
-        if self.memory.any_held or (rows and self.settings.handle_future_events):
+        """Whether rows that are not among these wait for an output, or one of these has to wait on."""
+        # Where times count nobody knows what comes first before all are looked at.
+        if rows and self.settings.handle_future_events:
             return True
-        if not self.memory.any_parked:
-            return False
         if any(row.due is not None and row.due > now for row in rows):
             return True
         # No more of them are counted than have to be: a million may wait.

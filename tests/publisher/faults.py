@@ -207,7 +207,12 @@ FAULTS = [
     ),
     JournalFault("due looks at no times", COMMON, "AND due <= :now", "AND due IS NOT NULL"),
     JournalFault("others that wait are not seen", VIEW, "limit=limit)[0][0]) == limit", "limit=limit)[0][0]) > limit"),
-    JournalFault("a hold does not part a take", VIEW, "if self.memory.any_held or (rows and", "if (rows and"),
+    JournalFault(
+        "a hold does not part a take",
+        TAKE,
+        "others_wait = memory.any_held or (memory.any_parked and",
+        "others_wait = (memory.any_parked and",
+    ),
     JournalFault(
         "what waits on goes with its object",
         VIEW,
