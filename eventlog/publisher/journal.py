@@ -60,7 +60,8 @@ class Journal(JournalReader):
     _lock: LogLock
 
     def __init__(self, log: Log, lock: LogLock, settings: LogSettings, catalog: Catalog | None = None) -> None:
-        super().__init__(log, settings, catalog, lock)
+        super().__init__(log, settings, catalog)
+        self._lock = lock
         self._swept = self._looked = 0
 
     @contextmanager

@@ -38,12 +38,12 @@ NEVER_HELD: Final = "-"
 class JournalReader:
     """Reads the journal of one log. Several threads may use it at the same time."""
 
-    def __init__(
-        self, log: Log, settings: LogSettings, catalog: Catalog | None = None, lock: LogLock | None = None
-    ) -> None:
+    _lock: LogLock | None = None
+    _token = ""
+    """That of the lock with which memory was read, where this is the holder's."""
+
+    def __init__(self, log: Log, settings: LogSettings, catalog: Catalog | None = None) -> None:
         self.log = log
-        self._lock = lock
-        self._token = ""
         self.settings = settings
         self.rows = UnsealedRows(log, settings, catalog)
         self.one_at_a_time = RLock()
