@@ -38,10 +38,6 @@ NEVER_HELD: Final = "-"
 class JournalReader:
     """Reads the journal of one log. Several threads may use it at the same time."""
 
-    _lock: LogLock | None = None
-    _token = ""
-    """That of the lock with which memory was read, where this is the holder's."""
-
     def __init__(self, log: Log, settings: LogSettings, catalog: Catalog | None = None) -> None:
         self.log = log
         self.settings = settings
@@ -51,6 +47,9 @@ class JournalReader:
         self._memory: Memory | None = None
         self._ahead = self._next_look = float("-inf")
         self._now = 0
+        self._lock: LogLock | None = None
+        self._token = ""
+        """That of the lock with which memory was read, where this is the holder's."""
 
     @contextmanager
     def reading(self) -> Iterator[View]:
