@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib import import_module
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from eventlog.core.errors import DataError
-from eventlog.core.rules import screen
 from eventlog.core.rules.screen import Identities, Naming, identities_of
 from eventlog.core.schema import Catalog, Child, Column, Table
 from tests.support.shares import met, shares
@@ -64,7 +64,7 @@ def test_each_view_is_compared_a_few_times_however_many_refer_to_others() -> Non
 
 
 def test_spellings_are_remembered_up_to_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(screen, "KEPT_NAMES", 5)
+    monkeypatch.setattr(import_module("eventlog.core.rules.screen"), "KEPT_NAMES", 5)
     identities = identities_of(Catalog([wide(1, view=False)]))
     for padding in range(20):
         naming = identities.naming("wide")
