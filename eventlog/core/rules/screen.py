@@ -31,7 +31,7 @@ from eventlog.core.schema import WHOLE_ROW, Catalog, Child, Found, Table
 from eventlog.core.tablekey import TableKey, arranged, format_parts, parse, simple, written
 from eventlog.core.view_columns import read_column_name
 
-KEPT_NAMES: Final = 10_000
+KEPT_SPELLINGS: Final = 10_000
 """So many spellings are remembered: who writes into a log may spell a name in a million ways."""
 
 HIDDEN: Final = "(hidden)"
@@ -72,7 +72,7 @@ class Naming:
         meant = self.known.get(column)
         if meant is None:
             meant = self._look_up(column.strip(" "))
-            if len(self.known) >= KEPT_NAMES:
+            if len(self.known) >= KEPT_SPELLINGS:
                 self.known.clear()
             self.known[column] = meant
         return meant
@@ -171,7 +171,7 @@ class Identities:
                 if table_found is None:
                     raise DataError(f"table_name {name} is not among the captured tables.")
             naming = Naming(name, table_found, self._catalog)
-            if len(self._namings) >= KEPT_NAMES:
+            if len(self._namings) >= KEPT_SPELLINGS:
                 self._namings.clear()
             self._namings[name] = naming
         return naming

@@ -64,7 +64,7 @@ def test_each_view_is_compared_a_few_times_however_many_refer_to_others() -> Non
 
 
 def test_spellings_are_remembered_up_to_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(import_module("eventlog.core.rules.screen"), "KEPT_NAMES", 5)
+    monkeypatch.setattr(import_module("eventlog.core.rules.screen"), "KEPT_SPELLINGS", 5)
     identities = identities_of(Catalog([wide(1, view=False)]))
     for padding in range(20):
         naming = identities.naming("wide")
