@@ -109,7 +109,20 @@ def changes_of(batch: pa.RecordBatch) -> Iterator[Change]:
 
 
 def _cells(change: Change) -> tuple[object, ...]:
-    row = change.row
+    row, transaction = change.row, change.transaction
+    is_of_log = all(len(position) == 1 for position in change.positions)
+    captured: dict[str, object] | None = None
+    if transaction is not None or change.stream is not None or not is_of_log:
+        committed = None
+        if transaction is not None and transaction.time is not None:
+            committed = transaction.time.isoformat()
+        captured = {
+            "positions": list(map(list, change.positions)),
+            "transaction": transaction and transaction.id,
+            "committed": committed,
+            "end": transaction and transaction.end,
+            "stream": change.stream,
+        }
     return (
         [position[0] for position in change.positions],
         row.schema,
@@ -121,25 +134,8 @@ def _cells(change: Change) -> tuple[object, ...]:
         change.route,
         [_edit(edit) for edit in change.edits],
         change.whole,
-        _captured(change),
+        captured,
     )
-
-
-def _captured(change: Change) -> dict[str, object] | None:
-    transaction, positions = change.transaction, change.positions
-    is_of_log = all(len(position) == 1 for position in positions)
-    if transaction is None and change.stream is None and is_of_log:
-        return None
-    committed = None
-    if transaction is not None and transaction.time is not None:
-        committed = transaction.time.isoformat()
-    return {
-        "positions": list(map(list, positions)),
-        "transaction": transaction and transaction.id,
-        "committed": committed,
-        "end": transaction and transaction.end,
-        "stream": change.stream,
-    }
 
 
 def _edit(edit: Edit) -> dict[str, object]:

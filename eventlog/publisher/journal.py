@@ -57,10 +57,9 @@ MANY_ROWS: Final = 20
 class Journal(JournalReader):
     """The journal of one log, as the holder of its lock writes it."""
 
-    _lock: LogLock
-
     def __init__(self, log: Log, lock: LogLock, settings: LogSettings, catalog: Catalog | None = None) -> None:
-        super().__init__(log, settings, catalog, lock)
+        super().__init__(log, settings, catalog)
+        self._lock: LogLock = lock
         self._swept = self._looked = 0
 
     @contextmanager

@@ -38,12 +38,8 @@ NEVER_HELD: Final = "-"
 class JournalReader:
     """Reads the journal of one log. Several threads may use it at the same time."""
 
-    def __init__(
-        self, log: Log, settings: LogSettings, catalog: Catalog | None = None, lock: LogLock | None = None
-    ) -> None:
+    def __init__(self, log: Log, settings: LogSettings, catalog: Catalog | None = None) -> None:
         self.log = log
-        self._lock = lock
-        self._token = ""
         self.settings = settings
         self.rows = UnsealedRows(log, settings, catalog)
         self.one_at_a_time = RLock()
@@ -51,6 +47,9 @@ class JournalReader:
         self._memory: Memory | None = None
         self._ahead = self._next_look = float("-inf")
         self._now = 0
+        self._lock: LogLock | None = None
+        self._token = ""
+        """That of the lock with which memory was read, where this is the holder's."""
 
     @contextmanager
     def reading(self) -> Iterator[View]:

@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine
     from sqlalchemy.engine import URL
     from sqlalchemy.engine import Dialect as Compiler
-    from sqlalchemy.exc import DBAPIError
 
     from eventlog.sql.column_types import ColumnTypes
     from eventlog.sql.lookup import KeyLookup
@@ -355,20 +354,16 @@ def ddl_transaction(engine: Engine) -> Iterator[Connection]:
         try:
             yield connection
         except DBAPIError as error:
-            raise _in_use(dialect, error) or error from error
+            told = error.orig
+            first = told.args[0] if told is not None and told.args else None
+            if {getattr(told, "sqlstate", None), first}.isdisjoint(dialect.lock_codes):
+                raise
+            message = f"Somebody works with the table, and the lock on it did not come within {DDL_LOCK_SECONDS} s."
+            hint = "Try again when long transactions have ended: nothing was changed."
+            raise SourceError(message, hint=hint) from error
         finally:
             if unlimit:
                 connection.exec_driver_sql(unlimit)
-
-
-def _in_use(dialect: Dialect, error: DBAPIError) -> SourceError | None:
-    """What is said when a lock did not come in time."""
-    told = error.orig
-    first = told.args[0] if told is not None and told.args else None
-    if {getattr(told, "sqlstate", None), first}.isdisjoint(dialect.lock_codes):
-        return None
-    message = f"Somebody works with the table, and the lock on it did not come within {DDL_LOCK_SECONDS} s."
-    return SourceError(message, hint="Try again when long transactions have ended: nothing was changed.")
 
 
 @cache

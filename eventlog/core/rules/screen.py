@@ -31,6 +31,9 @@ from eventlog.core.schema import WHOLE_ROW, Catalog, Child, Found, Table
 from eventlog.core.tablekey import TableKey, arranged, format_parts, parse, simple, written
 from eventlog.core.view_columns import read_column_name
 
+KEPT_SPELLINGS: Final = 10_000
+"""So many spellings are remembered: who writes into a log may spell a name in a million ways."""
+
 HIDDEN: Final = "(hidden)"
 """Stands in the place of a value that a policy hides."""
 
@@ -66,9 +69,13 @@ class Naming:
         """The attribute that a column_name means; DataError when it is missing or unknown."""
         if column is None or not column.strip(" "):
             raise DataError("column_name is missing; types 1, 2, 3, 7 and 8 speak of one column.")
-        if column not in self.known:
-            self.known[column] = self._look_up(column.strip(" "))
-        return self.known[column]
+        meant = self.known.get(column)
+        if meant is None:
+            meant = self._look_up(column.strip(" "))
+            if len(self.known) >= KEPT_SPELLINGS:
+                self.known.clear()
+            self.known[column] = meant
+        return meant
 
     def _look_up(self, column: str) -> str:
         if self.table is None:
@@ -156,14 +163,18 @@ class Identities:
         name = (table or "").strip(" ")
         if not name:
             raise DataError("table_name is missing; it must name a table or view.")
-        if name not in self._namings:
+        naming = self._namings.get(name)
+        if naming is None:
             table_found: Found | None = None
             if self._catalog is not None:
                 table_found = self._catalog.find(name)
                 if table_found is None:
                     raise DataError(f"table_name {name} is not among the captured tables.")
-            self._namings[name] = Naming(name, table_found, self._catalog)
-        return self._namings[name]
+            naming = Naming(name, table_found, self._catalog)
+            if len(self._namings) >= KEPT_SPELLINGS:
+                self._namings.clear()
+            self._namings[name] = naming
+        return naming
 
     def _own_key(self, naming: Naming, key: TableKey) -> str:
         if not naming.own_key:

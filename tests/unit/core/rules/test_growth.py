@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib import import_module
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from eventlog.core.errors import DataError
-from eventlog.core.rules.screen import Identities, Naming
+from eventlog.core.rules.screen import Identities, Naming, identities_of
 from eventlog.core.schema import Catalog, Child, Column, Table
 from tests.support.shares import met, shares
 
@@ -60,6 +61,18 @@ def test_each_view_is_compared_a_few_times_however_many_refer_to_others() -> Non
     few, many = compared(lambda: refer(FEW)), compared(lambda: refer(MANY))
     assert few < A_FEW_TIMES * FEW
     assert many < A_FEW_TIMES * MANY
+
+
+def test_spellings_are_remembered_up_to_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(import_module("eventlog.core.rules.screen"), "KEPT_SPELLINGS", 5)
+    identities = identities_of(Catalog([wide(1, view=False)]))
+    for padding in range(20):
+        naming = identities.naming("wide")
+        assert naming.attribute("c0" + " " * padding) == "c0"
+        assert len(naming.known) <= 5
+    spellings = [f"{letter}ide" for letter in "wW"] + ["wIde", "wiDe", "widE", "WIde", "WiDe", "WidE"]
+    assert {identities.naming(spelling).attribute("c0") for spelling in spellings} == {"c0"}
+    assert len(identities._namings) <= 5
 
 
 names = st.sampled_from(["a", "A", "b", "sv_a", "pk_b", "fk__a__b", "note.text", "text"])
