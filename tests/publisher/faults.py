@@ -277,12 +277,6 @@ FAULTS = [
         "limit + NEAR_ROWS)",
     ),
     JournalFault(
-        "a set-back row is not looked for",
-        JOURNAL,
-        "                memory.seen -= Stretches.of(set_back)\n",
-        "                pass\n",
-    ),
-    JournalFault(
         "a batch's number comes again",
         MEMORY,
         "return max([0, *self.batches, *[output.position for output in self.outputs.values()]])",

@@ -69,6 +69,17 @@ def test_a_row_that_somebody_set_back_is_found_by_who_begins_anew(sqlite: Engine
     assert [*sealed.records] == [31]
 
 
+def test_a_row_that_somebody_set_back_is_found_by_who_goes_on(sqlite: Engine) -> None:
+    scene = held(sqlite)
+    with sqlite.begin() as connection:
+        connection.execute(text("UPDATE event_log SET status = 'N' WHERE record_id = 31"))
+    scene.journal.sweep()
+    with scene.journal.reading() as view:
+        sealed = view.new_rows(5)
+    assert sealed is not None
+    assert [*sealed.records] == [31]
+
+
 def test_what_was_written_down_counts_no_longer_where_much_was_set_back(
     sqlite: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
