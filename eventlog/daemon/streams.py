@@ -30,6 +30,7 @@ from eventlog.daemon.vitals import PublisherHealth
 from eventlog.delivery.output import Output
 from eventlog.publisher.decide import Decider, Looks
 from eventlog.publisher.images import ImageDecider
+from eventlog.publisher.journal import Journal
 from eventlog.sources.log.reading import LogSettings
 from eventlog.sources.marks import PUBLISHER, Marks
 from eventlog.sources.stream.captured import StreamCapture, StreamLog
@@ -184,6 +185,9 @@ class StreamPost(LogPost):
             capture.close()
 
     # --- how the log is read ----------------------------------------------------------------------
+
+    def _new_journal(self, decider: Decider) -> Journal:
+        return Journal(self.lock.log, self.lock, self._log_settings(), captured=self._stream_log)
 
     def _log_settings(self) -> LogSettings:
         return replace(log_settings_of(self._config), delete_from_log=True, handle_future_events=False)

@@ -22,6 +22,7 @@ from eventlog.publisher.journal import Journal
 from eventlog.sources.log.lock import LogLock
 from eventlog.sources.log.reading import LogSettings, Request, WaitingRows
 from eventlog.sources.stream.captured import StreamCapture, StreamLog
+from eventlog.sources.stream.fresh import FreshRows
 from eventlog.sources.stream.source import StreamReader
 from eventlog.sql.connect import connect
 from eventlog.sql.log import ALL, Log
@@ -56,7 +57,7 @@ class Capturing:
         with self.log.log.transaction() as connection:
             rows = self._rows.next(connection, Request(limit=ALL, room=ALL)).rows
             connection.execute(sa.text("DELETE FROM event_log"))
-        self.log._fresh = {}  # as after a start
+        self.log.fresh = FreshRows(self.log.log)  # as after a start
         return [self.log.image(event)[0] for event in rows]
 
     def die(self) -> None:
@@ -109,7 +110,7 @@ class StreamPublisher:
             transactions=True,
             ends=True,
         )
-        self.journal = Journal(self.log, self.lock, settings)
+        self.journal = Journal(self.log, self.lock, settings, captured=own)
         self.journal.serve([(output.name, ()) for output in self.outputs])
         decider = ImageDecider(Round(options=self.options), own)
         self.consumers = [Consumer(self.journal, output, decider, self.settings) for output in self.outputs]

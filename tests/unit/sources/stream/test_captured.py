@@ -42,8 +42,18 @@ class KilledError(BaseException):
     """The process dies here."""
 
 
-@given(ROWS, ROWS, st.sampled_from([*Op]), st.integers(0, 2**64), st.datetimes())
-def test_an_image_comes_back_as_it_was(before: Any, after: Any, op: Op, place: int, time: dt.datetime) -> None:
+@given(
+    before=ROWS,
+    after=ROWS,
+    op=st.sampled_from([*Op]),
+    place=st.integers(0, 2**64),
+    time=st.datetimes(),
+    is_whole=st.booleans(),
+)
+def test_an_image_comes_back_as_it_was(
+    *, before: Any, after: Any, op: Op, place: int, time: dt.datetime, is_whole: bool
+) -> None:
+    names = tuple(after or ()) if is_whole else ("id",)
     transaction = Transaction(id=place, time=time, end=place + 1)
     image = Image(
         position=(place, 2, 0),
@@ -57,23 +67,33 @@ def test_an_image_comes_back_as_it_was(before: Any, after: Any, op: Op, place: i
         last=True,
         stream="0:1",
     )
-    read, catalog = unpacked(packed(image, 7), "t", "Row 1")
+    read, catalog = unpacked(packed(image, 7, names), "t", lambda _: names, "Row 1")
     assert (read, catalog) == (image, 7)
     for one, was in ((read.before, before), (read.after, after)):
         assert [type(value) for value in (one or {}).values()] == [type(value) for value in (was or {}).values()]
-    assert packed(read, 7) == packed(image, 7)
+    assert packed(read, 7, names) == packed(image, 7, names)
 
 
 def test_a_decimal_keeps_its_digits() -> None:
     image = Image(position=(1,), op=Op.ADD, table="t", after={"a": Decimal("1.50"), "b": float("inf")})
-    read, _ = unpacked(packed(image, 1), "t", "Row 1")
+    read, _ = unpacked(packed(image, 1, ("a", "b")), "t", lambda _: ("a", "b"), "Row 1")
     assert read.after is not None
     assert (str(read.after["a"]), read.after["b"]) == ("1.50", float("inf"))
 
 
-def test_a_row_that_somebody_has_written_is_named() -> None:
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[1, 2]",
+        *(
+            f'[1,[1],"add",null,{row},null,null,null,1,false,null,null]'
+            for row in ('["d",["x"]]', '["",[]]', '["?",[1]]')
+        ),
+    ],
+)
+def test_a_row_that_somebody_has_written_is_named(text: str) -> None:
     with pytest.raises(DataError, match="Row 1 holds no image of a stream"):
-        unpacked("[1, 2]", "t", "Row 1")
+        unpacked(text, "t", lambda _: ("a",), "Row 1")
 
 
 def catalog(number: int) -> Catalog:
