@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from eventlog.core.model import Document, Event, Image, Outcome, Position
+from eventlog.core.model import Document, Event, Image, Outcome, Position, Transaction
 from eventlog.core.rules import Round
 from eventlog.core.rules.definitions import DefinitionSpan
 from eventlog.core.rules.meaning import together
@@ -36,10 +36,8 @@ class Numbers(Struct, frozen=True, kw_only=True):
 
     def covers(self, document: Document) -> Document:
         """The document with the rows that it covers."""
-        covers = {
-            event: tuple([self.rows[position] for position in positions])
-            for event, positions in document.covers.items()
-        }
+        row = self.rows.__getitem__
+        covers = {event: tuple(map(row, positions)) for event, positions in document.covers.items()}
         return replace(document, covers=covers)
 
     def going_on(self, going_on: GoingOn) -> GoingOn:
@@ -76,11 +74,15 @@ class ImageDecider(Decider):
         numbers = Numbers(rows=rows, transactions=transactions)
         for group in groups:
             images: list[tuple[int, Image]] = []
-            for event in sorted(group, key=lambda one: one.position):
+            last: Transaction | None = None
+            for event in sorted(group, key=attrgetter("position")):
                 image, catalog = self._log.image(event)
                 rows[image.position] = event.position
-                if event.transaction is not None and image.transaction is not None:
-                    transactions[event.transaction.mark] = image.transaction.mark
+                # Rows of one transaction share it, and nearly always stand together.
+                if event.transaction is not last:
+                    last = event.transaction
+                    if last is not None and image.transaction is not None:
+                        transactions[last.mark] = image.transaction.mark
                 images.append((catalog, image))
             for catalog, of_catalog in groupby(images, key=itemgetter(0)):
                 parts.append(self._part(asked, catalog, [image for _, image in of_catalog], numbers))

@@ -127,8 +127,11 @@ class UnsealedRows:
         else:
             edge = _edge(memory, known)
             request = _above(edge, limit, room)
-            portion = self._fresh(connection, edge, request) or self._read_ahead(request, memory)
-            portion = portion or self._rows.next(connection, request)
+            portion = (
+                self._fresh(connection, edge, request)
+                or self._read_ahead(request, memory)
+                or self._rows.next(connection, request)
+            )
             # Asked behind the others: a late row goes before what is above it.
             if self._late(connection, memory, known, 1):
                 # One statement sees a transaction whole, or nothing of it. Some numbers more than

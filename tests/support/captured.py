@@ -10,7 +10,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from eventlog.core.backoff import Backoff
-from eventlog.core.model import Image
+from eventlog.core.model import Event, Image
 from eventlog.core.rules import Options, Round
 from eventlog.daemon.streams import make_stream_log
 from eventlog.delivery.answers import Strictness
@@ -55,10 +55,14 @@ class Capturing:
     def taken(self) -> list[Image]:
         """The images that stand in the log, which are over then."""
         with self.log.log.transaction() as connection:
-            rows = self._rows.next(connection, Request(limit=ALL, room=ALL)).rows
+            rows = self.waiting(connection)
             connection.execute(sa.text("DELETE FROM event_log"))
         self.log.fresh = FreshRows(self.log.log)  # as after a start
         return [self.log.image(event)[0] for event in rows]
+
+    def waiting(self, connection: sa.Connection) -> Sequence[Event]:
+        """The rows that wait in the log, as they are read."""
+        return self._rows.next(connection, Request(limit=ALL, room=ALL)).rows
 
     def die(self) -> None:
         """What memory knew is gone; that the process is gone, too, is seen at its lock."""

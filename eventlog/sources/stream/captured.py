@@ -20,7 +20,7 @@ import sqlalchemy as sa
 from msgspec import Struct
 
 from eventlog.core.errors import DataError, EventlogError
-from eventlog.core.model import EVERY_ROW, Event, Image, Kind, Op, Transaction
+from eventlog.core.model import EVERY_ROW, Event, Image, Kind, Op, Position, Transaction
 from eventlog.core.rules.images import key_text
 from eventlog.core.schema import Catalog, Table
 from eventlog.sources.log.lock import LogLock
@@ -220,8 +220,7 @@ class Writing:
         new = [image for image in piece.images if image.position > upto or image.position in wanted]
         number, transaction = place.number, place.transaction
         if new:
-            number, transaction = self._write(new, piece.catalog)
-            upto = max(upto, *[image.position for image in new])
+            number, transaction, upto = self._write(new, piece.catalog)
         if waiting and new:
             captured = {image.position for image in new}
             waiting = tuple([image for image in waiting if image.position not in captured])
@@ -230,8 +229,8 @@ class Writing:
             begin = place.begin or piece.since or 0
         self.place = StreamPlace(begin=begin, upto=upto, number=number, transaction=transaction, waiting=waiting)
 
-    def _write(self, images: Sequence[Image], catalog: Catalog) -> tuple[int, int]:
-        """Makes rows of images; the number of the last one, and of its transaction."""
+    def _write(self, images: Sequence[Image], catalog: Catalog) -> tuple[int, int, Position]:
+        """Makes rows of images; the number of the last one, of its transaction, and how far that is."""
         place, fresh, tables = self.place, self.fresh, self._tables
         upto, number = place.upto, place.number
         if tables.catalog is not catalog:
@@ -264,7 +263,7 @@ class Writing:
         self.captured += images if is_short else images[-1:]
         if len(self._rows) >= INSERTED_ROWS:
             self.flush()
-        return number, known.id
+        return number, known.id, upto
 
     def flush(self) -> None:
         """Has all rows written so far stand in the log."""

@@ -4,7 +4,6 @@ much as to write them.
 
 from __future__ import annotations
 
-from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from eventlog.core.model import Event, Image
@@ -26,8 +25,6 @@ class FreshRows:
         self._events: list[Event] = []
         self._weights: list[int] = []
         self._images: dict[int, tuple[Image, int]] = {}
-        self._next = 0
-        """Which of them nobody has asked for yet."""
 
     @property
     def is_full(self) -> bool:
@@ -45,32 +42,38 @@ class FreshRows:
         return self._images.get(number)
 
     def portion(self, connection: Connection, beyond: int, limit: int, room: int) -> Batch | None:
-        """The rows that wait above a number: about `limit`, and none of the last one's transaction less.
+        """The rows that wait above a number: about `limit`, and the last transaction as a whole.
 
         None where the database is to be asked.
         """
-        events, start = self._events, self._next
-        if start >= len(events):
+        if not self._events:
             return None
-        end = min(start + limit, len(events)) if limit > 0 else len(events)
-        transaction = events[end - 1].transaction
-        for event in islice(events, end, None):
-            if event.transaction != transaction:
-                break
-            end += 1
-        weight = sum(self._weights[start:end])
+        # Somebody may have set an earlier row back, or has taken these already.
+        first = self._first_waiting(connection, beyond)
+        start = first - self._events[0].position[0]
+        if not 0 <= start < len(self._events):
+            return None
+        events = self._events[start : self._end(start, limit)]
+        weight = sum(self._weights[start : start + len(events)])
         if weight > room:
             return None
-        first, last = events[start].position[0], events[end - 1].position[0]
-        # Somebody may have taken rows away since, or set earlier ones back.
-        if self._waiting(connection, beyond + 1, first - 1):
-            return None
-        if self._waiting(connection, first, last) < end - start:
-            return None
-        self._next = end
-        return Batch(events=events[start:end], weight=weight)
+        # Or has taken one of these away.
+        run = {"first": first, "last": events[-1].position[0]}
+        [(waiting,)] = self._log.rows(connection, self._log.query("count_between"), run)
+        return Batch(events=events, weight=weight) if waiting == len(events) else None
 
-    def _waiting(self, connection: Connection, first: int, last: int) -> int:
-        """How many rows wait from one number to another."""
-        counted = self._log.rows(connection, self._log.query("count_between"), {"first": first, "last": last})
-        return int(counted[0][0])
+    def _first_waiting(self, connection: Connection, beyond: int) -> int:
+        """The number of the first row that waits above this one; 0 where none does."""
+        run = {"first": beyond + 1, "last": self._events[-1].position[0], "limit": 1}
+        numbers = self._log.rows(connection, self._log.query("unsealed_numbers"), run)
+        return int(numbers[0][0]) if numbers else 0
+
+    def _end(self, start: int, limit: int) -> int:
+        events = self._events
+        if limit <= 0 or start + limit >= len(events):
+            return len(events)
+        end = start + limit
+        transaction = events[end - 1].transaction
+        while end < len(events) and events[end].transaction == transaction:
+            end += 1
+        return end

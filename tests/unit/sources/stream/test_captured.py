@@ -38,6 +38,9 @@ VALUES = st.one_of(
 ROWS = st.none() | st.dictionaries(st.text(max_size=3), VALUES | st.tuples(VALUES, VALUES), max_size=4)
 
 
+ROOM = 10_000_000
+
+
 class KilledError(BaseException):
     """The process dies here."""
 
@@ -215,6 +218,41 @@ def test_transactions_have_numbers_of_their_own_and_objects_their_keys(tmp_path:
     with going.engine.connect() as connection:
         rows = connection.exec_driver_sql("SELECT eventlog_transaction, table_key FROM event_log ORDER BY record_id")
         assert rows.fetchall() == [(1, "id=1"), (1, "id=2"), (1, "id=3"), (4, "id=1"), (4, "id=2")]
+    going.close()
+
+
+def test_rows_that_were_captured_just_now_are_those_that_stand_in_the_log(tmp_path: Path) -> None:
+    going = Capturing(Reader([(3, 2), (3, 9)]), tmp_path / "log.db")
+    going.capture()
+    with going.engine.connect() as connection:
+        portion = going.log.fresh.portion(connection, 0, 2, ROOM)
+        assert portion is not None
+        read = going.waiting(connection)
+        assert portion.events == read[:3], "to the end of the transaction"
+        following = going.log.fresh.portion(connection, 3, 100, ROOM)
+        assert following is not None
+        assert following.events == read[3:]
+        assert going.log.fresh.portion(connection, 6, 100, ROOM) is None
+    going.close()
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "DELETE FROM event_log WHERE record_id = 5",
+        "UPDATE event_log SET status = 'E' WHERE record_id = 5",
+        "UPDATE event_log SET status = 'N' WHERE record_id = 1",
+    ],
+)
+def test_the_log_is_asked_where_somebody_has_changed_it_since(statement: str, tmp_path: Path) -> None:
+    going = Capturing(Reader([(3, 9), (3, 9)]), tmp_path / "log.db")
+    going.capture()
+    with going.engine.begin() as connection:
+        connection.exec_driver_sql("UPDATE event_log SET status = 'P' WHERE record_id < 4")
+        assert going.log.fresh.portion(connection, 0, 9, ROOM) is not None
+        assert going.log.fresh.portion(connection, 0, 9, 10) is None, "they have no room"
+        connection.exec_driver_sql(statement)
+        assert going.log.fresh.portion(connection, 0, 9, ROOM) is None
     going.close()
 
 
