@@ -94,7 +94,7 @@ CELLS = st.sampled_from(
 
 @given(st.lists(CELLS, max_size=6) | st.lists(st.sampled_from([1, 20, None])), st.sampled_from(["\\N", "", "0", "1"]))
 def test_how_a_cell_is_written_in_csv_depends_on_no_other_cell(cells: list[Any], null: str) -> None:
-    column, form = ChangeColumn(name="a", type="text"), RowFiles(header=False, null_value=null)
+    column, form = ChangeColumn(name="a", type="text"), RowFiles(format="csv", header=False, null_value=null)
     apart = [file_bytes([column], [[cell]], form) for cell in cells]
     assert file_bytes([column], [cells], form) == b"".join(apart)
 
