@@ -13,14 +13,14 @@ from operator import attrgetter, itemgetter
 from msgspec import Struct
 from msgspec.structs import replace
 
-from eventlog.core.model import Document, Event, Image, Outcome, Position, Transaction
-from eventlog.core.rules import Round
+from eventlog.core.model import Document, Event, Image, Outcome, Outcomes, Position, Transaction
+from eventlog.core.rules import Decision, Round
 from eventlog.core.rules.definitions import DefinitionSpan
 from eventlog.core.rules.meaning import together
 from eventlog.core.schema import Catalog
 from eventlog.publisher.decide import Decider, Encoded, Part
 from eventlog.publisher.whole import GoingOn
-from eventlog.sources.stream.captured import StreamLog
+from eventlog.sources.stream.captured import CapturedImages
 
 
 class Numbers(Struct, frozen=True, kw_only=True):
@@ -48,6 +48,19 @@ class Numbers(Struct, frozen=True, kw_only=True):
             soon=frozenset(known[mark] for mark in going_on.soon if mark in known),
         )
 
+    def part(self, part: Part) -> Part:
+        """A part of a decision, as it is about rows."""
+        changes = [
+            replace(change, positions=tuple([self.rows[position] for position in change.positions]))
+            for change in part.decision.changes
+        ]
+        positions, said = part.decision.outcomes.positions, part.decision.outcomes.others
+        outcomes = Outcomes(
+            [self.rows[position] for position in positions],
+            {outcome.position: outcome for outcome in self.of_rows(said.values())},
+        )
+        return replace(part, decision=Decision(changes, outcomes))
+
     def encoded(self, encoded: Encoded) -> Encoded:
         """What is said of rows, which are left, and which documents cover. What goes out stays as outputs know it."""
         said = {outcome.position: outcome for outcome in self.of_rows(encoded.said.values())}
@@ -59,7 +72,7 @@ class Numbers(Struct, frozen=True, kw_only=True):
 class ImageDecider(Decider):
     """Asks the rules what the images of rows amount to, each by the tables of its time."""
 
-    def __init__(self, round_: Round, log: StreamLog) -> None:
+    def __init__(self, round_: Round, log: CapturedImages) -> None:
         super().__init__(round_)
         self._log = log
 
@@ -67,7 +80,7 @@ class ImageDecider(Decider):
         rows = {self._log.image(event)[0].position: event.position for event in events}
         return Numbers(rows=rows, transactions={}).of_rows(answers)
 
-    def _parts(self, asked: Round, groups: Sequence[Sequence[Event]]) -> list[Part]:
+    def parts(self, asked: Round, groups: Sequence[Sequence[Event]]) -> list[Part]:
         rows: dict[Position, Position] = {}
         transactions: dict[int, int] = {}
         parts: list[Part] = []

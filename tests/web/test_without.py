@@ -1,4 +1,4 @@
-"""Without the extra, and for sources that are no log: what programs ask is answered as ever, and the page says what it needs."""
+"""Without the extra: what programs ask is answered as ever, and the page says what it needs."""
 
 from __future__ import annotations
 
@@ -39,11 +39,6 @@ def test_with_the_extra_there_is_a_page(sqlite: Engine) -> None:
 def test_without_the_extra_there_are_figures(sqlite: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "uvicorn", None)
     with endpoint(Config(source=SourceConfig(url=str(sqlite.url)))) as made:
-        assert isinstance(made, Endpoint)
-
-
-def test_a_stream_has_figures_and_no_page() -> None:
-    with endpoint(Config(source=SourceConfig(kind="gbase"))) as made:
         assert isinstance(made, Endpoint)
 
 

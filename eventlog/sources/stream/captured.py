@@ -102,6 +102,12 @@ class Catalogs:
         self._newest = None
         self._known.clear()
 
+    def newest(self) -> Catalog:
+        """The tables as they were described last; none where nothing was ever captured."""
+        with self._log.transaction(lone=True) as connection:
+            newest = self._read_newest(connection)
+        return Catalog() if newest is None else newest[1]
+
     def _read_newest(self, connection: Connection) -> tuple[int, Catalog] | None:
         numbers = sorted(self._numbered(connection))
         if not numbers:
@@ -125,15 +131,37 @@ class Catalogs:
                 Marks(self._log).clear(connection, f"{CATALOG}{number}")
 
 
-class StreamLog:
+class CapturedImages:
+    """The images that the rows of a log are."""
+
+    def __init__(self, log: Log) -> None:
+        self.log = log
+        self.catalogs = Catalogs(log)
+        self.fresh = FreshRows(log)
+
+    def image(self, event: Event) -> tuple[Image, int]:
+        """The image that a row of the log is, and the number of its catalog."""
+        [number], table = event.position, event.table or ""
+        if event.fault is not None or event.new is None:
+            fault = event.fault or "The row has no image."
+            return Image(position=event.position, op=Op.MODIFY, table=table, fault=fault), 0
+        fresh = self.fresh.image(number)
+        if fresh is not None:
+            return fresh
+
+        def names_of(number: int) -> Names:
+            return names_in(self.catalogs.find(number), table)
+
+        return unpacked(event.new, table, names_of, f"Row {number} of the log {self.log.name}")
+
+
+class StreamLog(CapturedImages):
     """The log of a publisher that a stream is captured into. Only who has its lock writes there."""
 
     def __init__(self, log: Log, lock: LogLock) -> None:
-        self.log = log
+        super().__init__(log)
         self._lock = lock
-        self.catalogs = Catalogs(log)
         self._table = _table(log)
-        self.fresh = FreshRows(log)
 
     def place(self) -> StreamPlace | None:
         """How far the stream was captured; None where nothing ever was."""
@@ -162,21 +190,6 @@ class StreamLog:
         """Goes on with a stream that a former version has published so far."""
         with self.log.transaction() as connection:
             self._lock.mark(connection, PLACE, as_text(place))
-
-    def image(self, event: Event) -> tuple[Image, int]:
-        """The image that a row of the log is, and the number of its catalog."""
-        [number], table = event.position, event.table or ""
-        if event.fault is not None or event.new is None:
-            fault = event.fault or "The row has no image."
-            return Image(position=event.position, op=Op.MODIFY, table=table, fault=fault), 0
-        fresh = self.fresh.image(number)
-        if fresh is not None:
-            return fresh
-
-        def names_of(number: int) -> Names:
-            return names_in(self.catalogs.find(number), table)
-
-        return unpacked(event.new, table, names_of, f"Row {number} of the log {self.log.name}")
 
     def insert(self, connection: Connection, rows: list[tuple[Any, ...]]) -> None:
         """Writes rows, whose values are in the order of the table's columns."""
