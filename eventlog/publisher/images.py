@@ -7,7 +7,7 @@ by its row. `Numbers` leads from the one to the other.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import groupby
+from itertools import chain, groupby
 from operator import attrgetter, itemgetter
 
 from msgspec import Struct
@@ -34,11 +34,15 @@ class Numbers(Struct, frozen=True, kw_only=True):
         rows = self.rows
         return [replace(outcome, position=rows.get(outcome.position, outcome.position)) for outcome in outcomes]
 
-    def covers(self, document: Document) -> Document:
-        """The document with the rows that it covers."""
-        row = self.rows.__getitem__
-        covers = {event: tuple(map(row, positions)) for event, positions in document.covers.items()}
-        return replace(document, covers=covers)
+    def covers(self, document: Document, *, asked: bool) -> Document:
+        """The document with the rows that it covers: those of each event, which only a target names
+        that cannot be `asked` what it has.
+        """
+        events, row = document.covers, self.rows.__getitem__
+        if asked:
+            rows = tuple(map(row, chain.from_iterable(events.values())))
+            return replace(document, covers={document.id: rows})
+        return replace(document, covers={event: tuple(map(row, events[event])) for event in events})
 
     def going_on(self, going_on: GoingOn) -> GoingOn:
         """The transactions that go on, as images call them."""
@@ -61,11 +65,11 @@ class Numbers(Struct, frozen=True, kw_only=True):
         )
         return replace(part, decision=Decision(changes, outcomes))
 
-    def encoded(self, encoded: Encoded) -> Encoded:
+    def encoded(self, encoded: Encoded, *, asked: bool) -> Encoded:
         """What is said of rows, which are left, and which documents cover. What goes out stays as outputs know it."""
         said = {outcome.position: outcome for outcome in self.of_rows(encoded.said.values())}
         left = frozenset(self.rows[position] for position in encoded.left)
-        documents = [self.covers(document) for document in encoded.documents]
+        documents = [self.covers(document, asked=asked) for document in encoded.documents]
         return replace(encoded, documents=documents, outgoing=encoded.documents, said=said, left=left, numbers=self)
 
 

@@ -193,7 +193,7 @@ class PlanMaker:
                 most_left=self._limit // 2,
             )
         if numbers is not None:
-            return numbers.encoded(encoded)
+            return numbers.encoded(encoded, asked=self._output.sink.capabilities.resolves)
         if encoded.said and any(len(event.position) > 1 for event in taken.events):
             shared = of_shared_numbers(taken.events, encoded.said)
             return replace(encoded, said={**encoded.said, **shared})

@@ -259,19 +259,22 @@ class Writing:
             if not upto or image.position[0] != upto[0] or not known.id:
                 known = Transaction(id=number)
             upto = max(upto, image.position)
-            text = packed(image, described, tables.names(image.table))
-            event = Event(
-                position=(number,),
-                kind=_KINDS[image.op],
-                table=image.table,
-                key=tables.key_text(image) or f"#{number}",
-                new=text,
-                time=self._time_of(image),
-                perpetrator=image.perpetrator,
-                transaction=known,
-            )
-            self._rows.append(_row_of(event))
+            kind, table, by = _KINDS[image.op], image.table, image.perpetrator
+            key, time = tables.key_text(image) or f"#{number}", self._time_of(image)
+            text = packed(image, described, tables.names(table))
+            # In the order of `_table`.
+            self._rows.append((number, "N", kind, time, by, table, key, text, known.id))
             if is_short:
+                event = Event(
+                    position=(number,),
+                    kind=kind,
+                    table=table,
+                    key=key,
+                    new=text,
+                    time=time,
+                    perpetrator=by,
+                    transaction=known,
+                )
                 fresh.add(event, len(text), image, described)
         self.captured += images if is_short else images[-1:]
         if len(self._rows) >= INSERTED_ROWS:
@@ -293,22 +296,6 @@ class Writing:
     @cached_property
     def _now(self) -> dt.datetime:
         return dt.datetime.now(dt.UTC).replace(tzinfo=None)
-
-
-def _row_of(event: Event) -> tuple[Any, ...]:
-    """A row as it is inserted, in the order of `_table`."""
-    assert event.transaction is not None
-    return (
-        event.position[0],
-        "N",
-        event.kind,
-        event.time,
-        event.perpetrator,
-        event.table,
-        event.key,
-        event.new,
-        event.transaction.id,
-    )
 
 
 class StreamCapture:
