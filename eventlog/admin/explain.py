@@ -25,7 +25,8 @@ from eventlog.core.rules.screen import HIDDEN, Identities
 from eventlog.core.rules.times import moment
 from eventlog.core.schema import Catalog
 from eventlog.core.seams import FormerNames, former_names_of
-from eventlog.publisher.decide import Decider, Part
+from eventlog.publisher.decide import Part, parts_of
+from eventlog.publisher.images import parts_of_images
 from eventlog.publisher.states import said_of_places
 from eventlog.sources.stream.captured import CapturedImages
 from eventlog.sql.log import Log
@@ -80,13 +81,11 @@ def explain(
     """
     log = Log(engine, names)
     images = None if config.source.kind == LOG else CapturedImages(log)
-    decider: Decider
     if images is None:
-        decider = decider_of(engine, names, config)
-        catalog = decider.round.catalog
+        asked = decider_of(engine, names, config).round
+        catalog = asked.catalog
     else:
-        decider, catalog = image_decider_of(config, images), images.catalogs.newest()
-    asked = decider.round
+        asked, catalog = image_decider_of(config, images).round, images.catalogs.newest()
     mask = None if values else mask_of(config, catalog)
     waits, now = "", None
     with log.moment() as connection:
@@ -97,10 +96,7 @@ def explain(
             now = moment(log.rows(connection, log.query("clock_now"))[0][0])
     # Without a time no row is of the future: one that is processed had its turn, whenever that was.
     asked = replace(asked, options=replace(asked.options, now=now))
-    parts: Sequence[Part] = decider.parts(asked, [events])
-    numbers = parts[0].numbers
-    if numbers is not None:
-        parts = [numbers.part(part) for part in parts]
+    parts = _parts(asked, events, images)
     shown = [_shown(event, images, mask) for event in events]
     outcomes = {outcome.position: outcome for part in parts for outcome in part.decision.outcomes}
     document, refused = _document(parts, record_id, config, mask)
@@ -145,6 +141,14 @@ def _read(
         return status, [event for event in events if event.position == (record_id,)]
     same_object = [event for event in events if identities.row_id(event.table, event.key) == object_]
     return status, same_object
+
+
+def _parts(asked: Round, events: list[Event], images: CapturedImages | None) -> list[Part]:
+    """What the rows amount to, in the numbers of rows."""
+    if images is None:
+        return parts_of(asked, [events])
+    parts = parts_of_images(asked, [events], images)
+    return [part if part.numbers is None else part.numbers.part(part) for part in parts]
 
 
 def _waits(log: Log, connection: Connection, config: Config, record_id: int) -> str:

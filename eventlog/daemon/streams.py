@@ -32,6 +32,7 @@ from eventlog.publisher.journal import Journal
 from eventlog.sources.log.reading import LogSettings
 from eventlog.sources.marks import PUBLISHER, Marks
 from eventlog.sources.stream.captured import StreamCapture, StreamLog
+from eventlog.sources.stream.fresh import CapturedRows
 from eventlog.sources.stream.kept import keeper_of
 from eventlog.sources.stream.source import PLACE, StreamPlace, read_place
 from eventlog.sql.connect import connect, limit_sessions, read_url, shown_url
@@ -185,7 +186,9 @@ class StreamPost(LogPost):
     # --- how the log is read ----------------------------------------------------------------------
 
     def _new_journal(self, decider: Decider) -> Journal:
-        return Journal(self.lock.log, self.lock, self._log_settings(), captured=self._stream_log)
+        journal = super()._new_journal(decider)
+        journal.rows.read_with(CapturedRows(self._stream_log, journal.settings))
+        return journal
 
     def _log_settings(self) -> LogSettings:
         return replace(log_settings_of(self._config), delete_from_log=True, handle_future_events=False)

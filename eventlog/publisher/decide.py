@@ -213,7 +213,7 @@ class Decider:
         # so that none of them is ahead of it.
         if asked.options.future:
             asked = replace(asked, options=replace(asked.options, now=moment()))
-        parts = self.parts(asked, groups)
+        parts = self._parts(asked, groups)
         with self._one_at_a_time:
             ended = self._latest[output] = next(self._moments)
             if shared:
@@ -225,8 +225,7 @@ class Decider:
         """What a target has said of these rows."""
         return answers
 
-    def parts(self, asked: Round, groups: Sequence[Sequence[Event]]) -> list[Part]:
-        """What groups of rows amount to, each by itself."""
+    def _parts(self, asked: Round, groups: Sequence[Sequence[Event]]) -> list[Part]:
         return parts_of(asked, groups)
 
     def _known(self, output: str, taken: Take) -> Sequence[Part] | None:

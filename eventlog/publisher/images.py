@@ -84,30 +84,36 @@ class ImageDecider(Decider):
         rows = {self._log.image(event)[0].position: event.position for event in events}
         return Numbers(rows=rows, transactions={}).of_rows(answers)
 
-    def parts(self, asked: Round, groups: Sequence[Sequence[Event]]) -> list[Part]:
-        rows: dict[Position, Position] = {}
-        transactions: dict[int, int] = {}
-        parts: list[Part] = []
-        numbers = Numbers(rows=rows, transactions=transactions)
-        for group in groups:
-            images: list[tuple[int, Image]] = []
-            last: Transaction | None = None
-            for event in sorted(group, key=attrgetter("position")):
-                image, catalog = self._log.image(event)
-                rows[image.position] = event.position
-                # Rows of one transaction share it, and nearly always stand together.
-                if event.transaction is not last:
-                    last = event.transaction
-                    if last is not None and image.transaction is not None:
-                        transactions[last.mark] = image.transaction.mark
-                images.append((catalog, image))
-            for catalog, of_catalog in groupby(images, key=itemgetter(0)):
-                parts.append(self._part(asked, catalog, [image for _, image in of_catalog], numbers))
-        if not parts:
-            parts.append(self._part(asked, 0, [], numbers))
-        return parts
+    def _parts(self, asked: Round, groups: Sequence[Sequence[Event]]) -> list[Part]:
+        return parts_of_images(asked, groups, self._log)
 
-    def _part(self, asked: Round, number: int, images: Sequence[Image], numbers: Numbers) -> Part:
-        catalog = self._log.catalogs.find(number) if number else Catalog()
-        decision = together(replace(asked, catalog=catalog).decide_groups([images]))
-        return Part(decision=decision, span=DefinitionSpan(events=(), catalog=catalog), numbers=numbers)
+
+def parts_of_images(asked: Round, groups: Sequence[Sequence[Event]], log: CapturedImages) -> list[Part]:
+    """What groups of rows amount to, each by itself and by the tables of its time."""
+    rows: dict[Position, Position] = {}
+    transactions: dict[int, int] = {}
+    parts: list[Part] = []
+    numbers = Numbers(rows=rows, transactions=transactions)
+    for group in groups:
+        images: list[tuple[int, Image]] = []
+        last: Transaction | None = None
+        for event in sorted(group, key=attrgetter("position")):
+            image, catalog = log.image(event)
+            rows[image.position] = event.position
+            # Rows of one transaction share it, and nearly always stand together.
+            if event.transaction is not last:
+                last = event.transaction
+                if last is not None and image.transaction is not None:
+                    transactions[last.mark] = image.transaction.mark
+            images.append((catalog, image))
+        for catalog, of_catalog in groupby(images, key=itemgetter(0)):
+            parts.append(_part(asked, log, catalog, [image for _, image in of_catalog], numbers))
+    if not parts:
+        parts.append(_part(asked, log, 0, [], numbers))
+    return parts
+
+
+def _part(asked: Round, log: CapturedImages, number: int, images: Sequence[Image], numbers: Numbers) -> Part:
+    catalog = log.catalogs.find(number) if number else Catalog()
+    decision = together(replace(asked, catalog=catalog).decide_groups([images]))
+    return Part(decision=decision, span=DefinitionSpan(events=(), catalog=catalog), numbers=numbers)

@@ -37,7 +37,6 @@ if TYPE_CHECKING:
 
     from eventlog.core.schema import Catalog
     from eventlog.sources.log.lock import LogLock
-    from eventlog.sources.stream.captured import StreamLog
 
 SWEPT_BATCHES: Final = 10
 """Of so many batches it is looked at once whether their rows still wait."""
@@ -58,15 +57,8 @@ MANY_ROWS: Final = 20
 class Journal(JournalReader):
     """The journal of one log, as the holder of its lock writes it."""
 
-    def __init__(
-        self,
-        log: Log,
-        lock: LogLock,
-        settings: LogSettings,
-        catalog: Catalog | None = None,
-        captured: StreamLog | None = None,
-    ) -> None:
-        super().__init__(log, settings, catalog, captured)
+    def __init__(self, log: Log, lock: LogLock, settings: LogSettings, catalog: Catalog | None = None) -> None:
+        super().__init__(log, settings, catalog)
         self._lock = lock
         self._swept = self._looked = 0
         self._token = ""

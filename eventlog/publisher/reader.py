@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection
 
     from eventlog.core.schema import Catalog
-    from eventlog.sources.stream.captured import StreamLog
 
 CLOCK_SECONDS: Final = 10.0
 """Seconds between two looks at the database's clock."""
@@ -38,17 +37,10 @@ NEVER_HELD: Final = "-"
 class JournalReader:
     """Reads the journal of one log. Several threads may use it at the same time."""
 
-    def __init__(
-        self,
-        log: Log,
-        settings: LogSettings,
-        catalog: Catalog | None = None,
-        captured: StreamLog | None = None,
-    ) -> None:
+    def __init__(self, log: Log, settings: LogSettings, catalog: Catalog | None = None) -> None:
         self.log = log
         self.settings = settings
-        self._captured = captured
-        self.rows = UnsealedRows(log, settings, catalog, captured)
+        self.rows = UnsealedRows(log, settings, catalog)
         self.one_at_a_time = RLock()
         self._new_rows = Lock()
         self._memory: Memory | None = None
@@ -99,7 +91,7 @@ class JournalReader:
     def look(self, catalog: Catalog | None) -> None:
         """Goes on with tables as they look now."""
         with self.one_at_a_time:
-            self.rows = UnsealedRows(self.log, self.settings, catalog, self._captured)
+            self.rows = UnsealedRows(self.log, self.settings, catalog)
 
     def forget_memory(self) -> None:
         """Has the next turn read the tables again."""

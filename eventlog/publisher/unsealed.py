@@ -43,8 +43,6 @@ from eventlog.sql.log_indexes import has_number_index
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
-    from eventlog.sources.stream.captured import StreamLog
-
 MOST_GAPS: Final = 1_000
 """So many gaps are asked for one by one; of more, neighbouring ones as one."""
 
@@ -95,15 +93,16 @@ class ReadAhead:
 class UnsealedRows:
     """Reads the rows of a log."""
 
-    def __init__(
-        self, log: Log, settings: LogSettings, catalog: Catalog | None, captured: StreamLog | None = None
-    ) -> None:
+    def __init__(self, log: Log, settings: LogSettings, catalog: Catalog | None) -> None:
         self._log = log
         self._settings = settings
-        self._captured = captured
         self._rows = WaitingRows(log, catalog, settings)
         self._identities = Identities(catalog)
         self._ahead: ReadAhead | None = None
+
+    def read_with(self, rows: WaitingRows) -> None:
+        """Has rows read by another reader."""
+        self._rows = rows
 
     @cached_property
     def _checks_numbers(self) -> bool:
@@ -118,20 +117,15 @@ class UnsealedRows:
         known, room = memory.taken | memory.seen, self._settings.share
         if not known and not memory.any_parked:
             request = Request(limit=limit, room=room)
-            portion = self._fresh(connection, EVER, request) or self._rows.next(connection, request)
+            portion = self._rows.next(connection, request)
         elif self._settings.handle_future_events:
             # Times count here, not numbers: what is due may lie anywhere among what is known.
             among = "among_due_unparked"
             request = Request(limit=limit, room=room, among=among, known=memory.taken)
             portion = self._rows.next(connection, request)
         else:
-            edge = _edge(memory, known)
-            request = _above(edge, limit, room)
-            portion = (
-                self._fresh(connection, edge, request)
-                or self._read_ahead(request, memory)
-                or self._rows.next(connection, request)
-            )
+            request = _above(_edge(memory, known), limit, room)
+            portion = self._read_ahead(request, memory) or self._rows.next(connection, request)
             # Asked behind the others: a late row goes before what is above it.
             if self._late(connection, memory, known, 1):
                 # One statement sees a transaction whole, or nothing of it. Some numbers more than
@@ -157,12 +151,6 @@ class UnsealedRows:
         # An embedded database has one writer at a time, whom a reader would hold up. Where times
         # count nobody knows yet what will be due.
         return not (self._log.dialect.embedded or self._settings.handle_future_events)
-
-    def _fresh(self, connection: Connection, beyond: int, request: Request) -> Batch | None:
-        """The rows above a number, if this publisher has captured them just now."""
-        if self._captured is None:
-            return None
-        return self._captured.fresh.portion(connection, beyond, request.limit, request.room)
 
     def _read_ahead(self, request: Request, memory: Memory) -> Batch | None:
         """The rows that were read ahead, if that were these, and nobody has changed anything since."""

@@ -78,12 +78,12 @@ class WorldDecider(Decider):
 
     world: Clock
 
-    def parts(self, asked: Round, groups: Sequence[Sequence[Event]]) -> list[Part]:
+    def _parts(self, asked: Round, groups: Sequence[Sequence[Event]]) -> list[Part]:
         denied = [event.position for group in groups for event in group if event.table in self.world.denied]
         if not denied:
-            return super().parts(asked, groups)
+            return super()._parts(asked, groups)
         others = {one: Outcome(position=one, status=Status.NEW, reason=Reason.NO_RIGHT) for one in denied}
-        parts = super().parts(asked, [[event for event in group if event.position not in others] for group in groups])
+        parts = super()._parts(asked, [[event for event in group if event.position not in others] for group in groups])
         refused = Decision([], Outcomes(denied, others))
         return [replace(part, decision=together([part.decision, refused])) for part in parts]
 

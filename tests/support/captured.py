@@ -22,7 +22,7 @@ from eventlog.publisher.journal import Journal
 from eventlog.sources.log.lock import LogLock
 from eventlog.sources.log.reading import LogSettings, Request, WaitingRows
 from eventlog.sources.stream.captured import StreamCapture, StreamLog
-from eventlog.sources.stream.fresh import FreshRows
+from eventlog.sources.stream.fresh import CapturedRows, FreshRows
 from eventlog.sources.stream.source import StreamReader
 from eventlog.sql.connect import connect
 from eventlog.sql.log import ALL, Log
@@ -114,7 +114,8 @@ class StreamPublisher:
             transactions=True,
             ends=True,
         )
-        self.journal = Journal(self.log, self.lock, settings, captured=own)
+        self.journal = Journal(self.log, self.lock, settings)
+        self.journal.rows.read_with(CapturedRows(own, settings))
         self.journal.serve([(output.name, ()) for output in self.outputs])
         decider = ImageDecider(Round(options=self.options), own)
         self.consumers = [Consumer(self.journal, output, decider, self.settings) for output in self.outputs]

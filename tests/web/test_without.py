@@ -5,12 +5,13 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 from sqlalchemy import Engine
 
 from eventlog.cli.run import _endpoint
-from eventlog.config.settings import Config, SourceConfig
+from eventlog.config.settings import Config, SourceConfig, from_settings
 from eventlog.core.errors import ConfigError
 from eventlog.core.plugins import ServedEndpoint
 from eventlog.daemon.endpoint import Endpoint
@@ -33,6 +34,12 @@ def endpoint(config: Config) -> Iterator[ServedEndpoint]:
 def test_with_the_extra_there_is_a_page(sqlite: Engine) -> None:
     watched(sqlite)
     with endpoint(Config(source=SourceConfig(url=str(sqlite.url)))) as made:
+        assert isinstance(made, PageServer)
+
+
+def test_a_stream_has_a_page_too(tmp_path: Path) -> None:
+    gbase = {"path": str(tmp_path / "stream.bin"), "marks": str(tmp_path / "marks.json")}
+    with endpoint(from_settings({"source": {"kind": "gbase", "gbase": gbase}}, {}, origin="the test")) as made:
         assert isinstance(made, PageServer)
 
 

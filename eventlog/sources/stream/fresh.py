@@ -8,13 +8,20 @@ from typing import TYPE_CHECKING, Final
 
 from eventlog.core.model import Event, Image
 from eventlog.core.seams import Batch
+from eventlog.sources.log.reading import LogSettings, Request, WaitingRows
 from eventlog.sql.log import Log
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
+    from eventlog.sources.stream.captured import CapturedImages
+
 MOST_FRESH_IMAGES: Final = 20_000
 """So many images are kept until they are published, of those that were captured last."""
+
+
+MOST_FRESH_CHARACTERS: Final = 32_000_000
+"""No more are kept once their texts have so many together."""
 
 
 class FreshRows:
@@ -24,17 +31,19 @@ class FreshRows:
         self._log = log
         self._events: list[Event] = []
         self._weights: list[int] = []
+        self._weight = 0
         self._images: dict[int, tuple[Image, int]] = {}
 
     @property
     def is_full(self) -> bool:
         """Whether no more are to be kept."""
-        return len(self._events) >= MOST_FRESH_IMAGES
+        return len(self._events) >= MOST_FRESH_IMAGES or self._weight >= MOST_FRESH_CHARACTERS
 
     def add(self, event: Event, weight: int, image: Image, catalog: int) -> None:
         """Keeps one more row, whose value has so many characters."""
         self._events.append(event)
         self._weights.append(weight)
+        self._weight += weight
         self._images[event.position[0]] = image, catalog
 
     def image(self, number: int) -> tuple[Image, int] | None:
@@ -77,3 +86,19 @@ class FreshRows:
         while end < len(events) and events[end].transaction == transaction:
             end += 1
         return end
+
+
+class CapturedRows(WaitingRows):
+    """Reads the rows of a stream's log. Those that were captured just now are at hand."""
+
+    def __init__(self, images: CapturedImages, settings: LogSettings) -> None:
+        super().__init__(images.log, None, settings)
+        self._images = images
+
+    def next(self, connection: Connection, request: Request) -> Batch:
+        if request.among in (None, "among_beyond"):
+            beyond = int(str(request.bounds.get("beyond", 0)))
+            fresh = self._images.fresh.portion(connection, beyond, request.limit, request.room)
+            if fresh is not None:
+                return fresh
+        return super().next(connection, request)

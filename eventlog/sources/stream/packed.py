@@ -28,8 +28,8 @@ PLAIN: Final = "-"
 SEVERAL: Final = "m"
 """The letter of several values, which have letters of their own."""
 
-SHAPES_KEPT: Final = 10_000
-"""Of so many kinds of rows the letters are kept."""
+SHAPES_ROWS: Final = 10_000
+"""Of rows of so many shapes the letters are kept."""
 
 
 class PackedRow(Struct, frozen=True, array_like=True, gc=False):
@@ -135,7 +135,7 @@ _shapes: dict[tuple[type, ...], _Shape] = {}
 
 
 def _shape_of(types: tuple[type, ...]) -> _Shape:
-    if len(_shapes) >= SHAPES_KEPT:
+    if len(_shapes) >= SHAPES_ROWS:
         _shapes.clear()
     letters = "".join([_LETTERS[kind] for kind in types])
     doubtful = tuple([place for place, kind in enumerate(types) if kind in _DOUBTFUL])

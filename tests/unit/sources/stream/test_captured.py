@@ -18,6 +18,7 @@ from eventlog.core.errors import DataError, OccupiedError, SourceError
 from eventlog.core.model import EVERY_ROW, Captured, Image, Op, Position, Transaction
 from eventlog.core.schema import Catalog, Column, Table
 from eventlog.sources.log.lock import LogLock
+from eventlog.sources.stream import fresh
 from eventlog.sources.stream.packed import packed, unpacked
 from eventlog.sources.stream.source import StreamPiece, StreamPlace, WaitingImage, read_place
 from tests.support.captured import Capturing
@@ -233,6 +234,18 @@ def test_rows_that_were_captured_just_now_are_those_that_stand_in_the_log(tmp_pa
         assert following is not None
         assert following.events == read[3:]
         assert going.log.fresh.portion(connection, 6, 100, ROOM) is None
+    going.close()
+
+
+def test_no_more_is_kept_in_memory_than_has_room_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fresh, "MOST_FRESH_CHARACTERS", 10)
+    going = Capturing(Reader([(6, 2)]), tmp_path / "log.db")
+    going.capture()
+    with going.engine.connect() as connection:
+        portion = going.log.fresh.portion(connection, 0, 9, ROOM)
+        assert portion is not None
+        assert [event.position for event in portion.events] == [(1,), (2,)]
+        assert len(going.waiting(connection)) == 6
     going.close()
 
 
