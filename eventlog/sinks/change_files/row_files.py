@@ -138,7 +138,7 @@ class _Quoting:
             [kind] = kinds
             texts = [cell for cell in cells if cell is not None] if has_null else cells
             if kind is not str:
-                texts = list(map(_TEXTS.get(kind, str), texts))
+                texts = _texts(kind, texts)
             if not self._any_special(texts):
                 if not has_null:
                     return texts
@@ -162,6 +162,21 @@ class _Quoting:
             return True
         together = "".join(texts)
         return any(sign in together for sign in self._signs)
+
+
+def _texts(kind: type, cells: Sequence[Any]) -> list[str]:
+    """The cells of one type as texts, without quotes."""
+    write = _TEXTS.get(kind, str)
+    if kind is not dt.datetime:
+        return list(map(write, cells))
+    # All rows of a transaction have one time, and stand together.
+    texts: list[str] = []
+    last, text = None, ""
+    for cell in cells:
+        if cell is not last:
+            last, text = cell, write(cell)
+        texts.append(text)
+    return texts
 
 
 _TEXTS: Final[Mapping[type, Callable[[Any], str]]] = {
