@@ -4,6 +4,7 @@ is marked.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from textwrap import dedent
 from typing import Any
@@ -14,17 +15,20 @@ from sqlalchemy import Connection, Engine
 
 from eventlog.admin.masking import Mask, mask_of, without
 from eventlog.admin.policies import PolicyResult, results
-from eventlog.config.build import decider_of, xds_of
-from eventlog.config.settings import Config
+from eventlog.config.build import decider_of, image_decider_of, xds_of
+from eventlog.config.settings import LOG, Config
 from eventlog.core.errors import DataError, ExpressionError
 from eventlog.core.model import Change, Event, Outcome, Refusal, Status
+from eventlog.core.model import Row as ImageRow
 from eventlog.core.rules import Round
 from eventlog.core.rules.screen import HIDDEN, Identities
 from eventlog.core.rules.times import moment
 from eventlog.core.schema import Catalog
 from eventlog.core.seams import FormerNames, former_names_of
 from eventlog.publisher.decide import Part, parts_of
+from eventlog.publisher.images import parts_of_images
 from eventlog.publisher.states import said_of_places
+from eventlog.sources.stream.captured import CapturedImages
 from eventlog.sql.log import Log
 from eventlog.sql.names import LogNames
 from eventlog.xds.write import XdsFormat
@@ -75,9 +79,14 @@ def explain(
 
     Without `values`, those that policies hide from every output are hidden here too.
     """
-    asked = decider_of(engine, names, config).round
-    mask = None if values else mask_of(config, asked.catalog)
     log = Log(engine, names)
+    images = None if config.source.kind == LOG else CapturedImages(log)
+    if images is None:
+        asked = decider_of(engine, names, config).round
+        catalog = asked.catalog
+    else:
+        asked, catalog = image_decider_of(config, images).round, images.catalogs.newest()
+    mask = None if values else mask_of(config, catalog)
     waits, now = "", None
     with log.moment() as connection:
         status, events = _read(log, connection, asked, record_id)
@@ -87,14 +96,15 @@ def explain(
             now = moment(log.rows(connection, log.query("clock_now"))[0][0])
     # Without a time no row is of the future: one that is processed had its turn, whenever that was.
     asked = replace(asked, options=replace(asked.options, now=now))
-    parts = parts_of(asked, [events])
+    parts = _parts(asked, events, images)
+    shown = [_shown(event, images, mask) for event in events]
     outcomes = {outcome.position: outcome for part in parts for outcome in part.decision.outcomes}
     document, refused = _document(parts, record_id, config, mask)
     return Explanation(
         record_id=record_id,
         status=str(status),
-        recorded=without(_recorded(recorded, waits), _hidden(events, record_id, mask)) or "",
-        rows=tuple(_row(event, outcomes[event.position], mask) for event in events),
+        recorded=without(_recorded(recorded, waits), _secrets(shown, record_id)) or "",
+        rows=tuple(_row(row, outcomes[row.event.position]) for row in shown),
         document=document,
         refused=refused,
         policies=_policies(parts, record_id, config, mask),
@@ -133,6 +143,14 @@ def _read(
     return status, same_object
 
 
+def _parts(asked: Round, events: list[Event], images: CapturedImages | None) -> list[Part]:
+    """What the rows amount to, in the numbers of rows."""
+    if images is None:
+        return parts_of(asked, [events])
+    parts = parts_of_images(asked, [events], images)
+    return [part if part.numbers is None else part.numbers.part(part) for part in parts]
+
+
 def _waits(log: Log, connection: Connection, config: Config, record_id: int) -> str:
     """What the row waits for, in sentences.
 
@@ -162,28 +180,64 @@ def _recorded(rows: list[tuple[Any, ...]], waits: str) -> str:
     return f"{sentence.rstrip('.')}. {waits}".rstrip()
 
 
-def _hidden(events: list[Event], record_id: int, mask: Mask | None) -> list[str | None]:
+class _ShownRow(Struct, frozen=True):
+    """A row, its values as they are shown, and what is hidden of it."""
+
+    event: Event
+    old: str | None
+    new: str | None
+    secrets: list[str | None]
+
+
+def _shown(event: Event, images: CapturedImages | None, mask: Mask | None) -> _ShownRow:
+    """What is shown of a row; of an image all columns, as JSON."""
+    if images is not None:
+        image, _ = images.image(event)
+        secrets = [] if mask is None else mask.secrets(event.table, event.key, None, (None, None))
+        texts = [_image_row(row, image.table, mask, secrets) for row in (image.before, image.after)]
+        return _ShownRow(event, texts[0], texts[1], secrets)
     if mask is None:
-        return []
-    [mine] = [event for event in events if event.position == (record_id,)]
-    return mask.secrets(mine.table, mine.key, mine.column, (mine.old, mine.new))
+        return _ShownRow(event, event.old, event.new, [])
+    secrets = mask.secrets(event.table, event.key, event.column, (event.old, event.new))
+    if mask.hides(event.table, event.column):
+        return _ShownRow(event, event.old and HIDDEN, event.new and HIDDEN, secrets)
+    return _ShownRow(event, event.old, event.new, secrets)
 
 
-def _row(event: Event, outcome: Outcome, mask: Mask | None) -> ExplainedRow:
-    values, note = (event.old, event.new), outcome.note
-    if mask is not None:
-        note = without(note, mask.secrets(event.table, event.key, event.column, values))
-        if mask.hides(event.table, event.column):
-            values = event.old and HIDDEN, event.new and HIDDEN
+def _image_row(row: ImageRow | None, table: str, mask: Mask | None, secrets: list[str | None]) -> str | None:
+    """A row of an image; what is hidden of it joins the secrets."""
+    if row is None:
+        return None
+    shown = dict(row)
+    for name, value in row.items():
+        if mask is not None and value is not None and mask.hides(table, name):
+            shown[name] = HIDDEN
+            secrets.append(str(value))
+    text = json.dumps(shown, default=_cell_text, ensure_ascii=False)
+    # Half of a surrogate pair, which no terminal takes.
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
+def _cell_text(value: object) -> str:
+    return value.hex() if isinstance(value, bytes) else str(value)
+
+
+def _secrets(rows: Sequence[_ShownRow], record_id: int) -> list[str | None]:
+    [mine] = [row for row in rows if row.event.position == (record_id,)]
+    return mine.secrets
+
+
+def _row(row: _ShownRow, outcome: Outcome) -> ExplainedRow:
+    event = row.event
     return ExplainedRow(
         record_id=event.position[0],
         event_type=event.kind,
         column=event.column,
-        old=values[0],
-        new=values[1],
+        old=row.old,
+        new=row.new,
         status=outcome.status,
         reason=outcome.reason,
-        note=note,
+        note=without(outcome.note, row.secrets),
     )
 
 

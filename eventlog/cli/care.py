@@ -208,9 +208,9 @@ def purge(
 def _hiding(site: Site, log: Log) -> Callable[[tuple[Any, ...]], tuple[Any, ...]]:
     """What leaves out of a row of an archive what policies hide from every output."""
     from eventlog.admin.masking import mask_of
-    from eventlog.config.build import catalog_of
+    from eventlog.config.build import log_catalog_of
 
-    mask = mask_of(site.config, catalog_of(log.engine, log.names, site.config))
+    mask = mask_of(site.config, log_catalog_of(log.engine, log.names, site.log_config))
     if mask is None:
         raise UsageError(
             "No value is hidden from every output.",

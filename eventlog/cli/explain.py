@@ -9,7 +9,6 @@ from eventlog.admin.rows import LARGEST_NUMBER
 from eventlog.cli.policy import show_result
 from eventlog.cli.show import show_json, show_sentence, show_table, show_text
 from eventlog.cli.site import Site, json_option, site_options
-from eventlog.core.errors import ConfigError
 from eventlog.core.plural import counted
 
 
@@ -29,14 +28,8 @@ def explain(site: Site, record_id: int, values: bool, as_json: bool) -> None:
     """
     from eventlog.admin.explain import explain as explained
 
-    if site.is_stream:
-        raise ConfigError(
-            "The source is a stream, whose rows the rules of a log say nothing of.",
-            hint="`eventlog log` shows why a row ended as it did.",
-        )
-    engine = site.engine()
-    names = site.names(engine)
-    explanation = explained(engine, names, site.config, record_id, values=values)
+    engine, names = site.where_logged()
+    explanation = explained(engine, names, site.log_config, record_id, values=values)
     if as_json:
         show_json(explanation)
     else:

@@ -148,6 +148,13 @@ class Site:
         """Whether the configuration's source is a stream, and nobody named a database."""
         return self._database is None and self.config.source.kind != LOG
 
+    @property
+    def log_config(self) -> Config:
+        """The configuration, with the log that commands about rows work with as its source."""
+        if self.is_stream:
+            return self.config
+        return replace(self.config, source=replace(self.config.source, kind=LOG))
+
     def where_logged(self) -> tuple[Engine, LogNames]:
         """The database with the log, and the log as it stands there."""
         from eventlog.config.build import stream_log_of

@@ -9,9 +9,11 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from msgspec.structs import replace
+
 from eventlog.config.outputs import OutputConfig, default_output, own_table, plugin_of
 from eventlog.config.policies import checked_needs, steps_of
-from eventlog.config.settings import Config, SourceConfig
+from eventlog.config.settings import LOG, Config, SourceConfig
 from eventlog.core.errors import ConfigError, EventlogError
 from eventlog.core.packages import require
 from eventlog.core.plugins import FormatOrder, SinkOrder, SourceOrder
@@ -30,7 +32,9 @@ if TYPE_CHECKING:
 
     from eventlog.publisher.books import ConsumerSettings
     from eventlog.publisher.decide import Decider, Looks
+    from eventlog.publisher.images import ImageDecider
     from eventlog.sources.log.reading import LogSettings
+    from eventlog.sources.stream.captured import CapturedImages
     from eventlog.sources.stream.source import StreamMarks
     from eventlog.sql.names import LogNames
     from eventlog.sql.rows import Room
@@ -156,6 +160,26 @@ def room_of(config: Config) -> Room:
     from eventlog.sql.rows import Room
 
     return Room(share=log_settings_of(config).share, value_limit=config.publisher.value_limit)
+
+
+def image_decider_of(config: Config, images: CapturedImages) -> ImageDecider:
+    """The rules for a stream, which describes its tables itself."""
+    from eventlog.core.rules import Round
+    from eventlog.publisher.images import ImageDecider
+
+    # Without tables keys are taken as they are written, and those of a stream are written in one
+    # way.
+    return ImageDecider(Round(options=replace(options_of(config), future=False)), images)
+
+
+def log_catalog_of(engine: Engine, names: LogNames, config: Config) -> Catalog:
+    """The tables that the rows of a log speak of; those of a stream as it has described them last."""
+    from eventlog.sources.stream.captured import CapturedImages
+    from eventlog.sql.log import Log
+
+    if config.source.kind == LOG:
+        return catalog_of(engine, names, config)
+    return CapturedImages(Log(engine, names)).catalogs.newest()
 
 
 def options_of(config: Config, connects_as: str | None = None) -> Options:

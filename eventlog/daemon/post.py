@@ -250,7 +250,7 @@ class LogPost(Post):
         with self.guarded():
             self.lock.log.check()
             decider = self._new_decider()
-            self.journal = Journal(self.lock.log, self.lock, self._log_settings(), decider.round.catalog)
+            self.journal = self._new_journal(decider)
             self.journal.serve([(output.name, output.former_names) for output in outputs])
             with self.lock.log.transaction() as connection:
                 self.lock.mark(connection, SERVED, as_text([output.name for output in outputs]))
@@ -349,6 +349,9 @@ class LogPost(Post):
                 self._schema.look(vitals, journal)  # so that the history has every shape
                 self._see_tables()
             return self._decider
+
+    def _new_journal(self, decider: Decider) -> Journal:
+        return Journal(self.lock.log, self.lock, self._log_settings(), decider.round.catalog)
 
     def _log_settings(self) -> LogSettings:
         return log_settings_of(self._config)

@@ -16,23 +16,23 @@ from msgspec.structs import replace
 from structlog.stdlib import BoundLogger
 
 from eventlog.capture.install import install
-from eventlog.config.build import log_settings_of, options_of, refuse_lookups, source_order, stream_log_of
+from eventlog.config.build import image_decider_of, log_settings_of, refuse_lookups, source_order, stream_log_of
 from eventlog.config.settings import Config
 from eventlog.core.durable_files import make_empty
 from eventlog.core.errors import DataError
 from eventlog.core.plugins import BackgroundWork
 from eventlog.core.registry import source_named
-from eventlog.core.rules import Round
 from eventlog.core.seams import Tenure
 from eventlog.daemon.lines import Line
 from eventlog.daemon.post import LogPost, Post
 from eventlog.daemon.vitals import PublisherHealth
 from eventlog.delivery.output import Output
 from eventlog.publisher.decide import Decider, Looks
-from eventlog.publisher.images import ImageDecider
+from eventlog.publisher.journal import Journal
 from eventlog.sources.log.reading import LogSettings
 from eventlog.sources.marks import PUBLISHER, Marks
 from eventlog.sources.stream.captured import StreamCapture, StreamLog
+from eventlog.sources.stream.fresh import CapturedRows
 from eventlog.sources.stream.kept import keeper_of
 from eventlog.sources.stream.source import PLACE, StreamPlace, read_place
 from eventlog.sql.connect import connect, limit_sessions, read_url, shown_url
@@ -185,13 +185,16 @@ class StreamPost(LogPost):
 
     # --- how the log is read ----------------------------------------------------------------------
 
+    def _new_journal(self, decider: Decider) -> Journal:
+        journal = super()._new_journal(decider)
+        journal.rows.read_with(CapturedRows(self._stream_log, journal.settings))
+        return journal
+
     def _log_settings(self) -> LogSettings:
         return replace(log_settings_of(self._config), delete_from_log=True, handle_future_events=False)
 
     def _new_decider(self, looks: Looks | None = None) -> Decider:
-        # Without tables keys are taken as they are written, and those of a stream are written in one way.
-        round_ = Round(options=replace(options_of(self._config), future=False))
-        return ImageDecider(round_, self._stream_log)
+        return image_decider_of(self._config, self._stream_log)
 
     def _looked_again(self, former: Decider, vitals: PublisherHealth, journal: BoundLogger) -> Decider:
         """Its tables are those of the stream at that time, however often somebody looks."""

@@ -192,7 +192,7 @@ class PlanMaker:
                 most_left=self._limit // 2,
             )
         if numbers is not None:
-            return numbers.encoded(encoded)
+            return numbers.encoded(encoded, asked=self._output.sink.capabilities.resolves)
         if encoded.said and max(map(len, map(_position, taken.events)), default=0) > 1:
             shared = of_shared_numbers(taken.events, encoded.said)
             return replace(encoded, said={**encoded.said, **shared})

@@ -100,6 +100,10 @@ class UnsealedRows:
         self._identities = identities_of(catalog)
         self._ahead: ReadAhead | None = None
 
+    def read_with(self, rows: WaitingRows) -> None:
+        """Has rows read by another reader."""
+        self._rows = rows
+
     @cached_property
     def _checks_numbers(self) -> bool:
         """Whether it is to be looked whether numbers are the rows' own."""

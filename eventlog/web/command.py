@@ -43,16 +43,17 @@ def web(site: Site, address: str | None, port: int | None, read_only: bool) -> i
         return watched_only(config) if read_only else config
 
     where = _one_address(address, port)
-    site.names(site.engine())  # says what is missing before anything listens
+    site.where_logged()  # says what is missing before anything listens
     secrets: list[str] = []
     said = journal("console" if sys.stderr.isatty() else "json", secrets=secrets)
     learn = learning(secrets, said)
     learn(site.config)
-    page = open_page(where, shown(site.config), said)
+    page = open_page(where, shown(site.log_config), said)
 
     def reload() -> None:
         try:
-            config = site.read_again()
+            site.read_again()
+            config = site.log_config
         except ConfigError as error:
             said.error("reload_failed", error=str(error))
             return

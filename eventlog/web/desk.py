@@ -18,9 +18,9 @@ from eventlog.admin.listing import BEYOND, Cursor, Filters, listing, newest, one
 from eventlog.admin.masking import Mask, mask_of
 from eventlog.admin.outputs import pause, resume, try_now
 from eventlog.admin.rows import HELD_SINCE, PROCESSED, Choice, LogRow, hold, joined_runs, release, requeue
-from eventlog.config.build import catalog_of
+from eventlog.config.build import log_catalog_of, stream_log_of
 from eventlog.config.policies import steps_of
-from eventlog.config.settings import Config
+from eventlog.config.settings import LOG, Config
 from eventlog.core.errors import ConfigError, DataError, UsageError, shortened
 from eventlog.core.rules.screen import HIDDEN
 from eventlog.sql.connect import connect, limit_sessions
@@ -275,7 +275,7 @@ class Desk:
         if not outputs or not all(steps_of(output, policies) for output in outputs):
             return None
         if self._looked is None or monotonic() - self._looked[0] > MASK_SECONDS:
-            catalog = catalog_of(self._engine, self._names, self._config)
+            catalog = log_catalog_of(self._engine, self._names, self._config)
             self._looked = monotonic(), mask_of(self._config, catalog)
         return self._looked[1]
 
@@ -374,8 +374,11 @@ class Reception:
 
     def _open(self) -> Desk:
         source = self.config.source
-        self._engine = self._engine or page_engine(source.url)
-        names = log_columns(self._engine, source.wanted_names, source.columns)
+        url, wanted, columns = source.url, source.wanted_names, source.columns
+        if source.kind != LOG:
+            url, wanted = stream_log_of(source)
+        self._engine = self._engine or page_engine(url)
+        names = log_columns(self._engine, wanted, columns)
         collector = Collector(self._engine, names, self.config, self._vitals, self._history)
         desk = Desk(self._engine, names, self.config, collector)
         # Last: a desk that cannot be made leaves no thread behind.

@@ -42,11 +42,11 @@ def watched_only(config: Config) -> Config:
 
 
 def _beside_publisher(order: EndpointOrder) -> PageServer | None:
-    """The page; None without the extra, a log, or a guard where others come."""
+    """The page; None without the extra, or a guard where others come."""
     from eventlog.daemon.endpoint import read_address
     from eventlog.web.guard import is_open_door
 
-    if order.config.source.kind != "log" or not all(map(is_there, PACKAGES)):
+    if not all(map(is_there, PACKAGES)):
         return None
     if is_open_door(read_address(order.address)[0], order.config.web):
         why = "others reach this address; the page needs web.token or web.user_header there"

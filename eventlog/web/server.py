@@ -154,10 +154,6 @@ class PageServer:
         where it would be all.
         """
         former = self._app.guard.settings
-        if config.source.kind != "log":
-            reason = "The page shows logs only; it stays with the former one."
-            self._journal.error("page_reload_failed", error=reason)
-            return
         try:
             refuse_open_door(self._host, config)
         except ConfigError as error:

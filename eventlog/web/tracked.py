@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final, Literal
 
+from eventlog.config.settings import LOG
 from eventlog.core.plugins import PageCell, PageOrder, PagePlugin, PageTable
 from eventlog.web.pages import address
 from eventlog.web.reading import tables_of
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 WORST_FIRST: Final[tuple[Literal["bad", "warn", "good", ""], ...]] = ("bad", "warn", "good", "")
 
 
-def tracked_tables(triggers: Sequence[TriggerState]) -> PageTable:
+def tracked_tables(triggers: Sequence[TriggerState], empty: str = "No table is tracked.") -> PageTable:
     """A line for each table: how its triggers capture it, and whether they are as they should
     be.
     """
@@ -42,12 +43,14 @@ def tracked_tables(triggers: Sequence[TriggerState]) -> PageTable:
         caption="Tables and their triggers",
         columns=("table", "style", "triggers", "state"),
         rows=tuple(rows),
-        empty="No table is tracked.",
+        empty=empty,
     )
 
 
 def _part(order: PageOrder) -> PageTable:
-    return tracked_tables(order.triggers)
+    if order.config.source.kind == LOG:
+        return tracked_tables(order.triggers)
+    return tracked_tables(order.triggers, "The source is a stream: its tables have no triggers.")
 
 
 TABLES = PagePlugin(title="Tables", part=_part)

@@ -199,6 +199,8 @@ def test_a_crash_at_any_point_neither_repeats_nor_loses(
         site.drain()
     assert site.equal()
     site.source.close()
+    if site.keeper is not None:
+        site.keeper.leave()
 
 
 class TornError(Exception):

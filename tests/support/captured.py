@@ -10,7 +10,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from eventlog.core.backoff import Backoff
-from eventlog.core.model import Image
+from eventlog.core.model import Event, Image
 from eventlog.core.rules import Options, Round
 from eventlog.daemon.streams import make_stream_log
 from eventlog.delivery.answers import Strictness
@@ -22,6 +22,7 @@ from eventlog.publisher.journal import Journal
 from eventlog.sources.log.lock import LogLock
 from eventlog.sources.log.reading import LogSettings, Request, WaitingRows
 from eventlog.sources.stream.captured import StreamCapture, StreamLog
+from eventlog.sources.stream.fresh import CapturedRows, FreshRows
 from eventlog.sources.stream.source import StreamReader
 from eventlog.sql.connect import connect
 from eventlog.sql.log import ALL, Log
@@ -54,10 +55,14 @@ class Capturing:
     def taken(self) -> list[Image]:
         """The images that stand in the log, which are over then."""
         with self.log.log.transaction() as connection:
-            rows = self._rows.next(connection, Request(limit=ALL, room=ALL)).rows
+            rows = self.waiting(connection)
             connection.execute(sa.text("DELETE FROM event_log"))
-        self.log._fresh = {}  # as after a start
+        self.log.fresh = FreshRows(self.log.log)  # as after a start
         return [self.log.image(event)[0] for event in rows]
+
+    def waiting(self, connection: sa.Connection) -> Sequence[Event]:
+        """The rows that wait in the log, as they are read."""
+        return self._rows.next(connection, Request(limit=ALL, room=ALL)).rows
 
     def die(self) -> None:
         """What memory knew is gone; that the process is gone, too, is seen at its lock."""
@@ -110,6 +115,7 @@ class StreamPublisher:
             ends=True,
         )
         self.journal = Journal(self.log, self.lock, settings)
+        self.journal.rows.read_with(CapturedRows(own, settings))
         self.journal.serve([(output.name, ()) for output in self.outputs])
         decider = ImageDecider(Round(options=self.options), own)
         self.consumers = [Consumer(self.journal, output, decider, self.settings) for output in self.outputs]

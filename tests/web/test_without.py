@@ -1,16 +1,17 @@
-"""Without the extra, and for sources that are no log: what programs ask is answered as ever, and the page says what it needs."""
+"""Without the extra: what programs ask is answered as ever, and the page says what it needs."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 from sqlalchemy import Engine
 
 from eventlog.cli.run import _endpoint
-from eventlog.config.settings import Config, SourceConfig
+from eventlog.config.settings import Config, SourceConfig, from_settings
 from eventlog.core.errors import ConfigError
 from eventlog.core.plugins import ServedEndpoint
 from eventlog.daemon.endpoint import Endpoint
@@ -36,14 +37,15 @@ def test_with_the_extra_there_is_a_page(sqlite: Engine) -> None:
         assert isinstance(made, PageServer)
 
 
+def test_a_stream_has_a_page_too(tmp_path: Path) -> None:
+    gbase = {"path": str(tmp_path / "stream.bin"), "marks": str(tmp_path / "marks.json")}
+    with endpoint(from_settings({"source": {"kind": "gbase", "gbase": gbase}}, {}, origin="the test")) as made:
+        assert isinstance(made, PageServer)
+
+
 def test_without_the_extra_there_are_figures(sqlite: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "uvicorn", None)
     with endpoint(Config(source=SourceConfig(url=str(sqlite.url)))) as made:
-        assert isinstance(made, Endpoint)
-
-
-def test_a_stream_has_figures_and_no_page() -> None:
-    with endpoint(Config(source=SourceConfig(kind="gbase"))) as made:
         assert isinstance(made, Endpoint)
 
 

@@ -13,9 +13,9 @@ import gzip
 import json
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -61,13 +61,14 @@ def csv_lines(
     form: RowFiles,
 ) -> bytes:
     quoting = _Quoting(form)
-    special = quoting.special
-    writers = [quoting.mask if column.is_called("change_mask") else quoting.cell for column in columns]
-    # Most cells are texts that need nothing, and a call for each would cost more than writing it.
-    written = [
-        [cell if type(cell) is str and not special(cell) else write(cell) for cell in values]
-        for values, write in zip(cells, writers, strict=True)
-    ]
+    written: list[Sequence[str]] = []
+    for column, values in zip(columns, cells, strict=True):
+        if column.is_called("change_mask"):
+            # There are as many masks as ways in which rows change.
+            texts = {mask: _mask_text(mask) for mask in set(values)}
+            written.append(quoting.column([texts[mask] for mask in values]))
+        else:
+            written.append(quoting.column(values))
     lines = map(form.delimiter.join, zip(*written, strict=True))
     # Half a character, which UTF-8 has no bytes for, is written as Java does.
     return "".join([f"{line}\n" for line in lines]).encode("utf-8", "surrogatepass")
@@ -126,27 +127,65 @@ class _Quoting:
         signs = "".join(map(re.escape, (form.delimiter, form.quote)))
         # The empty string has quotes, so that it never is NULL.
         self.special = re.compile(rf"[{signs}\r\n]|^{re.escape(form.null_value)}$|^$").search
-        self._ways: dict[type, Callable[[Any], str]] = {
-            # By their exact types: a bool is an int, and a datetime a date.
-            type(None): lambda _: self._null,
-            str: self.quoted,
-            bool: lambda cell: "true" if cell else "false",
-            bytes: lambda cell: self.quoted(binascii.b2a_base64(cell, newline=False).decode("ascii")),
-            Decimal: lambda cell: self.quoted(format(cell, "f")),
-            float: lambda cell: self.quoted(repr(cell)),
-            dt.datetime: lambda cell: self.quoted(cell.isoformat(" ", "microseconds")),
-            dt.date: lambda cell: self.quoted(cell.isoformat()),
-            dt.time: lambda cell: self.quoted(cell.isoformat("microseconds")),
-        }
+        self._signs = {*form.delimiter, *form.quote, "\r", "\n"}
+
+    def column(self, cells: Sequence[Any]) -> Sequence[str]:
+        """The cells of a column. Nearly always none needs quotes, so all are looked at as one text."""
+        kinds = set(map(type, cells))
+        has_null = type(None) in kinds
+        kinds.discard(type(None))
+        if len(kinds) == 1:
+            [kind] = kinds
+            texts = [cell for cell in cells if cell is not None] if has_null else cells
+            if kind is not str:
+                texts = _texts(kind, texts)
+            if not self._any_special(texts):
+                if not has_null:
+                    return texts
+                following = iter(texts)
+                return [self._null if cell is None else next(following) for cell in cells]
+        return [self.cell(cell) for cell in cells]
 
     def cell(self, cell: Any) -> str:
-        return self._ways.get(type(cell), lambda other: self.quoted(str(other)))(cell)
-
-    def mask(self, cell: Any) -> str:
-        return self.cell(_mask_text(cell))
+        if cell is None:
+            return self._null
+        return self.quoted(_TEXTS.get(type(cell), str)(cell))
 
     def quoted(self, text: str) -> str:
         if not self.special(text):
             return text
         quote = self._quote
         return quote + text.replace(quote, 2 * quote) + quote  # a quote in quotes is written twice
+
+    def _any_special(self, texts: Sequence[str]) -> bool:
+        if "" in texts or self._null in texts:
+            return True
+        together = "".join(texts)
+        return any(sign in together for sign in self._signs)
+
+
+def _texts(kind: type, cells: Sequence[Any]) -> list[str]:
+    """The cells of one type as texts, without quotes."""
+    write = _TEXTS.get(kind, str)
+    if kind is not dt.datetime:
+        return list(map(write, cells))
+    # All rows of a transaction have one time, and stand together.
+    texts: list[str] = []
+    last, text = None, ""
+    for cell in cells:
+        if cell is not last:
+            last, text = cell, write(cell)
+        texts.append(text)
+    return texts
+
+
+_TEXTS: Final[Mapping[type, Callable[[Any], str]]] = {
+    # By their exact types: a bool is an int, and a datetime a date.
+    bool: lambda cell: "true" if cell else "false",
+    bytes: lambda cell: binascii.b2a_base64(cell, newline=False).decode("ascii"),
+    Decimal: lambda cell: format(cell, "f"),
+    float: repr,
+    dt.datetime: lambda cell: cell.isoformat(" ", "microseconds"),
+    dt.date: dt.date.isoformat,
+    dt.time: lambda cell: cell.isoformat("microseconds"),
+}

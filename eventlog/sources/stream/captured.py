@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import datetime as dt
 import hashlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
@@ -19,12 +20,13 @@ import sqlalchemy as sa
 from msgspec import Struct
 
 from eventlog.core.errors import DataError, EventlogError
-from eventlog.core.model import EVERY_ROW, Event, Image, Kind, Op
+from eventlog.core.model import EVERY_ROW, Event, Image, Kind, Op, Position, Transaction
 from eventlog.core.rules.images import key_text
 from eventlog.core.schema import Catalog, Table
 from eventlog.sources.log.lock import LogLock
 from eventlog.sources.marks import Marks, as_text
-from eventlog.sources.stream.packed import packed, unpacked
+from eventlog.sources.stream.fresh import MOST_FRESH_IMAGES, FreshRows
+from eventlog.sources.stream.packed import Names, packed, unpacked
 from eventlog.sources.stream.source import PLACE, StreamPiece, StreamPlace, StreamReader, read_place
 from eventlog.sql.log import Log
 
@@ -37,8 +39,8 @@ CATALOG: Final = "catalog "
 KEY_CHARACTERS: Final = 900
 """A longer key is found by its hash."""
 
-MOST_FRESH_IMAGES: Final = 20_000
-"""So many images are kept until they are published, of those that were captured last."""
+INSERTED_ROWS: Final = 1_000
+"""So many rows are handed to the database at once, or as many more as a piece has."""
 
 _KINDS: Final[Mapping[Op, int]] = {
     Op.ADD: int(Kind.INSERT_ROW_BACK),
@@ -100,6 +102,12 @@ class Catalogs:
         self._newest = None
         self._known.clear()
 
+    def newest(self) -> Catalog:
+        """The tables as they were described last; none where nothing was ever captured."""
+        with self._log.transaction(lone=True) as connection:
+            newest = self._read_newest(connection)
+        return Catalog() if newest is None else newest[1]
+
     def _read_newest(self, connection: Connection) -> tuple[int, Catalog] | None:
         numbers = sorted(self._numbered(connection))
         if not numbers:
@@ -123,16 +131,37 @@ class Catalogs:
                 Marks(self._log).clear(connection, f"{CATALOG}{number}")
 
 
-class StreamLog:
+class CapturedImages:
+    """The images that the rows of a log are."""
+
+    def __init__(self, log: Log) -> None:
+        self.log = log
+        self.catalogs = Catalogs(log)
+        self.fresh = FreshRows(log)
+
+    def image(self, event: Event) -> tuple[Image, int]:
+        """The image that a row of the log is, and the number of its catalog."""
+        [number], table = event.position, event.table or ""
+        if event.fault is not None or event.new is None:
+            fault = event.fault or "The row has no image."
+            return Image(position=event.position, op=Op.MODIFY, table=table, fault=fault), 0
+        fresh = self.fresh.image(number)
+        if fresh is not None:
+            return fresh
+
+        def names_of(number: int) -> Names:
+            return names_in(self.catalogs.find(number), table)
+
+        return unpacked(event.new, table, names_of, f"Row {number} of the log {self.log.name}")
+
+
+class StreamLog(CapturedImages):
     """The log of a publisher that a stream is captured into. Only who has its lock writes there."""
 
     def __init__(self, log: Log, lock: LogLock) -> None:
-        self.log = log
+        super().__init__(log)
         self._lock = lock
-        self.catalogs = Catalogs(log)
         self._table = _table(log)
-        self._fresh: dict[int, tuple[Image, int]] = {}
-        """The images that were captured last, for they are wanted soon."""
 
     def place(self) -> StreamPlace | None:
         """How far the stream was captured; None where nothing ever was."""
@@ -143,100 +172,68 @@ class StreamLog:
     @contextmanager
     def writing(self, place: StreamPlace) -> Iterator[Writing]:
         """What captures pieces: their rows, and the place behind them, are there when the block ends."""
-        self._fresh = {}
+        self.fresh = FreshRows(self.log)
         try:
             with self.log.transaction() as connection:
                 self._lock.assure(connection)
-                writing = Writing(connection, self.catalogs, self._insert, place)
+                writing = Writing(connection, self, place)
                 yield writing
+                writing.flush()
                 self._lock.mark(connection, PLACE, as_text(writing.place))
         except BaseException:
             self.catalogs.forget_newest()
             raise
         # Only now: rows that were rolled back get their numbers once more.
-        self._fresh = writing.fresh
+        self.fresh = writing.fresh
 
     def begin(self, place: StreamPlace) -> None:
         """Goes on with a stream that a former version has published so far."""
         with self.log.transaction() as connection:
             self._lock.mark(connection, PLACE, as_text(place))
 
-    def image(self, event: Event) -> tuple[Image, int]:
-        """The image that a row of the log is, and the number of its catalog."""
-        [number], table = event.position, event.table or ""
-        if event.fault is not None or event.new is None:
-            fault = event.fault or "The row has no image."
-            return Image(position=event.position, op=Op.MODIFY, table=table, fault=fault), 0
-        fresh = self._fresh.get(number)
-        if fresh is not None:
-            return fresh
-        return unpacked(event.new, table, f"Row {number} of the log {self.log.name}")
-
-    def _insert(self, connection: Connection, rows: Sequence[tuple[Any, ...]]) -> None:
-        insert = self._table.insert()
+    def insert(self, connection: Connection, rows: list[tuple[Any, ...]]) -> None:
+        """Writes rows, whose values are in the order of the table's columns."""
         if self.log.dialect.embedded:
             # Handed to the driver as they are: to have each looked at costs as much as to write it.
-            compiled = str(insert.compile(dialect=connection.dialect))
-            connection.exec_driver_sql(compiled, [(*row[:3], str(row[3]), *row[4:]) for row in rows])
+            connection.exec_driver_sql(self._driver_insert, rows)
             return
         names = self._table.columns.keys()
-        connection.execute(insert, [dict(zip(names, row, strict=True)) for row in rows])
+        connection.execute(self._table.insert(), [dict(zip(names, row, strict=True)) for row in rows])
+
+    @cached_property
+    def _driver_insert(self) -> str:
+        return str(self._table.insert().compile(dialect=self.log.engine.dialect))
+
+    def time(self, time: dt.datetime) -> dt.datetime | str:
+        """A time as `insert` takes it."""
+        return str(time) if self.log.dialect.embedded else time
 
 
 class Writing:
     """Captures pieces of a stream in one transaction of the log."""
 
-    def __init__(
-        self,
-        connection: Connection,
-        catalogs: Catalogs,
-        insert: Callable[[Connection, Sequence[tuple[Any, ...]]], None],
-        place: StreamPlace,
-    ) -> None:
+    def __init__(self, connection: Connection, log: StreamLog, place: StreamPlace) -> None:
         self._connection = connection
-        self._catalogs = catalogs
-        self._insert = insert
+        self._log = log
         self.place = place
-        self.count = 0
         self.captured: list[Image] = []
         """The images; of the pieces behind the first ones of a long transaction only the last each."""
-        self.fresh: dict[int, tuple[Image, int]] = {}
+        self.fresh = FreshRows(log.log)
+        self._rows: list[tuple[Any, ...]] = []
+        self._tables = _Tables(Catalog())
+        # Most rows of a transaction have one time, and to write it costs more than to compare it.
+        self._time: dt.datetime | None = None
+        self._written_time: dt.datetime | str = ""
 
     def add(self, piece: StreamPiece) -> None:
         """Captures what is new in a piece."""
         place = self.place
-        new = [image for image in piece.images if not place.has(image.position)]
-        number, transaction, upto = place.number, place.transaction, place.upto
-        waiting = place.waiting
+        upto, waiting = place.upto, place.waiting
+        wanted = {image.position for image in waiting}
+        new = [image for image in piece.images if image.position > upto or image.position in wanted]
+        number, transaction = place.number, place.transaction
         if new:
-            catalog = self._catalogs.number(self._connection, piece.catalog, number + 1)
-            now = dt.datetime.now(dt.UTC).replace(tzinfo=None)
-            keys = _Keys(piece.catalog)
-            is_short = self.count < MOST_FRESH_IMAGES
-            rows: list[tuple[Any, ...]] = []
-            for image in new:
-                number += 1
-                # A stream may give a number of a transaction again: that of its first row is its own.
-                if not upto or image.position[0] != upto[0] or not transaction:
-                    transaction = number
-                upto = max(upto, image.position)
-                if is_short:
-                    self.fresh[number] = image, catalog
-                row = (
-                    number,
-                    "N",
-                    _KINDS[image.op],
-                    image.time or now,
-                    image.perpetrator,
-                    image.table,
-                    keys.text(image) or f"#{number}",
-                    packed(image, catalog),
-                    transaction,
-                )
-                rows.append(row)
-            self._insert(self._connection, rows)
-            self.count += len(new)
-            self.captured += new if is_short else new[-1:]
+            number, transaction, upto = self._write(new, piece.catalog)
         if waiting and new:
             captured = {image.position for image in new}
             waiting = tuple([image for image in waiting if image.position not in captured])
@@ -244,6 +241,61 @@ class Writing:
         if begin is None:  # the transaction is read from its beginning again
             begin = place.begin or piece.since or 0
         self.place = StreamPlace(begin=begin, upto=upto, number=number, transaction=transaction, waiting=waiting)
+
+    def _write(self, images: Sequence[Image], catalog: Catalog) -> tuple[int, int, Position]:
+        """Makes rows of images; the number of the last one, of its transaction, and how far that is."""
+        place, fresh, tables = self.place, self.fresh, self._tables
+        upto, number = place.upto, place.number
+        if tables.catalog is not catalog:
+            # Another catalog has those forgotten of which the log has no row.
+            self.flush()
+            tables = self._tables = _Tables(catalog)
+        described = self._log.catalogs.number(self._connection, catalog, number + 1)
+        is_short = not fresh.is_full
+        known = Transaction(id=place.transaction)
+        for image in images:
+            number += 1
+            # A stream may give a number of a transaction again: that of its first row is its own.
+            if not upto or image.position[0] != upto[0] or not known.id:
+                known = Transaction(id=number)
+            upto = max(upto, image.position)
+            kind, table, by = _KINDS[image.op], image.table, image.perpetrator
+            key, time = tables.key_text(image) or f"#{number}", self._time_of(image)
+            text = packed(image, described, tables.names(table))
+            # In the order of `_table`.
+            self._rows.append((number, "N", kind, time, by, table, key, text, known.id))
+            if is_short:
+                event = Event(
+                    position=(number,),
+                    kind=kind,
+                    table=table,
+                    key=key,
+                    new=text,
+                    time=time,
+                    perpetrator=by,
+                    transaction=known,
+                )
+                fresh.add(event, len(text), image, described)
+        self.captured += images if is_short else images[-1:]
+        if len(self._rows) >= INSERTED_ROWS:
+            self.flush()
+        return number, known.id, upto
+
+    def flush(self) -> None:
+        """Has all rows written so far stand in the log."""
+        if self._rows:
+            self._log.insert(self._connection, self._rows)
+        self._rows = []
+
+    def _time_of(self, image: Image) -> dt.datetime | str:
+        time = image.time or self._now
+        if time is not self._time:
+            self._time, self._written_time = time, self._log.time(time)
+        return self._written_time
+
+    @cached_property
+    def _now(self) -> dt.datetime:
+        return dt.datetime.now(dt.UTC).replace(tzinfo=None)
 
 
 class StreamCapture:
@@ -323,18 +375,34 @@ class StreamCapture:
         return True
 
 
-class _Keys:
-    """The keys of objects, behind which later changes of them wait."""
+def names_in(catalog: Catalog, table: str) -> Names:
+    """The names of a table's columns; none where the catalog does not know it."""
+    found = catalog.find(table)
+    return () if found is None else tuple([column.name for column in found.table.columns])
+
+
+class _Tables:
+    """What rows of images say of their tables: names of columns, and keys of objects, behind which
+    later changes of them wait.
+    """
 
     def __init__(self, catalog: Catalog) -> None:
-        self._catalog = catalog
+        self.catalog = catalog
+        self._names: dict[str, Names] = {}
         self._keys: dict[str, tuple[str, ...]] = {}
 
-    def text(self, image: Image) -> str:
+    def names(self, table: str) -> Names:
+        """The names of a table's columns."""
+        names = self._names.get(table)
+        if names is None:
+            names = self._names[table] = names_in(self.catalog, table)
+        return names
+
+    def key_text(self, image: Image) -> str:
         """The key of an image's object; nothing where the rules say that it has none."""
         table = image.table
         if table not in self._keys:
-            found = self._catalog.find(table)
+            found = self.catalog.find(table)
             self._keys[table] = () if found is None else found.table.key
         key = self._keys[table]
         row = image.before if image.after is None else image.after

@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from eventlog.core.errors import ConfigError
@@ -21,7 +23,7 @@ from eventlog.qlik.change_tables.format import ChangeTableFormat
 from eventlog.qlik.change_tables.rows import ChangeColumn, RowsDocument
 from eventlog.qlik.change_tables.settings import ChangeTableSettings
 from eventlog.sinks.change_files.row_files import file_bytes, json_lines
-from eventlog.sinks.change_files.settings import RowFileSettings
+from eventlog.sinks.change_files.settings import RowFiles, RowFileSettings
 from eventlog.sinks.change_files.sink import ChangeTableFiles
 from tests.support.changerows import AT, CATALOG, CSV, JSON, documents, told
 from tests.support.sinks import opened
@@ -57,6 +59,44 @@ def test_json_says_what_is_no_number_in_words_and_half_characters_as_escapes() -
     found = [json.loads(line) for line in json_lines(columns, cells).splitlines()]
     assert [one["r"] for one in found] == ["NaN", "Infinity", "-Infinity", None, 0.5]
     assert found[-1]["t"] == "half \ud83d"
+
+
+CELLS = st.sampled_from(
+    [
+        *(
+            None,
+            "",
+            "\\N",
+            "a",
+            "a,b",
+            'say "b"',
+            "two\nlines",
+            "\r",
+            "0",
+            "half \ud83d",
+            0,
+            -1,
+            True,
+            0.5,
+            float("nan"),
+        ),
+        *(
+            Decimal("1.50"),
+            Decimal("1E+3"),
+            dt.date(2026, 1, 2),
+            dt.time(3, 4),
+            dt.datetime(2026, 1, 2, 3, 4, 5),
+            b"\xaa",
+        ),
+    ]
+)
+
+
+@given(st.lists(CELLS, max_size=6) | st.lists(st.sampled_from([1, 20, None])), st.sampled_from(["\\N", "", "0", "1"]))
+def test_how_a_cell_is_written_in_csv_depends_on_no_other_cell(cells: list[Any], null: str) -> None:
+    column, form = ChangeColumn(name="a", type="text"), RowFiles(format="csv", header=False, null_value=null)
+    apart = [file_bytes([column], [[cell]], form) for cell in cells]
+    assert file_bytes([column], [cells], form) == b"".join(apart)
 
 
 def test_a_mask_that_is_text_stays_it() -> None:

@@ -18,6 +18,7 @@ from eventlog.core.errors import DataError, OccupiedError, SourceError
 from eventlog.core.model import EVERY_ROW, Captured, Image, Op, Position, Transaction
 from eventlog.core.schema import Catalog, Column, Table
 from eventlog.sources.log.lock import LogLock
+from eventlog.sources.stream import fresh
 from eventlog.sources.stream.packed import packed, unpacked
 from eventlog.sources.stream.source import StreamPiece, StreamPlace, WaitingImage, read_place
 from tests.support.captured import Capturing
@@ -38,12 +39,25 @@ VALUES = st.one_of(
 ROWS = st.none() | st.dictionaries(st.text(max_size=3), VALUES | st.tuples(VALUES, VALUES), max_size=4)
 
 
+ROOM = 10_000_000
+
+
 class KilledError(BaseException):
     """The process dies here."""
 
 
-@given(ROWS, ROWS, st.sampled_from([*Op]), st.integers(0, 2**64), st.datetimes())
-def test_an_image_comes_back_as_it_was(before: Any, after: Any, op: Op, place: int, time: dt.datetime) -> None:
+@given(
+    before=ROWS,
+    after=ROWS,
+    op=st.sampled_from([*Op]),
+    place=st.integers(0, 2**64),
+    time=st.datetimes(),
+    is_whole=st.booleans(),
+)
+def test_an_image_comes_back_as_it_was(
+    *, before: Any, after: Any, op: Op, place: int, time: dt.datetime, is_whole: bool
+) -> None:
+    names = tuple(after or ()) if is_whole else ("id",)
     transaction = Transaction(id=place, time=time, end=place + 1)
     image = Image(
         position=(place, 2, 0),
@@ -57,23 +71,33 @@ def test_an_image_comes_back_as_it_was(before: Any, after: Any, op: Op, place: i
         last=True,
         stream="0:1",
     )
-    read, catalog = unpacked(packed(image, 7), "t", "Row 1")
+    read, catalog = unpacked(packed(image, 7, names), "t", lambda _: names, "Row 1")
     assert (read, catalog) == (image, 7)
     for one, was in ((read.before, before), (read.after, after)):
         assert [type(value) for value in (one or {}).values()] == [type(value) for value in (was or {}).values()]
-    assert packed(read, 7) == packed(image, 7)
+    assert packed(read, 7, names) == packed(image, 7, names)
 
 
 def test_a_decimal_keeps_its_digits() -> None:
     image = Image(position=(1,), op=Op.ADD, table="t", after={"a": Decimal("1.50"), "b": float("inf")})
-    read, _ = unpacked(packed(image, 1), "t", "Row 1")
+    read, _ = unpacked(packed(image, 1, ("a", "b")), "t", lambda _: ("a", "b"), "Row 1")
     assert read.after is not None
     assert (str(read.after["a"]), read.after["b"]) == ("1.50", float("inf"))
 
 
-def test_a_row_that_somebody_has_written_is_named() -> None:
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[1, 2]",
+        *(
+            f'[1,[1],"add",null,{row},null,null,null,1,false,null,null]'
+            for row in ('["d",["x"]]', '["",[]]', '["?",[1]]')
+        ),
+    ],
+)
+def test_a_row_that_somebody_has_written_is_named(text: str) -> None:
     with pytest.raises(DataError, match="Row 1 holds no image of a stream"):
-        unpacked("[1, 2]", "t", "Row 1")
+        unpacked(text, "t", lambda _: ("a",), "Row 1")
 
 
 def catalog(number: int) -> Catalog:
@@ -195,6 +219,53 @@ def test_transactions_have_numbers_of_their_own_and_objects_their_keys(tmp_path:
     with going.engine.connect() as connection:
         rows = connection.exec_driver_sql("SELECT eventlog_transaction, table_key FROM event_log ORDER BY record_id")
         assert rows.fetchall() == [(1, "id=1"), (1, "id=2"), (1, "id=3"), (4, "id=1"), (4, "id=2")]
+    going.close()
+
+
+def test_rows_that_were_captured_just_now_are_those_that_stand_in_the_log(tmp_path: Path) -> None:
+    going = Capturing(Reader([(3, 2), (3, 9)]), tmp_path / "log.db")
+    going.capture()
+    with going.engine.connect() as connection:
+        portion = going.log.fresh.portion(connection, 0, 2, ROOM)
+        assert portion is not None
+        read = going.waiting(connection)
+        assert portion.events == read[:3], "to the end of the transaction"
+        following = going.log.fresh.portion(connection, 3, 100, ROOM)
+        assert following is not None
+        assert following.events == read[3:]
+        assert going.log.fresh.portion(connection, 6, 100, ROOM) is None
+    going.close()
+
+
+def test_no_more_is_kept_in_memory_than_has_room_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fresh, "MOST_FRESH_CHARACTERS", 10)
+    going = Capturing(Reader([(6, 2)]), tmp_path / "log.db")
+    going.capture()
+    with going.engine.connect() as connection:
+        portion = going.log.fresh.portion(connection, 0, 9, ROOM)
+        assert portion is not None
+        assert [event.position for event in portion.events] == [(1,), (2,)]
+        assert len(going.waiting(connection)) == 6
+    going.close()
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "DELETE FROM event_log WHERE record_id = 5",
+        "UPDATE event_log SET status = 'E' WHERE record_id = 5",
+        "UPDATE event_log SET status = 'N' WHERE record_id = 1",
+    ],
+)
+def test_the_log_is_asked_where_somebody_has_changed_it_since(statement: str, tmp_path: Path) -> None:
+    going = Capturing(Reader([(3, 9), (3, 9)]), tmp_path / "log.db")
+    going.capture()
+    with going.engine.begin() as connection:
+        connection.exec_driver_sql("UPDATE event_log SET status = 'P' WHERE record_id < 4")
+        assert going.log.fresh.portion(connection, 0, 9, ROOM) is not None
+        assert going.log.fresh.portion(connection, 0, 9, 10) is None, "they have no room"
+        connection.exec_driver_sql(statement)
+        assert going.log.fresh.portion(connection, 0, 9, ROOM) is None
     going.close()
 
 

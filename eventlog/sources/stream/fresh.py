@@ -1,0 +1,104 @@
+"""The rows that were captured last, in memory: they are wanted soon, and to read them back costs as
+much as to write them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from eventlog.core.model import Event, Image
+from eventlog.core.seams import Batch
+from eventlog.sources.log.reading import LogSettings, Request, WaitingRows
+from eventlog.sql.log import Log
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
+    from eventlog.sources.stream.captured import CapturedImages
+
+MOST_FRESH_IMAGES: Final = 20_000
+"""So many images are kept until they are published, of those that were captured last."""
+
+
+MOST_FRESH_CHARACTERS: Final = 32_000_000
+"""No more are kept once their texts have so many together."""
+
+
+class FreshRows:
+    """Rows of a stream's log with consecutive numbers, and the images that they are."""
+
+    def __init__(self, log: Log) -> None:
+        self._log = log
+        self._events: list[Event] = []
+        self._weights: list[int] = []
+        self._weight = 0
+        self._images: dict[int, tuple[Image, int]] = {}
+
+    @property
+    def is_full(self) -> bool:
+        """Whether no more are to be kept."""
+        return len(self._events) >= MOST_FRESH_IMAGES or self._weight >= MOST_FRESH_CHARACTERS
+
+    def add(self, event: Event, weight: int, image: Image, catalog: int) -> None:
+        """Keeps one more row, whose value has so many characters."""
+        self._events.append(event)
+        self._weights.append(weight)
+        self._weight += weight
+        self._images[event.position[0]] = image, catalog
+
+    def image(self, number: int) -> tuple[Image, int] | None:
+        """The image that a row is, and the number of its catalog; None where the row has to be read."""
+        return self._images.get(number)
+
+    def portion(self, connection: Connection, beyond: int, limit: int, room: int) -> Batch | None:
+        """The rows that wait above a number: about `limit`, and the last transaction as a whole.
+
+        None where the database is to be asked.
+        """
+        if not self._events:
+            return None
+        # Somebody may have set an earlier row back, or has taken these already.
+        first = self._first_waiting(connection, beyond)
+        start = first - self._events[0].position[0]
+        if not 0 <= start < len(self._events):
+            return None
+        events = self._events[start : self._end(start, limit)]
+        weight = sum(self._weights[start : start + len(events)])
+        if weight > room:
+            return None
+        # Or has taken one of these away.
+        run = {"first": first, "last": events[-1].position[0]}
+        [(waiting,)] = self._log.rows(connection, self._log.query("count_between"), run)
+        return Batch(events=events, weight=weight) if waiting == len(events) else None
+
+    def _first_waiting(self, connection: Connection, beyond: int) -> int:
+        """The number of the first row that waits above this one; 0 where none does."""
+        run = {"first": beyond + 1, "last": self._events[-1].position[0], "limit": 1}
+        numbers = self._log.rows(connection, self._log.query("unsealed_numbers"), run)
+        return int(numbers[0][0]) if numbers else 0
+
+    def _end(self, start: int, limit: int) -> int:
+        events = self._events
+        if limit <= 0 or start + limit >= len(events):
+            return len(events)
+        end = start + limit
+        transaction = events[end - 1].transaction
+        while end < len(events) and events[end].transaction == transaction:
+            end += 1
+        return end
+
+
+class CapturedRows(WaitingRows):
+    """Reads the rows of a stream's log. Those that were captured just now are at hand."""
+
+    def __init__(self, images: CapturedImages, settings: LogSettings) -> None:
+        super().__init__(images.log, None, settings)
+        self._images = images
+
+    def next(self, connection: Connection, request: Request) -> Batch:
+        if request.among in (None, "among_beyond"):
+            beyond = int(str(request.bounds.get("beyond", 0)))
+            fresh = self._images.fresh.portion(connection, beyond, request.limit, request.room)
+            if fresh is not None:
+                return fresh
+        return super().next(connection, request)
