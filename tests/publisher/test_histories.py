@@ -18,6 +18,7 @@ HISTORIES = {"sqlite": 24, "postgresql": 4, "mysql": 4}
 GROUPS = 4
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("group", range(GROUPS))
 def test_no_history_loses_doubles_or_disorders_anything(engine: Engine, group: int) -> None:
     made(engine)
