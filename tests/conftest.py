@@ -54,7 +54,7 @@ settings.register_profile("long", settings.get_profile("ci"), derandomize=False,
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """`--quick`, `--long`, `--containers`, and `--progress`, which ./dev asks for."""
+    """`--quick`, `--long`, `--containers`, `--third`, and `--progress`, which ./dev asks for."""
     parser.addoption(
         "--quick", action="store_true", help="only what needs no server, with fewer examples of each property"
     )
@@ -62,6 +62,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--long", action="store_true", help="also what is marked so, with four times the examples of each property"
     )
     parser.addoption("--containers", action="store_true", help="also what runs in containers, which takes minutes")
+    parser.addoption("--third", action="store_true", help="where CI is set, a third of the tests, each day another one")
     parser.addoption("--progress", action="store_true", help="level and percentage in place of dots")
 
 

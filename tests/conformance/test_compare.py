@@ -160,6 +160,7 @@ def test_a_row_that_stands_there_twice_is_named(engine: Engine) -> None:
     assert as_told(compared(mine, other, columns)) == {((str(rows[1]["id"]),), "double")}
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("seed", range(3))
 def test_random_writers_and_another_database(engine: Engine, sqlite: Engine, seed: int) -> None:
     """After each round of inserts, updates, deletes and keys that come again, what was not copied is what is named."""

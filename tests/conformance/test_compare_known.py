@@ -103,6 +103,7 @@ def test_what_a_column_that_grows_has_told_is_not_known_any_more(engine: Engine,
     site.source.close()
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("seed", range(4))
 def test_random_writers_while_ranges_grow_and_shrink(engine: Engine, tmp_path: Path, seed: int) -> None:
     dice = random.Random(seed)

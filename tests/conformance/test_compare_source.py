@@ -172,6 +172,7 @@ def test_an_idle_cycle_gives_nothing_and_a_start_repeats_nothing(site: Site) -> 
     assert site.source.take() == []
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("seed", range(6))
 def test_a_crash_at_any_point_neither_repeats_nor_loses(
     sqlite: Engine, postgresql: Engine, tmp_path: Path, seed: int

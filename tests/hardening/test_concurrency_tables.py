@@ -172,6 +172,7 @@ def test_a_publisher_that_rests_notices_that_columns_came_and_went(engine: Engin
     account_for_log(engine, told)
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("style", ["field", pytest.param("row-back", marks=pytest.mark.long)])
 def test_a_full_load_that_is_killed_while_writers_write_is_complete_in_the_end(
     postgresql: Engine, tmp_path: Path, style: str

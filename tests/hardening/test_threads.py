@@ -80,6 +80,7 @@ def publish(config: Path) -> int:
     raise AssertionError("it does not come to an end")
 
 
+@pytest.mark.in_turn
 @pytest.mark.usefixtures("haste")
 def test_a_backlog_is_published_once_and_in_order(
     postgresql: Engine, tmp_path: Path, mock_cluster: str, monkeypatch: pytest.MonkeyPatch
@@ -96,6 +97,7 @@ def test_a_backlog_is_published_once_and_in_order(
     assert aim.check(postgresql) == tables(postgresql)
 
 
+@pytest.mark.in_turn
 @pytest.mark.usefixtures("haste")
 def test_a_backlog_that_grows_meanwhile_is_published_once_and_in_order(
     postgresql: Engine, tmp_path: Path, mock_cluster: str, monkeypatch: pytest.MonkeyPatch

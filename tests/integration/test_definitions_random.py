@@ -161,6 +161,7 @@ def history(engine: Engine, folder: Path, seed: int, style: Style) -> str:
     return work.table
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize(
     "database, style",
     [

@@ -115,6 +115,7 @@ def test_fatal_ends_it_and_what_was_on_its_way_counts(log: LogTable) -> None:
     assert set(letters(log)[8:]) == {"N"}
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("by_object", [False, True], ids=["stop", "object"])
 @pytest.mark.parametrize("seed", range(int(os.environ.get("EVENTLOG_RACES", "4"))))
 def test_a_receiver_with_whims_gets_each_object_in_order_and_each_answer_counts_once(

@@ -152,6 +152,7 @@ def history(
     return going
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("seed", range(8))
 def test_files_change_files_and_a_database_have_each_image_once(seed: int, points: Points, tmp_path: Path) -> None:
     lake = tmp_path / "lake.db"
@@ -202,6 +203,7 @@ class Choosy(UnaskedSink):
         return said
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("seed", range(8))
 def test_what_a_receiver_wants_again_is_passed_by_no_later_change_of_its_object_nor_by_an_emptied_table(
     seed: int, points: Points, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

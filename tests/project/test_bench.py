@@ -30,7 +30,13 @@ def found(*timings: Timing, reached: bool = True) -> Report:
     return report(benchmark, {one.name: one for one in timings}, this_machine())
 
 
-@pytest.mark.in_turn
+@pytest.fixture
+def no_garbage(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With thousands of tests behind it, collecting takes longer than what is tried."""
+    monkeypatch.setattr(gc, "collect", int)
+
+
+@pytest.mark.usefixtures("no_garbage")
 def test_contestants_run_in_turn_after_a_round_that_does_not_count() -> None:
     ran: list[str] = []
     contestants = [Contestant(name=name, run=partial(ran.append, name)) for name in "ab"]
@@ -85,12 +91,12 @@ only tried; whoever wants their figures runs them."""
 
 
 @pytest.mark.in_turn
+@pytest.mark.usefixtures("no_garbage")
 @pytest.mark.parametrize(
     "name",
     [pytest.param(name, marks=() if name in TRIED else pytest.mark.long) for name in NAMES if name != "startup"],
 )
-def test_every_benchmark_runs(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gc, "collect", int)  # with thousands of tests behind it that takes longer than what is tried
+def test_every_benchmark_runs(name: str) -> None:
     benchmark = command.load(name, quick=True)
     timings = measure(benchmark.contestants, runs=1)
     assert benchmark.name == name

@@ -18,12 +18,16 @@ HISTORIES = {"sqlite": 24, "postgresql": 4, "mysql": 4}
 GROUPS = 4
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("group", range(GROUPS))
 def test_no_history_loses_doubles_or_disorders_anything(engine: Engine, group: int) -> None:
     made(engine)
     seeds = range(group, scaled(HISTORIES[engine.dialect.name]), GROUPS)
-    rows = sum(history(seed, engine)["rows"] for seed in seeds)
+    with keeping_noted(engine) as kept:
+        rows = sum(history(seed, engine)["rows"] for seed in seeds)
     assert rows >= len(seeds)
+    if engine.dialect.name == "sqlite":  # elsewhere lists are bound, and the statement makes NULL of what is empty
+        assert kept == [], "Oracle gives an empty text back as NULL"
 
 
 @pytest.mark.in_turn
@@ -31,16 +35,6 @@ def test_no_history_needs_an_empty_text(no_empty_texts: Engine) -> None:
     """Oracle gives an empty text back as NULL, and so does this database."""
     made(no_empty_texts)
     assert sum(history(seed, no_empty_texts)["rows"] for seed in range(scaled(12))) >= 12
-
-
-@pytest.mark.in_turn
-def test_no_history_keeps_an_empty_text(sqlite: Engine) -> None:
-    """On no database, so that none is ever given back as NULL."""
-    made(sqlite)
-    with keeping_noted(sqlite) as kept:
-        rows = sum(history(seed, sqlite)["rows"] for seed in range(100, 100 + scaled(12)))
-    assert rows >= 12
-    assert kept == []
 
 
 def test_an_empty_text_that_is_kept_is_found(sqlite: Engine) -> None:

@@ -14,6 +14,7 @@ from tests.publisher.scene import Scene
 COLUMNS = ("fname", "lname", "title")
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("seed", range(16))
 def test_rows_that_waited_come_in_whole_changes(sqlite: Engine, seed: int) -> None:
     dice = random.Random(seed)

@@ -4,7 +4,7 @@
 a day have the same seed, which the head of the run says, and EVENTLOG_DAY repeats: a failure is there on the next run too.
 
 A test that is marked `in_turn` is asked every third day; of one with parameters it is every third one of them.
-So is what MySQL is asked with the same values as MariaDB, which is asked every day.
+So is what MySQL is asked with the same values as MariaDB, which is asked every day. With `--third` all tests take turns.
 """
 
 from __future__ import annotations
@@ -41,18 +41,23 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """Leaves the dearest tests of other days out, where somebody waits for CI."""
     if config.getoption("--long") or not settings().derandomize:
         return
-    left = left_out(items, dt.date.fromisoformat(os.environ[SEED]), "mysql" in config.getoption("keyword"))
+    left = left_out(
+        items,
+        dt.date.fromisoformat(os.environ[SEED]),
+        wants_mysql="mysql" in config.getoption("keyword"),
+        a_third=config.getoption("--third"),
+    )
     config.hook.pytest_deselected(items=list(left))
     items[:] = [item for item in items if item not in left]
 
 
-def left_out(items: list[pytest.Item], day: dt.date, wants_mysql: bool) -> set[pytest.Item]:
-    """The tests that take turns and whose turn comes on another day."""
+def left_out(items: list[pytest.Item], day: dt.date, *, wants_mysql: bool, a_third: bool = False) -> set[pytest.Item]:
+    """The tests that take turns, or two thirds of all, whose turn comes on another day."""
     asked = {(item.path, item.name) for item in items}
     alike: dict[tuple[str, bool], list[pytest.Item]] = {}
     for item in items:
         repeats = not wants_mysql and "mysql" in words_of(item) and _on_mariadb(item) in asked
-        if repeats or item.get_closest_marker("in_turn"):
+        if a_third or repeats or item.get_closest_marker("in_turn"):
             alike.setdefault((f"{item.path.name}::{item.name.partition('[')[0]}", repeats), []).append(item)
     return {
         item

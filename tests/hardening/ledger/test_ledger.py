@@ -36,11 +36,11 @@ LEFT: Final = AT_RANDOM[begun(ASKED, ASKED.path).runs :] if LONG else AT_RANDOM
 Crashing = tuple[Engine, Callable[[], None]]
 
 
-def grouped(found: Iterable[Case]) -> list[Any]:
+def grouped(found: Iterable[Case], *others: pytest.MarkDecorator) -> list[Any]:
     """The cases, those that need a broker where all tests of brokers are; a server that crashes is made once too."""
     groups = {"kafka": "kafka", "faulty-kafka": "kafka", "campaign": "kafka", CRASHING: "ledger on a server of its own"}
     return [
-        pytest.param(case, id=str(case), marks=[pytest.mark.xdist_group(name)] if name else [])
+        pytest.param(case, id=str(case), marks=[*others, *([pytest.mark.xdist_group(name)] if name else [])])
         for case in found
         for name in [groups.get(case.outputs) or groups.get(case.database)]
     ]
@@ -99,7 +99,7 @@ def test_nothing_is_lost_doubled_or_out_of_order(
     expect_all_well(case.cell, engine, tmp_path, others)
 
 
-@pytest.mark.parametrize("case", grouped(LEFT))
+@pytest.mark.parametrize("case", grouped(LEFT, *([] if LONG else [pytest.mark.in_turn])))
 def test_nothing_is_lost_whatever_comes_after_what(
     servers: Callable[[Case], tuple[Engine, Servers]], tally: Tally, tmp_path: Path, case: Case
 ) -> None:

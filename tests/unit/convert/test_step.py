@@ -23,6 +23,7 @@ from eventlog.core.rules.definitions import Definition, Definitions
 from eventlog.core.schema import Catalog, Column, Table
 from tests.support.converting import LogRow, log_row, row_of
 from tests.support.daily import daily
+from tests.support.examples import examples
 from tests.support.strategies import CATALOG, careless_logs
 
 CONVERSION = Conversion(input=FilesInput(places=()), destination=Path("nowhere"), catalog=CATALOG)
@@ -97,6 +98,7 @@ def test_an_object_is_told_with_its_schema_where_it_has_one() -> None:
 @daily
 @given(careless_logs(), st.integers(1, 4), st.integers(1, 4))
 @example([ALTERED], 1, 1)
+@examples(40)
 def test_results_do_not_depend_on_how_rows_are_cut(events: list[Event], size: int, chunk: int) -> None:
     rows = [row_of(event) for event in events]
     whole = told(results(rows))

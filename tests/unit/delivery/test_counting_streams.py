@@ -20,6 +20,7 @@ from eventlog.sources.stream.source import StreamPiece
 from tests.support.captured import StreamPublisher
 from tests.support.connect import told_rightly
 from tests.support.events import event_format
+from tests.support.examples import examples
 from tests.support.shares import met, shares
 from tests.unit.delivery.test_counting import OURS, SENDS, Topic, runs
 
@@ -106,6 +107,7 @@ MADE = (
 
 @shares(told=0.3, cut=0.05)
 @given(*MADE)
+@examples(40)
 def test_each_transaction_has_1_to_n_and_one_last(
     made: list[list[str]], size: int, limit: int, fails: list[str | None]
 ) -> None:
@@ -120,6 +122,7 @@ def test_each_transaction_has_1_to_n_and_one_last(
 
 @shares(told=0.3)
 @given(*MADE)
+@examples(40)
 def test_each_transaction_has_a_beginning_and_an_end_with_its_counts(
     made: list[list[str]], size: int, limit: int, fails: list[str | None]
 ) -> None:

@@ -92,8 +92,8 @@ class _Asked:
         return self._dear or None
 
 
-def asked_on(items: list[Any], day: dt.date, *, wants_mysql: bool = False) -> set[str]:
-    left = left_out(items, day, wants_mysql)
+def asked_on(items: list[Any], day: dt.date, **wanted: bool) -> set[str]:
+    left = left_out(items, day, **{"wants_mysql": False, **wanted})
     return {item.name for item in items if item not in left}
 
 
@@ -109,6 +109,15 @@ def test_what_takes_turns_is_asked_once_in_so_many_days_also_where_a_month_ends(
         assert all(len(day & turns) <= 4 for day in days)
     every = asked_on(items, dt.date(2026, 11, 26), wants_mysql=True)
     assert {name for name in every if "mysql" in name} == {name for name in turns | always if "mysql" in name}
+
+
+def test_in_three_days_of_a_third_each_test_was_asked_once() -> None:
+    names = sorted(f"test_{name}[{database}]" for name in "abcdef" for database in ("mariadb", "mysql", "sqlite"))
+    items: list[Any] = [_Asked(name, dear=name < "test_c") for name in names]
+    first = dt.date(2026, 12, 30)
+    days = [asked_on(items, first + dt.timedelta(days=place), a_third=True) for place in range(TURN_DAYS)]
+    assert sorted(name for day in days for name in day) == names
+    assert all(0 < len(day) < len(names) / 2 for day in days)
 
 
 def test_where_examples_are_new_each_time_none_are_asked_twice(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -148,6 +148,7 @@ class Reader:
         return None
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("seed", range(12))
 def test_each_image_is_captured_once_and_in_order_wherever_it_dies(
     seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
