@@ -30,29 +30,13 @@ from tests.integration.publishing import Process, settled, site, until
 from tests.support import changerows, sink_places
 from tests.support.converting import log_row, write_lines
 from tests.support.forking import Forked
-from tests.support.servers_store import ENVIRONMENT, SECRET, StoreServer, content
+from tests.support.servers_store import DYING, ENVIRONMENT, SECRET, StoreServer, content
 from tests.support.sinks import KilledError, dying, opened, tenure
 
 DEATHS = 50
 """Of each kind of sink, at any of its requests."""
 
 OLD = "2020-01-01 00:00:00"
-DYING = """
-import os, signal, obstore
-left = {before}
-def wrap(function):
-    def step(*positional, **named):
-        global left
-        left -= 1
-        if not left:
-            os.kill(os.getpid(), signal.SIGKILL)
-        return function(*positional, **named)
-    return step
-for name in ("get", "put", "copy", "delete", "list"):
-    setattr(obstore, name, wrap(getattr(obstore, name)))
-"""
-"""A process that is killed before that request of its, counted from 1."""
-
 Made = Callable[[Path | Plans], Sink]
 Documents = Callable[[int, str], list[Document]]
 
@@ -124,7 +108,7 @@ def test_a_daemon_that_is_killed_publishes_each_row_once(s3_store: StoreServer, 
     for number in range(1, 8):
         log.write(number, key=f"idu={number}")
     for before in (3, 6, 8, 9, 10, 11, 12, 14, 16):
-        program = DYING.format(before=before)
+        program = DYING.format(before=before, seconds=0)
         with Process(log.engine, tmp_path / "out", "--once", "--config", str(file), out=False, program=program) as dies:
             code = dies.end()
         assert code in (-signal.SIGKILL, 0)
@@ -160,7 +144,7 @@ def test_a_conversion_that_is_killed_while_it_brings_its_output_goes_on(s3_store
     objects = s3_store.objects(address)
     ok("convert", lines, "--out", tmp_path / "whole", *here)
     for before in (2, 7, 10, 13, 15, 18):
-        killed = Forked(*words, environment=environment, program=DYING.format(before=before))
+        killed = Forked(*words, environment=environment, program=DYING.format(before=before, seconds=0))
         assert killed.wait(120) in (-signal.SIGKILL, 0)
         assert content(objects).keys() >= {path.name for path in (tmp_path / "whole").iterdir()} or (
             "_SUCCESS" not in content(objects)
@@ -190,7 +174,7 @@ def test_a_conversion_that_marks_is_killed_at_any_request(
         log.write(number, key=f"idu={number}")
     objects = s3_store.objects(address)
     for before in (1, 4, 7, 9, 11, 13, 15, 17):
-        killed = Forked(*words, environment=environment, program=DYING.format(before=before))
+        killed = Forked(*words, environment=environment, program=DYING.format(before=before, seconds=0))
         assert killed.wait(120) in (-signal.SIGKILL, 0)
         marked = {number for number, status in log.statuses().items() if status == "S"}
         found = b"".join(content(objects).values()) if "_SUCCESS" in content(objects) else b""
