@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import json
 import random
 import signal
 from collections.abc import Callable, Iterator
@@ -28,11 +29,15 @@ from eventlog.sinks.store.plans import HIDDEN, StoredPlans
 from tests.acceptance.command import eventlog, ok
 from tests.integration.publishing import Process, settled, site, until
 from tests.support import changerows, sink_places
-from tests.support.converting import log_row, write_lines
+from tests.support.converting import elements_of, files_of, log_row, write_lines, write_parquet
 from tests.support.forking import Forked
 from tests.support.servers_store import DYING, ENVIRONMENT, SECRET, StoreServer, content
 from tests.support.sinks import KilledError, dying, opened, tenure
 
+USR = {
+    "name": "usr",
+    "columns": [{"name": "idu", "type": "integer", "key": 1}, {"name": "fname", "type": "varchar(64)"}],
+}
 DEATHS = 50
 """Of each kind of sink, at any of its requests."""
 
@@ -160,6 +165,55 @@ def test_a_conversion_that_is_killed_while_it_brings_its_output_goes_on(s3_store
     other = eventlog(*words, "--coalesce", environment=environment)
     assert (other.returncode, "is not empty" in other.stderr) == (64, True)
     ok(*words, "--coalesce", "--overwrite", environment=environment)
+
+
+@pytest.mark.parametrize("name", ["archive", "archive/a.jsonl"])
+def test_a_conversion_reads_what_lies_in_a_bucket(s3_store: StoreServer, tmp_path: Path, name: str) -> None:
+    """Objects below a prefix or a single one, and what answers read-backs: as of folders, and given again it is the same."""
+    beside, base = tmp_path / "beside", s3_store.address()
+    for folder in (beside, tmp_path / "archive" / "2026", tmp_path / "tables"):
+        folder.mkdir(parents=True)
+    rows = [log_row(number, table_key=f"idu={number}") for number in range(1, 8)]
+    write_lines(
+        tmp_path / "archive" / "a.jsonl", [*rows, log_row(8, event_type=6, column_name=None, table_key="idu=8")]
+    )
+    write_parquet(tmp_path / "archive" / "2026" / "b.parquet", [log_row(9, table_key="idu=9")])
+    (tmp_path / "tables" / "usr.jsonl").write_text('{"idu": 8, "fname": "Zoë"}\n')
+    (tmp_path / "schema.json").write_text(json.dumps({"tables": [USR]}))
+    objects = s3_store.objects(base)
+    for file in ("archive/a.jsonl", "archive/2026/b.parquet", "tables/usr.jsonl"):
+        objects.put(file, tmp_path / file)
+    objects.put("archive/_SUCCESS", b"{}")
+    objects.put("archive/.hidden.jsonl", b"no row")
+    environment = {**ENVIRONMENT, "AWS_ENDPOINT_URL": s3_store.url, "TMPDIR": str(beside)}
+    here = ("--engine", "local", "--jobs", "1", "--part-events", "3", "--schema", tmp_path / "schema.json")
+    ok("convert", tmp_path / name, "--snapshot", tmp_path / "tables", "--out", tmp_path / "here", *here)
+    words = ("convert", f"{base}/{name}", "--snapshot", f"{base}/tables/", *here, "--out")
+    ok(*words, tmp_path / "there", environment=environment)
+    assert files_of(tmp_path / "there") == files_of(tmp_path / "here")
+    assert "Zoë" in elements_of(tmp_path / "there")
+    ok(*words, f"{base}/out", environment=environment)
+    assert content(s3_store.objects(f"{base}/out")).keys() == files_of(tmp_path / "here").keys()
+    for place in (tmp_path / "there", f"{base}/out"):
+        again = eventlog(*words, place, environment=environment)
+        assert f"{place} holds this conversion already" in again.stderr
+    assert list(beside.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "address,code,said",
+    [
+        ("s3://bucket/nowhere", 64, "There is nothing to read at s3://bucket/nowhere."),
+        ("s3://nobody/p", 75, "s3://nobody/p has no such bucket"),
+        ("ftp://host/p", 78, "eventlog does not know the database 'ftp'"),
+        ("hdfs://host/p", 64, "hdfs://host/p is an address, and the local engine"),
+    ],
+)
+def test_what_cannot_be_read_is_told(s3_store: StoreServer, tmp_path: Path, address: str, code: int, said: str) -> None:
+    environment = {**ENVIRONMENT, "AWS_ENDPOINT_URL": s3_store.url, "TMPDIR": str(tmp_path)}
+    done = eventlog("convert", address, "--out", tmp_path / "out", "--engine", "local", environment=environment)
+    assert (done.returncode, said in done.stderr, "Traceback" in done.stderr) == (code, True, False), done.stderr
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_conversion_that_marks_is_killed_at_any_request(
