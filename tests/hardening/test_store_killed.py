@@ -120,13 +120,14 @@ def test_a_conversion_that_is_killed_at_any_moment_leaves_nothing_half_there(
     """One after the other, each until it is complete; all files are uploaded in parts."""
     dice, died, complete = random.Random(kills), 0, 0
     rows = [log_row(number, table_key=f"idu={number}", new_value=f"n{number}") for number in range(1, 31)]
-    lines = write_lines(tmp_path / "a.jsonl", rows)
     environment = {**ENVIRONMENT, "AWS_ENDPOINT_URL": s3_store.url, "TMPDIR": str(tmp_path)}
+    source = s3_store.address()
+    s3_store.objects(source).put("a.jsonl", write_lines(tmp_path / "a.jsonl", rows))
     while died < kills:
         form = FORMS[complete % len(FORMS)]
-        words = ["convert", str(lines), "--engine", "local", "--jobs", "1", "--part-events", "8", *form]
+        words = ["convert", source, "--engine", "local", "--jobs", "1", "--part-events", "8", *form]
         whole = tmp_path / f"whole-{complete}"
-        ok(*words, "--out", str(whole))
+        ok(*words, "--out", str(whole), environment=environment)
         expected = {str(file.relative_to(whole)): file.read_bytes() for file in whole.rglob("*") if file.is_file()}
         address = s3_store.address()
         objects = s3_store.objects(address)
