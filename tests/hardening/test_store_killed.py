@@ -15,7 +15,7 @@ import pytest
 from sqlalchemy import Engine
 
 from tests.acceptance.command import ok
-from tests.hardening.crash import configure, prepare, processes, publish, waiting, writers
+from tests.hardening.crash import configure, prepare, processes, publish, waiting
 from tests.hardening.deaths import AT_RANDOM
 from tests.hardening.replaying import Store, account_for_log, change_files, replay_rows, replay_xds, tables
 from tests.hardening.writing import many_at_once
@@ -32,6 +32,7 @@ SLOW_SECONDS = 0.03
 """In which it dies while a request is on its way."""
 
 COMING_SECONDS = 20.0
+"""In which a publisher comes to its request; one that has published all waits in vain."""
 PARTS = "import eventlog.sinks.store.objects as objects; objects.IN_ONE_BYTES = 0\n"
 """Each file of a conversion, and each archive, is uploaded in parts."""
 
@@ -39,13 +40,14 @@ FORMS = (("--to", "xds"), ("--to", "change-tables"), ("--to", "messages"))
 OLD = "2020-01-01 00:00:00"
 
 
-class Bucket:
+class StoreTarget:
     """A prefix of a bucket, as a target of the crash tests."""
 
     sink = "files"
 
-    def __init__(self, server: StoreServer, form: str) -> None:
+    def __init__(self, server: StoreServer, form: str, copied: Path) -> None:
         self.server, self.form, self.address = server, form, server.address()
+        self.copied = copied
         self.style, self.changes = ("field", 1) if form == "xds" else ("row-back", 3)
 
     def output(self) -> str:
@@ -55,7 +57,7 @@ class Bucket:
     def content(self) -> dict[str, bytes]:
         return content(self.server.objects(self.address))
 
-    def check(self, source: Engine, folder: Path) -> Store:
+    def check(self, source: Engine) -> Store:
         """What stands there, once the log is accounted for."""
         if self.form == "xds":
             store, told = replay_xds(body for name, body in self.content().items() if name.endswith(".xml"))
@@ -63,9 +65,9 @@ class Bucket:
             return store
         account_for_log(source, None)
         for name, body in self.content().items():
-            (folder / name).parent.mkdir(parents=True, exist_ok=True)
-            (folder / name).write_bytes(body)
-        return replay_rows(change_files(folder))
+            (self.copied / name).parent.mkdir(parents=True, exist_ok=True)
+            (self.copied / name).write_bytes(body)
+        return replay_rows(change_files(self.copied))
 
 
 def dying(config: str, before: int, seconds: float) -> None:
@@ -83,25 +85,26 @@ def test_a_bucket_has_every_change_once_when_its_publisher_dies(
 ) -> None:
     """What a reader saw at any time is still there, as it was."""
     dice, died, seen = random.Random(f"{form} {kills}"), 0, dict[str, bytes]()
-    aim = Bucket(s3_store, form)
+    aim = StoreTarget(s3_store, form, tmp_path / "copied")
     prepare(sqlite, aim.style)
     config = configure(sqlite, tmp_path, aim)
-    with writers(sqlite, kills):
-        while died < kills:
-            many_at_once(sqlite, dice)
-            told = (str(config), dice.randint(1, REQUESTS), dice.choice([0, dice.uniform(0, SLOW_SECONDS)]))
-            one = processes().Process(target=dying, args=told, daemon=True)
-            one.start()
-            one.join(COMING_SECONDS)
-            died += one.exitcode == -signal.SIGKILL
-            one.kill()
-            one.join()
-            found = aim.content()
-            assert {name: found[name] for name in seen} == seen
-            seen = {name: body for name, body in found.items() if name.endswith((".xml", ".parquet"))}
+    # A batch of twenty rows takes more requests than these lives have.
+    config.write_text(config.read_text().replace("query_limit = 20", "query_limit = 4"))
+    while died < kills:
+        many_at_once(sqlite, dice, 4)
+        told = (str(config), dice.randint(1, REQUESTS), dice.choice([0, dice.uniform(0, SLOW_SECONDS)]))
+        one = processes().Process(target=dying, args=told, daemon=True)
+        one.start()
+        one.join(COMING_SECONDS)
+        died += one.exitcode == -signal.SIGKILL
+        one.kill()
+        one.join()
+        found = aim.content()
+        assert {name: found[name] for name in seen} == seen
+        seen = {name: body for name, body in found.items() if name.endswith((".xml", ".parquet"))}
     ok("run", "--until-empty", "--config", config, environment={**os.environ, **ENVIRONMENT})
     assert waiting(sqlite) == 0
-    assert aim.check(sqlite, tmp_path / "copied") == tables(sqlite)
+    assert aim.check(sqlite) == tables(sqlite)
     found = aim.content()
     assert {name: found[name] for name in seen} == seen
     assert not [name for name in aim.server.objects(aim.address).names() if name.startswith(".eventlog/hidden")]
