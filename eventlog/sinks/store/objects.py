@@ -41,9 +41,6 @@ ANSWER_SECONDS: Final = 60
 minutes here.
 """
 
-NANOSECONDS: Final = 1_000_000_000
-"""Of a second: stores tell whole ones."""
-
 Tag = dict[str, Any]
 """Which state of an object it is, as the store calls it."""
 
@@ -251,7 +248,7 @@ def _profile() -> Any:
 
 
 def _written_ns(meta: Any) -> int:
-    return int(meta["last_modified"].timestamp()) * NANOSECONDS
+    return round(meta["last_modified"].timestamp() * 1e9)
 
 
 def _tag(meta: Any) -> Tag:
