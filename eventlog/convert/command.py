@@ -173,13 +173,14 @@ def convert(**given: Any) -> int:
     """Converts a whole backlog: rows of an event log or a captured stream become XDS documents,
     change tables or messages.
 
-    INPUT is a file (Parquet, JSON lines, CSV), a folder, a pattern or a database URL. DEST is
+    INPUT is a file (Parquet, JSON lines, CSV), a folder, a pattern, an address or a database URL. DEST is
     complete when it has _SUCCESS; if a part of a stream is missing, it has _DAMAGED, and the
     exit code is 65.
 
     Example: eventlog convert archive/ --schema schema.json --out documents/
     """
     require("A conversion", "pyarrow")
+    from eventlog.convert.fetching import copies_removed
     from eventlog.convert.ordering import order_of
 
     order = order_of(given)
@@ -187,7 +188,8 @@ def convert(**given: Any) -> int:
         return _followed(order)
     place, by_spark = _place(order), _by_spark(order)
     try:
-        summary = _converted(order, place, by_spark=by_spark)
+        with copies_removed(order.fetched):
+            summary = _converted(order, place, by_spark=by_spark)
     except KeyboardInterrupt:
         from eventlog.convert.work import end_server
 
@@ -432,7 +434,7 @@ def _by_spark(order: ConversionOrder) -> bool:
     """Whether Spark does it: when it is asked for, or when it is worth it and can run."""
     from eventlog.convert.ordering import worth_spark
 
-    if order.stored:
+    if order.stored or order.fetched:
         return False
     if order.addresses:
         return True

@@ -71,31 +71,38 @@ def order_of(given: Mapping[str, Any]) -> ConversionOrder:
     words = {"--out": given["out"], "--snapshot": snapshot}
     words |= {word: word for word in given["inputs"]}
     addresses = {name: word for name, word in words.items() if word is not None and _scheme(word) in FILE_SYSTEMS}
-    stored, out = "", Path(given["out"])
+    stored, fetched = "", dict[str, str]()
     if _is_stored(given, addresses):
+        from eventlog.convert.fetching import folder_of_copies
         from eventlog.convert.stored import folder_for
 
-        refuse_unknown("--out", addresses["--out"])
-        require("--out with an address, by the local engine,", MODULE)
+        for name, address in addresses.items():
+            refuse_unknown("An input" if name == address else name, address)
+        require("An address, by the local engine,", MODULE)
         # With and without a slash at the end it is the same place, made in the same folder.
-        stored, addresses = addresses["--out"].rstrip("/"), {}
-        out = folder_for(stored)
-    paths = {"out": out, "snapshot": None if snapshot is None else Path(snapshot)}
-    return ConversionOrder(**{**given, **paths}, addresses=addresses, stored=stored)
+        stored = addresses.pop("--out", "").rstrip("/")
+        copies = {name: folder_of_copies(address) for name, address in addresses.items()}
+        fetched = {copies[name]: address for name, address in addresses.items()}
+        words |= {"--out": str(folder_for(stored)) if stored else given["out"], **copies}
+        addresses = {}
+    inputs = tuple([words[word] for word in given["inputs"]])
+    snapshot = words["--snapshot"]
+    paths = {"out": Path(words["--out"]), "snapshot": None if snapshot is None else Path(snapshot)}
+    return ConversionOrder(**{**given, **paths, "inputs": inputs}, addresses=addresses, stored=stored, fetched=fetched)
 
 
 def _is_stored(given: Mapping[str, Any], addresses: Mapping[str, str]) -> bool:
-    """Whether the local engine is to write to an object store: where it was asked for, or where
-    there is no Spark.
+    """Whether the local engine is to read and write object stores: where it was asked for, where
+    Spark cannot do it, or where there is none.
     """
-    # Spark alone reads from addresses, and follows a log into one.
-    if set(addresses) != {"--out"} or given["follow"]:
+    # Spark alone follows a log into an address.
+    if not addresses or given["follow"]:
         return False
-    if _scheme(addresses["--out"]) not in SCHEMES:
+    if any(_scheme(address) not in SCHEMES for address in addresses.values()):
         return False
     if given["engine"] != "auto":
         return str(given["engine"]) == "local"
-    if given["jobs"] is not None or given["resume"]:
+    if given["jobs"] is not None or given["resume"] or given["source"] != "log":
         return True
     return not (given["master"] or given["conf"] or is_there("pyspark"))
 
@@ -105,6 +112,11 @@ def conversion_of(order: ConversionOrder) -> Conversion:
     _refuse(order)
     refuse_unread_policies(order, DEFAULT_FILE)
     config = load(order.config)
+    if order.fetched:
+        from eventlog.convert.fetching import fetch
+
+        # Not before all words are known to go together.
+        fetch(order.fetched)
     source: LogInput | FilesInput | StreamInput
     if order.source != "log":
         source = _stream(order, config)
@@ -191,7 +203,7 @@ def _refuse_any(unfit: Mapping[str, object], why: str, hint: str | None = None) 
 
 
 def _refuse_addresses(order: ConversionOrder) -> None:
-    """Addresses are for Spark, but for that of an object store as the local engine's output.
+    """Addresses are for Spark, but for those of object stores, which the local engine copies.
 
     One in the place of a path would be taken for a folder of that name, here.
     """
@@ -212,7 +224,7 @@ def _refuse_addresses(order: ConversionOrder) -> None:
         if order.engine == "local" or order.jobs is not None or order.resume:
             raise UsageError(
                 f"{what} is an address, and the local engine reads and writes folders.",
-                hint="Use --engine spark; --out alone may be s3://, gs:// or az:// here.",
+                hint="Use --engine spark; all addresses may be s3://, gs:// or az:// here.",
             )
         unfit[f"--from {order.source}"] = order.source != "log"
         why = f"cannot be combined with an address: {what}."

@@ -49,7 +49,7 @@ def folder_for(address: str) -> Path:
     return home / blake2b(address.encode(), digest_size=16).hexdigest()
 
 
-def _make_private(home: Path) -> None:
+def make_private(home: Path) -> None:
     """Makes the folder that has those folders. Its name is known, so nobody else may have made it,
     or may look into it.
     """
@@ -74,7 +74,7 @@ class StoredConversion:
         """Makes place and folder ready; what this very conversion did, if it stands there
         already.
         """
-        _make_private(self.folder.parent)
+        make_private(self.folder.parent)
         self.settle()
         success = self._objects.read(SUCCESS)
         if success is not None and not self._overwrite:

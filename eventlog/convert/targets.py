@@ -78,6 +78,10 @@ class ConversionOrder(Struct, frozen=True, kw_only=True):
     """
     stored: str = ""
     """The address of an object store to which the local engine brings what it has made in `out`."""
+    fetched: Mapping[str, str] = {}
+    """Addresses of an object store from which the local engine reads, by the folders of their copies, which stand
+    in the place of `inputs` and `snapshot`.
+    """
 
     @property
     def from_database(self) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import json
 import random
 import signal
 from collections.abc import Callable, Iterator
@@ -28,31 +29,19 @@ from eventlog.sinks.store.plans import HIDDEN, StoredPlans
 from tests.acceptance.command import eventlog, ok
 from tests.integration.publishing import Process, settled, site, until
 from tests.support import changerows, sink_places
-from tests.support.converting import log_row, write_lines
+from tests.support.converting import elements_of, files_of, log_row, write_lines, write_parquet
 from tests.support.forking import Forked
-from tests.support.servers_store import ENVIRONMENT, SECRET, StoreServer, content
+from tests.support.servers_store import DYING, ENVIRONMENT, SECRET, StoreServer, content
 from tests.support.sinks import KilledError, dying, opened, tenure
 
+USR = {
+    "name": "usr",
+    "columns": [{"name": "idu", "type": "integer", "key": 1}, {"name": "fname", "type": "varchar(64)"}],
+}
 DEATHS = 50
 """Of each kind of sink, at any of its requests."""
 
 OLD = "2020-01-01 00:00:00"
-DYING = """
-import os, signal, obstore
-left = {before}
-def wrap(function):
-    def step(*positional, **named):
-        global left
-        left -= 1
-        if not left:
-            os.kill(os.getpid(), signal.SIGKILL)
-        return function(*positional, **named)
-    return step
-for name in ("get", "put", "copy", "delete", "list"):
-    setattr(obstore, name, wrap(getattr(obstore, name)))
-"""
-"""A process that is killed before that request of its, counted from 1."""
-
 Made = Callable[[Path | Plans], Sink]
 Documents = Callable[[int, str], list[Document]]
 
@@ -124,7 +113,7 @@ def test_a_daemon_that_is_killed_publishes_each_row_once(s3_store: StoreServer, 
     for number in range(1, 8):
         log.write(number, key=f"idu={number}")
     for before in (3, 6, 8, 9, 10, 11, 12, 14, 16):
-        program = DYING.format(before=before)
+        program = DYING.format(before=before, seconds=0)
         with Process(log.engine, tmp_path / "out", "--once", "--config", str(file), out=False, program=program) as dies:
             code = dies.end()
         assert code in (-signal.SIGKILL, 0)
@@ -160,7 +149,7 @@ def test_a_conversion_that_is_killed_while_it_brings_its_output_goes_on(s3_store
     objects = s3_store.objects(address)
     ok("convert", lines, "--out", tmp_path / "whole", *here)
     for before in (2, 7, 10, 13, 15, 18):
-        killed = Forked(*words, environment=environment, program=DYING.format(before=before))
+        killed = Forked(*words, environment=environment, program=DYING.format(before=before, seconds=0))
         assert killed.wait(120) in (-signal.SIGKILL, 0)
         assert content(objects).keys() >= {path.name for path in (tmp_path / "whole").iterdir()} or (
             "_SUCCESS" not in content(objects)
@@ -178,6 +167,55 @@ def test_a_conversion_that_is_killed_while_it_brings_its_output_goes_on(s3_store
     ok(*words, "--coalesce", "--overwrite", environment=environment)
 
 
+@pytest.mark.parametrize("name", ["archive", "archive/a.jsonl"])
+def test_a_conversion_reads_what_lies_in_a_bucket(s3_store: StoreServer, tmp_path: Path, name: str) -> None:
+    """Objects below a prefix or a single one, and what answers read-backs: as of folders, and given again it is the same."""
+    beside, base = tmp_path / "beside", s3_store.address()
+    for folder in (beside, tmp_path / "archive" / "2026", tmp_path / "tables"):
+        folder.mkdir(parents=True)
+    rows = [log_row(number, table_key=f"idu={number}") for number in range(1, 8)]
+    write_lines(
+        tmp_path / "archive" / "a.jsonl", [*rows, log_row(8, event_type=6, column_name=None, table_key="idu=8")]
+    )
+    write_parquet(tmp_path / "archive" / "2026" / "b.parquet", [log_row(9, table_key="idu=9")])
+    (tmp_path / "tables" / "usr.jsonl").write_text('{"idu": 8, "fname": "Zoë"}\n')
+    (tmp_path / "schema.json").write_text(json.dumps({"tables": [USR]}))
+    objects = s3_store.objects(base)
+    for file in ("archive/a.jsonl", "archive/2026/b.parquet", "tables/usr.jsonl"):
+        objects.put(file, tmp_path / file)
+    objects.put("archive/_SUCCESS", b"{}")
+    objects.put("archive/.hidden.jsonl", b"no row")
+    environment = {**ENVIRONMENT, "AWS_ENDPOINT_URL": s3_store.url, "TMPDIR": str(beside)}
+    here = ("--engine", "local", "--jobs", "1", "--part-events", "3", "--schema", tmp_path / "schema.json")
+    ok("convert", tmp_path / name, "--snapshot", tmp_path / "tables", "--out", tmp_path / "here", *here)
+    words = ("convert", f"{base}/{name}", "--snapshot", f"{base}/tables/", *here, "--out")
+    ok(*words, tmp_path / "there", environment=environment)
+    assert files_of(tmp_path / "there") == files_of(tmp_path / "here")
+    assert "Zoë" in elements_of(tmp_path / "there")
+    ok(*words, f"{base}/out", environment=environment)
+    assert content(s3_store.objects(f"{base}/out")).keys() == files_of(tmp_path / "here").keys()
+    for place in (tmp_path / "there", f"{base}/out"):
+        again = eventlog(*words, place, environment=environment)
+        assert f"{place} holds this conversion already" in again.stderr
+    assert list(beside.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "address,code,said",
+    [
+        ("s3://bucket/nowhere", 64, "There is nothing to read at s3://bucket/nowhere."),
+        ("s3://nobody/p", 75, "s3://nobody/p has no such bucket"),
+        ("ftp://host/p", 78, "eventlog does not know the database 'ftp'"),
+        ("hdfs://host/p", 64, "hdfs://host/p is an address, and the local engine"),
+    ],
+)
+def test_what_cannot_be_read_is_told(s3_store: StoreServer, tmp_path: Path, address: str, code: int, said: str) -> None:
+    environment = {**ENVIRONMENT, "AWS_ENDPOINT_URL": s3_store.url, "TMPDIR": str(tmp_path)}
+    done = eventlog("convert", address, "--out", tmp_path / "out", "--engine", "local", environment=environment)
+    assert (done.returncode, said in done.stderr, "Traceback" in done.stderr) == (code, True, False), done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_conversion_that_marks_is_killed_at_any_request(
     s3_store: StoreServer, sqlite: Engine, tmp_path: Path
 ) -> None:
@@ -190,7 +228,7 @@ def test_a_conversion_that_marks_is_killed_at_any_request(
         log.write(number, key=f"idu={number}")
     objects = s3_store.objects(address)
     for before in (1, 4, 7, 9, 11, 13, 15, 17):
-        killed = Forked(*words, environment=environment, program=DYING.format(before=before))
+        killed = Forked(*words, environment=environment, program=DYING.format(before=before, seconds=0))
         assert killed.wait(120) in (-signal.SIGKILL, 0)
         marked = {number for number, status in log.statuses().items() if status == "S"}
         found = b"".join(content(objects).values()) if "_SUCCESS" in content(objects) else b""

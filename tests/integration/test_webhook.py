@@ -10,7 +10,7 @@ import time
 from base64 import b64decode, b64encode
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import ExitStack, closing, suppress
+from contextlib import ExitStack, closing, nullcontext, suppress
 from email.message import Message
 from email.parser import Parser
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -40,6 +40,7 @@ from tests.integration.scripted_server import (
     raw,
     silence,
 )
+from tests.integration.test_http_tls import context, identity
 from tests.support.events import SHOP, event_format, shop_changes
 from tests.support.sinks import opened, tenure
 
@@ -391,6 +392,29 @@ def test_a_publisher_sends_each_table_to_its_address_and_refused_rows_can_come_a
     assert requeued.body == first[1].body
     assert requeued.id != first[1].id
     assert all(map(verified, (*first, requeued)))
+
+
+def test_a_step_routes_changes_to_addresses_below(tmp_path: Path) -> None:
+    """By what a row holds; a value that would be several parts of a path gives no place."""
+    steps = [{"do": "route", "to": "{table}/{new.name}", "otherwise": "others"}]
+    rows = [f"INSERT INTO people VALUES ({number}, {name})" for number, name in enumerate(("'Ada'", "'a/b'", "NULL"))]
+    with ScriptedServer([answer()]) as server:
+        output = webhook(f"http://localhost:{server.port}/in/", steps=steps)
+        assert set(published(tmp_path, output, *rows)[1].values()) == {"S"}
+        made = requests(server)
+    assert [one.line.split(" ")[1] for one in made] == ["/in/people/Ada", "/in/others", "/in/others"]
+    assert all(map(verified, made))
+
+
+def test_a_receiver_that_wants_a_certificate_gets_it(tmp_path: Path) -> None:
+    us, them = identity(tmp_path, "localhost"), identity(tmp_path, "client")
+    shown = {"client_certificate": str(them.certificate), "client_key": str(them.key)}
+    for more, taken in ((shown, True), ({}, False)):
+        with ScriptedServer([answer()], context(us, clients=them)) as server:
+            sink = opened(sink_to(server, ca_file=str(us.certificate), **more), tenure())
+            with closing(sink), nullcontext() if taken else pytest.raises(SinkError):
+                assert list(sink.commit("p1", [json_document(1)])) == []
+            assert len(server.requests) == taken
 
 
 def test_after_an_error_the_same_request_comes_again_under_the_same_id(tmp_path: Path) -> None:

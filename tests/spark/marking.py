@@ -64,11 +64,12 @@ def _renamed(folder: HadoopFolder, kept: Callable[..., None], last: str, source:
         os.kill(os.getpid(), signal.SIGKILL)
 
 
-def main(moment: str, url: str, out: str) -> None:
-    """Converts, and dies at the moment."""
+def main(moment: str, url: str, out: str, *settings: str) -> None:
+    """Converts with these settings of Spark besides, and dies at the moment."""
     conf = {"spark.driver.extraJavaOptions": JAVA_OPTIONS, "spark.driver.memory": "512m", "spark.ui.enabled": "false"}
     conf |= {"spark.sql.shuffle.partitions": "1", "spark.sql.codegen.wholeStage": "false"}
     more = [word for key, value in conf.items() for word in ("--conf", f"{key}={value}")]
+    more += [word for setting in settings for word in ("--conf", setting)]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(marked_rows, "BATCH_ROWS", BATCH_ROWS)
         patch.setattr(conversions, "RESERVED_BATCHES", 2)
@@ -80,7 +81,7 @@ def main(moment: str, url: str, out: str) -> None:
             chosen = MOMENTS[moment]
             kept = getattr(chosen.owner, chosen.name)
             patch.setattr(chosen.owner, chosen.name, dying(kept, call=chosen.which, before=chosen.before))
-        sys.exit(exit_code([*command(url, out), "--master", "local[2]", *more]))
+        sys.exit(exit_code([*command(url, out), "--master", "local[2,4]", *more]))
 
 
 if __name__ == "__main__":

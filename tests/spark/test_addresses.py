@@ -34,12 +34,14 @@ from eventlog_spark.hadoop import HadoopFolder
 from tests.spark.inputs import Row, order, write_rows, write_snapshot
 from tests.support.changerows import CSV
 from tests.support.converting import files_of
+from tests.support.fetching import fetched
 from tests.support.servers import found, free_port
 from tests.support.strategies import PHONE, History
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+S3A = "fs.s3a"
 ROWS: list[Row] = [
     (
         number,
@@ -138,10 +140,21 @@ def s3a(spark: SparkSession, folder: Path) -> Iterator[str]:
             settings |= {"path.style.access": "true", "connection.expect.continue": "false"}
             settings |= {"input.stream.type": "classic"}  # the other one remembers what was overwritten since
             for key, value in {**settings, "access.key": "test", "secret.key": "test"}.items():
-                jsc.hadoopConfiguration().set(f"fs.s3a.{key}", value)
+                jsc.hadoopConfiguration().set(f"{S3A}.{key}", value)
             yield "s3a://bucket/data"
         finally:
             server.terminate()
+
+
+def settings_of(spark: SparkSession) -> list[str]:
+    """What a Spark of its own must be told to find the same systems."""
+    jsc: Any = spark._jsc  # where Spark's own file systems look
+    names = ("endpoint", "endpoint.region", "path.style.access", "connection.expect.continue", "input.stream.type")
+    conf = {name: jsc.hadoopConfiguration().get(f"{S3A}.{name}") for name in (*names, "access.key", "secret.key")}
+    jars = [f"{folder}/*" for folder in map(fetched, ("hadoop", "s3")) if folder is not None]
+    told = {f"spark.hadoop.{S3A}.{name}": value for name, value in conf.items() if value}
+    told["spark.driver.extraClassPath"] = os.pathsep.join(jars)
+    return [f"{key}={value}" for key, value in told.items()]
 
 
 def _make_bucket(address: str, server: subprocess.Popen[bytes]) -> None:

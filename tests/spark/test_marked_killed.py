@@ -9,7 +9,7 @@ import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from sqlalchemy import Engine
@@ -17,10 +17,12 @@ from sqlalchemy import Engine
 from eventlog.cli.main import exit_code
 from eventlog.convert import marked_rows
 from eventlog.convert.commit import MARKING, UNMARKED, WORK
+from eventlog_spark.hadoop import HadoopFolder
 from tests.conformance.event_logs import LogTable, installed
 from tests.publisher.converting import converted
 from tests.spark.marking import BATCH_ROWS, MOMENTS, RENAMES, TORN, command
-from tests.spark.processes import apart, kill_tree
+from tests.spark.processes import apart, kill_tree, kill_workers
+from tests.spark.test_addresses import hdfs, s3a, settings_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -29,6 +31,7 @@ ROOT = Path(__file__).resolve().parents[2]
 ROWS = 35
 HELD = 33
 BAD = 34
+OUTPUTS = ("out", "then")
 
 
 @pytest.fixture
@@ -44,47 +47,93 @@ def log(sqlite: Engine, monkeypatch: pytest.MonkeyPatch) -> LogTable:
     return found
 
 
-def run(log: LogTable, out: str, moment: str) -> subprocess.Popen[str]:
+def run(log: LogTable, out: str, moment: str, conf: Sequence[str] = ()) -> subprocess.Popen[str]:
     """A driver on its way to the moment."""
-    told = [sys.executable, "-m", "tests.spark.marking", moment, str(log.engine.url), out]
+    told = [sys.executable, "-m", "tests.spark.marking", moment, str(log.engine.url), out, *conf]
     env = apart(Path(str(log.engine.url.database)).parent)
     return subprocess.Popen(told, cwd=ROOT, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
-def killed(log: LogTable, out: str, moment: str) -> None:
+def killed(log: LogTable, out: str, moment: str, conf: Sequence[str] = ()) -> None:
     """A driver came to the moment."""
-    driver = run(log, out, moment)
+    driver = run(log, out, moment, conf)
     _, err = driver.communicate(timeout=3600)
     assert driver.returncode == -signal.SIGKILL, err[-3000:]
 
 
-def assert_each_once(log: LogTable, folders: Sequence[Path]) -> None:
+def assert_each_once(log: LogTable, place: Path) -> None:
     """Each row that nobody holds stands in one output, has its letter, and nobody waits for anything."""
     statuses = log.statuses()
     good = [number for number in statuses if number not in (HELD, BAD)]
-    assert sorted(number for folder in folders for number in converted(folder)) == good
+    assert sorted(number for name in OUTPUTS for number in converted(place / name)) == good
     assert statuses == {number: {HELD: "N", BAD: "E"}.get(number, "S") for number in statuses}
     for name in ("batch", "planned", "parked"):
         assert log.ask(f"SELECT * FROM event_log_{name}") == [], name
-    for folder in folders:
-        assert not {WORK, UNMARKED, MARKING} & {entry.name for entry in folder.iterdir()}
+    for name in OUTPUTS:
+        assert not {WORK, UNMARKED, MARKING} & {entry.name for entry in (place / name).iterdir()}
 
 
-def finish(log: LogTable, folder: Path, *, is_over: bool = False) -> list[Path]:
+def assert_each_once_at(log: LogTable, folder: HadoopFolder, place: Path) -> None:
+    """The same, of outputs that are elsewhere."""
+    place.mkdir()
+    for name in OUTPUTS:
+        folder.copy_out(name, str(place / name))
+    assert_each_once(log, place)
+
+
+def finish(log: LogTable, base: str, *, is_over: bool = False) -> None:
     """The same command once more, unless all of it is over, and one for a row that came meanwhile."""
     log.write(ROWS + 1, "idu=3", new_value="later")
-    folders = [folder, folder.parent / "then"]
-    for place in folders[is_over:]:
-        assert exit_code(command(str(log.engine.url), f"file:{place}")) == 0
-    return folders
+    for name in OUTPUTS[is_over:]:
+        assert exit_code(command(str(log.engine.url), f"{base}/{name}")) == 0
 
 
 @pytest.mark.in_turn
 @pytest.mark.parametrize("moment", [*MOMENTS, *RENAMES, TORN])
 def test_a_driver_that_is_killed_at_any_moment(spark: SparkSession, log: LogTable, tmp_path: Path, moment: str) -> None:
-    out = tmp_path / "out"
-    killed(log, f"file:{out}", moment)
-    assert_each_once(log, finish(log, out, is_over=moment == "all is over"))
+    base = f"file:{tmp_path}"
+    killed(log, f"{base}/out", moment)
+    finish(log, base, is_over=moment == "all is over")
+    assert_each_once(log, tmp_path)
+
+
+@pytest.mark.in_turn
+@pytest.mark.parametrize(
+    "moment",
+    [pytest.param(one, marks=[pytest.mark.long] if one != TORN else []) for one in [*MOMENTS, *RENAMES, TORN]],
+)
+@pytest.mark.parametrize("system", [hdfs, pytest.param(s3a, marks=pytest.mark.long)])
+def test_a_driver_that_is_killed_on_another_file_system(
+    spark: SparkSession, log: LogTable, tmp_path: Path, system: Any, moment: str
+) -> None:
+    with system(spark, tmp_path) as base:
+        killed(log, f"{base}/out", moment, settings_of(spark))
+        finish(log, base, is_over=moment == "all is over")
+        assert_each_once_at(log, HadoopFolder(spark, base), tmp_path / "copied")
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("system", [hdfs, s3a])
+def test_drivers_and_workers_that_are_killed_at_no_moment_in_particular(
+    spark: SparkSession, log: LogTable, tmp_path: Path, system: Any, seed: int
+) -> None:
+    """Three drivers, each some time after its first files; workers meanwhile, whose tasks Spark does again."""
+    chance, workers = random.Random(seed), 0
+    with system(spark, tmp_path) as base:
+        folder = HadoopFolder(spark, base)
+        for _ in range(3):
+            driver = run(log, f"{base}/out", "", settings_of(spark))
+            while driver.poll() is None and WORK not in HadoopFolder(spark, f"{base}/out").names():
+                time.sleep(0.05)
+            for _ in range(chance.randrange(0, 8)):
+                time.sleep(chance.uniform(0.05, 0.5))
+                workers += kill_workers(driver.pid, most=1)
+            kill_tree(driver.pid)
+            driver.communicate()
+        finish(log, base)
+        assert_each_once_at(log, folder, tmp_path / "copied")
+    assert workers
 
 
 @pytest.mark.long
@@ -101,4 +150,5 @@ def test_a_driver_that_is_killed_at_no_moment_in_particular(
             time.sleep(0.01)
         kill_tree(driver.pid)
         driver.communicate()
-    assert_each_once(log, finish(log, out))
+    finish(log, f"file:{tmp_path}")
+    assert_each_once(log, tmp_path)

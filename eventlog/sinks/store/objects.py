@@ -155,6 +155,24 @@ class Bucket:
             for several in obstore.list(self._store, prefix=below or None):
                 yield from [entry["path"] for entry in several]
 
+    def times(self) -> dict[str, int]:
+        """When each object was written, in nanoseconds."""
+        import obstore
+
+        with self._asking():
+            entries = [entry for several in obstore.list(self._store) for entry in several]
+        return {entry["path"]: _written_ns(entry) for entry in entries}
+
+    def time(self, name: str) -> int | None:
+        """When an object was written; None where there is none."""
+        import obstore
+
+        try:
+            with self._asking():
+                return _written_ns(obstore.head(self._store, name))
+        except MissingObjectError:
+            return None
+
     def each(self, act: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
         """Has many requests on their way together; the first that fails ends it."""
         several = list(items)
@@ -227,6 +245,10 @@ def _profile() -> Any:
     from obstore.auth.boto3 import Boto3CredentialProvider
 
     return Boto3CredentialProvider()
+
+
+def _written_ns(meta: Any) -> int:
+    return round(meta["last_modified"].timestamp() * 1e9)
 
 
 def _tag(meta: Any) -> Tag:

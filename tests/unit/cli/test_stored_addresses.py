@@ -1,4 +1,4 @@
-"""Where a conversion goes whose output is an address: to Spark, or to the local engine and from it to an object store."""
+"""Who reads from addresses and writes to them: Spark, or the local engine, by copies on this machine."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from eventlog.convert.targets import ConversionOrder
 WORDS: dict[str, Any] = {
     **dict.fromkeys(ConversionOrder.__struct_fields__),
     "inputs": ("a.csv",),
+    "source": "log",
     "out": "s3://bucket/p/",
     "engine": "auto",
     "follow": False,
@@ -36,7 +37,9 @@ WORDS: dict[str, Any] = {
         ({"master": "local"}, False, False),
         ({"follow": True, "engine": "local"}, False, False),
         ({"engine": "local", "out": "hdfs://host/p"}, True, False),
-        ({"engine": "local", "inputs": ("s3://bucket/in",)}, True, False),
+        ({"engine": "local", "inputs": ("s3://bucket/in",)}, True, True),
+        ({"engine": "local", "inputs": ("hdfs://host/in",)}, True, False),
+        ({"source": "gbase", "inputs": ("s3://bucket/in",)}, True, True),
         ({"engine": "local", "out": "folder"}, True, False),
     ],
 )
@@ -44,9 +47,21 @@ def test_which_engine_writes_to_an_address(
     monkeypatch: pytest.MonkeyPatch, words: dict[str, Any], spark: bool, stored: bool
 ) -> None:
     monkeypatch.setattr(ordering, "is_there", lambda _: spark)
-    order = order_of({name: value for name, value in {**WORDS, **words}.items() if name not in ("addresses", "stored")})
+    own = ("addresses", "stored", "fetched")
+    order = order_of({name: value for name, value in {**WORDS, **words}.items() if name not in own})
     assert order.stored == ("s3://bucket/p" if stored else "")
     assert not (stored and order.addresses)
+
+
+@pytest.mark.parametrize("engine,here", [("local", True), ("spark", False)])
+def test_which_engine_reads_from_an_address(engine: str, here: bool) -> None:
+    """The local one from copies, which stand for the addresses."""
+    given = {**WORDS, "engine": engine, "inputs": ("s3://bucket/in", "a.csv"), "snapshot": "gs://b/t", "out": "out"}
+    order = order_of({name: given[name] for name in given if name not in ("addresses", "stored", "fetched")})
+    copies = [order.inputs[0], str(order.snapshot)]
+    assert order.fetched == (dict(zip(copies, ["s3://bucket/in", "gs://b/t"], strict=True)) if here else {})
+    assert order.inputs[1] == "a.csv"
+    assert bool(order.addresses) is not here
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,79 @@
+"""Inputs of a conversion that lie in an object store: the local engine reads copies of them, in folders of this machine.
+
+Law: the same objects give the same copies, with their times, so a conversion that is given again is
+known as the same one.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path, PurePosixPath
+
+from eventlog.convert.stored import folder_for, make_private
+from eventlog.core.errors import UsageError
+from eventlog.sinks.store.objects import Bucket, objects_at
+
+
+@contextmanager
+def copies_removed(fetched: Mapping[str, str]) -> Iterator[None]:
+    """Removes the copies when the block ends."""
+    try:
+        yield
+    finally:
+        for folder in map(Path, fetched):
+            shutil.rmtree(folder, ignore_errors=True)
+            # It is not empty where another conversion has its own folder there.
+            with suppress(OSError):
+                folder.parent.rmdir()
+
+
+def fetch(fetched: Mapping[str, str]) -> None:
+    """Brings what lies at each address into the folder that stands for it."""
+    for folder, address in fetched.items():
+        make_private(Path(folder).parent)
+        # A run that was killed may have left some, of a state that is gone.
+        shutil.rmtree(folder, ignore_errors=True)
+        _fetch_one(address, Path(folder))
+
+
+def folder_of_copies(address: str) -> str:
+    """The folder that stands for an address; one that is read and written is two places."""
+    return str(folder_for(f"input {address}"))
+
+
+def _fetch_one(address: str, folder: Path) -> None:
+    objects, names = _found(address)
+    wanted = [name for name in names if not _is_hidden(name)]
+    if not wanted:
+        hint = "Name an object, or how names of objects begin, up to a /."
+        raise UsageError(f"There is nothing to read at {address}.", hint=hint)
+    for name in wanted:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+
+    def bring(name: str) -> None:
+        objects.fetch(name, folder / name)
+        written_ns = names[name]
+        os.utime(folder / name, ns=(written_ns, written_ns))
+
+    objects.each(bring, wanted)
+
+
+def _found(address: str) -> tuple[Bucket, dict[str, int]]:
+    """The objects below an address, or the one that it names, and when each was written."""
+    objects = objects_at(address, what="An input")
+    names = objects.times()
+    bucket, _, name = address.rstrip("/").rpartition("/")
+    # Of the bucket itself there is nothing left but its scheme.
+    if names or bucket.endswith("/"):
+        return objects, names
+    beside = objects_at(bucket, what="An input")
+    time_ns = beside.time(name)
+    return beside, {} if time_ns is None else {name: time_ns}
+
+
+def _is_hidden(name: str) -> bool:
+    """What other programs keep beside their files begins so, and is not read in a folder either."""
+    return any(part.startswith((".", "_")) for part in PurePosixPath(name).parts)
