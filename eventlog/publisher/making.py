@@ -179,6 +179,10 @@ class PlanMaker:
             going_on = numbers.going_on(going_on)
         elif going_on is not None and (later := _transactions_not_read(taken.events, parts)):
             going_on = replace(going_on, every=going_on.every | later)
+        # Left rows that come alone are not left again, or they would come so for ever. A take that
+        # parks rows is another one the next time.
+        may_leave = not left_before or bool(taken.parked)
+        may_leave = may_leave or any(event.position[0] not in left_before for event in taken.events)
         with step(span, "encode", output=name):
             encoded = encode(
                 self._output,
@@ -186,9 +190,7 @@ class PlanMaker:
                 after=after,
                 told=told,
                 going_on=going_on,
-                # Left rows that come alone are not left again, or they would come so for ever. A
-                # take that parks rows is another one the next time.
-                may_leave=not left_before or bool(taken.parked) or _others_come(taken, left_before),
+                may_leave=may_leave,
                 most_left=self._limit // 2,
             )
         if numbers is not None:
@@ -222,11 +224,6 @@ class PlanMaker:
             name, reason = taken.objects[number], outcome.reason.value
             parking.add(number, name, reason, due, outcome.note, tried)
         return parking.rows
-
-
-def _others_come(taken: Take, left_before: Collection[int]) -> bool:
-    """Whether a take has more than what was left."""
-    return any(event.position[0] not in left_before for event in taken.events)
 
 
 def _one_after_the_other(taken: Take, left_before: Collection[int]) -> list[Sequence[Event]]:

@@ -400,8 +400,8 @@ FAULTS = [
     JournalFault(
         "what is left of a transaction is told alone",
         MAKING,
-        "may_leave=not left_before or bool(taken.parked) or _others_come(taken, left_before)",
-        "may_leave=False",
+        "                may_leave=may_leave,\n",
+        "                may_leave=False,\n",
         of_transactions=True,
     ),
     JournalFault(

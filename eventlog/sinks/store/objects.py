@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from datetime import timedelta
+from datetime import datetime, timedelta
 from os import environ
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -248,7 +248,8 @@ def _profile() -> Any:
 
 
 def _written_ns(meta: Any) -> int:
-    return round(meta["last_modified"].timestamp() * 1e9)
+    written: datetime = meta["last_modified"]
+    return round(written.timestamp() * 1e9)
 
 
 def _tag(meta: Any) -> Tag:

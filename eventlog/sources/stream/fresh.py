@@ -7,8 +7,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from eventlog.core.model import Event, Image
-from eventlog.core.seams import Batch
-from eventlog.sources.log.reading import LogSettings, Request, WaitingRows
+from eventlog.sources.log.reading import LogSettings, Portion, Request, WaitingRows
 from eventlog.sql.log import Log
 
 if TYPE_CHECKING:
@@ -50,7 +49,7 @@ class FreshRows:
         """The image that a row is, and the number of its catalog; None where the row has to be read."""
         return self._images.get(number)
 
-    def portion(self, connection: Connection, beyond: int, limit: int, room: int) -> Batch | None:
+    def portion(self, connection: Connection, beyond: int, limit: int, room: int) -> Portion | None:
         """The rows that wait above a number: about `limit`, and the last transaction as a whole.
 
         None where the database is to be asked.
@@ -58,7 +57,11 @@ class FreshRows:
         if not self._events:
             return None
         # Somebody may have set an earlier row back, or has taken these already.
-        first = self._first_waiting(connection, beyond)
+        run = {"first": beyond + 1, "last": self._events[-1].position[0], "limit": 1}
+        numbers = self._log.rows(connection, self._log.query("unsealed_numbers"), run)
+        if not numbers:
+            return None
+        first = int(numbers[0][0])
         start = first - self._events[0].position[0]
         if not 0 <= start < len(self._events):
             return None
@@ -69,13 +72,7 @@ class FreshRows:
         # Or has taken one of these away.
         run = {"first": first, "last": events[-1].position[0]}
         [(waiting,)] = self._log.rows(connection, self._log.query("count_between"), run)
-        return Batch(events=events, weight=weight) if waiting == len(events) else None
-
-    def _first_waiting(self, connection: Connection, beyond: int) -> int:
-        """The number of the first row that waits above this one; 0 where none does."""
-        run = {"first": beyond + 1, "last": self._events[-1].position[0], "limit": 1}
-        numbers = self._log.rows(connection, self._log.query("unsealed_numbers"), run)
-        return int(numbers[0][0]) if numbers else 0
+        return Portion(rows=events, weight=weight, more=False) if waiting == len(events) else None
 
     def _end(self, start: int, limit: int) -> int:
         events = self._events
@@ -95,7 +92,7 @@ class CapturedRows(WaitingRows):
         super().__init__(images.log, None, settings)
         self._images = images
 
-    def next(self, connection: Connection, request: Request) -> Batch:
+    def next(self, connection: Connection, request: Request) -> Portion:
         if request.among in (None, "among_beyond"):
             beyond = int(str(request.bounds.get("beyond", 0)))
             fresh = self._images.fresh.portion(connection, beyond, request.limit, request.room)

@@ -230,10 +230,10 @@ def test_rows_that_were_captured_just_now_are_those_that_stand_in_the_log(tmp_pa
         portion = going.log.fresh.portion(connection, 0, 2, ROOM)
         assert portion is not None
         read = going.waiting(connection)
-        assert portion.events == read[:3], "to the end of the transaction"
+        assert portion.rows == read[:3], "to the end of the transaction"
         following = going.log.fresh.portion(connection, 3, 100, ROOM)
         assert following is not None
-        assert following.events == read[3:]
+        assert following.rows == read[3:]
         assert going.log.fresh.portion(connection, 6, 100, ROOM) is None
     going.close()
 
@@ -245,7 +245,7 @@ def test_no_more_is_kept_in_memory_than_has_room_there(tmp_path: Path, monkeypat
     with going.engine.connect() as connection:
         portion = going.log.fresh.portion(connection, 0, 9, ROOM)
         assert portion is not None
-        assert [event.position for event in portion.events] == [(1,), (2,)]
+        assert [event.position for event in portion.rows] == [(1,), (2,)]
         assert len(going.waiting(connection)) == 6
     going.close()
 
