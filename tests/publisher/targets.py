@@ -237,14 +237,16 @@ class ModelReceiver(ModelSink):
             self.target.known[plan, one.id] = answer
         self.point("answered")
         if 0.28 <= draw < 0.36:
-            return self.unread(one)
+            return self.unread(one, answer)
         return answer
 
-    def unread(self, document: Document) -> Sequence[Outcome]:
-        """An answer that nobody can read, or none."""
+    def unread(self, document: Document, answer: Sequence[Outcome] = ()) -> Sequence[Outcome]:
+        """An answer that nobody can read, or none; what it says is to come again was counted when it was given."""
         if self.world.rng.random() < 0.3:
             raise SinkError("Nobody can read the answer.")
-        self.target.again(uid for _, _, uids, *_ in json.loads(document.body) for uid in uids)
+        counted = {outcome.position[0] for outcome in answer if outcome.status is Status.NEW}
+        rows = json.loads(document.body)
+        self.target.again(uid for records, _, uids, *_ in rows if records[0] not in counted for uid in uids)
         positions = [position for several in document.covers.values() for position in several]
         return [Outcome(position=one, status=Status.NEW, reason=Reason.RETRY, unread=True) for one in positions]
 
