@@ -19,6 +19,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from functools import cache
 from itertools import count
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Final, NamedTuple
 
@@ -79,21 +80,24 @@ def hide_files(files: Sequence[tuple[Path, bytes]]) -> list[PartialFile]:
 
 def hide_parts(files: Sequence[tuple[PartialFile, bytes]]) -> list[PartialFile]:
     """Writes files under their temporary names, durable when it returns."""
-    parts = [part for part, _ in files]
+    parts = list(map(itemgetter(0), files))
     try:
         # the publisher's everyday: no thread stands between a commit and its file
         if len(parts) == 1:
-            _write_part(parts[0].temporary, files[0][1])
+            _flush_and_close(_write_part(parts[0].temporary, files[0][1]))
             return parts
-        from concurrent.futures import wait
+        from concurrent.futures import Future, wait
 
-        writing = [_flushers().submit(_write_part, part.temporary, content) for part, content in files]
+        flushing: list[Future[None]] = []
         try:
-            for written in writing:
-                written.result()
+            for part, content in files:
+                # Written here, for threads that only wait for the disk take nobody's turn.
+                flushing.append(_flushers().submit(_flush_and_close, _write_part(part.temporary, content)))
+            for flushed in flushing:
+                flushed.result()
         finally:
-            # Nobody may make a file any more when those of a plan that failed are discarded.
-            wait(writing)
+            # No thread may use a file any more when those of a plan that failed are discarded.
+            wait(flushing)
     except BaseException:
         discard_files(parts)
         raise
@@ -189,13 +193,22 @@ def remove_leftovers(folder: Path) -> None:
                 Path(path).unlink()
 
 
-def _write_part(temporary: Path, content: bytes) -> None:
+def _write_part(temporary: Path, content: bytes) -> int:
+    """The descriptor of a new file with this content."""
     # Refuses a file that is there, and with it a link that somebody else has laid in its place.
     descriptor = _opened(temporary, os.O_EXCL)
     try:
         rest = memoryview(content)
         while rest:
             rest = rest[os.write(descriptor, rest) :]  # a write may take less than all
+    except BaseException:
+        os.close(descriptor)
+        raise
+    return descriptor
+
+
+def _flush_and_close(descriptor: int) -> None:
+    try:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)

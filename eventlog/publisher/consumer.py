@@ -2,19 +2,18 @@
 
 A turn, when nothing is in doubt: take rows, decide, prepare documents at the sink, plan them in the
 journal, commit them at the sink, done in the journal. After a crash and after any error `_resolve`
-asks the sink which plan it has. A target that cannot be asked gets its planned documents again as
-they were: same plan, same id, same body.
+asks the sink which plan it has. A target that cannot be asked gets its planned documents again.
 
-Where many rows wait, the plan of the next turn is made while this one is committed. No journal has
-it yet: where anything comes again, or fails, it is forgotten, and its rows are taken again.
+Where many rows wait, the next plan is made, and prepared, while this one is committed. No journal
+has it yet: where anything comes again, or fails, it is forgotten, and its rows are taken again.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
 from functools import partial
 from operator import itemgetter
-from threading import Thread
 from time import time_ns
 from typing import Final
 
@@ -27,6 +26,7 @@ from eventlog.core.seams import Tenure
 from eventlog.core.tracing import Span, step
 from eventlog.delivery.lanes import haste
 from eventlog.delivery.output import Output
+from eventlog.publisher.beside import beside
 from eventlog.publisher.books import Books, ConsumerSettings, Turn
 from eventlog.publisher.decide import Decider
 from eventlog.publisher.journal import Journal
@@ -75,6 +75,8 @@ class Consumer:
         self._most_wait = False
         """Whether most rows of the last take had to wait, as those behind them may have to."""
         self._ahead: MadePlan | None = None
+        self._preparing: Future[None] | None = None
+        """What the sink prepares beside the turns, or has prepared last."""
         self._maker = PlanMaker(journal, output, settings.limit)
         self._books = Books()
 
@@ -119,6 +121,8 @@ class Consumer:
 
     def _forget_ahead(self) -> None:
         """Lets go of the plan that was made for the next turn; its rows are taken again."""
+        if self._preparing is not None:
+            self._preparing.exception()  # waits for it
         if self._ahead is not None:
             self._end_trace(self._ahead.trace)
             self._ahead = None
@@ -235,13 +239,14 @@ class Consumer:
     def _plan(self, made: MadePlan) -> Turn | Outgoing:
         """Enters in the journal where the rows go."""
         self._books, self._trace = made.books, made.trace
-        if made.plan.planned and not made.is_prepared:
+        # Before the plan: else one that the sink cannot write would be open in the journal. Where
+        # the sink prepares it already, it has written the plan before this one just now.
+        if made.plan.planned and made.preparing is None:
             self.output.sink.prepare(made.plan.plan, made.encoded.outgoing or made.encoded.documents)
-        # After `prepare`: else a plan that the sink cannot write would be open in the journal.
         self._books.settled(self._journal.plan(self.name, made.plan))
         if not made.plan.planned:
             return Turn(moved=True)
-        return Outgoing(on_the_way=made.plan.planned, encoded=made.encoded, taken=made.taken)
+        return Outgoing(on_the_way=made.plan.planned, encoded=made.encoded, taken=made.taken, preparing=made.preparing)
 
     def _commit(self, planned: Outgoing, now: int) -> Turn:
         """Gives a target that can be asked its plan, and makes the next one at the same time."""
@@ -260,9 +265,10 @@ class Consumer:
         """Commits a plan at the target, and enters what became of it; whether all of it is over."""
         assert planned.encoded is not None
         assert planned.taken is not None
-        documents = planned.encoded.documents
-        [planned_at_once] = planned.on_the_way
+        documents, [planned_at_once] = planned.encoded.documents, planned.on_the_way
         with step(self._span, "write", output=self.name, documents=len(documents)):
+            if planned.preparing is not None:
+                planned.preparing.result()
             # The last moment to see that the lock is lost: what is committed cannot be taken back.
             self._confirm()
             said = self.output.sink.commit(planned_at_once.plan, planned.encoded.outgoing or documents)
@@ -295,47 +301,42 @@ class Consumer:
     def _deliver_beside(self, planned: Outgoing, following: Take, began: int, now: int) -> None:
         """Delivers in a thread of its own, while this one makes the next plan."""
         assert planned.encoded is not None
-        delivered: list[bool | BaseException] = []
-
-        def deliver() -> None:
-            try:
-                delivered.append(self._deliver(planned, now))
-            except BaseException as error:  # noqa: BLE001  # raised below, by who waits for it
-                delivered.append(error)
-
         # Read before the thread begins: its `done` writes into this row what is reckoned here.
-        row = self._journal.output(self.name)
-        cut = [part for document in planned.encoded.documents for part in document.cut]
-        if cut:
+        row, documents = self._journal.output(self.name), planned.encoded.documents
+        if cut := [part for document in documents for part in document.cut]:
             row = replace(row, told=told_after(row.told, cut))
-        thread = Thread(target=deliver, name=f"eventlog-delivers-{self.name}", daemon=True)
         made: MadePlan | Turn | None = None
-        trace = self._joined_trace(following, began)
+        trace, after = self._joined_trace(following, began), documents[-1].id
         with haste():
-            thread.start()
+            delivering = beside(f"eventlog-delivers-{self.name}", partial(self._deliver, planned, now))
             try:
-                made = self._maker.make(
-                    self._decider,
-                    following,
-                    now,
-                    row,
-                    after=planned.encoded.documents[-1].id,
-                    trace=trace,
-                    prepares=self.output.sink.capabilities.prepares,
-                )
+                made = self._maker.make(self._decider, following, now, row, after=after, trace=trace)
+                if isinstance(made, MadePlan):
+                    made = self._prepared_beside(made)
             except EventlogError:
                 pass  # what is wrong with the next plan is said when its turn comes
             finally:
-                thread.join()
-        [result] = delivered
-        if result is True and isinstance(made, MadePlan):
+                delivering.exception()  # waits for it
+        if isinstance(made, MadePlan) and delivering.exception() is None and delivering.result():
             self._ahead = made
             return
         self._end_trace(trace)
-        if isinstance(result, BaseException):
-            raise result
+        delivering.result()
         # Something comes again, or there is no plan: resolving sweeps what the sink has prepared.
+        self._forget_ahead()
         self._resolved = False
+
+    def _prepared_beside(self, made: MadePlan) -> MadePlan:
+        """Has the sink prepare the next plan, where it may while another one is committed."""
+        if not (made.plan.planned and self.output.sink.capabilities.prepares):
+            return made
+        # One at a time. What was wrong with the one before is said by who commits it.
+        if self._preparing is not None:
+            self._preparing.exception()
+        documents = made.encoded.outgoing or made.encoded.documents
+        prepare = partial(self.output.sink.prepare, made.plan.plan, documents)
+        self._preparing = beside(f"eventlog-prepares-{self.name}", prepare)
+        return replace(made, preparing=self._preparing)
 
     # --- answers ----------------------------------------------------------------------------------
 

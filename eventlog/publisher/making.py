@@ -1,9 +1,10 @@
-"""Makes what an output is given next of the rows that it may have: decided, encoded, prepared."""
+"""Makes what an output is given next of the rows that it may have: decided, and encoded."""
 
 from __future__ import annotations
 
 import secrets
 from collections.abc import Collection, Mapping, Sequence
+from concurrent.futures import Future
 from itertools import chain
 from operator import attrgetter
 
@@ -35,7 +36,7 @@ _position = attrgetter("position")
 
 
 class MadePlan(Struct, frozen=True, kw_only=True):
-    """What an output may be given next, decided and prepared. The journal does not know it yet."""
+    """What an output may be given next. The journal does not know it yet."""
 
     taken: Take
     encoded: Encoded
@@ -43,7 +44,8 @@ class MadePlan(Struct, frozen=True, kw_only=True):
     decider: Decider
     books: Books
     trace: BatchTrace | None = None
-    is_prepared: bool = True
+    preparing: Future[None] | None = None
+    """Where its documents are prepared already, in a thread of their own."""
 
 
 class Outgoing(Struct, frozen=True, kw_only=True):
@@ -52,6 +54,7 @@ class Outgoing(Struct, frozen=True, kw_only=True):
     on_the_way: Sequence[OnTheWay]
     encoded: Encoded | None = None
     taken: Take | None = None
+    preparing: Future[None] | None = None
 
 
 def answers_of_rows(
@@ -91,9 +94,8 @@ class PlanMaker:
         *,
         after: str,
         trace: BatchTrace | None,
-        prepares: bool = True,
     ) -> MadePlan | Turn:
-        """Decides the rows of a take, and prepares documents if the sink may do that now."""
+        """Decides the rows of a take."""
         encoded = self._encoded(decider, taken, now, row.told, after, trace)
         if encoded.said:
             causes = causes_of(taken.events, list(encoded.said.values()))
@@ -110,8 +112,6 @@ class PlanMaker:
         plan_id = f"{row.plans + 1:012d}-{secrets.token_hex(4)}"
         asked = self._output.sink.capabilities.resolves
         planned = planned_documents(plan_id, taken, encoded, parked_again, asked=asked)
-        if planned and prepares:
-            self._output.sink.prepare(plan_id, encoded.outgoing or encoded.documents)
         # What is in no document and does not come again is over: nothing is told of it.
         over = {event.position[0] for event in taken.events} - parked_again
         for documents in planned:
@@ -138,7 +138,6 @@ class PlanMaker:
             decider=decider,
             books=books,
             trace=trace,
-            is_prepared=prepares,
         )
 
     def _encoded(

@@ -12,7 +12,6 @@ import hashlib
 from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property
 from itertools import pairwise
-from threading import Thread
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -22,6 +21,7 @@ from eventlog.core.errors import SourceError
 from eventlog.core.model import EVERY_ROW, Event, RowId
 from eventlog.core.rules.screen import Identities, identities_of
 from eventlog.core.schema import Catalog
+from eventlog.publisher.beside import beside
 from eventlog.publisher.memory import Memory, Sealed
 from eventlog.publisher.tables import EVER, NEVER
 from eventlog.sources.log.reading import (
@@ -71,23 +71,21 @@ class ReadAhead:
         self._log = log
         self._rows = rows
         self._request = request
-        self._portion: Portion | None = None
-        self._thread = Thread(target=self._read, name="eventlog-reads-ahead", daemon=True)
-        self._thread.start()
+        self._reading = beside("eventlog-reads-ahead", self._read)
 
     def portion(self, request: Request, memory: Memory) -> Portion | None:
         """The rows, if these are the ones that are asked for now."""
-        self._thread.join()
+        portion = self._reading.result()
         if request == self._request and memory is self.memory:
-            return self._portion
+            return portion
         return None
 
-    def _read(self) -> None:
+    def _read(self) -> Portion | None:
         try:
             with self._log.transaction(lone=True) as connection:
-                self._portion = self._rows.next(connection, replace(self._request, beside=True))
+                return self._rows.next(connection, replace(self._request, beside=True))
         except SourceError:
-            pass  # who asks for these rows reads them then, and says what is wrong
+            return None  # who asks for these rows reads them then, and says what is wrong
 
 
 class UnsealedRows:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from contextlib import contextmanager
 from random import Random
 from typing import Any
@@ -81,29 +82,47 @@ def _may_read_ahead(rows: UnsealedRows) -> bool:
     return not rows._settings.handle_future_events
 
 
+class Later(Future[Any]):
+    """A call that works before who has begun it goes on, or when that one waits for it: so a history can be repeated."""
+
+    def __init__(self, call: Callable[[], Any], *, waits: bool) -> None:
+        super().__init__()
+        self._call = call
+        if not waits:
+            self._work()
+
+    def result(self, timeout: float | None = None) -> Any:
+        self._work()
+        return super().result(timeout)
+
+    def exception(self, timeout: float | None = None) -> BaseException | None:
+        self._work()
+        error = super().exception(timeout)
+        if error is not None and not isinstance(error, Exception):
+            raise error  # who is killed in one thread does not live on in another
+        return error
+
+    def _work(self) -> None:
+        if self.done():
+            return
+        try:
+            self.set_result(self._call())
+        except BaseException as error:  # noqa: BLE001  # raised by who waits for it
+            self.set_exception(error)
+
+
 @contextmanager
 def plans_beside(chance: Random) -> Iterator[None]:
     """Plans are made beside others in every history, also with few rows and where a database has one writer at a time."""
 
-    class Delivery:
-        """A thread that works before the other one does, or after it: so a history can be repeated."""
-
-        def __init__(self, target: Callable[[], None], **_: object) -> None:
-            self._target, self._waits = target, chance.random() < 0.5
-
-        def start(self) -> None:
-            if not self._waits:
-                self._target()
-
-        def join(self) -> None:
-            if self._waits:
-                self._target()
+    def begun(_: str, call: Callable[[], Any]) -> Later:
+        return Later(call, waits=chance.random() < 0.5)
 
     with (
         patch.object(consumer, "AHEAD_ROWS", 1),
         patch.object(unsealed, "AHEAD_ROWS", 1),
-        patch.object(consumer, "Thread", Delivery),
-        patch.object(unsealed, "Thread", Delivery),
+        patch.object(consumer, "beside", begun),
+        patch.object(unsealed, "beside", begun),
         patch.object(JournalReader, "embedded", False),
         patch.object(UnsealedRows, "_may_read_ahead", property(_may_read_ahead)),
         patch.object(memory, "MOST_SEEN_RANGES", chance.choice([2, memory.MOST_SEEN_RANGES])),

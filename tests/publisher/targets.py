@@ -127,6 +127,8 @@ class ModelSink:
 
 
 class ModelFiles(ModelSink):
+    capabilities = SinkCapabilities(resolves=True, prepares=True)
+
     def prepare(self, plan: str, documents: Sequence[Document]) -> None:
         for one in documents:
             self.point("hide")
