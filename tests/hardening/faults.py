@@ -34,7 +34,7 @@ COMMON: Final = {
     "before read": Fault(place="eventlog.publisher.view:View.new_rows", side="before"),
     "after read": Fault(place="eventlog.publisher.view:View.new_rows", side="after"),
     "before the plan": Fault(place=f"{JOURNAL}.plan", side="before"),
-    "in the plan": Fault(place=f"{JOURNAL}.park", side="after"),
+    "in the plan": Fault(place=f"{JOURNAL}._move", side="after"),
     "after the plan": Fault(place=f"{JOURNAL}.plan", side="after"),
     "before settling": Fault(place=f"{JOURNAL}.done", side="before"),
     "in settling, rows marked": Fault(place="eventlog.publisher.journal:settle", side="after"),

@@ -30,13 +30,13 @@ LEASE: Final = 2.0
 FREEZING: Final = """
 import os, signal
 from eventlog.publisher.journal import Journal
-park, frozen = Journal.park, []
+move, frozen = Journal._move, []
 def freeze(self, *given):
-    park(self, *given)
+    move(self, *given)
     if not frozen:
         frozen.append(True)
         os.kill(os.getpid(), signal.SIGSTOP)
-Journal.park = freeze
+Journal._move = freeze
 """
 """Stops the process inside the first transaction that plans, with the journal and the lease locked."""
 

@@ -203,7 +203,7 @@ def tables_part(states: Mapping[str, str]) -> tuple[PagePart, ...]:
     ours = next(offer for offer in offers("page") if offer.is_ours)
     return (
         PagePart(
-            title="Tables", table=loaded(ours).part(PageOrder(config=None, engine=None, triggers=triggers(states)))
+            title="Tables", table=loaded(ours).part(PageOrder(config=Config(), engine=None, triggers=triggers(states)))
         ),
     )
 
