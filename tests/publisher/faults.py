@@ -206,18 +206,6 @@ FAULTS = [
         "if False:",
     ),
     JournalFault("due looks at no times", COMMON, "AND due <= :now", "AND due IS NOT NULL"),
-    JournalFault(
-        "nobody waits for what is prepared beside",
-        CONSUMER,
-        "                planned.preparing.result()\n",
-        "                pass\n",
-    ),
-    JournalFault(
-        "what is prepared beside outlives its plan",
-        CONSUMER,
-        "            self._preparing.exception()  # waits for it\n",
-        "            pass\n",
-    ),
     JournalFault("others that wait are not seen", VIEW, "limit=limit)[0][0]) == limit", "limit=limit)[0][0]) > limit"),
     JournalFault(
         "a hold does not part a take",
