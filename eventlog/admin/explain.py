@@ -213,13 +213,15 @@ def _image_row(row: ImageRow | None, table: str, mask: Mask | None, secrets: lis
         if mask is not None and value is not None and mask.hides(table, name):
             shown[name] = HIDDEN
             secrets.append(str(value))
-    text = json.dumps(shown, default=_cell_text, ensure_ascii=False)
+
+    def written(value: object) -> str:
+        if isinstance(value, bytes):
+            return value.hex()
+        return str(value)
+
+    text = json.dumps(shown, default=written, ensure_ascii=False)
     # Half of a surrogate pair, which no terminal takes.
     return text.encode("utf-8", "backslashreplace").decode()
-
-
-def _cell_text(value: object) -> str:
-    return value.hex() if isinstance(value, bytes) else str(value)
 
 
 def _secrets(rows: Sequence[_ShownRow], record_id: int) -> list[str | None]:

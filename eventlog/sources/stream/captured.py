@@ -162,6 +162,7 @@ class StreamLog(CapturedImages):
         super().__init__(log)
         self._lock = lock
         self._table = _table(log)
+        self._insert = str(self._table.insert().compile(dialect=log.engine.dialect))
 
     def place(self) -> StreamPlace | None:
         """How far the stream was captured; None where nothing ever was."""
@@ -195,14 +196,10 @@ class StreamLog(CapturedImages):
         """Writes rows, whose values are in the order of the table's columns."""
         if self.log.dialect.embedded:
             # Handed to the driver as they are: to have each looked at costs as much as to write it.
-            connection.exec_driver_sql(self._driver_insert, rows)
+            connection.exec_driver_sql(self._insert, rows)
             return
         names = self._table.columns.keys()
         connection.execute(self._table.insert(), [dict(zip(names, row, strict=True)) for row in rows])
-
-    @cached_property
-    def _driver_insert(self) -> str:
-        return str(self._table.insert().compile(dialect=self.log.engine.dialect))
 
     def time(self, time: dt.datetime) -> dt.datetime | str:
         """A time as `insert` takes it."""
