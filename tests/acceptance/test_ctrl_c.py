@@ -50,6 +50,11 @@ class Called:
         self.pipe: int | None = None
         self._process = process
 
+    def sleeps(self) -> bool:
+        """Whether it waits for somebody: a Ctrl-C just before it begins to read is seen only after the answer."""
+        state = Path(f"/proc/{self._process.pid}/stat").read_text().rpartition(")")[2].split()[0]
+        return state == "S"
+
     def said(self) -> str:
         return (self.place / "out").read_text() + (self.place / "err").read_text()
 
@@ -137,6 +142,10 @@ def says(words: str) -> Callable[[Called], bool]:
     return lambda it: words in it.said()
 
 
+def asks(words: str) -> Callable[[Called], bool]:
+    return lambda it: words in it.said() and it.sleeps()
+
+
 def writes(name: str) -> Callable[[Called], bool]:
     return lambda it: (it.place / name).exists()
 
@@ -160,8 +169,8 @@ WORKING = {
     "receive --port 0": (says("Ctrl-C ends it"), "The receiver has ended.", 0),
     "log --follow": (says("idu=9"), SENTENCE, 130),
     "demo --keep kept": (writes("kept/demo.db"), SENTENCE, 130),
-    "init --force": (says("The database"), SENTENCE, 130),
-    "uninstall --purge": (says("cannot be restored"), SENTENCE, 130),
+    "init --force": (asks("The database"), SENTENCE, 130),
+    "uninstall --purge": (asks("cannot be restored"), SENTENCE, 130),
     "validate pipe": (reads, SENTENCE, 130),
     "decode gbase pipe": (reads, SENTENCE, 130),
     "refresh usr --chunk 1 --backlog 12": (

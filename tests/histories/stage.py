@@ -309,6 +309,18 @@ class StageQueue:
         return self._waiting.pop(0)
 
 
+class StageFuture(Future[Any]):
+    """What stands for a future: who waits for it waits on the stage."""
+
+    def result(self, timeout: float | None = None) -> Any:
+        on_stage().wait(self.done, timeout)
+        return super().result(0)
+
+    def exception(self, timeout: float | None = None) -> BaseException | None:
+        on_stage().wait(self.done, timeout)
+        return super().exception(0)
+
+
 class StageExecutor:
     """What stands for a pool of threads: what is submitted is done at once."""
 
@@ -322,7 +334,7 @@ class StageExecutor:
         """Nothing is left to do."""
 
     def submit(self, work: Callable[..., Any], *given: Any, **named: Any) -> Future[Any]:
-        future: Future[Any] = Future()
+        future = StageFuture()
         try:
             future.set_result(work(*given, **named))
         except Exception as error:  # noqa: BLE001  # whoever asks for the result gets it

@@ -15,7 +15,7 @@ import threading
 import time
 import uuid
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from queue import SimpleQueue
 from types import ModuleType
@@ -27,6 +27,7 @@ from tests.histories.stage import (
     StageClock,
     StageEvent,
     StageExecutor,
+    StageFuture,
     StageLock,
     StageQueue,
     StageRLock,
@@ -46,6 +47,7 @@ _STANDING_IN: Final[dict[int, Any]] = {
     id(threading.Lock): StageLock,
     id(threading.RLock): StageRLock,
     id(SimpleQueue): StageQueue,
+    id(Future): StageFuture,
     id(ThreadPoolExecutor): StageExecutor,
     id(time): StageClock(),
     id(time.monotonic): StageClock.monotonic,

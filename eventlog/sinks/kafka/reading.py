@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from eventlog.core.errors import SinkError, SourceError
 from eventlog.sinks.kafka.errors import in_words
-from eventlog.sinks.kafka.settings import KafkaSettings, client_options
+from eventlog.sinks.kafka.settings import KafkaSettings, client_options, transaction_seconds
 
 if TYPE_CHECKING:
     from confluent_kafka import Message
+
+EXPIRY_SECONDS: Final = 15.0
+"""Brokers look every ten seconds for transactions that are open for too long, and then end them."""
 
 
 def messages_of(
@@ -36,7 +39,11 @@ def messages_of(
         "auto.offset.reset": "earliest",  # where the first messages are there no more
     }
     consumer = Consumer({**client_options(settings), **options})
-    deadline = time.monotonic() + settings.timeout
+    patience = settings.timeout
+    if isolation == "read_committed":
+        # Nothing behind the open transaction of a dead writer is shown before the broker ends it.
+        patience = transaction_seconds(settings) + EXPIRY_SECONDS
+    deadline = time.monotonic() + patience
     try:
         # By its number: for "the beginning" a client that knows no broker yet waits half a second
         # before it asks.
@@ -50,7 +57,7 @@ def messages_of(
                 continue
             error = message.error()
             if error is None:
-                deadline = time.monotonic() + settings.timeout
+                deadline = time.monotonic() + patience
                 yield message
                 reached = (message.offset() or 0) + 1
             elif error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001 - that is how the library calls it

@@ -128,6 +128,14 @@ def _journal() -> logging.Logger:
     return logger
 
 
+def transaction_seconds(settings: KafkaSettings) -> float:
+    """How long a transaction may be open before brokers end it; they refuse one that is shorter
+    than a commit may last.
+    """
+    given = settings.options.get("transaction.timeout.ms")
+    return max(settings.timeout, 10.0) if given is None else float(given) / 1000
+
+
 def producer_options(settings: KafkaSettings) -> dict[str, Any]:
     """What the producer gets: once, in order, and one row always in the same partition, whoever
     else writes there.
@@ -137,9 +145,7 @@ def producer_options(settings: KafkaSettings) -> dict[str, Any]:
         **client_options(settings),
         "compression.type": settings.compression,
         "message.max.bytes": settings.max_message_bytes,
-        # Brokers end an open transaction after it, and refuse one that is shorter than a commit may
-        # last.
-        "transaction.timeout.ms": max(milliseconds, 10_000),
+        "transaction.timeout.ms": int(transaction_seconds(settings) * 1000),
         "message.timeout.ms": milliseconds,
         "queue.buffering.max.kbytes": 262_144,
         "partitioner": "murmur2_random",  # as Java's producers have it
