@@ -36,6 +36,7 @@ from eventlog.sources.log.reading import (
     torn_places,
 )
 from eventlog.sources.marks import Run, Stretches
+from eventlog.sql.access import in_our_words
 from eventlog.sql.journal_tables import NAME_CHARACTERS
 from eventlog.sql.log import ALL, Log, id_list
 from eventlog.sql.log_indexes import has_number_index
@@ -108,7 +109,10 @@ class UnsealedRows:
         # Elsewhere a key or a CHECK keeps such numbers out, and a log that others made has the
         # numbers that it has.
         is_ours = self._log.names.transaction is not None and not self._log.dialect.log_has_key
-        return is_ours and has_number_index(self._log.engine, self._log.names)
+        if not is_ours:
+            return False
+        with in_our_words(self._log.engine, f"The event log {self._log.name}"):
+            return has_number_index(self._log.engine, self._log.names)
 
     def next(self, connection: Connection, memory: Memory, limit: int) -> Sealed | None:
         """The next rows, so many or as many more as the last object has; None where none wait."""
@@ -125,7 +129,12 @@ class UnsealedRows:
             portion = self._rows.next(connection, request)
         else:
             request = _above(_edge(memory, known), limit, room)
-            portion = self._read_ahead(request, memory) or self._rows.next(connection, request)
+            # What was read ahead counts once, if that were these and nobody has changed anything since.
+            ahead, self._ahead = self._ahead, None
+            portion_ahead = None
+            if ahead is not None:
+                portion_ahead = ahead.portion(request, memory)
+            portion = portion_ahead or self._rows.next(connection, request)
             # Asked behind the others: a late row goes before what is above it.
             if self._late(connection, memory, known, 1):
                 # One statement sees a transaction whole, or nothing of it. Some numbers more than
@@ -151,13 +160,6 @@ class UnsealedRows:
         # An embedded database has one writer at a time, whom a reader would hold up. Where times
         # count nobody knows yet what will be due.
         return not (self._log.dialect.embedded or self._settings.handle_future_events)
-
-    def _read_ahead(self, request: Request, memory: Memory) -> Portion | None:
-        """The rows that were read ahead, if that were these, and nobody has changed anything since."""
-        ahead, self._ahead = self._ahead, None
-        if ahead is None:
-            return None
-        return ahead.portion(request, memory)
 
     def _with_faults(self, connection: Connection, events: Sequence[Event]) -> Sequence[Event]:
         """The events, with a fault where the number cannot be the row's own.
