@@ -241,25 +241,23 @@ class Post:
         if self.journal is None or monotonic() < self._next_sweep or not self.journal.anything_waits:
             return False
         began = monotonic()
-        with self.guarded():
-            swept = self.journal.sweep()
+        swept = self.journal.sweep()
         self._next_sweep = monotonic() + SWEEP_PART * (monotonic() - began)
         return swept
 
     def lags(self) -> Mapping[str, OutputLag]:
         """How far outputs are behind the others."""
-        with self.guarded(), self.lock.log.transaction() as connection:
+        with self.lock.log.transaction() as connection:
             return read_distances(connection, self.lock.log, self._config.publisher)
 
     def pause(self, name: str, why: str) -> None:
         """Lets nothing go to an output until somebody resumes it."""
-        with self.guarded():
-            self._served().pause(name, f"by the publisher: {why}")
+        self._served().pause(name, f"by the publisher: {why}")
 
     def wanted_now(self, names: Sequence[str]) -> Sequence[str]:
         """Those of these outputs of which somebody wants that they are tried at once; it is asked once."""
         marks = Marks(self.lock.log)
-        with self.guarded(), self.lock.log.transaction() as connection:
+        with self.lock.log.transaction() as connection:
             wanted = [name for name in names if marks.get(connection, f"{TRY_NOW}{name}") is not None]
             # In the transaction that read it, so that a wish is heard once.
             for name in wanted:
@@ -268,7 +266,7 @@ class Post:
 
     def caught_up(self, name: str) -> None:
         """Forgets how far an output was behind when somebody resumed it."""
-        with self.guarded(), self.lock.log.transaction() as connection:
+        with self.lock.log.transaction() as connection:
             Marks(self.lock.log).lock(connection, HOLDING)
             self.lock.assure(connection)
             Marks(self.lock.log).clear(connection, f"{RESUMED}{name}")

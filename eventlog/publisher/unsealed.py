@@ -36,7 +36,6 @@ from eventlog.sources.log.reading import (
     torn_places,
 )
 from eventlog.sources.marks import Run, Stretches
-from eventlog.sql.access import in_our_words
 from eventlog.sql.journal_tables import NAME_CHARACTERS
 from eventlog.sql.log import ALL, Log, id_list
 from eventlog.sql.log_indexes import has_number_index
@@ -109,10 +108,7 @@ class UnsealedRows:
         # Elsewhere a key or a CHECK keeps such numbers out, and a log that others made has the
         # numbers that it has.
         is_ours = self._log.names.transaction is not None and not self._log.dialect.log_has_key
-        if not is_ours:
-            return False
-        with in_our_words(self._log.engine, f"The event log {self._log.name}"):
-            return has_number_index(self._log.engine, self._log.names)
+        return is_ours and has_number_index(self._log.engine, self._log.names)
 
     def next(self, connection: Connection, memory: Memory, limit: int) -> Sealed | None:
         """The next rows, so many or as many more as the last object has; None where none wait."""
