@@ -38,10 +38,6 @@ class Compared(Struct, frozen=True, kw_only=True):
     def key_types(self) -> tuple[str, ...]:
         return self.types[: len(self.key)]
 
-    @property
-    def value_types(self) -> tuple[str, ...]:
-        return self.types[len(self.key) :]
-
 
 class Totals(Struct, frozen=True, kw_only=True):
     """How many rows a range has, and the sum of their hashes, by whichever hash is the database's

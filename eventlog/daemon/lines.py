@@ -6,8 +6,7 @@ the others.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable
 from threading import Event as Flag
 from time import monotonic
 from typing import Final
@@ -24,13 +23,18 @@ MOST_LOOKS: Final = 3
 
 
 class Line:
-    """One line of work, as the publisher's thread sees it."""
+    """One line of work: the turns of one output, as the publisher's thread sees them."""
 
-    def __init__(self, name: str, turns: Callable[[Tenure], Report], outputs: Sequence[str]) -> None:
-        self.name = name
-        self.outputs = outputs
-        """The names of the outputs that it writes to."""
-        self._turns = turns
+    def __init__(
+        self,
+        consumer: Consumer,
+        vitals: PublisherHealth,
+        look_again: Callable[[Decider], Decider],
+    ) -> None:
+        self.name = consumer.name
+        self.consumer = consumer
+        self._vitals = vitals
+        self._look_again = look_again
         self.failures = 0
         self.again_at = 0.0
         """When it is tried again that has failed, by the monotonic clock."""
@@ -47,41 +51,17 @@ class Line:
         self.later_at: float | None = None
         """When rows come again that wait for another attempt, by the monotonic clock."""
 
-    def turn(self, tenure: Tenure) -> Report:
-        """Does what comes next."""
-        report = self._turns(tenure)
-        self.rests = not report.moved
-        self.later_at = None if report.later is None else monotonic() + report.later
-        return report
-
     def may_go(self) -> bool:
         """Whether it may have a turn now."""
         return not self.held_up and (self.trouble is None or monotonic() >= self.again_at)
 
-
-class LogTurns:
-    """The turns of one output of a log."""
-
-    def __init__(
-        self,
-        consumer: Consumer,
-        vitals: PublisherHealth,
-        look_again: Callable[[Decider], Decider],
-        guarded: Callable[[], AbstractContextManager[None]],
-    ) -> None:
-        self.consumer = consumer
-        self._vitals = vitals
-        self._look_again = look_again
-        self._guarded = guarded
-
-    def __call__(self, tenure: Tenure) -> Report:
+    def turn(self, tenure: Tenure) -> Report:
         """One turn. Rows that cannot be read have the tables looked at again before they are given up."""
         began, looks = monotonic(), MOST_LOOKS
         while True:
             decider = self.consumer.decider
             try:
-                with self._guarded():
-                    turn = self.consumer.turn(tenure)
+                turn = self.consumer.turn(tenure)
             except SourceError as error:
                 # A connection that was lost is waited out: to look at the tables would not mend
                 # it.
@@ -98,7 +78,7 @@ class LogTurns:
                     error=str(error),
                     failed=True,
                 )
-                self._vitals.delivered(self.consumer.name, share)
+                self._vitals.delivered(self.name, share)
                 raise
             else:
                 if turn.stale is None:
@@ -106,24 +86,26 @@ class LogTurns:
                 decider.looks.note(turn.stale)
             looks -= 1
             self.consumer.decider = self._look_again(decider)
-        seconds = monotonic() - began
         if turn.documents or turn.complaint is not None:
             share = OutputTurn(
                 documents=turn.documents,
-                seconds=seconds,
+                seconds=monotonic() - began,
                 last=turn.last,
                 events=turn.delivered,
                 error=turn.complaint,
             )
-            self._vitals.delivered(self.consumer.name, share)
+            self._vitals.delivered(self.name, share)
+        # A turn says it in milliseconds, a report in seconds.
+        later = None if turn.later is None else turn.later / 1000
+        self.rests = not turn.moved
+        self.later_at = None if later is None else monotonic() + later
         return Report(
             events=turn.rows,
             changes=turn.changes,
             documents=turn.documents,
             statuses=turn.statuses,
             tables=turn.tables,
-            # A turn says it in milliseconds, a report in seconds.
-            later=None if turn.later is None else turn.later / 1000,
+            later=later,
             loopback=turn.loopback,
             unread=turn.unread,
             moved=turn.moved,

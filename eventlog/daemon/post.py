@@ -6,9 +6,8 @@ A stream is captured into a log first, see `streams`.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager
 from threading import RLock
 from time import monotonic
 from typing import TYPE_CHECKING, Final
@@ -22,12 +21,13 @@ from eventlog.core.errors import ConfigError, EventlogError, SourceError, shorte
 from eventlog.core.plugins import BackgroundOrder, BackgroundWork
 from eventlog.core.registry import loaded, offers
 from eventlog.core.seams import Tenure
-from eventlog.daemon.lines import Line, LogTurns
+from eventlog.daemon.lines import Line
 from eventlog.daemon.rest import Wakeup
 from eventlog.daemon.schema import SchemaWatch
 from eventlog.daemon.vitals import Gauge, Ledger, PublisherHealth, Tempo
 from eventlog.daemon.watch import HolderWatch
 from eventlog.delivery.output import Output
+from eventlog.delivery.report import Report
 from eventlog.publisher.consumer import Consumer
 from eventlog.publisher.flow import lacking, read_distances
 from eventlog.publisher.journal import Journal
@@ -50,121 +50,17 @@ SWEEP_PART: Final = 50
 """Looking for rows that others took away takes a fiftieth of the time at most, for a million may wait."""
 
 
-class Post(ABC):
-    """One publisher has it at a time; everybody else stands by. What has a body here is for those that have a database."""
+class Post:
+    """The post at a log. One publisher has it at a time; everybody else stands by."""
 
     wakeup: Wakeup | None = None
     """What notices waiting events between two intervals; streams are looked at after every interval."""
 
-    def __init__(self, name: str, address: str) -> None:
-        self.name = name
-        """What is published there, for messages and the journal."""
-        self.address = address
-        """Where it is, without a password."""
-
-    @property
-    @abstractmethod
-    def tenure(self) -> Tenure | None:
-        """Which log this publisher may write to outputs for, and since which epoch; None while it has it not."""
-
-    @property
-    def taken(self) -> bool:
-        """Whether this publisher has it."""
-        return self.tenure is not None
-
-    @abstractmethod
-    def take(self) -> bool:
-        """Whether this publisher has it now."""
-
-    @abstractmethod
-    def confirm(self) -> None:
-        """OccupiedError when this publisher has it no more; to be called before anything is written
-        to an output.
-
-        It asks nobody, unless this publisher may have slept for longer than its lease.
-        """
-
-    def stand_by(self, vitals: PublisherHealth, journal: BoundLogger) -> None:  # noqa: B027  # the kernel knows whose a claim is
-        """Another publisher has it: says who, and whether that one does its work."""
-
-    @abstractmethod
-    def leave(self, vitals: PublisherHealth) -> None:
-        """Enters the last figures and gives it to whoever waits."""
-
-    @abstractmethod
-    def drop(self) -> None:
-        """Lets go of connections, which may be broken, and with them of the post."""
-
-    @abstractmethod
-    def close(self) -> None:
-        """Gives back what it holds."""
-
-    def guarded(self) -> AbstractContextManager[None]:
-        """What goes wrong inside is told in our words; a stream's own errors are already."""
-        return nullcontext()
-
-    @abstractmethod
-    def lines(self, outputs: Sequence[Output], vitals: PublisherHealth, journal: BoundLogger) -> list[Line]:
-        """The lines of work, with the tables as they look now; to be asked for after it was taken."""
-
-    def unknown_outputs(self, outputs: Sequence[Output]) -> list[str]:
-        """Other outputs than these for which rows are kept."""
-        return []
-
-    def unknown_hint(self, name: str) -> str:
-        """What can be done about such an output."""
-        return f"It keeps rows waiting. Add it again, or give them up: eventlog outputs forget {name!r}."
-
-    def follow_tables(self, vitals: PublisherHealth, journal: BoundLogger) -> None:  # noqa: B027  # streams have no triggers
-        """Sees once a poll whether triggers are as their tables now ask for, and follows where it may."""
+    _statements: Sequence[str] = ()
+    """Run after a turn in which documents went out; a stream's log has none."""
 
     more = False
     """Whether there may be more in a stream than was captured."""
-
-    def capture(self) -> None:  # noqa: B027  # a log is filled by others
-        """Captures what comes next in a stream."""
-
-    def captures_on(self) -> bool:
-        """Captures more, where there may be more; whether there may have been."""
-        may_be = self.more
-        if may_be:
-            self.capture()
-        return may_be
-
-    def sweep(self) -> bool:
-        """Forgets rows that somebody has taken away, or given their letter; whether there were any."""
-        return False
-
-    def lags(self) -> Mapping[str, OutputLag]:
-        """How far outputs are behind the others."""
-        return {}
-
-    def pause(self, name: str, why: str) -> None:  # noqa: B027  # nobody keeps a stream for one output
-        """Lets nothing go to an output until somebody resumes it."""
-
-    def wanted_now(self, names: Sequence[str]) -> Sequence[str]:  # nobody can ask that of a stream
-        """Those of these outputs of which somebody wants that they are tried at once; it is asked once."""
-        return ()
-
-    def caught_up(self, name: str) -> None:  # noqa: B027  # nobody resumes an output of a stream
-        """Forgets how far an output was behind when somebody resumed it."""
-
-    def settled(self, events: int) -> None:  # noqa: B027  # nobody keeps a stream's rate
-        """So many events will not be offered again."""
-
-    def published(self, vitals: PublisherHealth, journal: BoundLogger) -> None:  # noqa: B027  # a stream runs no statements
-        """Documents went out in this cycle."""
-
-    def works(self, vitals: PublisherHealth, journal: BoundLogger) -> list[BackgroundWork]:
-        """What is to be done beside publishing while this publisher has it."""
-        return []
-
-    def idle(self, vitals: PublisherHealth) -> None:  # noqa: B027  # nobody knows what a stream still holds
-        """Nothing is waiting, or nothing can be delivered: time to take figures."""
-
-
-class LogPost(Post):
-    """What a publisher does at a log besides publishing it."""
 
     def __init__(self, config: Config, engine: Engine | None, alive: Callable[[], bool]) -> None:
         source = config.source
@@ -179,13 +75,18 @@ class LogPost(Post):
         except EventlogError:
             engine.dispose()
             raise
-        self._work_on(config, Log(engine, names), alive)
-        super().__init__(f"event log {self.lock.log.name}", shown_url(engine.url))
+        log = Log(engine, names)
+        self._work_on(config, log, alive, f"event log {log.name}", shown_url(engine.url))
         settings = config.publisher
-        self.wakeup = Wakeup(self.lock.log, due=settings.handle_future_events) if settings.wake_up else None
+        self._statements = settings.post_poll_statements
+        self.wakeup = Wakeup(log, due=settings.handle_future_events) if settings.wake_up else None
 
-    def _work_on(self, config: Config, log: Log, alive: Callable[[], bool]) -> None:
+    def _work_on(self, config: Config, log: Log, alive: Callable[[], bool], name: str, address: str) -> None:
         """Prepares for the work on this log."""
+        self.name = name
+        """What is published there, for messages and the journal."""
+        self.address = address
+        """Where it is, without a password."""
         settings = config.publisher
         self._config = config
         self.engine, self._names = log.engine, log.names
@@ -203,9 +104,16 @@ class LogPost(Post):
 
     @property
     def tenure(self) -> Tenure | None:
+        """Which log this publisher may write to outputs for, and since which epoch; None while it has it not."""
         return self.lock.tenure
 
+    @property
+    def taken(self) -> bool:
+        """Whether this publisher has it."""
+        return self.tenure is not None
+
     def take(self) -> bool:
+        """Whether this publisher has it now."""
         had_it = self.lock.tenure is not None
         has_it = self.lock.take()
         if has_it and not had_it:
@@ -213,13 +121,20 @@ class LogPost(Post):
         return has_it
 
     def stand_by(self, vitals: PublisherHealth, journal: BoundLogger) -> None:
+        """Another publisher has it: says who, and whether that one does its work."""
         self._watch.look(self.name, vitals, journal)
         self._gauge.measure(vitals)
 
     def confirm(self) -> None:
+        """OccupiedError when this publisher has it no more; to be called before anything is written
+        to an output.
+
+        It asks nobody, unless this publisher may have slept for longer than its lease.
+        """
         self.lock.confirm_lease()
 
     def leave(self, vitals: PublisherHealth) -> None:
+        """Enters the last figures and gives it to whoever waits."""
         if self.lock.taken:
             # While it has the lock still: afterwards these marks are another publisher's.
             self._tempo.enter(now=True)
@@ -228,12 +143,14 @@ class LogPost(Post):
         self.lock.leave()
 
     def drop(self) -> None:
+        """Lets go of connections, which may be broken, and with them of the post."""
         self._end_traces()
         self.lock.drop()
         self._close_wakeup()
         self.engine.dispose()
 
     def close(self) -> None:
+        """Gives back what it holds."""
         self._end_traces()
         self._close_wakeup()
         self.engine.dispose()
@@ -244,9 +161,11 @@ class LogPost(Post):
         self._traces = None
 
     def guarded(self) -> AbstractContextManager[None]:
+        """Tells in our words what goes wrong inside, where it is no transaction, which does so by itself."""
         return in_our_words(self.engine, f"The {self.name}")
 
     def lines(self, outputs: Sequence[Output], vitals: PublisherHealth, journal: BoundLogger) -> list[Line]:
+        """The lines of work, with the tables as they look now; to be asked for after it was taken."""
         with self.guarded():
             self.lock.log.check()
             decider = self._new_decider()
@@ -277,7 +196,7 @@ class LogPost(Post):
                 return self._looked_again(former, vitals, journal)
 
             self._consumers.append(consumer)
-            lines.append(Line(output.name, LogTurns(consumer, vitals, look_again, self.guarded), [output.name]))
+            lines.append(Line(consumer, vitals, look_again))
         return lines
 
     def unknown_outputs(self, outputs: Sequence[Output]) -> list[str]:
@@ -299,33 +218,46 @@ class LogPost(Post):
         return kept
 
     def unknown_hint(self, name: str) -> str:
+        """What can be done about such an output."""
         if not self._served().output(name).is_conversion:
-            return super().unknown_hint(name)
+            return f"It keeps rows waiting. Add it again, or give them up: eventlog outputs forget {name!r}."
         return (
             "This conversion was interrupted, and no new rows go out before its rows are marked. Give its command once"
             f" more with --mark, or give its rows back: eventlog outputs forget {name!r}."
         )
 
+    def capture(self) -> None:
+        """Captures what comes next in a stream; a log is filled by others."""
+
+    def captures_on(self) -> bool:
+        """Captures more, where there may be more; whether there may have been."""
+        may_be = self.more
+        if may_be:
+            self.capture()
+        return may_be
+
     def sweep(self) -> bool:
+        """Forgets rows that somebody has taken away, or given their letter; whether there were any."""
         if self.journal is None or monotonic() < self._next_sweep or not self.journal.anything_waits:
             return False
         began = monotonic()
-        with self.guarded():
-            swept = self.journal.sweep()
+        swept = self.journal.sweep()
         self._next_sweep = monotonic() + SWEEP_PART * (monotonic() - began)
         return swept
 
     def lags(self) -> Mapping[str, OutputLag]:
-        with self.guarded(), self.lock.log.transaction() as connection:
+        """How far outputs are behind the others."""
+        with self.lock.log.transaction() as connection:
             return read_distances(connection, self.lock.log, self._config.publisher)
 
     def pause(self, name: str, why: str) -> None:
-        with self.guarded():
-            self._served().pause(name, f"by the publisher: {why}")
+        """Lets nothing go to an output until somebody resumes it."""
+        self._served().pause(name, f"by the publisher: {why}")
 
     def wanted_now(self, names: Sequence[str]) -> Sequence[str]:
+        """Those of these outputs of which somebody wants that they are tried at once; it is asked once."""
         marks = Marks(self.lock.log)
-        with self.guarded(), self.lock.log.transaction() as connection:
+        with self.lock.log.transaction() as connection:
             wanted = [name for name in names if marks.get(connection, f"{TRY_NOW}{name}") is not None]
             # In the transaction that read it, so that a wish is heard once.
             for name in wanted:
@@ -333,7 +265,8 @@ class LogPost(Post):
         return wanted
 
     def caught_up(self, name: str) -> None:
-        with self.guarded(), self.lock.log.transaction() as connection:
+        """Forgets how far an output was behind when somebody resumed it."""
+        with self.lock.log.transaction() as connection:
             Marks(self.lock.log).lock(connection, HOLDING)
             self.lock.assure(connection)
             Marks(self.lock.log).clear(connection, f"{RESUMED}{name}")
@@ -366,6 +299,7 @@ class LogPost(Post):
         self._served().look(self._decider.round.catalog)
 
     def follow_tables(self, vitals: PublisherHealth, journal: BoundLogger) -> None:
+        """Sees once a poll whether triggers are as their tables now ask for, and follows where it may."""
         if monotonic() < self._next_look:
             return
         with self._looking:
@@ -379,19 +313,30 @@ class LogPost(Post):
                     consumer.decider = self._decider
             self._next_look = monotonic() + self._config.publisher.polling_interval
 
-    def settled(self, events: int) -> None:
-        self._tempo.count(events)
-
-    def published(self, vitals: PublisherHealth, journal: BoundLogger) -> None:
+    def finished(self, report: Report, vitals: PublisherHealth, journal: BoundLogger) -> None:
+        """What follows a turn: figures, and where documents went out the statements that are asked for."""
+        self._tempo.rows += report.settled
+        if not report.documents:
+            return
         self._ledger.enter(vitals.reading().outputs)
-        run_statements(self.lock.log, self._config.publisher.post_poll_statements, journal)
+        for statement in self._statements:
+            try:
+                with self.lock.log.transaction() as connection:
+                    connection.execute(verbatim(statement))
+            except SourceError as error:
+                if error.may_pass:
+                    raise
+                # It stops nobody: the rows are settled.
+                journal.error("post_poll_failed", statement=shortened(statement), error=str(error))
 
     def idle(self, vitals: PublisherHealth) -> None:
+        """Nothing is waiting, or nothing can be delivered: time to take figures."""
         self._gauge.measure(vitals)
         self._tempo.enter()
         self._ledger.enter(vitals.reading().outputs)
 
     def works(self, vitals: PublisherHealth, journal: BoundLogger) -> list[BackgroundWork]:
+        """What is to be done beside publishing while this publisher has it."""
         order = BackgroundOrder(
             config=self._config, names=self._names, journal=journal, vitals=vitals, mark=self.lock.mark
         )
@@ -409,20 +354,8 @@ def post_of(config: Config, journal: BoundLogger, engine: Engine | None, alive: 
     A log is given up to others while `alive` says that the publisher does not move.
     """
     if config.source.kind == "log":
-        return LogPost(config, engine, alive)
+        return Post(config, engine, alive)
     # Here, because that module builds upon this one.
     from eventlog.daemon.streams import StreamPost
 
     return StreamPost(config, journal, alive)
-
-
-def run_statements(log: Log, statements: Sequence[str], journal: BoundLogger) -> None:
-    """Runs each in a transaction of its own. One that the database refuses is told and stops nobody: the rows are settled."""
-    for statement in statements:
-        try:
-            with log.transaction() as connection:
-                connection.execute(verbatim(statement))
-        except SourceError as error:
-            if error.may_pass:
-                raise
-            journal.error("post_poll_failed", statement=shortened(statement), error=str(error))

@@ -339,7 +339,6 @@ class Publisher:
                 line.is_behind = False
                 self.journal.info("output_in_step", output=line.name)
         self.vitals.finished(report, seconds)
-        self.post.settled(report.settled)
         if report.events or report.documents:
             self._worked = True
             facts: dict[str, object] = {}
@@ -361,9 +360,8 @@ class Publisher:
             self._told_loopback = is_all_loopback
         for table, note in report.unread.items():
             self.journal.warning("table_unread", table=table, error=note)
-        if report.documents:
-            self._told = True
-            self.post.published(self.vitals, self.journal)
+        self._told = self._told or report.documents > 0
+        self.post.finished(report, self.vitals, self.journal)
 
     def _holds_lock(self) -> bool:
         """Whether it may publish; says so when that changes."""
@@ -403,7 +401,7 @@ class Publisher:
     def _beat(self) -> bool:
         """Lets the heart beat; whether the wait is to end, because a turn has."""
         at_work = [line for line in self._lines if line.trouble is not None or self._at_work.has(line)]
-        busy = {name for line in at_work for name in line.outputs}
+        busy = {line.name for line in at_work}
         if self._lines and self._heartbeat.beat(self.post.confirm, busy):
             self.vitals.beat()
             self.journal.info("heartbeat")

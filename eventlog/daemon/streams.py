@@ -24,7 +24,7 @@ from eventlog.core.plugins import BackgroundWork
 from eventlog.core.registry import source_named
 from eventlog.core.seams import Tenure
 from eventlog.daemon.lines import Line
-from eventlog.daemon.post import LogPost, Post
+from eventlog.daemon.post import Post
 from eventlog.daemon.vitals import PublisherHealth
 from eventlog.delivery.output import Output
 from eventlog.publisher.decide import Decider, Looks
@@ -44,7 +44,7 @@ CAPTURED = "captured in a log"
 """What the mark of the place says once a log has it: a version without such a log stops at it."""
 
 
-class StreamPost(LogPost):
+class StreamPost(Post):
     """What a publisher does at a stream."""
 
     def __init__(self, config: Config, journal: BoundLogger, alive: Callable[[], bool]) -> None:
@@ -56,9 +56,8 @@ class StreamPost(LogPost):
         url, names = stream_log_of(source)
         engine = connect(url, may_create=True)
         limit_sessions(engine, None, None, config.publisher.lease)
-        self._work_on(config, Log(engine, names), alive)
-        # Not LogPost's, which would open the database of the source.
-        Post.__init__(self, name, address)
+        # Not through the constructor of the former, which would open the database of the source.
+        self._work_on(config, Log(engine, names), alive, name, address)
         self._said = journal
         self._run = str(uuid4())
         self._keeper = keeper_of(marks, plugin.prefix, self.name, config.publisher.lease, alive)
@@ -120,9 +119,6 @@ class StreamPost(LogPost):
 
     def follow_tables(self, vitals: PublisherHealth, journal: BoundLogger) -> None:
         """A stream describes its tables itself."""
-
-    def published(self, vitals: PublisherHealth, journal: BoundLogger) -> None:
-        self._ledger.enter(vitals.reading().outputs)
 
     def works(self, vitals: PublisherHealth, journal: BoundLogger) -> list[BackgroundWork]:
         return []

@@ -336,25 +336,23 @@ class Tempo:
 
     def __init__(self, lock: LogLock) -> None:
         self._lock = lock
-        self._rows = 0
+        self.rows = 0
+        """Settled since the last entry."""
         self._pace: Pace | None = None
         self._entered = float("-inf")
 
-    def count(self, rows: int) -> None:
-        self._rows += rows
-
     def enter(self, *, now: bool = False) -> None:
         """Enters what was counted, if there is something and it is time for that or must be `now`."""
-        if not self._rows or not (now or monotonic() - self._entered >= ENTRY_SECONDS):
+        if not self.rows or not (now or monotonic() - self._entered >= ENTRY_SECONDS):
             return
         log = self._lock.log
         with log.transaction() as connection:
             if self._pace is None:
                 self._pace = value_of(Marks(log).get(connection, PACE), Pace) or ()
             # By the database's clock, by which whoever reads it reckons too.
-            pace = quickened(self._pace, self._rows, database_seconds(connection, log))
+            pace = quickened(self._pace, self.rows, database_seconds(connection, log))
             self._lock.mark(connection, PACE, as_text(pace), soon=True)
-        self._pace, self._rows, self._entered = pace, 0, monotonic()
+        self._pace, self.rows, self._entered = pace, 0, monotonic()
 
 
 MEASURE_SECONDS: Final = 15.0

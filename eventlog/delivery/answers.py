@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, TypeVar
 
 from msgspec import Struct
 
-from eventlog.core.model import SEVERITY, Outcome, Position, Status
+from eventlog.core.model import SEVERITY, Outcome, Status
+
+Place = TypeVar("Place")
 
 
 class Strictness(Struct, frozen=True, kw_only=True):
@@ -20,8 +22,8 @@ class Strictness(Struct, frozen=True, kw_only=True):
         return status is Status.FATAL or (status is Status.ERROR and self.on_error == "halt")
 
 
-def keep_worse(answers: dict[Position, Outcome], outcome: Outcome) -> None:
-    """Adds an answer unless a worse one is there."""
-    earlier = answers.get(outcome.position)
+def keep_worse(answers: dict[Place, Outcome], place: Place, outcome: Outcome) -> None:
+    """Adds an answer at this place, unless a worse one is there."""
+    earlier = answers.get(place)
     if earlier is None or SEVERITY[outcome.status] > SEVERITY[earlier.status]:
-        answers[outcome.position] = outcome
+        answers[place] = outcome

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 from operator import attrgetter
 
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from eventlog.core.model import Document, Event, Outcome, Position, Reason, Status
@@ -56,36 +56,28 @@ class Turn(Struct, frozen=True, kw_only=True):
     """What a receiver said of the last row that it did not take."""
 
 
-class Books:
+class Books(Struct, kw_only=True):
     """Collects what one turn does; `entered` gives it all."""
 
-    def __init__(self) -> None:
-        self._taken: Take | None = None
-        self._encoded: Encoded | None = None
-        self._statuses: Counter[Status] = Counter()
-        self._tables: Counter[str] = Counter()
-        self._last: tuple[str, Position] | None = None
-        self._documents = 0
-        self._delivered: set[Position] = set()
-        self._complaint: str | None = None
-        self._ended: Status | None = None
-
-    def decided(self, taken: Take, encoded: Encoded) -> None:
-        """These rows were taken, and this was made of them."""
-        self._taken, self._encoded = taken, encoded
-        self._complaint = encoded.complaint
+    taken: Take | None = None
+    encoded: Encoded | None = None
+    """What was made of the rows that were taken."""
+    complaint: str | None = None
+    statuses: Counter[Status] = field(default_factory=Counter)
+    tables: Counter[str] = field(default_factory=Counter)
+    documents: int = 0
+    positions: set[Position] = field(default_factory=set)
+    """Of the rows that the target has now."""
+    last: tuple[str, Position] | None = None
+    ended: Status | None = None
 
     def answered(self, answers: Mapping[Position, Outcome], strictness: Strictness) -> None:
         """A receiver, or a target, has said this."""
         for outcome in answers.values():
             if outcome.status in (Status.ERROR, Status.FATAL) or outcome.reason is Reason.RETRY:
-                self._complaint = outcome.note or str(outcome.reason)
+                self.complaint = outcome.note or str(outcome.reason)
             if strictness.ends(outcome.status):
-                self._ended = outcome.status
-
-    def complain(self, complaint: str) -> None:
-        """A receiver has answered what nobody can read."""
-        self._complaint = complaint
+                self.ended = outcome.status
 
     def delivered(self, documents: Sequence[Document], answers: Mapping[Position, Outcome]) -> None:
         """The target has these documents, but for those that come again."""
@@ -93,36 +85,36 @@ class Books:
             rows = list(chain.from_iterable(document.covers.values()))
             again = answers and any(answers[row].status is Status.NEW for row in rows if row in answers)
             if rows and not again:
-                self._documents += 1
-                self._delivered.update(rows)
+                self.documents += 1
+                self.positions.update(rows)
                 last = max(rows)
-                if self._last is None or last > self._last[1]:
-                    self._last = (document.id, last)
+                if self.last is None or last > self.last[1]:
+                    self.last = (document.id, last)
 
     def settled(self, settled: Settled) -> None:
         """These rows have got their status."""
-        self._statuses.update(settled.statuses)
-        if self._taken is None or not settled.statuses:
+        self.statuses.update(settled.statuses)
+        if self.taken is None or not settled.statuses:
             return
-        events = self._taken.events
+        events = self.taken.events
         if len(events) != len(settled.records):
             events = [event for event in events if event.position[0] in settled.records]
-        self._tables.update(filter(None, map(attrgetter("table"), events)))
+        self.tables.update(filter(None, map(attrgetter("table"), events)))
 
     def so_far(self) -> Turn:
         """What a turn had done before it failed."""
-        return self.entered(Turn(documents=self._documents))
+        return self.entered(Turn(documents=self.documents))
 
     def entered(self, turn: Turn) -> Turn:
         """The turn with what was entered."""
-        taken, encoded = self._taken, self._encoded
+        taken, encoded = self.taken, self.encoded
         if taken is None or encoded is None:
             return replace(
                 turn,
-                statuses=dict(self._statuses),
-                last=self._last,
-                complaint=self._complaint,
-                ended=self._ended,
+                statuses=dict(self.statuses),
+                last=self.last,
+                complaint=self.complaint,
+                ended=self.ended,
             )
         rows = changes = loopback = 0
         # Another output has counted the rows of a batch when it took them first.
@@ -138,15 +130,15 @@ class Books:
             turn,
             rows=rows,
             changes=changes,
-            statuses=dict(self._statuses),
-            tables=self._tables,
+            statuses=dict(self.statuses),
+            tables=self.tables,
             loopback=loopback,
             unread=unread,
-            ended=self._ended,
-            last=self._last,
+            ended=self.ended,
+            last=self.last,
             # Looked for only where somebody asks, for this goes over every row.
-            delivered=(event for event in taken.events if event.position in self._delivered),
-            complaint=self._complaint,
+            delivered=filter(lambda event: event.position in self.positions, taken.events),
+            complaint=self.complaint,
         )
 
 

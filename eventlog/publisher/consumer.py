@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from functools import partial
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from time import time_ns
 from typing import Final
 
@@ -30,7 +30,7 @@ from eventlog.publisher.beside import beside
 from eventlog.publisher.books import Books, ConsumerSettings, Turn
 from eventlog.publisher.decide import Decider
 from eventlog.publisher.journal import Journal
-from eventlog.publisher.letters import Answers, by_number, by_position, given_up, judge
+from eventlog.publisher.letters import POSITION, Answers, given_up, judge, number_of, worst_by
 from eventlog.publisher.making import MadePlan, Outgoing, PlanMaker, answers_of_rows
 from eventlog.publisher.plans import Done, HoldsChangedError
 from eventlog.publisher.sending import HandOver
@@ -177,23 +177,17 @@ class Consumer:
                 if any(document.due <= now for document in on_the_way):
                     return Outgoing(on_the_way=on_the_way)
             taken = self._taken(view, on_the_way, now)
-            is_empty = taken.is_empty
             self._most_wait = len(taken.parked) > len(taken.events)
-            times: list[int] = []
-            if is_empty:
+            if taken.is_empty:
                 times = [document.due for document in on_the_way]
                 soonest = view.soonest(self.name)
                 if soonest is not None:
                     times.append(soonest)
-            # Asked after the rows: who sees a row that was written after DDL sees that DDL, too.
-            if self._decider.tracked is not None and self._decider.tracked != view.memory.tracked:
+                if not times:
+                    return Turn()
+                return Turn(later=max(0, min(times) - now))
+            if not self._decider.knows_tables(view.memory, view.ask):
                 return Turn(stale=frozenset())
-            if taken.events and not self._knows_definitions(view):
-                return Turn(stale=frozenset())
-        if is_empty:
-            if not times:
-                return Turn()
-            return Turn(later=max(0, min(times) - now))
         self._trace = trace = self._joined_trace(taken, began)
         made = self._maker.make(self._decider, taken, now, row, after=self._after, trace=trace)
         if isinstance(made, Turn):
@@ -211,17 +205,10 @@ class Consumer:
                 return False
         return park_unread(self._journal, self._decider, self._settings.limit)
 
-    def _knows_definitions(self, view: View) -> bool:
-        """Whether the decider knows the history of tables as it is."""
-        # To be asked after the rows: who sees one that was written after DDL sees what that DDL has
-        # entered into the history. The other way round DDL could come between the two looks.
-        stamp = self._decider.stamp
-        return stamp is None or int(view.ask("history_stamp")[0][0]) == stamp
-
     def _taken(self, view: View, on_the_way: Sequence[OnTheWay], now: int) -> Take:
         """What the output may be given now; nothing where a receiver's answer stops everything."""
         if self._settings.strictness.on_retry == "stop":
-            until = max([view.retried_until(self.name), *[document.due for document in on_the_way]])
+            until = max([view.retried_until(self.name), *map(attrgetter("due"), on_the_way)])
             if until > now:
                 return Take(stamp=view.memory.stamp)
         return take(
@@ -274,7 +261,7 @@ class Consumer:
             said = self.output.sink.commit(planned_at_once.plan, planned.encoded.outgoing or documents)
         if planned.encoded.numbers is not None:
             said = planned.encoded.numbers.of_rows(said)
-        outcomes = by_position(said)
+        outcomes = worst_by(POSITION, said)
         self._pulse()
         self._books.answered(outcomes, self._settings.strictness)
         is_over = self._finish(planned.on_the_way, outcomes, now, planned.taken.objects)
@@ -294,7 +281,7 @@ class Consumer:
             return None
         with self._journal.reading() as view:
             taken = self._taken(view, (), now)
-            if taken.is_empty or (taken.events and not self._knows_definitions(view)):
+            if taken.is_empty or not self._decider.knows_tables(view.memory, view.ask):
                 return None
         return taken
 
@@ -357,7 +344,7 @@ class Consumer:
         gone: list[int] = []
         parking = Parking(self.name)
         cut: list[CutTransaction] = []
-        spoken = by_number(answers.values())
+        spoken = worst_by(number_of, answers.values())
         for sent in planned:
             for detail in sent.details:
                 cut.extend(detail.cut)
@@ -441,7 +428,7 @@ class Consumer:
                 due = now + self._journal.delay(attempts + 1)
                 self._journal.later(self.name, unread, due)
         if sending.complaint is not None:
-            self._books.complain(sending.complaint)
+            self._books.complaint = sending.complaint
         moved = sending.answered > 0 or bool(unread) or planned.encoded is not None
         return Turn(documents=sending.answered, moved=moved)
 
@@ -482,12 +469,12 @@ class Consumer:
             return
         there: list[OnTheWay] = []
         missing: list[OnTheWay] = []
-        answers = by_position(answers_of_rows(self._journal, self._decider, target.answers, waiting))
+        answers = answers_of_rows(self._journal, self._decider, target.answers, waiting)
         for planned in waiting:
             state = target
             if planned.plan != open_plan:  # a version without journal may have had several in doubt
                 state = sink.resolve(planned.plan)
-                answers |= by_position(answers_of_rows(self._journal, self._decider, state.answers, waiting))
+                answers |= answers_of_rows(self._journal, self._decider, state.answers, waiting)
             details: dict[bool, list[Detail]] = {True: [], False: []}
             for detail in planned.details:
                 is_there = state.has(detail.document)

@@ -20,14 +20,13 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from eventlog.core.errors import SourceError, UsageError
-from eventlog.core.model import Outcome, Outcomes
+from eventlog.core.model import Outcome
 from eventlog.publisher.care import CaredJournal
 from eventlog.publisher.flow import lacking
 from eventlog.publisher.journal import Journal
 from eventlog.publisher.letters import worst_of
 from eventlog.publisher.memory import Memory, Sealed, read_memory
 from eventlog.publisher.plans import HoldsChangedError
-from eventlog.publisher.settling import settle
 from eventlog.publisher.tables import CONVERSION_PLAN, JournalRow, encoded
 from eventlog.sources.log.reading import LogSettings
 from eventlog.sources.marks import CONVERTED, Marks, Stretches
@@ -334,16 +333,11 @@ class ConversionJournal(FreeingJournal):
         # An output to which these rows were given up.
         if memory.any_said:
             self._add_said(connection, memory, final, answers)
-        ended: dict[tuple[int, ...], Outcome] = {}
+        ended: dict[int, Outcome] = {}
         for number, several in answers.items():
             # What the conversion has published was not left out, whatever other outputs said.
             outputs = len(several) if number in others else 0
             worst = worst_of(number, several, outputs)
             if worst is not None:
-                ended[number,] = worst
-        if final.parts[0][0] <= memory.last_noted:
-            runs = [{"first": first, "last": last} for first, last in final.parts]
-            self._tell(connection, "outcome_drop", runs)
-        outcomes = Outcomes(list(zip(final)), ended)
-        settle(connection, self.log, outcomes, self.settings)
-        memory.last_noted = max([memory.last_noted, *(number for (number,) in ended)])
+                ended[number] = worst
+        self._write_letters(connection, memory, final, ended)

@@ -8,6 +8,7 @@ What a publisher meets of it first is told in the same words, as DataError.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
@@ -61,7 +62,11 @@ def read_journal(connection: Connection, log: Log) -> JournalReading:
         return log.rows(connection, log.query(query), values)
 
     batches = ask("batches_read")
-    sealed = Stretches.union([_readable(one[1], "") for one in batches])
+    readable: list[Stretches] = []
+    for _, records, *_ in batches:
+        with suppress(DataError):  # which is told elsewhere
+            readable.append(stretches_of(records, ""))
+    sealed = Stretches.union(readable)
     numbers, settled = [*sealed], Stretches()
     for start in range(0, len(numbers), PIECE_ROWS):
         piece = numbers[start : start + PIECE_ROWS]
@@ -115,14 +120,6 @@ def _said(read: Callable[..., object], *given: Any) -> Iterator[Damage]:
         read(*given)
     except DataError as error:
         yield Damage(said=error.message, mend=error.hint or "")
-
-
-def _readable(text: str, where: str) -> Stretches:
-    """The rows of a column, and none where it cannot be read: that is told elsewhere."""
-    try:
-        return stretches_of(text, where)
-    except DataError:
-        return Stretches()
 
 
 def _outputs(reading: JournalReading, configured: Collection[str]) -> Iterator[Damage]:

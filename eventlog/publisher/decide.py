@@ -47,6 +47,7 @@ from eventlog.sources.marks import Stretches
 
 if TYPE_CHECKING:
     from eventlog.publisher.images import Numbers
+    from eventlog.publisher.memory import Memory
 
 AGAIN_SECONDS: Final = 30.0
 """Seconds for which a look holds: to read what thousands of tables look like may take seconds."""
@@ -228,6 +229,16 @@ class Decider:
     def _parts(self, asked: Round, groups: Sequence[Sequence[Event]]) -> list[Part]:
         return parts_of(asked, groups)
 
+    def knows_tables(self, memory: Memory, ask: Callable[[str], Sequence[Sequence[Any]]]) -> bool:
+        """Whether it goes by the tables as they are. `ask` answers a query about the log.
+
+        To be asked after the rows: who sees one that was written after DDL sees what that DDL has
+        entered. The other way round DDL could come between the two looks.
+        """
+        if self.tracked is not None and self.tracked != memory.tracked:
+            return False
+        return self.stamp is None or int(ask("history_stamp")[0][0]) == self.stamp
+
     def _known(self, output: str, taken: Take) -> Sequence[Part] | None:
         """What was decided of the same rows for another output."""
         with self._one_at_a_time:
@@ -361,7 +372,7 @@ def _own(output: Output, decision: Decision, said: dict[Position, Outcome]) -> l
 
 def _refuse(said: dict[Position, Outcome], refusal: Refusal) -> None:
     for position in refusal.positions:
-        keep_worse(said, ended(position, refusal))
+        keep_worse(said, position, ended(position, refusal))
 
 
 def _left(

@@ -16,11 +16,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
 
-from eventlog.core.model import Outcome, Outcomes, Reason, Status
+from eventlog.core.model import Outcome, Reason, Status
 from eventlog.publisher.letters import worst_of
 from eventlog.publisher.memory import Memory, Sealed, see
 from eventlog.publisher.plans import Done, HoldsChangedError, Settled, TakePlan
@@ -162,15 +163,14 @@ class Journal(JournalReader):
         """Gives up an output, and what waits for it."""
         with self.transaction() as (connection, memory):
             memory.output(name)
-            waited = {int(number) for (number,) in self.ask(connection, "parked_numbers")}
-            waited.update(memory.planned.pop(name, ()))
-            waited.update(number for batch in memory.batches.values() for number in batch.records)
+            waited = self.numbers(connection, "parked_numbers") | memory.planned.pop(name, Stretches())
+            waited = Stretches.union([waited, *[batch.records for batch in memory.batches.values()]])
             for query in ("planned_forget", "parked_forget", "said_forget"):
                 self._tell(connection, query, [{"output": name}])
             self._tell(connection, "output_forget", [{"name": name}])
             del memory.outputs[name]
             if memory.outputs:
-                self._settle(connection, memory, name, Stretches.of(waited), {})
+                self._settle(connection, memory, name, waited, {})
             self._drop_passed(connection, memory)
 
     def _move(self, connection: Connection, memory: Memory, row: JournalRow) -> None:
@@ -196,8 +196,11 @@ class Journal(JournalReader):
             if plan.unparked:
                 self._unpark(connection, memory, plan.unparked)
             if plan.planned:
-                self._tell(connection, "planned_make", [sent.written(name) for sent in plan.planned])
-                records = [sent.records for sent in plan.planned]
+                rows, records = [], []
+                for sent in plan.planned:
+                    rows.append(sent.written(name))
+                    records.append(sent.records)
+                self._tell(connection, "planned_make", rows)
                 if name in memory.planned:
                     records.append(memory.planned[name])
                 memory.planned[name] = Stretches.union(records)
@@ -224,17 +227,22 @@ class Journal(JournalReader):
         # Should this not be on disk when a machine fails, a target that can be asked says it again.
         with self.transaction(soon=done.asked) as (connection, memory):
             row = memory.output(name)
-            places = [{"output": name, "plan": sent.plan, "place": sent.place} for sent in done.planned]
+            places, read = [], []
+            for sent in done.planned:
+                places.append({"output": name, "plan": sent.plan, "place": sent.place})
+                read.append(sent.records)
             self._tell(connection, "planned_drop", places)
             planned = memory.planned.pop(name, Stretches())
             # Somebody else may have taken rows out of a document since it was read.
-            records = Stretches.union([sent.records for sent in done.planned]) & planned
+            records = Stretches.union(read) & planned
             # A receiver's documents of which all rows are gone are in the table still.
             if not done.asked:
                 memory.planned[name] = planned - records
             again = [parked for parked in done.again if parked.record in records]
+            over = records - done.gone
             if again:
                 self.park(connection, memory, again)
+                over -= Stretches.of([parked.record for parked in again])
             if done.gone:
                 self._leave(connection, memory, done.gone)
             told = row.told if done.told is None else done.told
@@ -242,19 +250,15 @@ class Journal(JournalReader):
                 row = replace(row, plan=done.has, has=done.has)
             if done.has is not None or told != row.told:
                 self._move(connection, memory, replace(row, told=told))
-            over = records - done.gone
-            if again:
-                over -= Stretches.of([parked.record for parked in again])
             return self._settle(connection, memory, name, over, done.said)
 
     def later(self, name: str, documents: Sequence[OnTheWay], due: int) -> None:
         """Nobody could read what was answered: these go again as they are, with plan and id."""
         with self.transaction() as (connection, _):
-            places = [(sent.plan, sent.place, sent.attempts + 1) for sent in documents]
-            values = [
-                {"output": name, "plan": plan, "place": place, "due": due, "attempts": attempts}
-                for plan, place, attempts in places
-            ]
+            values: list[dict[str, Any]] = []
+            for sent in documents:
+                again = {"due": due, "attempts": sent.attempts + 1}
+                values.append({"output": name, "plan": sent.plan, "place": sent.place, **again})
             self._tell(connection, "planned_later", values)
 
     def sweep(self) -> bool:
@@ -354,7 +358,7 @@ class Journal(JournalReader):
         if not objects:
             return
         values = {"output": name, "objects": encoded(sorted(set(objects.values())))}
-        waiting = [str(known) for (known,) in self.ask(connection, "parked_objects", **values)]
+        waiting = {str(known) for (known,) in self.ask(connection, "parked_objects", **values)}
         parking = Parking(name, led=waiting)
         for record, of_object in sorted(objects.items()):
             parking.add(record, of_object, "new", 0)
@@ -449,30 +453,32 @@ class Journal(JournalReader):
             return Settled()
         if memory.any_said:
             self._add_said(connection, memory, final, answers)
-        ended: dict[tuple[int, ...], Outcome] = {}
+        ended: dict[int, Outcome] = {}
         for number, several in answers.items():
             worst = worst_of(number, several, len(memory.outputs))
             if worst is not None:
-                ended[number,] = worst
-        # Somebody may have set rows back by SQL, and left the record of how they ended before.
-        if final.parts[0][0] <= memory.last_noted:
-            runs = [{"first": first, "last": last} for first, last in final.parts]
-            self._tell(connection, "outcome_drop", runs)
-        outcomes = Outcomes(list(zip(final)), ended)
-        settle(connection, self.log, outcomes, self.settings)
-        letters = Counter({Status.SUCCESS: len(final) - len(ended)})
-        if ended:
-            memory.last_noted = max(memory.last_noted, *[number for (number,) in ended])
-            letters.update([outcome.status for outcome in ended.values()])
+                ended[number] = worst
+        self._write_letters(connection, memory, final, ended)
+        letters = Counter(map(attrgetter("status"), ended.values()))
+        letters[Status.SUCCESS] += len(final) - len(ended)
         return Settled(+letters, final)
+
+    def _write_letters(
+        self, connection: Connection, memory: Memory, rows: Stretches, ended: Mapping[int, Outcome]
+    ) -> None:
+        # Somebody may have set rows back by SQL, and left the record of how they ended before.
+        if rows.parts[0][0] <= memory.last_noted:
+            runs = [{"first": first, "last": last} for first, last in rows.parts]
+            self._tell(connection, "outcome_drop", runs)
+        settle(connection, self.log, rows, ended, self.settings)
+        memory.last_noted = max([memory.last_noted, *ended])
 
     def _keep_said(self, connection: Connection, memory: Memory, name: str, said: Mapping[int, Outcome]) -> None:
         kept: list[dict[str, Any]] = []
         for number, outcome in said.items():
             if outcome.reason is not Reason.PUBLISHED or outcome.note:
-                status, reason = outcome.status.value, outcome.reason.value
-                row = {"record_id": number, "output": name, "status": status, "reason": reason}
-                kept.append(row | {"note": note_of(outcome)})
+                row = {"record_id": number, "output": name, "note": note_of(outcome)}
+                kept.append(row | {"status": outcome.status.value, "reason": outcome.reason.value})
         self._tell(connection, "said_make", kept)
         memory.any_said = memory.any_said or bool(kept)
 

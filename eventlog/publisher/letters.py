@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from operator import attrgetter
+from typing import Final
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from eventlog.core.model import SEVERITY, Event, Outcome, Position, Reason, Status
+from eventlog.delivery.answers import Place, keep_worse
 from eventlog.publisher.tables import Detail, OnTheWay
 from eventlog.publisher.unsealed import touch
 
@@ -31,25 +34,20 @@ Answers = Mapping[Position, Outcome]
 """What was said of events, by their positions."""
 
 
-def by_position(outcomes: Iterable[Outcome]) -> dict[Position, Outcome]:
-    """The worst that was said of each event."""
-    worst: dict[Position, Outcome] = {}
+def worst_by(place: Callable[[Outcome], Place], outcomes: Iterable[Outcome]) -> dict[Place, Outcome]:
+    """The worst that was said of each event, by POSITION, or of the rows with each number."""
+    worst: dict[Place, Outcome] = {}
     for outcome in outcomes:
-        former = worst.get(outcome.position)
-        if former is None or SEVERITY[outcome.status] > SEVERITY[former.status]:
-            worst[outcome.position] = outcome
+        keep_worse(worst, place(outcome), outcome)
     return worst
 
 
-def by_number(outcomes: Iterable[Outcome]) -> dict[int, Outcome]:
-    """The worst that was said of the rows with each number."""
-    # A log may have several rows with one number, and no statement can tell them apart.
-    worst: dict[int, Outcome] = {}
-    for outcome in outcomes:
-        former = worst.get(outcome.position[0])
-        if former is None or SEVERITY[outcome.status] > SEVERITY[former.status]:
-            worst[outcome.position[0]] = outcome
-    return worst
+POSITION: Final = attrgetter("position")
+
+
+def number_of(outcome: Outcome) -> int:
+    """The number of the event's row. A log may have several with one, which no statement can tell apart."""
+    return outcome.position[0]
 
 
 def of_shared_numbers(events: Iterable[Event], said: Answers) -> dict[Position, Outcome]:
@@ -95,7 +93,7 @@ def judge(
     most_attempts: int,
 ) -> Judged:
     """What was said of a document, change by change: all events of a change end alike."""
-    ended = by_number(detail.said)
+    ended = worst_by(number_of, detail.said)
     # Silence is success.
     if not answers:
         return Judged(ended, {})
@@ -119,9 +117,7 @@ def judge(
             blocked |= names
         elif worst is not None:
             for record in records:
-                former = ended.get(record)
-                if former is None or SEVERITY[worst.status] > SEVERITY[former.status]:
-                    ended[record] = replace(worst, position=(record,))
+                keep_worse(ended, record, replace(worst, position=(record,)))
     for outcome in detail.said:  # what a row superseded waits with it
         loser = outcome.position[0]
         if outcome.winner is not None and outcome.winner[0] in again:

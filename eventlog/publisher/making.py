@@ -12,7 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from eventlog.core.counting import Told
-from eventlog.core.model import Event, Outcome, Reason, Status, exceptional
+from eventlog.core.model import Event, Outcome, Position, Reason, Status, exceptional
 from eventlog.core.tracing import step
 from eventlog.delivery.output import Output
 from eventlog.publisher.books import Books, Turn
@@ -26,7 +26,7 @@ from eventlog.publisher.decide import (
     waits,
 )
 from eventlog.publisher.journal import Journal
-from eventlog.publisher.letters import by_number, of_shared_numbers
+from eventlog.publisher.letters import POSITION, number_of, of_shared_numbers, worst_by
 from eventlog.publisher.plans import TakePlan
 from eventlog.publisher.tables import JournalRow, OnTheWay, Parked
 from eventlog.publisher.take import Parking, Take
@@ -59,13 +59,13 @@ class Outgoing(Struct, frozen=True, kw_only=True):
 
 def answers_of_rows(
     journal: Journal, decider: Decider, answers: Sequence[Outcome], planned: Sequence[OnTheWay]
-) -> Sequence[Outcome]:
+) -> dict[Position, Outcome]:
     """What a target has said of planned documents, as it is said of their rows."""
     if not answers:
-        return answers
+        return {}
     with journal.reading() as view:
         events = view.events((), [record for document in planned for record in document.records])
-    return decider.of_rows(events, answers)
+    return worst_by(POSITION, decider.of_rows(events, answers))
 
 
 class PlanMaker:
@@ -103,8 +103,6 @@ class PlanMaker:
             # at it: then all is decided again. Just after such a look the row itself is wrong.
             if causes and not decider.looks.cover(causes):
                 return Turn(stale=causes)
-        books = Books()
-        books.decided(taken, encoded)
         again = self._parked_again(taken, encoded, now)
         parked_again = {waiting.record for waiting in again}
         # The number makes plans grow. The token keeps those of two publishers apart: one that has
@@ -115,10 +113,12 @@ class PlanMaker:
         # What is in no document and does not come again is over: nothing is told of it.
         over = {event.position[0] for event in taken.events} - parked_again
         for documents in planned:
-            over.difference_update(*(detail.records for detail in documents.details))
-        ended: Mapping[int, Outcome] = {}
-        if over:
-            ended = by_number(encoded.said.values())
+            for detail in documents.details:
+                over.difference_update(detail.records)
+        said: dict[int, Outcome] = {}
+        if over and encoded.said:
+            ended = worst_by(number_of, encoded.said.values())
+            said = {number: ended[number] for number in over if number in ended}
         plan = TakePlan(
             stamp=taken.stamp,
             plan=plan_id,
@@ -127,7 +127,7 @@ class PlanMaker:
             unparked=taken.unparked,
             planned=planned,
             parked=[*taken.parked, *again],
-            said={number: ended[number] for number in over if number in ended},
+            said=said,
             over=over,
             gone=taken.gone,
         )
@@ -136,7 +136,7 @@ class PlanMaker:
             encoded=encoded,
             plan=plan,
             decider=decider,
-            books=books,
+            books=Books(taken=taken, encoded=encoded, complaint=encoded.complaint),
             trace=trace,
         )
 

@@ -134,8 +134,11 @@ class Memory(Struct, kw_only=True):
 
 def see(connection: Connection, log: Log, memory: Memory, records: Stretches) -> None:
     """Where rows wait, nobody has to look for these any more: they are sealed, or were parked."""
+    seen = memory.seen | records
     # Twice as many as are left of it then, so that it is cut seldom.
-    memory.seen = _longest(memory.seen | records, 2 * MOST_SEEN_RANGES)
+    if len(seen.parts) > 2 * MOST_SEEN_RANGES:
+        seen = Stretches(nlargest(MOST_SEEN_RANGES, seen.parts, key=lambda part: part[1] - part[0]))
+    memory.seen = seen
     # Written down now and then: who begins again would look among all that wait, in each turn.
     if abs(len(memory.seen) - memory.seen_kept) >= KEPT_NUMBERS:
         Marks(log).set(connection, SEEN, memory.seen.text())
@@ -205,10 +208,3 @@ def _read_seen(connection: Connection, log: Log, waiting: int) -> Stretches:
     if len(set_back) == MOST_SET_BACK_ROWS:
         kept = Stretches()
     return kept - Stretches.of(int(number) for (number,) in set_back)
-
-
-def _longest(seen: Stretches, most: int) -> Stretches:
-    """Fewer stretches, where they are too many."""
-    if len(seen.parts) <= most:
-        return seen
-    return Stretches(nlargest(MOST_SEEN_RANGES, seen.parts, key=lambda part: part[1] - part[0]))

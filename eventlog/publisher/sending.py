@@ -13,7 +13,7 @@ from eventlog.core.model import EVERY_ROW, Outcome, Position, Status
 from eventlog.core.seams import Sink
 from eventlog.delivery.answers import Strictness
 from eventlog.delivery.lanes import LaneThreads, Turns
-from eventlog.publisher.letters import by_position
+from eventlog.publisher.letters import POSITION, worst_by
 from eventlog.publisher.tables import OnTheWay
 from eventlog.publisher.unsealed import touch
 
@@ -126,7 +126,7 @@ class HandOver:
         self._finished.add(number)
         self.answered += 1
         self._over.append(document)
-        self._answers = by_position([*self._answers.values(), *outcomes])
+        self._answers = worst_by(POSITION, [*self._answers.values(), *outcomes])
         if any(outcome.status is Status.NEW for outcome in outcomes):
             self._free_behind(number)
         if any(self._strictness.ends(outcome.status) for outcome in outcomes):

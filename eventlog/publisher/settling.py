@@ -6,13 +6,13 @@ nothing is marked that was not read, however the numbers lie.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from eventlog.core.model import Outcome, Outcomes, Reason, Status, exceptional, written
+from eventlog.core.model import Outcome, Reason, Status, written
 from eventlog.core.secrets import masked
 from eventlog.sources.log.reading import LogSettings
-from eventlog.sources.marks import as_text, runs, stored
+from eventlog.sources.marks import Stretches, as_text, stored
 from eventlog.sql.log import Log, id_list
 
 if TYPE_CHECKING:
@@ -28,34 +28,54 @@ DELETED: Final = frozenset({Status.SUCCESS, Status.WARNING})
 def settle(
     connection: Connection,
     log: Log,
-    outcomes: Sequence[Outcome],
+    rows: Stretches,
+    ended: Mapping[int, Outcome],
     settings: LogSettings,
 ) -> None:
-    """Records reasons while the rows still wait, then gives each its status, or deletes it."""
-    records = [_record(outcome) for outcome in exceptional(outcomes) if is_noted(outcome)]
+    """Records reasons while the rows still wait, then gives each its status, or deletes it.
+
+    `ended` says how rows ended that were not simply published.
+    """
+    records: list[dict[str, Any]] = []
+    for number, outcome in ended.items():
+        if is_noted(outcome):
+            record = {"id": number, "status": outcome.status.value, "reason": outcome.reason.value}
+            note = note_of(outcome)
+            # Without a note the key is left out: not every database takes JSON's null for NULL.
+            if note is not None:
+                record["note"] = note
+            records.append(record)
     if records:
         connection.execute(log.query("note_outcome"), {"records": as_text(records)})
-    for status, numbers in by_status(outcomes).items():
+    for status, alike in by_status(rows, ended).items():
+        verb, values = "mark", {"status": status.value}
         if settings.delete_from_log and status in DELETED:
-            _change(connection, log, "delete", numbers, {})
-        else:
-            _change(connection, log, "mark", numbers, {"status": status.value})
+            verb, values = "delete", {}
+        # Marking by the ends of a range is twice as fast as by a list, but a range also holds what
+        # was committed late. Only numbers without a gap have no room for a row that is not in it.
+        scattered: list[int] = []
+        for first, last in alike.parts:
+            if last - first + 1 >= RUN_ROWS:
+                connection.execute(log.query(f"{verb}_run"), {**values, "first": first, "last": last})
+            else:
+                scattered.extend(range(first, last + 1))
+        if scattered:
+            connection.execute(log.query(f"{verb}_rows"), {**values, "ids": id_list(scattered)})
 
 
-def by_status(outcomes: Sequence[Outcome]) -> dict[Status, list[int]]:
-    """The record_ids that get each letter, ascending; those that stay N are left out."""
+def by_status(rows: Stretches, ended: Mapping[int, Outcome]) -> dict[Status, Stretches]:
+    """The rows that get each letter; those that stay N are left out."""
+    if not ended:  # by far the most common
+        return {Status.SUCCESS: rows}
     numbers_of: dict[Status, list[int]] = {}
-    for outcome in exceptional(outcomes):
-        if outcome.status is not Status.NEW:
-            numbers_of.setdefault(outcome.status, []).append(outcome.position[0])
-    if isinstance(outcomes, Outcomes):
-        others = outcomes.others
-        published = [position[0] for position in outcomes.positions if position not in others]
-        if published:
-            numbers_of.setdefault(Status.SUCCESS, []).extend(published)
-    for numbers in numbers_of.values():
-        numbers.sort()
-    return numbers_of
+    for number, outcome in ended.items():
+        numbers_of.setdefault(outcome.status, []).append(number)
+    numbers_of.pop(Status.NEW, None)
+    rows_of = {status: Stretches.of(numbers) for status, numbers in numbers_of.items()}
+    published = rows - Stretches.of(ended)
+    if published:
+        rows_of[Status.SUCCESS] = published | rows_of.get(Status.SUCCESS, Stretches())
+    return rows_of
 
 
 def is_noted(outcome: Outcome) -> bool:
@@ -76,34 +96,3 @@ def note_of(outcome: Outcome) -> str | None:
     # which no database takes.
     without_nul = masked(note).replace("\0", "\\0")
     return stored(without_nul.encode("utf-8", "backslashreplace").decode())
-
-
-def _record(outcome: Outcome) -> dict[str, Any]:
-    """As the statements read it."""
-    status, reason = outcome.status.value, outcome.reason.value
-    record = {"id": outcome.position[0], "status": status, "reason": reason}
-    note = note_of(outcome)
-    # Without a note the key is left out: not every database takes JSON's null for NULL.
-    if note is not None:
-        record["note"] = note
-    return record
-
-
-def _change(
-    connection: Connection,
-    log: Log,
-    verb: str,
-    numbers: Sequence[int],
-    values: Mapping[str, str],
-) -> None:
-    """Marks or deletes exactly these rows."""
-    # Marking by the ends of a range is twice as fast as by a list, but a range also holds what was
-    # committed late. Only a run of consecutive numbers has no room for a row that is not in it.
-    scattered: list[int] = []
-    for first, last in runs(numbers):
-        if last - first + 1 >= RUN_ROWS:
-            connection.execute(log.query(f"{verb}_run"), {**values, "first": first, "last": last})
-        else:
-            scattered.extend(range(first, last + 1))
-    if scattered:
-        connection.execute(log.query(f"{verb}_rows"), {**values, "ids": id_list(scattered)})

@@ -6,7 +6,7 @@ it.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cached_property
 from operator import attrgetter
 from typing import TYPE_CHECKING, Final
@@ -87,22 +87,17 @@ class ObjectNames(Mapping[int, str]):
         return len(self._by_number)
 
 
-class Parking:
+class Parking(Struct):
     """Collects the rows of a take that wait. The first of each object says when it may go."""
 
-    def __init__(
-        self, output: str, blocked: Iterable[str] = (), led: Iterable[str] = (), of_every_row: int = NEVER
-    ) -> None:
-        self.output = output
-        self.of_every_row = of_every_row
-        """The first row that speaks of a whole table and waits; all that are behind it wait with it."""
-        self.rows: list[Parked] = []
-        self._blocked = set(blocked)
-        self._led = set(led)
-
-    def blocks(self, name: str) -> bool:
-        """Whether a row of this object has to wait."""
-        return name in self._blocked
+    output: str
+    blocked: set[str] = set()
+    """Objects of which rows wait."""
+    led: set[str] = set()
+    """Those of which an earlier row says when they may go."""
+    of_every_row: int = NEVER
+    """The first row that speaks of a whole table and waits; all that are behind it wait with it."""
+    rows: list[Parked] = []
 
     def add(
         self,
@@ -114,11 +109,11 @@ class Parking:
         attempts: int = 0,
     ) -> None:
         """Has a row wait until then, or behind an earlier one of its object."""
-        leads = name not in self._led
-        self._blocked.add(name)
+        leads = name not in self.led
+        self.blocked.add(name)
         if name == EVERY_ROW:
             self.of_every_row = min(self.of_every_row, record)
-        self._led.add(name)
+        self.led.add(name)
         row = Parked(
             output=self.output,
             record=record,
@@ -133,15 +128,15 @@ class Parking:
     def keeps(self, former: Parked, reason: str) -> bool:
         """Whether a row goes on waiting as it does: behind another one, or as the first of them."""
         if former.due is None:
-            return former.object in self._led
+            return former.object in self.led
         return reason == BEHIND
 
     def stays(self, record: int, name: str) -> None:
         """A row of this object goes on waiting as it does."""
         if name == EVERY_ROW:
             self.of_every_row = min(self.of_every_row, record)
-        self._blocked.add(name)
-        self._led.add(name)
+        self.blocked.add(name)
+        self.led.add(name)
 
 
 def take(
@@ -272,8 +267,17 @@ def _parking(
     if any(row.object == EVERY_ROW for row in waited.values()):
         waiting.discard(EVERY_ROW)
     unsent = {name for document in on_the_way for name in document.objects}
-    first = _first_of_every_row(view, output, on_the_way, here, any_waits=EVERY_ROW in known)
-    return Parking(output, blocked=(waiting | unsent) - {EVERY_ROW}, led=waiting, of_every_row=first)
+    # The first row that speaks of a whole table, and waits elsewhere or may be on its way.
+    of_every_row = [min(document.records) for document in on_the_way if EVERY_ROW in document.objects]
+    if EVERY_ROW in known:
+        rows = view.parked_of(output, [EVERY_ROW], len(here) + 1)
+        of_every_row += [row.record for row in rows if row.record not in here]
+    return Parking(
+        output,
+        blocked=(waiting | unsent) - {EVERY_ROW},
+        led=waiting,
+        of_every_row=min(of_every_row, default=NEVER),
+    )
 
 
 def _named(
@@ -304,17 +308,6 @@ def _set_aside(parked: Sequence[Parked], by_number: Mapping[int, Sequence[Event]
     return found
 
 
-def _first_of_every_row(
-    view: View, output: str, on_the_way: Sequence[OnTheWay], here: Collection[int], *, any_waits: bool
-) -> int:
-    """The first row that speaks of a whole table, and waits elsewhere or may be on its way; else above all."""
-    records = [min(document.records) for document in on_the_way if EVERY_ROW in document.objects]
-    if any_waits:
-        rows = view.parked_of(output, [EVERY_ROW], len(here) + 1)
-        records += [row.record for row in rows if row.record not in here]
-    return min(records, default=NEVER)
-
-
 def _wait(
     parking: Parking,
     name: str,
@@ -327,7 +320,7 @@ def _wait(
     """Why a row waits, until when, and what is said of that; None where it may go."""
     if held:
         return Reason.HELD.value, NEVER, None
-    if parking.blocks(name):
+    if name in parking.blocked:
         return BEHIND, now, None
     for event in events:
         if event.table is not None and event.table in unreadable:

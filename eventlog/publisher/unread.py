@@ -7,6 +7,7 @@ Law: no output has a batch ahead then, where earlier rows of the same object mig
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import takewhile
 from typing import TYPE_CHECKING, Final
 
@@ -43,7 +44,7 @@ def park_unread(journal: Journal, decider: Decider, limit: int) -> bool:
         unread = list(
             takewhile(lambda row: row[1][1] != EVERY_ROW, journal.rows.unread(connection, memory, UNREAD_ROWS, limit))
         )
-        if not _knows_tables(journal, connection, memory, decider):
+        if not decider.knows_tables(memory, partial(journal.ask, connection)):
             return False
         waiting = _waiting(journal, connection, memory, decider.identities, unread)
         # Rows between them are taken one time after the other, by their numbers: they must not
@@ -67,15 +68,6 @@ def park_unread(journal: Journal, decider: Decider, limit: int) -> bool:
             journal.park(connection, memory, rows)
             see(connection, journal.log, memory, Stretches.of(behind))
         return len(behind) > passed
-
-
-def _knows_tables(journal: Journal, connection: Connection, memory: Memory, decider: Decider) -> bool:
-    """Whether the decider names objects by the tables as they are: to be asked behind the rows."""
-    if decider.tracked is not None and decider.tracked != memory.tracked:
-        return False
-    if decider.stamp is None:
-        return True
-    return int(journal.ask(connection, "history_stamp")[0][0]) == decider.stamp
 
 
 def _waiting(

@@ -125,7 +125,12 @@ class UnsealedRows:
             portion = self._rows.next(connection, request)
         else:
             request = _above(_edge(memory, known), limit, room)
-            portion = self._read_ahead(request, memory) or self._rows.next(connection, request)
+            # What was read ahead counts once, if that were these and nobody has changed anything since.
+            ahead, self._ahead = self._ahead, None
+            portion_ahead = None
+            if ahead is not None:
+                portion_ahead = ahead.portion(request, memory)
+            portion = portion_ahead or self._rows.next(connection, request)
             # Asked behind the others: a late row goes before what is above it.
             if self._late(connection, memory, known, 1):
                 # One statement sees a transaction whole, or nothing of it. Some numbers more than
@@ -151,13 +156,6 @@ class UnsealedRows:
         # An embedded database has one writer at a time, whom a reader would hold up. Where times
         # count nobody knows yet what will be due.
         return not (self._log.dialect.embedded or self._settings.handle_future_events)
-
-    def _read_ahead(self, request: Request, memory: Memory) -> Portion | None:
-        """The rows that were read ahead, if that were these, and nobody has changed anything since."""
-        ahead, self._ahead = self._ahead, None
-        if ahead is None:
-            return None
-        return ahead.portion(request, memory)
 
     def _with_faults(self, connection: Connection, events: Sequence[Event]) -> Sequence[Event]:
         """The events, with a fault where the number cannot be the row's own.

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
+from msgspec import Struct
+
 from eventlog.core.model import Event, Reason
 from eventlog.publisher.memory import Memory, Sealed
 from eventlog.publisher.tables import NEVER, OnTheWay, Parked, encoded
@@ -30,25 +32,17 @@ MOST_COUNT_LOOKS: Final = 10
 """So many stretches of a batch are counted one by one; of more, its rows are asked for by number."""
 
 
-class View:
+class View(Struct, frozen=True):
     """The journal of a log as one connection sees it. `rows` reads the log, `memory` the tables."""
 
-    def __init__(
-        self,
-        log: Log,
-        settings: LogSettings,
-        rows: UnsealedRows,
-        connection: Connection,
-        memory: Memory,
-    ) -> None:
-        self.settings = settings
-        self.connection = connection
-        self.memory = memory
-        self._log = log
-        self._rows = rows
+    log: Log
+    settings: LogSettings
+    rows: UnsealedRows
+    connection: Connection
+    memory: Memory
 
     def ask(self, query: str, **values: Any) -> list[tuple[Any, ...]]:
-        return self._log.rows(self.connection, self._log.query(query), values)
+        return self.log.rows(self.connection, self.log.query(query), values)
 
     # --- what may go ------------------------------------------------------------------------------
 
@@ -76,7 +70,7 @@ class View:
         # Nothing may overtake rows of an interrupted conversion, and only it knows their objects.
         if self.memory.reserved_above is not None:
             return None
-        return self._rows.next(self.connection, self.memory, limit)
+        return self.rows.next(self.connection, self.memory, limit)
 
     def due(self, name: str, now: int, limit: int) -> tuple[list[Parked], Collection[str]]:
         """Rows that waited and whose objects' turn it is; and those objects that are free by them."""
@@ -101,7 +95,7 @@ class View:
         if is_full:
             # Nobody knows whether a change among the last rows of a full list goes on behind it.
             may_begin -= NEAR_ROWS
-        continuing = self._rows.continuing(self.connection, [row.record for row in rows])
+        continuing = self.rows.continuing(self.connection, [row.record for row in rows])
         going = _first_changes(rows, continuing, limit=limit, beyond=beyond, most=may_begin)
         if is_full:
             return going, ()
@@ -167,7 +161,7 @@ class View:
             else:
                 asked.extend(batch.records)
         if asked:
-            at_hand.extend(self._rows.events(self.connection, sorted(set(asked))))
+            at_hand.extend(self.rows.events(self.connection, sorted(set(asked))))
         return at_hand
 
     def _all_wait(self, records: Stretches) -> bool:
@@ -181,11 +175,11 @@ class View:
 
     def objects(self, numbers: Sequence[int]) -> Mapping[int, str]:
         """The objects that these rows speak of, as far as they still wait."""
-        return self._rows.objects(self.connection, sorted(set(numbers)))
+        return self.rows.objects(self.connection, sorted(set(numbers)))
 
     def going_on(self, name: str, taken: Take, now: int) -> GoingOn | None:
         """The transactions of a take that go on at the output: their rows are ahead, or wait for it."""
-        ends = self._rows.ends_behind(self.connection, taken.events)
+        ends = self.rows.ends_behind(self.connection, taken.events)
         if ends is None:
             return None
         position = self.memory.output(name).position

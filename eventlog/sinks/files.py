@@ -136,7 +136,9 @@ class FileSink:
 
     def _hide(self, plan: str, documents: Sequence[Document]) -> HiddenFiles:
         try:
-            files = [file for document in documents for file in self._files(document)]
+            files: list[tuple[PurePath, bytes]] = []
+            for document in documents:
+                files += self._files(document)
             hidden: HiddenFiles = self._plans.hide(plan, files)
         except OSError as error:
             self._take("", ())

@@ -170,38 +170,6 @@ def runs(numbers: Iterable[int]) -> list[Run]:
     return found
 
 
-def write_runs(numbers: Sequence[int]) -> str:
-    """The numbers as text, such as `60..62,70`, in their order."""
-    return _text_of(runs(numbers))
-
-
-def _text_of(stretches: Iterable[Run]) -> str:
-    return ",".join([str(first) if first == last else f"{first}..{last}" for first, last in stretches])
-
-
-def read_runs(text: str) -> list[int]:
-    """The numbers that `write_runs` wrote, in their order."""
-    numbers: list[int] = []
-    for first, last in read_stretches(text):
-        numbers.extend(range(first, last + 1))
-    return numbers
-
-
-def read_stretches(text: str) -> list[Run]:
-    """The stretches that `write_runs` wrote, first and last, in their order."""
-    found: list[Run] = []
-    at = 0
-    while at < len(text):
-        match = _runs.match(text, at)
-        if match is None or (match.end() == len(text) and text.endswith(",")):
-            raise DataError(
-                f"The mark {shortened(text)!r} is not a list of numbers (character {at + 1}).", hint=_MENDED
-            )
-        found.append((int(match[1]), int(match[2] or match[1])))
-        at = match.end()
-    return found
-
-
 _first = itemgetter(0)
 
 
@@ -224,8 +192,18 @@ class Stretches:
 
     @classmethod
     def read(cls, text: str) -> Stretches:
-        """What `text` wrote, or `write_runs`."""
-        return cls(read_stretches(text))
+        """What `text` wrote."""
+        parts: list[Run] = []
+        at = 0
+        while at < len(text):
+            match = _runs.match(text, at)
+            if match is None or (match.end() == len(text) and text.endswith(",")):
+                raise DataError(
+                    f"The mark {shortened(text)!r} is not a list of numbers (character {at + 1}).", hint=_MENDED
+                )
+            parts.append((int(match[1]), int(match[2] or match[1])))
+            at = match.end()
+        return cls(parts)
 
     @classmethod
     def of(cls, numbers: Iterable[int]) -> Stretches:
@@ -307,4 +285,4 @@ class Stretches:
 
     def text(self) -> str:
         """As a mark has it, such as `60..62,70`."""
-        return _text_of(self.parts)
+        return ",".join([str(first) if first == last else f"{first}..{last}" for first, last in self.parts])

@@ -259,9 +259,13 @@ def readable(
     """The numbers of the keys that can be values of their columns, and the values, a list for each
     column.
     """
-    columns = [[read(key[place]) for key in keys] for place, read in enumerate(readers)]
-    # Nearly always all of them can be read.
-    if not any(None in column for column in columns):
+    columns: list[list[Any]] = []
+    are_all_read = True
+    for place, reader in enumerate(readers):
+        column = [reader(key[place]) for key in keys]
+        columns.append(column)
+        are_all_read = are_all_read and None not in column
+    if are_all_read:  # nearly always
         return list(range(len(keys))), columns
     read = [all(column[number] is not None for column in columns) for number in range(len(keys))]
     numbers = list(compress(range(len(keys)), read))

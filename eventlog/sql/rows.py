@@ -264,6 +264,7 @@ class SqlRowReader:
         return Unreadable(note=note, row=read)
 
     def _by_table(self, wanted: Wanted) -> list[AskedObjects]:
+        asked: list[AskedObjects] = []
         groups: dict[tuple[str | None, str, tuple[str, ...]], AskedObjects] = {}
         for row in wanted:
             parts = _parts(row.key)
@@ -278,9 +279,11 @@ class SqlRowReader:
                 columns = self._columns_of(row.schema, row.table, names)
                 group = AskedObjects(table=table, columns=columns, rows=[], keys=[])
                 groups[row.schema, row.table, names] = group
+                if columns:
+                    asked.append(group)
             group.rows.append(row)
             group.keys.append(key)
-        return [group for group in groups.values() if group.columns]
+        return asked
 
     def _key_columns(self, schema: str | None, name: str, names: tuple[str, ...]) -> tuple[Column, ...]:
         """The columns that a key names; none where that is not the table's key."""
@@ -313,15 +316,19 @@ class SqlRowReader:
         table, large = asked.table, reading.large
         wishes = {wanted[row] for row in asked.rows}
         names = frozenset[str]().union(*wishes)
-        attributes = [attribute for name, attribute in table.loggable.items() if name in names]
-        rows = reading.own([attribute for attribute in attributes if attribute.child is None])
+        count = 0
+        attributes: dict[str | None, list[Attribute]] = {}
+        """By their child tables; those of the table itself are under None."""
+        for name, attribute in table.loggable.items():
+            if name in names:
+                count += 1
+                attributes.setdefault(attribute.child, []).append(attribute)
+        rows = reading.own(attributes.get(None, []))
         for child in table.children:
-            of_child = [attribute for attribute in attributes if attribute.child == child.name]
-            if of_child and (rows or nobody):
-                reading.add_children(child, of_child, rows)
+            if child.name in attributes and (rows or nobody):
+                reading.add_children(child, attributes[child.name], rows)
         if len(wishes) > 1:
             # Each object with what was wanted of it, where its neighbours wanted more.
-            count = len(attributes)
             for row, values in rows.items():
                 wished = wanted[row]
                 if len(values) != count or len(wished) < count:
@@ -356,7 +363,7 @@ class _Reading(Struct, frozen=True, kw_only=True):
             for number, of_one in _by_number(answers):
                 found[rows[number]] = _gathered(of_one, attributes)
             return found
-        names = [attribute.name for attribute in attributes]
+        names = list(map(attrgetter("name"), attributes))
         for answer in answers:
             row = rows[answer[0]]
             # A view may have several rows of one object: the first counts. Behind the values may

@@ -122,12 +122,13 @@ class XdsFormat(Struct, frozen=True, kw_only=True):
             # must rise, such an id goes on from the last one instead.
             if self.rising:
                 identity = after = rising_id(identity, after)
-            yield Document(
-                id=identity,
-                body="".join([opening, *[change.text for change in batch], closing]).encode(),
-                covers={change.event_id: change.positions for change in batch},
-                route=batch[0].route,
-            )
+            pieces, covers = [opening], dict[str, tuple[Position, ...]]()
+            for change in batch:
+                pieces.append(change.text)
+                covers[change.event_id] = change.positions
+            pieces.append(closing)
+            body = "".join(pieces).encode()
+            yield Document(id=identity, body=body, covers=covers, route=batch[0].route)
 
     def encode(
         self, changes: Iterable[Change], catalog: Catalog | None = None, after: str = ""

@@ -22,6 +22,7 @@ from eventlog.cli.main import exit_code
 from eventlog.config.outputs import OutputConfig
 from eventlog.config.settings import Config, PublisherConfig, SourceConfig
 from eventlog.core.errors import DataError, EventlogError, InstallError
+from eventlog.core.rules.lifetimes import join
 from eventlog.core.schema import WHOLE_ROW
 from eventlog.daemon.publisher import Publisher
 from eventlog.qlik.messages.settings import MessageSettings
@@ -262,7 +263,7 @@ def test_equal_rows_of_writers_side_by_side_do_not_mix(engine: Engine, tmp_path:
 
 FAULTS: dict[str, Any] = {
     "eventlog.sinks.database.mirror.WHOLE_ROW": "something else",  # rows are folded by their key
-    "eventlog.core.rules.round.is_whole_row": lambda _subject: False,  # events of equal rows are joined
+    "eventlog.core.rules.round.whole_row_changes": lambda *of: join(of[0], of[1], of[2], None),  # equal rows are joined
     "eventlog.core.rules.screen._row_hash": lambda value: hashlib.sha256(
         value.casefold().encode()
     ).hexdigest(),  # 'a' is taken for 'A'

@@ -153,7 +153,7 @@ def test_outputs_tell_the_shape_of_a_table_that_was_followed(
 
 def poll(publisher: Publisher) -> None:
     """A cycle that looks at the tables, whatever the clock says."""
-    publisher.post._next_look = 0.0  # type: ignore[attr-defined]  # the test does not wait for the clock
+    publisher.post._next_look = 0.0  # the test does not wait for the clock
     publisher.run_once()
 
 

@@ -17,7 +17,7 @@ from eventlog.admin.outputs import pause, resume, standings
 from eventlog.config.settings import Config, PublisherConfig
 from eventlog.core.errors import SinkError
 from eventlog.core.seams import Tenure
-from eventlog.daemon.post import LogPost
+from eventlog.daemon.post import Post
 from eventlog.daemon.publisher import Publisher
 from eventlog.daemon.vitals import PublisherHealth
 from eventlog.publisher.books import Turn
@@ -95,9 +95,9 @@ def test_who_resumes_an_output_lets_it_catch_up(log: LogTable, tmp_path: Path, m
     """However long that takes, and whoever publishes then; it is paused again by what comes after that."""
     monkeypatch.setattr("eventlog.daemon.behind.LOOK_SECONDS", 0.0)
     looks: list[str] = []
-    lags = LogPost.lags
+    lags = Post.lags
 
-    def counted(post: LogPost) -> Mapping[str, OutputLag]:
+    def counted(post: Post) -> Mapping[str, OutputLag]:
         looks.append("")
         return lags(post)
 
@@ -105,7 +105,7 @@ def test_who_resumes_an_output_lets_it_catch_up(log: LogTable, tmp_path: Path, m
         seen = len(looks)
         until(lambda: len(looks) > seen + 2, "the publisher looks again and again")
 
-    monkeypatch.setattr(LogPost, "lags", counted)
+    monkeypatch.setattr(Post, "lags", counted)
     outputs = Outputs("near", "far")
     outputs["far"].away = True
     write(log, 1, 30)

@@ -18,6 +18,7 @@ from eventlog.core.model import Outcome, Reason, Status
 from eventlog.daemon.publisher import Publisher
 from eventlog.publisher.settling import settle
 from eventlog.sources.log.reading import LogSettings
+from eventlog.sources.marks import Stretches
 from eventlog.sql.connect import limit_sessions
 from eventlog.sql.log import Log
 from tests.conformance.event_logs import LogTable
@@ -161,8 +162,9 @@ def test_a_session_that_stands_still_after_it_has_noted_reasons_is_ended(postgre
     watching = postgresql.execution_options(isolation_level="AUTOCOMMIT")
     with engine.connect() as connection, watching.connect() as watch:
         mine = connection.scalar(text("SELECT pg_backend_pid()"))
-        refused = [Outcome(position=(one,), status=Status.ERROR, reason=Reason.REFUSED, note="no.") for one in (1, 2)]
-        settle(connection, Log(engine, log.names), refused, LogSettings())
+        refused = Outcome(position=(1,), status=Status.ERROR, reason=Reason.REFUSED, note="no.")
+        ended = dict.fromkeys((1, 2), refused)
+        settle(connection, Log(engine, log.names), Stretches.of(ended), ended, LogSettings())
         alive = text(f"SELECT count(*) FROM pg_stat_activity WHERE pid = {mine}")
         until(lambda: not watch.scalar(alive), "the server ends the session")
         with pytest.raises(DBAPIError):

@@ -50,7 +50,7 @@ def test_entries_are_few_and_nothing_is_forgotten_between_them(sqlite: Engine) -
     assert lock.take()
     tempo = Tempo(lock)
     for _ in range(5):
-        tempo.count(10)
+        tempo.rows += 10
         tempo.enter()
     assert facts(sqlite, log.names).rate.rows == 10
     tempo.enter(now=True)
@@ -67,7 +67,7 @@ def test_who_has_lost_the_seat_enters_nothing(sqlite: Engine) -> None:
             "UPDATE event_log_mark SET value = '2999-01-01 00:00:00 other' WHERE name = 'publisher'"
         )
     tempo = Tempo(former)
-    tempo.count(10)
+    tempo.rows += 10
     with pytest.raises(OccupiedError):
         tempo.enter()
     assert facts(sqlite, log.names).rate.rows == 0

@@ -98,7 +98,7 @@ def test_without_being_told_it_waits_for_five_minutes_and_half_a_minute(server: 
     site(server)
     with Publisher(config_of(server, tmp_path / "out")) as publisher:
         assert publisher.run_once().events == 0
-        with publisher.post.engine.connect() as connection:  # type: ignore[attr-defined]  # it is a log's post
+        with publisher.post.engine.connect() as connection:
             waits = connection.execute(text("SELECT @@lock_wait_timeout, @@innodb_lock_wait_timeout")).one()
             names = ("max_statement_time", "max_execution_time")
             asked = [connection.execute(text(f"SHOW SESSION VARIABLES LIKE '{name}'")).all() for name in names]

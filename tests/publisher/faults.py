@@ -115,8 +115,8 @@ FAULTS = [
     JournalFault(
         "resolve: refusals are forgotten",
         CONSUMER,
-        "by_position(answers_of_rows(self._journal, self._decider, target.answers, waiting))",
-        "by_position(())",
+        "answers = answers_of_rows(self._journal, self._decider, target.answers, waiting)",
+        "answers = {}",
     ),
     JournalFault(
         "the target is not taken over",
@@ -231,14 +231,14 @@ FAULTS = [
     JournalFault(
         "waiting does not pass on",
         TAKE,
-        "        leads = name not in self._led\n        self._blocked.add(name)\n",
-        "        leads = name not in self._led\n",
+        "        leads = name not in self.led\n        self.blocked.add(name)\n",
+        "        leads = name not in self.led\n",
     ),
     JournalFault(
         "what stays does not block",
         TAKE,
-        "        self._blocked.add(name)\n        self._led.add(name)\n\n\ndef take(",
-        "        self._led.add(name)\n\n\ndef take(",
+        "        self.blocked.add(name)\n        self.led.add(name)\n\n\ndef take(",
+        "        self.led.add(name)\n\n\ndef take(",
     ),
     JournalFault(
         "nobody leads behind a row that went",
@@ -376,7 +376,7 @@ FAULTS = [
     JournalFault(
         "a forgotten output is waited for",
         JOURNAL,
-        "                self._settle(connection, memory, name, Stretches.of(waited), {})\n",
+        "                self._settle(connection, memory, name, waited, {})\n",
         "                pass\n",
     ),
     JournalFault(

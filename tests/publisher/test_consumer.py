@@ -21,9 +21,11 @@ from eventlog.publisher.care import hold, release
 from eventlog.publisher.consumer import Consumer
 from eventlog.publisher.decide import Decider
 from eventlog.publisher.journal import Journal
+from eventlog.publisher.plans import Settled, TakePlan
 from eventlog.sinks.files import FileSink
 from eventlog.sources.log.lock import LogLock
 from eventlog.sources.log.reading import LogSettings
+from eventlog.sources.marks import TRACKED, Marks, note_change
 from eventlog.sql.dialect import dialect_of
 from eventlog.sql.journal_tables import journal_tables
 from eventlog.sql.log import Log
@@ -213,6 +215,36 @@ def test_a_plan_is_on_disk_before_anything_goes_out(postgresql: Engine, tmp_path
     postgresql.dialect.do_commit = commit  # type: ignore[method-assign]  # as it was
     process.die()
     assert waits == [(1, "on"), (0, "off")]
+
+
+def test_no_plan_is_made_ahead_by_tables_as_they_were(
+    postgresql: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("eventlog.publisher.consumer.AHEAD_ROWS", 1)
+    table = installed(postgresql)
+    journal_tables(table.names, dialect_of(postgresql)).create_all(postgresql)
+    for number in range(1, ROWS + 1):
+        table.write(number, key=f"idu={number}", new_value=f"value-{number}")
+    log = Log(postgresql, table.names)
+    with log.transaction() as connection:
+        Marks(log).set(connection, TRACKED, "before")
+    process = Process(log, tmp_path)
+    process.consumer.decider.tracked = "before"
+    plan = Journal.plan
+
+    def tracked_meanwhile(journal: Journal, name: str, made: TakePlan) -> Settled:
+        settled = plan(journal, name, made)
+        with log.transaction() as connection:
+            Marks(log).set(connection, TRACKED, "since")
+            note_change(connection, log)
+        return settled
+
+    with monkeypatch.context() as tracking:
+        tracking.setattr(Journal, "plan", tracked_meanwhile)
+        assert process.consumer.turn(process.tenure).documents == 5
+    assert process.consumer.turn(process.tenure).stale is not None
+    process.die()
+    assert len(told(tmp_path)) == 5
 
 
 def test_who_takes_the_lock_again_knows_what_others_did_meanwhile(table: LogTable, tmp_path: Path) -> None:

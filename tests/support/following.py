@@ -37,6 +37,6 @@ class Site:
     def poll(self) -> list[dict[str, Any]]:
         """One cycle that looks, and what was said of tables in it."""
         self.said.clear()
-        self.publisher.post._next_look = 0.0  # type: ignore[attr-defined]  # the test does not wait for the clock
+        self.publisher.post._next_look = 0.0  # the test does not wait for the clock
         self.publisher.run_once()
         return [one for one in self.said if "table" in one]

@@ -29,7 +29,7 @@ from eventlog.core.rules.lifetimes import (
 from eventlog.core.rules.meaning import ended
 from eventlog.core.rules.prefer import prefer
 from eventlog.core.rules.screen import Screened, Subject
-from eventlog.core.rules.without_key import is_whole_row, whole_row_changes
+from eventlog.core.rules.without_key import whole_row_changes
 
 Tell = Callable[[Change], Refusal | None]
 """Takes a change; the answer is why it, or a value of it, cannot be published, or None."""
@@ -57,7 +57,7 @@ class LongObject:
     def look_ahead(self, events: Sequence[Event]) -> None:
         """Takes in how lifetimes end."""
         # A row without a key is told by itself, so nothing of what follows matters to it.
-        if is_whole_row(self.subject):
+        if self.subject.table is not None and self.subject.table.whole_row:
             return
         for event in events:
             if event.kind == DELETE_ROW:
@@ -78,7 +78,7 @@ class LongObject:
 
     def take(self, screened: Screened, events: list[Event], found: ReadBack | None) -> Iterator[Outcome]:
         """Tells the changes that are certain after a piece, with the outcomes of their events."""
-        if is_whole_row(self.subject):
+        if self.subject.table is not None and self.subject.table.whole_row:
             yield from self._told(whole_row_changes(screened, self.subject, events))
             return
         row = found.row if isinstance(found, Unreadable) else found

@@ -15,6 +15,7 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice
+from operator import attrgetter
 from typing import Any, Final, cast
 
 from msgspec import Struct
@@ -53,7 +54,7 @@ from eventlog.core.rules.meaning import STATUS, Decision, Options
 from eventlog.core.rules.prefer import NOBODY_READS, prefer
 from eventlog.core.rules.screen import Screened, Subject, SubjectId, screen
 from eventlog.core.rules.times import moment
-from eventlog.core.rules.without_key import is_whole_row, whole_row_changes
+from eventlog.core.rules.without_key import whole_row_changes
 from eventlog.core.schema import Catalog
 from eventlog.core.seams import RowReader
 
@@ -108,8 +109,8 @@ class Round(Struct, frozen=True, kw_only=True):
     def decide_objects(self, events: Sequence[Event]) -> Decision:
         """What events amount to that come object by object; so do the changes."""
         screened = screen(events, self.catalog, self.options, by_object=True)
-        changes = _changes(screened, self._read_back(wanted(screened)), self.options)
-        return self._completed([_decision(changes, screened)])[0]
+        decision = judge(screened, self._read_back(wanted(screened)), self.options, by_object=True)
+        return self._completed([decision])[0]
 
     def decide_pieces(self, pieces: Pieces, tell: Tell) -> Iterator[list[Outcome]]:
         """Tells changes of very long objects as they become certain; the outcomes of all events.
@@ -236,11 +237,48 @@ def decide(
     return judge(screen(list(events), catalog, options), rows, options)
 
 
-def judge(screened: Screened, rows: Mapping[RowId, ReadBack] | None, options: Options) -> Decision:
-    """What the screened events amount to, with the rows that were read back for them."""
-    changes = _changes(screened, rows, options)
-    changes.sort(key=place_of(options))
-    return _decision(changes, screened)
+def judge(
+    screened: Screened,
+    rows: Mapping[RowId, ReadBack] | None,
+    options: Options,
+    *,
+    by_object: bool = False,
+) -> Decision:
+    """What the screened events amount to, with the rows that were read back for them.
+
+    The changes come in the order in which they are published, or `by_object`.
+    """
+    changes: list[Change] = []
+    merge: Merge = coalesce if options.coalesce else join
+    for subject in screened.subjects.values():
+        if subject.table is not None and subject.table.whole_row:
+            changes += whole_row_changes(screened, subject, subject.events)
+            continue
+        # By far the most: nothing to prefer, nothing to close.
+        if subject.plain:
+            changes += merge(screened, subject, subject.events, None)
+            continue
+        row_back = found_of(subject.row, rows)
+        row = row_back.row if isinstance(row_back, Unreadable) else row_back
+        is_lone = len(subject.events) == 1 and subject.events[0].kind in ROW_BACK
+        if is_lone and row is not None and row is row_back:
+            # Its row was read back whole: nothing to prefer here either.
+            merged = merge(screened, subject, subject.events, row)
+            if inserts(subject, subject.events[0]):
+                merged = as_created(merged)
+            changes += merged
+            continue
+        for lifetime in lifetimes(subject):
+            merged = merge(screened, subject, prefer(screened, lifetime, row_back), row)
+            if begins(subject, lifetime, row):
+                merged = as_created(merged)
+            changes += merged
+            changes += ending(screened, subject, lifetime)
+    if not by_object:
+        changes.sort(key=place_of(options))
+    # What else became of events, `screened` knows by now.
+    positions = list(map(attrgetter("position"), screened.events))
+    return Decision(changes, Outcomes(positions, screened.outcomes))
 
 
 def place_of(options: Options) -> Callable[[Change], Any]:
@@ -322,42 +360,6 @@ def _at_once(outcomes: Iterator[Outcome]) -> Iterator[list[Outcome]]:
     """The outcomes in pieces: a change may be made of millions of events."""
     while some := list(islice(outcomes, HANDED_EVENTS)):
         yield some
-
-
-def _decision(changes: list[Change], screened: Screened) -> Decision:
-    positions = [event.position for event in screened.events]
-    return Decision(changes, Outcomes(positions, screened.outcomes))
-
-
-def _changes(screened: Screened, rows: Mapping[RowId, ReadBack] | None, options: Options) -> list[Change]:
-    """The changes object by object; what else became of events, `screened` knows then."""
-    changes: list[Change] = []
-    merge: Merge = coalesce if options.coalesce else join
-    for subject in screened.subjects.values():
-        if is_whole_row(subject):
-            changes += whole_row_changes(screened, subject, subject.events)
-            continue
-        # By far the most: nothing to prefer, nothing to close.
-        if subject.plain:
-            changes += merge(screened, subject, subject.events, None)
-            continue
-        row_back = found_of(subject.row, rows)
-        row = row_back.row if isinstance(row_back, Unreadable) else row_back
-        is_lone = len(subject.events) == 1 and subject.events[0].kind in ROW_BACK
-        if is_lone and row is not None and row is row_back:
-            # Its row was read back whole: nothing to prefer here either.
-            merged = merge(screened, subject, subject.events, row)
-            if inserts(subject, subject.events[0]):
-                merged = as_created(merged)
-            changes += merged
-            continue
-        for lifetime in lifetimes(subject):
-            merged = merge(screened, subject, prefer(screened, lifetime, row_back), row)
-            if begins(subject, lifetime, row):
-                merged = as_created(merged)
-            changes += merged
-            changes += ending(screened, subject, lifetime)
-    return changes
 
 
 def _place(change: Change) -> Position:

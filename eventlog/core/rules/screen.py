@@ -258,17 +258,14 @@ class Meeting(Struct, frozen=True, gc=False):
     gone: tuple[str, ...] = ()
 
 
-class Screened:
+class Screened(Struct):
     """The events of a batch in their order, their objects, and the outcomes that are certain."""
 
-    __slots__ = ("events", "outcomes", "silent", "subjects")
-
-    def __init__(self, events: Sequence[Event]) -> None:
-        self.events = events
-        self.subjects: dict[SubjectId, Subject] = {}
-        self.outcomes: dict[Position, Outcome] = {}
-        # Loopback deletes: they close a lifetime and say nothing.
-        self.silent: set[Position] = set()
+    events: Sequence[Event]
+    subjects: dict[SubjectId, Subject] = {}
+    outcomes: dict[Position, Outcome] = {}
+    silent: set[Position] = set()
+    """Loopback deletes: they close a lifetime and say nothing."""
 
     def gather(self, meeting: Meeting, event: Event) -> None:
         subject = meeting.subject

@@ -17,10 +17,6 @@ from eventlog.core.rules.screen import Screened, Subject
 from eventlog.core.schema import WHOLE_ROW, Table
 
 
-def is_whole_row(subject: Subject) -> bool:
-    return subject.table is not None and subject.table.whole_row
-
-
 def whole_row_changes(screened: Screened, subject: Subject, events: Iterable[Event]) -> list[Change]:
     """A change for each event. Two that add equal rows are two changes, whoever made them."""
     table = subject.table

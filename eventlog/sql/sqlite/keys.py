@@ -50,9 +50,11 @@ class SqliteLookup:
     ) -> list[Answer]:
         untyped = tuple(map(_is_untyped, question.matched))
         holes = lookup_holes(dialect, question, self, untyped, spell=str)
-        numbers, columns = readable([_reader(column) for column in question.matched], keys)
+        numbers, columns = readable(list(map(_reader, question.matched)), keys)
         answers = _listed(connection, dialect, holes, numbers, columns)
-        there = {answer[0] for answer in answers}
+        there = set(map(itemgetter(0), answers))
+        if len(there) == len(keys):  # by far the most common
+            return answers
         # A value may be of another type than its column says, so what was not met is asked for as
         # the text that a trigger would write.
         left = [number for number, key in enumerate(keys) if number not in there and _may_be_there(question, key)]

@@ -34,5 +34,5 @@ def test_what_groups_amount_to_comes_one_after_the_other() -> None:
 def test_the_worst_that_was_said_of_an_event_counts() -> None:
     answers: dict[tuple[int, ...], Outcome] = {}
     for status in (Status.WARNING, Status.FATAL, Status.ERROR):
-        keep_worse(answers, refused(1, status))
+        keep_worse(answers, (1,), refused(1, status))
     assert answers == {(1,): refused(1, Status.FATAL)}
