@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import csv
 import errno
+import logging
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -18,7 +19,8 @@ from urllib.parse import unquote
 
 from sqlalchemy import event, text
 
-from eventlog.core.model import Document, Outcome
+from eventlog.core.errors import OccupiedError, SinkError
+from eventlog.core.model import Document, Outcome, Status
 from eventlog.core.schema import Column, Table
 from eventlog.core.seams import Resolved, Tenure
 from eventlog.qlik.change_tables.rows import ChangeColumn, RowBlock, RowsDocument
@@ -26,10 +28,13 @@ from eventlog.sinks.change_files.settings import RowFileSettings
 from eventlog.sinks.change_files.sink import ChangeTableFiles
 from eventlog.sinks.database.sink import DatabaseSettings, DatabaseSink
 from eventlog.sinks.files import FileSink
+from eventlog.sinks.http.address import HttpSettings
+from eventlog.sinks.http.post import HttpAnswer
+from eventlog.sinks.http.sink import HttpSink
 from eventlog.sinks.plan_folder import OWNERS
 from eventlog.sql.connect import connect
 from tests.publisher.actors import PassingError
-from tests.publisher.targets import ModelFormat, ModelSink, Target, WrittenRow
+from tests.publisher.targets import ModelFormat, ModelReceiver, ModelSink, Target, WrittenRow
 
 if TYPE_CHECKING:
     from tests.publisher.world import World
@@ -40,6 +45,7 @@ COLUMNS: Final = (
     ChangeColumn(name="header__change_seq", type="varchar(35)", header=True),
     ChangeColumn(name="told", type="text"),
 )
+LEVELS: Final = {Status.NEW: "retry", Status.ERROR: "error", Status.WARNING: "warning"}
 STEPS: Final = ("open", "mkdir", "replace", "unlink")
 """What changes a folder."""
 _hidden = re.compile(r"\.eventlog-[^=]+=[^=]+=([^=]*)=\d+=.+\.part").fullmatch
@@ -71,11 +77,6 @@ class RealSink(ModelSink):
     def made(self) -> Any:
         raise NotImplementedError
 
-    @staticmethod
-    def told(path: Path) -> list[str]:
-        """The documents of a file that is shown."""
-        return []
-
     def open(self, tenure: Tenure) -> None:
         self.sink.open(tenure)
 
@@ -103,6 +104,7 @@ class RealFiles(RealSink):
 
     @staticmethod
     def told(path: Path) -> list[str]:
+        """The documents of a file that is shown."""
         return [path.read_text()] if path.suffix == ".json" else []
 
 
@@ -154,10 +156,45 @@ class RealTables(RealRows):
     def _look(self, reading: Any) -> None:
         if not reading.execute(text("SELECT 1 FROM sqlite_master WHERE name = 't__ct'")).all():
             return
-        rows = reading.execute(text("SELECT rowid, told FROM t__ct WHERE rowid > :seen ORDER BY 1"), {"seen": self.target.seen})
+        rows = reading.execute(
+            text("SELECT rowid, told FROM t__ct WHERE rowid > :seen ORDER BY 1"), {"seen": self.target.seen}
+        )
         for number, told in rows.all():
             self.target.seen = int(number)
             take(self.target, told, self.plan)
+
+
+class RealReceiver(ModelReceiver):
+    """A receiver that answers as the model does, but in XML, or with what nobody can read."""
+
+    place = "the receiver"
+    discreet = staticmethod(str)
+
+    def __init__(self, target: Target, world: World) -> None:
+        super().__init__(target, world)
+        poster: Any = self
+        self.sink = HttpSink(HttpSettings(url="http://receiver.test"), poster)
+
+    def commit(self, plan: str, documents: Sequence[Document]) -> Sequence[Outcome]:
+        return self.sink.commit(plan, documents)
+
+    def post(self, document: Document, plan: str = "") -> HttpAnswer:
+        try:
+            outcomes = self.send(plan, document)
+        except OccupiedError:
+            return HttpAnswer(status=409, body=b"", overtaken=True)
+        except SinkError:
+            return HttpAnswer(status=503, body=b"Later.")
+        if any(outcome.unread for outcome in outcomes):
+            return HttpAnswer(status=200, body=b"<nds><output>")
+        said = {outcome.position: LEVELS[outcome.status] for outcome in outcomes}
+        statuses = [
+            f'<status level="{said[positions[0]]}" event-id="{event_id}">as it happens</status>'
+            for event_id, positions in document.covers.items()
+            if positions[0] in said
+        ]
+        body = f'<nds dtdversion="2.0"><output>{"".join(statuses)}</output></nds>'
+        return HttpAnswer(status=200, body=body.encode())
 
 
 def take(target: Target, told: str, plan: str) -> None:
@@ -170,7 +207,7 @@ def hidden_in(folder: Path) -> list[str]:
 
 
 @contextmanager
-def folders(world: World) -> Iterator[None]:
+def real_targets(world: World) -> Iterator[None]:
     """Each step in the folders of targets is a point, before and after it; what is shown there has come."""
     below = f"{world.folder}{os.sep}"
 
@@ -191,7 +228,8 @@ def folders(world: World) -> Iterator[None]:
         return step
 
     steps = {name: stepping(name, getattr(os, name)) for name in STEPS}
-    with patch.multiple(os, **steps, fsync=lambda _: None):  # memory is not a disk
+    warnings = patch.object(logging.getLogger(HttpSink.__module__), "disabled", True)
+    with warnings, patch.multiple(os, **steps, fsync=lambda _: None):  # what nobody reads need not reach a disk
         yield
 
 
@@ -207,11 +245,12 @@ def _show(world: World, former: Path, path: Path) -> None:
     if hidden is None or path.name.startswith("."):
         return
     name = path.relative_to(world.folder).parts[0]
-    for told in world.real[name[0]].told(path):
+    kind: Any = world.real[name[0]]
+    for told in kind.told(path):
         take(world.targets[name], told, unquote(hidden[1]))
 
 
-REAL: Final[Sequence[dict[str, type[RealSink]]]] = (
-    {"f": RealFiles, "t": RealTables},
-    {"f": RealChangeFiles, "t": RealTables},
+REAL: Final[Sequence[dict[str, type[RealSink | RealReceiver]]]] = (
+    {"f": RealFiles, "t": RealTables, "r": RealReceiver},
+    {"f": RealChangeFiles, "t": RealTables, "r": RealReceiver},
 )

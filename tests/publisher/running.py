@@ -23,7 +23,7 @@ from eventlog.sql.connect import connect
 from eventlog.sql.dialect import dialect_of
 from eventlog.sql.journal_tables import journal_tables
 from eventlog.sql.names import LogNames
-from tests.publisher.real import folders
+from tests.publisher.real import real_targets
 from tests.publisher.world import World
 
 NAMES = LogNames()
@@ -79,7 +79,7 @@ def history(seed: int, engine: Engine) -> collections.Counter[str]:
             leaving.enter_context(plans_beside(world.rng))
             if world.real:
                 world.folder = Path(leaving.enter_context(TemporaryDirectory(prefix="eventlog-history-")))
-                leaving.enter_context(folders(world))
+                leaving.enter_context(real_targets(world))
             return world.run()
     finally:
         _running.clear()

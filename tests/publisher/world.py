@@ -1,9 +1,9 @@
 """Random histories of the journal and its consumers on a real database, and an oracle apart from them.
 
-The targets are models that a publisher can be replaced at; what they took is what the oracle counts. At named points
-the publisher dies, or an error passes and it lives on, also after a commit. Writers commit late, operators hold,
-release, delete and set back rows at any moment, outputs come and go, and a frozen publisher wakes when another one
-has the lock.
+The targets are models that a publisher can be replaced at, or real sinks; what they took is what the oracle counts. At
+named points the publisher dies, or an error passes and it lives on, also after a commit. Writers commit late,
+operators hold, release, delete and set back rows at any moment, outputs come, go and give up rows, and a frozen
+publisher wakes when another one has the lock.
 """
 
 from __future__ import annotations
