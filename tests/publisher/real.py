@@ -70,7 +70,7 @@ class RealSink(ModelSink):
 
     def __init__(self, target: Target, world: World) -> None:
         super().__init__(target, world)
-        self.place = world.folder / target.name
+        self.place, self.leaving = world.folder / target.name, world.leaving
         self.sink = self.made()
         self.capabilities = self.sink.capabilities
 
@@ -135,7 +135,7 @@ class RealTables(RealRows):
 
     def made(self) -> Any:
         engine = connect(f"sqlite:///{self.place}", may_create=True)
-        self.world.leaving.callback(engine.dispose)
+        self.leaving.callback(engine.dispose)
         event.listen(engine, "connect", lambda connection, _: connection.execute("PRAGMA synchronous = OFF"))
         commit, self.plan = engine.dialect.do_commit, ""
 
@@ -227,9 +227,10 @@ def real_targets(world: World) -> Iterator[None]:
 
         return step
 
-    steps = {name: stepping(name, getattr(os, name)) for name in STEPS}
+    steps: dict[str, Any] = {name: stepping(name, getattr(os, name)) for name in STEPS}
+    steps["fsync"] = lambda _: None  # what nobody reads need not reach a disk
     warnings = patch.object(logging.getLogger(HttpSink.__module__), "disabled", True)
-    with warnings, patch.multiple(os, **steps, fsync=lambda _: None):  # what nobody reads need not reach a disk
+    with warnings, patch.multiple(os, **steps):
         yield
 
 
