@@ -444,12 +444,6 @@ FAULTS = [
         "        retries.append(retry)\n",
     ),
     JournalFault(
-        "a purge leaves records",
-        "admin/purge.py",
-        '        connection.execute(log.query("forget_rows"), parameters | bounds)\n',
-        "",
-    ),
-    JournalFault(
         "how a row ended before it was set back is kept",
         JOURNAL,
         "if final.parts[0][0] <= memory.last_noted:",

@@ -47,8 +47,6 @@ class World:
 
     def __init__(self, seed: int, engine: Engine) -> None:
         self.rng = rng = random.Random(seed)
-        self.more = more = random.Random(~seed)
-        """Draws what came later, so that the first histories stay as they were."""
         self.seed, self.engine = seed, engine
         self.log = Log(engine, log_columns(engine, LogNames()))  # which knows the column that names the transaction
         self.counts: collections.Counter[str] = collections.Counter()
@@ -104,6 +102,11 @@ class World:
         """Whether the process has died that is being unwound: nothing that it does reaches anybody."""
         self.leaving = ExitStack()
         self.folder = Path()
+        self._draw_more()
+
+    def _draw_more(self) -> None:
+        self.more = more = random.Random(~self.seed)
+        """Draws what the kit learnt later, so that histories which have none of it stay as they were."""
         self.real = more.choice([{}, {}, *REAL])
         """Kinds of targets with real sinks, in place of models."""
         self.nameless = more.choice([0, 0, 0, 0.05])
