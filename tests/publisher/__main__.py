@@ -1,4 +1,4 @@
-"""Random histories of the journal: python -m tests.publisher FROM TO [URL]."""
+"""Random histories of the publisher by their seeds: python -m tests.publisher FROM TO [URL]."""
 
 from __future__ import annotations
 

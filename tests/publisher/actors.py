@@ -99,6 +99,14 @@ class Row:
         self.setbacks, self.gone, self.foreign, self.was_held = 0, False, False, False
         self.allowed: set[tuple[str, str]] | None = None
         self.past: list[dict[str, int]] = []
+        self.letter = ""
+        """What it had when somebody purged it."""
+        self.excused: set[str] = set()
+        """The outputs for which somebody gave it up."""
+
+    @property
+    def names_no_object(self) -> bool:
+        return self.object.endswith("/")
 
 
 class Publisher:

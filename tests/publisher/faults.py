@@ -1,4 +1,4 @@
-"""Faults for the journal: put in one at a time, random histories must find each; tests/publisher/finding.py does it.
+"""Faults for the publisher: put in one at a time, random histories must find each; tests/publisher/finding.py does it.
 
 Each is a piece of the package's text and what stands there instead. A fault that is not found says that the histories
 are missing something; one whose text is gone says that this list is.
@@ -39,23 +39,10 @@ FAULTS = [
     JournalFault("what was said is not kept for others", JOURNAL, '"said_make", kept)', '"said_make", [])'),
     JournalFault("what others said is not asked", JOURNAL, "        if memory.any_said:\n", "        if False:\n"),
     JournalFault(
-        "what was said stays when rows leave",
-        JOURNAL,
-        '        self._tell(connection, "said_drop", runs)\n',
-        "",
+        "what was said stays when rows leave", JOURNAL, '        self._tell(connection, "said_drop", runs)\n', ""
     ),
-    JournalFault(
-        "settled although another output has it ahead",
-        JOURNAL,
-        "if number > row.position:",
-        "if False:",
-    ),
-    JournalFault(
-        "settled although planned",
-        JOURNAL,
-        "                final -= planned\n",
-        "                pass\n",
-    ),
+    JournalFault("settled although another output has it ahead", JOURNAL, "if number > row.position:", "if False:"),
+    JournalFault("settled although planned", JOURNAL, "                final -= planned\n", "                pass\n"),
     JournalFault(
         "settled although parked elsewhere",
         JOURNAL,
@@ -101,16 +88,10 @@ FAULTS = [
     ),
     # resolve
     JournalFault(
-        "resolve: nothing is there",
-        CONSUMER,
-        "is_there = state.has(detail.document)\n",
-        "is_there = False\n",
+        "resolve: nothing is there", CONSUMER, "is_there = state.has(detail.document)\n", "is_there = False\n"
     ),
     JournalFault(
-        "resolve: everything is there",
-        CONSUMER,
-        "is_there = state.has(detail.document)\n",
-        "is_there = True\n",
+        "resolve: everything is there", CONSUMER, "is_there = state.has(detail.document)\n", "is_there = True\n"
     ),
     JournalFault(
         "resolve: refusals are forgotten",
@@ -138,10 +119,7 @@ FAULTS = [
         "                self._finish([], {}, now, self._objects(unread), freed=unread)\n",
     ),
     JournalFault(
-        "what is behind an unread document goes",
-        SENDING,
-        "        self._blocked.update(document.objects)\n",
-        "",
+        "what is behind an unread document goes", SENDING, "        self._blocked.update(document.objects)\n", ""
     ),
     JournalFault(
         "what is behind a retried document goes",
@@ -150,10 +128,7 @@ FAULTS = [
         "            pass\n",
     ),
     JournalFault(
-        "what is behind a freed document goes",
-        SENDING,
-        "                names.update(document.objects)\n",
-        "",
+        "what is behind a freed document goes", SENDING, "                names.update(document.objects)\n", ""
     ),
     JournalFault(
         "what is freed is not parked", CONSUMER, "for document in freed for record", "for document in [] for record"
@@ -165,10 +140,7 @@ FAULTS = [
         "for record, outcome in ():",
     ),
     JournalFault(
-        "retried rows have no time",
-        CONSUMER,
-        "due = now + self._journal.delay(sent.attempts + 1)",
-        "due = 0",
+        "retried rows have no time", CONSUMER, "due = now + self._journal.delay(sent.attempts + 1)", "due = 0"
     ),
     JournalFault("what was taken behind a retried change is over", LETTERS, "or touch(names, blocked):", "or False:"),
     JournalFault(
@@ -184,10 +156,7 @@ FAULTS = [
     ),
     JournalFault("holds are not asked", TAKE, "    if held:\n", "    if False:\n"),
     JournalFault(
-        "holds of what waited are not asked",
-        TAKE,
-        "held=number in held,",
-        "held=number in held and former is None,",
+        "holds of what waited are not asked", TAKE, "held=number in held,", "held=number in held and former is None,"
     ),
     JournalFault(
         "release lets nothing go", COMMON, "SET due = 0\nWHERE reason = 'held'", "SET due = due\nWHERE reason = 'held'"
@@ -265,16 +234,10 @@ FAULTS = [
         "known, room = memory.seen - memory.seen,",
     ),
     JournalFault(
-        "late commits are not looked for",
-        UNSEALED,
-        "if self._late(connection, memory, known, 1):",
-        "if False:",
+        "late commits are not looked for", UNSEALED, "if self._late(connection, memory, known, 1):", "if False:"
     ),
     JournalFault(
-        "late rows are taken without those above them",
-        UNSEALED,
-        "limit + NEAR_ROWS, above=True)",
-        "limit + NEAR_ROWS)",
+        "late rows are taken without those above them", UNSEALED, "limit + NEAR_ROWS, above=True)", "limit + NEAR_ROWS)"
     ),
     JournalFault(
         "a batch's number comes again",
@@ -313,22 +276,13 @@ FAULTS = [
     JournalFault("gone rows stay", JOURNAL, "            if plan.gone:\n", "            if False:\n"),
     JournalFault("gone rows stay parked", JOURNAL, '        self._tell(connection, "parked_drop_run", runs)\n', ""),
     JournalFault(
-        "gone rows stay in batches",
-        JOURNAL,
-        "            if batch.records.meets(gone):\n",
-        "            if False:\n",
+        "gone rows stay in batches", JOURNAL, "            if batch.records.meets(gone):\n", "            if False:\n"
     ),
     JournalFault(
-        "gone rows stay planned",
-        JOURNAL,
-        "            if not records.meets(gone):\n",
-        "            if True:\n",
+        "gone rows stay planned", JOURNAL, "            if not records.meets(gone):\n", "            if True:\n"
     ),
     JournalFault(
-        "holds of gone rows stay",
-        JOURNAL,
-        '                connection.execute(self.log.query("hold_gone"))\n',
-        "",
+        "holds of gone rows stay", JOURNAL, '                connection.execute(self.log.query("hold_gone"))\n', ""
     ),
     JournalFault(
         "parked rows that are gone are not swept",
@@ -337,16 +291,10 @@ FAULTS = [
         "                pass\n",
     ),
     JournalFault(
-        "batches are dropped too early",
-        JOURNAL,
-        "first = min([output.position",
-        "first = max([output.position",
+        "batches are dropped too early", JOURNAL, "first = min([output.position", "first = max([output.position"
     ),
     JournalFault(
-        "the position stays",
-        JOURNAL,
-        "position = max([row.position, *plan.passed])",
-        "position = row.position",
+        "the position stays", JOURNAL, "position = max([row.position, *plan.passed])", "position = row.position"
     ),
     # outputs that come and go
     JournalFault(
@@ -457,6 +405,61 @@ FAULTS = [
         UNREAD,
         'waiting = {str(one) for (one,) in journal.ask(connection, "parked_objects", **values)}',
         'waiting |= {str(one) for (one,) in journal.ask(connection, "parked_objects", **values)}',
+    ),
+    # targets, and who keeps a log
+    JournalFault(
+        "files of a first try stay beside those of the second",
+        "sinks/plan_folder.py",
+        "            if begun:\n                self._begin(hidden)\n",
+        "",
+    ),
+    JournalFault(
+        "the rest of a plan that was begun is not shown",
+        "sinks/plan_folder.py",
+        "if mark is not None and file.belongs_to(mark)]",
+        "if False]",
+    ),
+    JournalFault(
+        "hidden files of former owners stay",
+        "sinks/plan_folder.py",
+        "            file.part.temporary.unlink(missing_ok=True)\n",
+        "            pass\n",
+    ),
+    JournalFault(
+        "change files do not know their last plan",
+        "sinks/change_files/sink.py",
+        "return bool(plan) and plan == self._state.plan",
+        "return False",
+    ),
+    JournalFault(
+        "a database does not know its last plan",
+        "sinks/database/sink.py",
+        "        return replace(now, plan=plan)\n",
+        "        return now\n",
+    ),
+    JournalFault(
+        "an answer that cannot be read is an error",
+        "sinks/http/sink.py",
+        "        retries.append(replace(retry, unread=True))\n",
+        "        retries.append(retry)\n",
+    ),
+    JournalFault(
+        "how a row ended before it was set back is kept",
+        JOURNAL,
+        "if final.parts[0][0] <= memory.last_noted:",
+        "if False:",
+    ),
+    JournalFault(
+        "what is given up is not told",
+        "publisher/care.py",
+        "            self._settle(connection, memory, name, Stretches.of(records), _skipped(records, note))\n",
+        "",
+    ),
+    JournalFault(
+        "who waits behind what was given up waits on",
+        "publisher/care.py",
+        "            self._lead(connection, name, [one.object for one in found if one.due is not None])\n",
+        "",
     ),
 ]
 

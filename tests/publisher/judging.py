@@ -14,18 +14,21 @@ if TYPE_CHECKING:
 RANK = "SWEF"
 ROOM_FOR_ALL = 1_000_000
 """So many bytes have room for every change."""
+DELETED = "SW"
+"""What a row had, one or the other, that was deleted when it was published."""
 
 
 def judge(world: World) -> None:
     if world.waits():
         world.fail("left at rest", world.waits())
+    letters = dict.fromkeys(world.rows, DELETED) if world.deletes else {}
+    letters |= {uid: row.letter for uid, row in world.rows.items() if row.letter}
     entries = world.ask("SELECT new_value, status FROM event_log")
-    letters = {int(value.partition("/")[2]): str(status) for value, status in entries}
+    letters |= {int(value.partition("/")[2]): str(status) for value, status in entries}
     for name in world.outputs():
-        target = world.targets[name]
-        if target.hidden or target.manifest:
-            world.fail("hidden files are left", name)
-        _output(world, name, target, letters)
+        if hidden := world.hidden(name):
+            world.fail("hidden files are left", name, hidden)
+        _output(world, name, world.targets[name], letters)
     if told := world.ask("SELECT name, warning FROM event_log_output WHERE warning IS NOT NULL"):
         world.fail("a warning without a reason", told)
     _records(world)
@@ -53,18 +56,23 @@ def _attempts(world: World) -> None:
 
 
 def _records(world: World) -> None:
-    """No record says that a row waits, and none says another letter than its row has."""
+    """No record says that a row waits, none says another letter than its row has, and none outlives its row."""
     sql = (
         "SELECT kept.record_id, kept.status, entry.status, kept.reason FROM event_log_outcome kept"
-        " JOIN event_log entry ON entry.record_id = kept.record_id"
+        " LEFT JOIN event_log entry ON entry.record_id = kept.record_id"
     )
+    gone = {row.record for row in world.rows.values() if row.gone}
     outputs_stayed = not (world.added.keys() - set(world.first) or world.changed_outputs)
     for record, said, letter, reason in world.ask(sql):
+        if letter is None:
+            if record not in gone and not (world.deletes and said in DELETED):
+                world.fail("a record outlives its row", record, said)
+            continue
         row = world.rows[world.live[record]]
         came = any(one.uid == row.uid for target in world.targets.values() for one in target.came)
         if reason == "filtered" and came and outputs_stayed and not row.setbacks:
             world.fail("left out by all, and came to one", record)
-        if said != letter and not row.foreign and not row.setbacks:
+        if said != letter and not row.foreign:
             world.fail("a record contradicts the letter", record, said, letter)
 
 
@@ -76,13 +84,17 @@ def _output(world: World, name: str, target: Target, letters: dict[int, str]) ->
         count, letter = came[uid], letters.get(uid)
         if uid not in sure:
             continue
+        if row.names_no_object:
+            if count:
+                world.fail("came, and names no object", name, uid)
+            continue
         if is_filtered(name, row.change):
             if count:
                 world.fail("filtered, and came", name, uid)
             continue
         if uid in must_not and count and not row.setbacks:
             world.fail("a new output got what others had before it", name, uid)
-        if row.gone or row.foreign or letter in (None, "N", "X"):
+        if row.gone or row.foreign or letter in (None, "N", "X") or name in row.excused:
             continue
         needed = [0 if uid in known and uid not in must else 1]
         needed += [past[name] + 1 for past in row.past if name in past]
@@ -106,7 +118,7 @@ def _changes(world: World) -> dict[int, list[Row]]:
 
 def _touched(change: list[Row]) -> bool:
     """Whether somebody did something to a row of it by itself."""
-    return any(row.was_held or row.setbacks or row.gone or row.foreign for row in change)
+    return any(row.was_held or row.setbacks or row.gone or row.foreign or row.excused for row in change)
 
 
 def _torn(world: World) -> set[str]:
@@ -139,7 +151,7 @@ def _numbers(world: World, name: str, target: Target) -> None:
     touched = {
         row.object
         for row in world.rows.values()
-        if row.setbacks or row.gone or row.foreign or target.not_taken[row.uid]
+        if row.setbacks or row.gone or row.foreign or row.excused or row.names_no_object or target.not_taken[row.uid]
     }
     came: dict[int, list[Taken]] = {}
     for one in target.came:
@@ -184,13 +196,13 @@ def _order(world: World, name: str, target: Target) -> None:
         row = world.rows[one.uid]
         if row.setbacks or row.gone or row.foreign or (world.max_attempts and one.uid in target.not_taken):
             continue  # told again; or taken away or given up before it came again behind a row that was not taken
-        if latest.get(one.object, 0) > one.record:
-            world.fail("out of order", name, one.object, one.record, "after", latest[one.object])
-        latest[one.object] = one.record
+        if latest.get(one.object, 0) > one.uid:
+            world.fail("out of order", name, one.object, one.uid, "after", latest[one.object])
+        latest[one.object] = one.uid
 
 
 def _letter(world: World, uid: int, row: Row, letter: str) -> None:
-    """The worst that outputs said since the row was last set back."""
+    """The worst that outputs said since the row was last set back; one without an object is an error."""
     votes: dict[str, str] = {}
     past = row.past[-1] if row.past else {}
     for name, target in world.targets.items():
@@ -200,5 +212,8 @@ def _letter(world: World, uid: int, row: Row, letter: str) -> None:
     worst = {max(several, key=RANK.index, default="S") for several in (now, [*votes.values()])}
     if world.max_attempts and any(target.not_taken[uid] for target in world.targets.values()):
         worst.add("E")  # given up, perhaps
-    if letter not in worst:
+    worst = {"E"} if row.names_no_object else worst
+    if row.excused:
+        worst.add("W")
+    if not worst.intersection(letter):
         world.fail("letter", letter, "and not", worst, uid, votes)

@@ -6,7 +6,9 @@ import collections
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
+from pathlib import Path
 from random import Random
+from tempfile import TemporaryDirectory
 from typing import Any
 from unittest.mock import patch
 
@@ -21,6 +23,7 @@ from eventlog.sql.connect import connect
 from eventlog.sql.dialect import dialect_of
 from eventlog.sql.journal_tables import journal_tables
 from eventlog.sql.names import LogNames
+from tests.publisher.real import real_targets
 from tests.publisher.world import World
 
 NAMES = LogNames()
@@ -72,7 +75,11 @@ def history(seed: int, engine: Engine) -> collections.Counter[str]:
     world = World(seed, engine)
     _running.append(world)
     try:
-        with plans_beside(world.rng):
+        with world.leaving as leaving:
+            leaving.enter_context(plans_beside(world.rng))
+            if world.real:
+                world.folder = Path(leaving.enter_context(TemporaryDirectory(prefix="eventlog-history-")))
+                leaving.enter_context(real_targets(world))
             return world.run()
     finally:
         _running.clear()

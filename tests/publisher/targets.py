@@ -70,6 +70,8 @@ class Target:
         """How often the target said of rows that they are to come again."""
         self.stopped_at = 0
         """When it last said so of any."""
+        self.seen = 0
+        """How many rows of a database have come."""
 
     def take(self, document: Document, plan: str, said: Iterable[Outcome] = ()) -> None:
         letters = {outcome.position[0]: outcome.status.value for outcome in said}
@@ -99,6 +101,10 @@ class ModelSink:
 
     def __init__(self, target: Target, world: Surroundings) -> None:
         self.target, self.world, self.epoch, self.point = target, world, 0, world.point
+
+    @classmethod
+    def format(cls, name: str, mixed: bool) -> ModelFormat:
+        return ModelFormat(name, mixed)
 
     def mine(self) -> None:
         if self.epoch < self.target.epoch:

@@ -1,4 +1,7 @@
-"""Random histories of the journal on each database. Who wants more says EVENTLOG_HARDENING=10, or runs the package."""
+"""Random histories of the publisher on each database, and what their oracle notices.
+
+Who wants more says --long or EVENTLOG_HARDENING=10, or runs the package.
+"""
 
 from __future__ import annotations
 
@@ -10,19 +13,30 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine, event, text
 
+import tests.publisher.world
 from tests.hardening.quantity import scaled
+from tests.publisher import running
+from tests.publisher.actors import Row
+from tests.publisher.judging import judge
 from tests.publisher.running import history, made
+from tests.publisher.world import World
 from tests.support.servers import EMPTY_TEXT
 
-HISTORIES = {"sqlite": 24, "postgresql": 4, "mysql": 4}
+HISTORIES = {"sqlite": 40, "postgresql": 8, "mysql": 8}
+"""`--long` has twenty times as many."""
 GROUPS = 4
+CALM_SEED, REAL_SEED = 1, 11
+PLAN = re.compile(r"\d{12}-[0-9a-f]{8}")
 
 
 @pytest.mark.in_turn
 @pytest.mark.parametrize("group", range(GROUPS))
-def test_no_history_loses_doubles_or_disorders_anything(engine: Engine, group: int) -> None:
+def test_no_history_loses_doubles_or_disorders_anything(
+    request: pytest.FixtureRequest, engine: Engine, group: int
+) -> None:
     made(engine)
-    seeds = range(group, scaled(HISTORIES[engine.dialect.name]), GROUPS)
+    count = scaled(HISTORIES[engine.dialect.name]) * (20 if request.config.getoption("--long") else 1)
+    seeds = range(group, count, GROUPS)
     with keeping_noted(engine) as kept:
         rows = sum(history(seed, engine)["rows"] for seed in seeds)
     assert rows >= len(seeds)
@@ -35,6 +49,56 @@ def test_no_history_needs_an_empty_text(no_empty_texts: Engine) -> None:
     """Oracle gives an empty text back as NULL, and so does this database."""
     made(no_empty_texts)
     assert sum(history(seed, no_empty_texts)["rows"] for seed in range(scaled(12))) >= 12
+
+
+def test_a_history_is_repeated_exactly(sqlite: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    made(sqlite)
+    worlds: list[World] = []
+
+    def world(seed: int, engine: Engine) -> World:
+        worlds.append(World(seed, engine))
+        return worlds[-1]
+
+    monkeypatch.setattr(running, "World", world)
+    assert history(REAL_SEED, sqlite) == history(REAL_SEED, sqlite)
+    first, second = [PLAN.sub("", str(one.trace)) for one in worlds]  # the names of plans are drawn by the publisher
+    assert worlds[0].real
+    assert first == second
+
+
+@pytest.mark.parametrize(
+    "statement, said",
+    [
+        ("UPDATE event_log SET status = 'N' WHERE record_id = :record", "left at rest"),
+        ("UPDATE event_log SET status = 'E' WHERE record_id = :record", "'letter', 'E', 'and not', {'S'}"),
+        ("INSERT INTO event_log_outcome (record_id, status) VALUES (:record, 'N')", "a record contradicts the letter"),
+        ("INSERT INTO event_log_outcome (record_id, status) VALUES (0, 'S')", "a record outlives its row"),
+        ("INSERT INTO event_log_hold (record_id) VALUES (:record)", "left at rest"),
+        ("", "'lost'"),
+    ],
+)
+def test_what_the_oracle_notices(sqlite: Engine, monkeypatch: pytest.MonkeyPatch, statement: str, said: str) -> None:
+    made(sqlite)
+
+    def lying(world: World) -> None:
+        row = next(row for row in world.rows.values() if _is_plain(world, row))
+        if statement:
+            world.run_sql(statement, record=row.record)
+        else:
+            target = world.targets[world.first[0]]
+            target.came = [one for one in target.came if one.uid != row.uid]
+        judge(world)
+
+    monkeypatch.setattr(tests.publisher.world, "judge", lying)
+    with pytest.raises(AssertionError, match=re.escape(said)):
+        history(CALM_SEED, sqlite)
+
+
+def _is_plain(world: World, row: Row) -> bool:
+    """Whether it was published to all, and nobody has done anything with it."""
+    touched = row.setbacks or row.gone or row.foreign or row.was_held or row.excused
+    came = [{one.uid: one.status for one in world.targets[name].came}.get(row.uid) for name in world.first]
+    return not touched and set(came) == {"S"}
 
 
 def test_an_empty_text_that_is_kept_is_found(sqlite: Engine) -> None:

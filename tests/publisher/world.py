@@ -1,9 +1,9 @@
 """Random histories of the journal and its consumers on a real database, and an oracle apart from them.
 
-The targets are models that a publisher can be replaced at; what they took is what the oracle counts. At named points
-the publisher dies, or an error passes and it lives on, also after a commit. Writers commit late, operators hold,
-release, delete and set back rows at any moment, outputs come and go, and a frozen publisher wakes when another one
-has the lock.
+The targets are models that a publisher can be replaced at, or real sinks; what they took is what the oracle counts. At
+named points the publisher dies, or an error passes and it lives on, also after a commit. Writers commit late,
+operators hold, release, delete and set back rows at any moment, outputs come, go and give up rows, and a frozen
+publisher wakes when another one has the lock.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ import json
 import random
 import threading
 from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
 from typing import Any, Literal
 
 from sqlalchemy import Engine, text
@@ -32,7 +34,9 @@ from eventlog.sql.log import Log
 from eventlog.sql.names import LogNames
 from tests.publisher.actors import Kill, PassingError, Publisher, Row, TestConsumer, TestJournal, TestLock, WorldDecider
 from tests.publisher.judging import judge
-from tests.publisher.targets import KINDS, ModelFormat, Target, is_filtered
+from tests.publisher.keeping import change_outputs, keep
+from tests.publisher.real import REAL, hidden_in
+from tests.publisher.targets import KINDS, ModelSink, Target
 from tests.publisher.writing import end_one, write
 
 OPERATIONS = [*["hold"] * 3, "delete", *["letter"] * 2, "back", *["undo"] * 2]
@@ -94,6 +98,22 @@ class World:
         self.in_transaction = 0
         self.changed_outputs = False
         self.trace: list[tuple[Any, ...]] = []
+        self.dead = False
+        """Whether the process has died that is being unwound: nothing that it does reaches anybody."""
+        self.leaving = ExitStack()
+        self.folder = Path()
+        self._draw_more()
+
+    def _draw_more(self) -> None:
+        self.more = more = random.Random(~self.seed)
+        """Draws what the kit learnt later, so that histories which have none of it stay as they were."""
+        self.real = more.choice([{}, {}, *REAL])
+        """Kinds of targets with real sinks, in place of models."""
+        self.nameless = more.choice([0, 0, 0, 0.05])
+        """How likely a row names no object."""
+        self.keepers = more.choice([0, 0, 0.04])
+        self.deletes = more.random() < 0.1
+        """Whether rows leave the log when they are published."""
 
     # --- the database as a writer, an operator and the oracle see it ---------------------------------------------------
 
@@ -116,6 +136,8 @@ class World:
         """A publisher is here; perhaps it dies, perhaps something goes wrong."""
         if self.inside:
             return
+        if self.dead:
+            raise Kill(what)
         self.trace.append((self.now, "point", what))
         if what == "committed":
             for output, record, due in self.ask(
@@ -134,6 +156,7 @@ class World:
         if draw < self.kills:
             self.counts["kills"] += 1
             self.trace.append((self.now, "dies"))
+            self.dead = True
             raise Kill(what)
         if draw < self.kills + self.faults:
             late = what in ("committed", "tabled", "parted", "answered", "written", "shown", "named the plan", "hidden")
@@ -145,6 +168,8 @@ class World:
         """What others do while a publisher is in the middle of something."""
         if self.busy_operator and self.rng.random() < 0.03:
             self.operator(inside=True)
+        if self.more.random() < self.keepers:
+            keep(self, between=False)
         thread = threading.current_thread()
         if self.freezer is thread and self.rng.random() < 0.15:
             self.freezer = None
@@ -278,44 +303,6 @@ class World:
     def outputs(self) -> list[str]:
         return [str(name) for (name,) in self.ask("SELECT name FROM event_log_output ORDER BY name")]
 
-    def add(self, name: str) -> None:
-        """A new output; what it must get is what the foremost one lacks."""
-        assert self.publisher is not None
-        if name in self.outputs():
-            return
-        order = "SELECT name FROM event_log_output ORDER BY position DESC, name"
-        foremost = [str(one) for (one,) in self.ask(order)][:1]
-        waiting = {self.live[record] for (record,) in self.ask("SELECT record_id FROM event_log WHERE status = 'N'")}
-        has, must, doubt = set[int](), waiting, set[int]()
-        if foremost:
-            has = {one.uid for one in self.targets[foremost[0]].came}
-            known, its, _ = self.added.get(foremost[0], (set(), set(), set()))
-            must = {uid for uid in waiting - has - (known - its) if not is_filtered(foremost[0], self.rows[uid].change)}
-            if self.max_attempts:  # it may have given them up
-                must -= self.targets[foremost[0]].not_taken.keys()
-            planned = self.ask("SELECT records FROM event_log_planned WHERE output = :output", output=foremost[0])
-            numbers = [number for (records,) in planned for number in Stretches(map(tuple, json.loads(records)))]
-            parked = self.ask("SELECT record_id FROM event_log_parked WHERE output = :output", output=foremost[0])
-            numbers += [number for (number,) in parked]  # what came behind a row that was not taken comes again
-            doubt = {self.live[number] for number in numbers if number in self.live}
-        self.added[name] = (set(self.rows), must, {uid for uid in has - doubt if not self.rows[uid].setbacks})
-        self.targets[name] = Target(self, name)
-        self.publisher.journal.serve([(name, ())])
-
-    def change_outputs(self) -> None:
-        rng, names = self.rng, self.outputs()
-        assert self.publisher is not None
-        draw = rng.random()
-        if draw < 0.3 and len(self.targets) < 9:
-            self.add(rng.choice([*KINDS]) + str(len(self.targets)))
-        elif draw < 0.45 and len(names) > 1:
-            self.changed_outputs = True
-            self.publisher.journal.forget(rng.choice(names))
-        elif draw < 0.7:
-            self.publisher.journal.pause(rng.choice(names), rng.choice([None, "somebody"]))
-        else:
-            self.away = {rng.choice(names)} if rng.random() < 0.6 else set()
-
     # --- publishers ----------------------------------------------------------------------------------------------------------
 
     def start(self) -> None:
@@ -327,7 +314,13 @@ class World:
         tenure = Tenure(log="log", name="the log", epoch=number)
         lock = TestLock(self.log, tenure)
         self.inside = was
-        settings = LogSettings(on_retry=self.on_retry, query_bytes=self.query_bytes, transactions=True, ends=True)
+        settings = LogSettings(
+            on_retry=self.on_retry,
+            query_bytes=self.query_bytes,
+            transactions=True,
+            ends=True,
+            delete_from_log=self.deletes,
+        )
         journal = TestJournal(self.log, lock, settings)
         journal.world = self
         self.publisher = Publisher(journal, tenure)
@@ -343,12 +336,15 @@ class World:
             if name in self.outputs():
                 consumer = self.consumer(publisher, name)
                 consumer.looks_unread(self.rng.random() < 0.3)
-                consumer.turn(publisher.tenure)
+                turn = consumer.turn(publisher.tenure)
+                if turn.stale is not None:
+                    consumer.decider.looks.note(turn.stale)  # the tables are as they were
 
     def consumer(self, publisher: Publisher, name: str) -> TestConsumer:
         if name not in publisher.consumers:
-            sink: Any = KINDS[name[0]](self.targets[name], self)
-            output = Output(format=ModelFormat(name, self.mixed), sink=sink, name=name)
+            kind = self.kind(name)
+            sink: Any = kind(self.targets[name], self)
+            output = Output(format=kind.format(name, self.mixed), sink=sink, name=name)
             strictness = Strictness(on_retry=self.on_retry)
             settings = ConsumerSettings(limit=self.limit, strictness=strictness, max_attempts=self.max_attempts)
             decider = WorldDecider(Round(options=Options()))
@@ -357,6 +353,14 @@ class World:
             consumer.world = self
             publisher.consumers[name] = consumer
         return publisher.consumers[name]
+
+    def kind(self, name: str) -> type[ModelSink]:
+        return self.real.get(name[0]) or KINDS[name[0]]
+
+    def hidden(self, name: str) -> list[str]:
+        """What a target still hides of plans."""
+        target = self.targets[name]
+        return [*map(str, target.hidden), *target.manifest, *(hidden_in(self.folder / name) if self.real else [])]
 
     def turns_in_a_thread(self, publisher: Publisher) -> None:
         """A publisher that is perhaps frozen at some point, and wakes when another one has the lock."""
@@ -389,6 +393,7 @@ class World:
         thread.stopped.clear()
         thread.go_on.set()
         thread.join()
+        self.dead = False
         if isinstance(thread.error, OccupiedError):
             self.counts["refused"] += 1
         elif thread.error is not None and not isinstance(thread.error, (Kill, PassingError, SinkError, SourceError)):
@@ -412,6 +417,8 @@ class World:
                 self.denied = set(rng.sample("AB", rng.choice([0, 0, 1, 2])))
                 self.were_denied |= self.denied
             self.cycle()
+            if not self.quiet and self.more.random() < self.keepers:
+                keep(self, between=True)
             done = len(self.rows) >= self.total or self.now > 3 * self.total + 50
             if done and not self.open and not self.quiet and rng.random() < 0.2:
                 self.calm()
@@ -437,7 +444,7 @@ class World:
                 self.start()
             assert self.publisher is not None
             if not self.quiet and self.busy_operator and rng.random() < self.restless:
-                self.change_outputs()
+                change_outputs(self)
             if self.frozen and rng.random() < 0.2:
                 self.wake()
             elif self.freezes and not self.quiet and rng.random() < 0.08 and not self.frozen:
@@ -445,7 +452,7 @@ class World:
             else:
                 self.turns(self.publisher)
         except Kill:
-            self.publisher = None
+            self.publisher, self.dead = None, False
         except (PassingError, SinkError):
             pass
         except OccupiedError:

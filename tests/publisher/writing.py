@@ -24,6 +24,8 @@ def write(world: World) -> None:
         name = f"{rng.choice('AB')}/id={rng.randint(0, world.last_key)}"
         if rng.random() < world.busiest:
             name = "A/id=0"
+        if world.more.random() < world.nameless:
+            name = f"{name[0]}/"
         if name not in world.busy:
             world.open.append(([_draw(world)], name))
             world.busy.add(name)
@@ -64,11 +66,11 @@ def _commit(world: World, changes: Sequence[tuple[list[int], str]]) -> None:
             world.live[record] = uid
             table, key = name.split("/")
             value = f"{first}/{uid}" + " " * world.rng.choice(VALUE_LENGTHS)
-            rows.append({"record": record, "name": table, "key": key, "column": column, "value": value})
+            rows.append({"record": record, "name": table, "key": key or "-", "column": column, "value": value})
             world.trace.append((world.now, "row", uid, record, name, world.counts["transactions"]))
     world.run_sql(
-        "INSERT INTO event_log (record_id, status, event_type, table_name, table_key, column_name, new_value)"
-        " VALUES (:record, 'N', 2, :name, :key, :column, :value)",
+        "INSERT INTO event_log (record_id, status, event_type, event_time, table_name, table_key, column_name, new_value)"
+        " VALUES (:record, 'N', 2, '2026-03-23 10:57:19', :name, :key, :column, :value)",
         rows,
     )
     world.counts["rows"] += len(rows)

@@ -1,4 +1,4 @@
-"""What is counted of transactions: 1 to n and one last. Of logs tests/histories says so, here are the parts of it."""
+"""What is counted of transactions: 1 to n and one last. Of logs tests/publisher says so, here are the parts of it."""
 
 from __future__ import annotations
 

@@ -1,0 +1,107 @@
+"""What keepers of a log do beside publishers: outputs come, go, pause and give up rows; a purge; numbers that begin again."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from eventlog.admin.outputs import kept_for, skip
+from eventlog.admin.purge import Purge, purge
+from eventlog.admin.rows import PROCESSED
+from eventlog.sources.marks import Stretches
+from tests.publisher.targets import KINDS, Target, is_filtered
+
+if TYPE_CHECKING:
+    from tests.publisher.world import World
+
+
+def keep(world: World, *, between: bool) -> None:
+    """Something of this; `between` two turns, or while a publisher is in the middle of one."""
+    was, world.inside = world.inside, True
+    try:
+        if world.more.random() < 0.3:
+            _give_up(world)
+        elif between and _is_at_rest(world):
+            _purge(world)
+            world.counts["numbers begin again"] += 1
+            world.next = 1
+            world.live.clear()
+            world.held.clear()
+            world.retried.clear()
+        else:
+            _purge(world)
+    finally:
+        world.inside = was
+
+
+def _is_at_rest(world: World) -> bool:
+    """Whether every row of the log may go, and nobody speaks of any."""
+    if world.open or world.frozen or world.waits():
+        return False
+    return not world.ask("SELECT 1 FROM event_log WHERE status = 'X'")
+
+
+def _purge(world: World) -> None:
+    letters = _letters(world)
+    for _ in purge(world.log, Purge(letters=PROCESSED, age=0)):
+        pass
+    gone = letters.keys() - _letters(world).keys()
+    world.counts["purged"] += len(gone)
+    world.trace.append((world.now, "purge", sorted(gone)))
+    for record in gone:
+        world.rows[world.live[record]].letter = letters[record]
+
+
+def _letters(world: World) -> dict[int, str]:
+    return {int(record): str(letter) for record, letter in world.ask("SELECT record_id, status FROM event_log")}
+
+
+def _give_up(world: World) -> None:
+    name = world.more.choice(world.outputs())
+    kept = kept_for(world.log, name)
+    world.counts["given up"] += len(kept)
+    world.trace.append((world.now, "give up", name, kept.parts))
+    for record in kept:
+        world.rows[world.live[record]].excused.add(name)
+    skip(world.log, name, None, by="somebody", delete_from_log=world.deletes)
+
+
+def add(world: World, name: str) -> None:
+    """A new output; what it must get is what the foremost one lacks."""
+    assert world.publisher is not None
+    if name in world.outputs():
+        return
+    order = "SELECT name FROM event_log_output ORDER BY position DESC, name"
+    foremost = [str(one) for (one,) in world.ask(order)][:1]
+    waiting = {world.live[record] for (record,) in world.ask("SELECT record_id FROM event_log WHERE status = 'N'")}
+    has, must, doubt = set[int](), waiting, set[int]()
+    if foremost:
+        has = {one.uid for one in world.targets[foremost[0]].came}
+        known, its, _ = world.added.get(foremost[0], (set(), set(), set()))
+        must = {uid for uid in waiting - has - (known - its) if not is_filtered(foremost[0], world.rows[uid].change)}
+        if world.max_attempts:  # it may have given them up
+            must -= world.targets[foremost[0]].not_taken.keys()
+        must = {uid for uid in must if foremost[0] not in world.rows[uid].excused}
+        planned = world.ask("SELECT records FROM event_log_planned WHERE output = :output", output=foremost[0])
+        numbers = [number for (records,) in planned for number in Stretches(map(tuple, json.loads(records)))]
+        parked = world.ask("SELECT record_id FROM event_log_parked WHERE output = :output", output=foremost[0])
+        numbers += [number for (number,) in parked]  # what came behind a row that was not taken comes again
+        doubt = {world.live[number] for number in numbers if number in world.live}
+    world.added[name] = (set(world.rows), must, {uid for uid in has - doubt if not world.rows[uid].setbacks})
+    world.targets[name] = Target(world, name)
+    world.publisher.journal.serve([(name, ())])
+
+
+def change_outputs(world: World) -> None:
+    rng, names = world.rng, world.outputs()
+    assert world.publisher is not None
+    draw = rng.random()
+    if draw < 0.3 and len(world.targets) < 9:
+        add(world, rng.choice([*KINDS]) + str(len(world.targets)))
+    elif draw < 0.45 and len(names) > 1:
+        world.changed_outputs = True
+        world.publisher.journal.forget(rng.choice(names))
+    elif draw < 0.7:
+        world.publisher.journal.pause(rng.choice(names), rng.choice([None, "somebody"]))
+    else:
+        world.away = {rng.choice(names)} if rng.random() < 0.6 else set()
