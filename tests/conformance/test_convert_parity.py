@@ -96,7 +96,7 @@ def published(
 
 @daily
 @given(histories(), options, st.integers(1, 4))
-@examples(40)
+@examples(20)
 def test_histories_give_what_the_daemon_publishes(history: History, chosen: Options, part_events: int) -> None:
     expected, outcomes = published(history.events, dict(history.table), CATALOG, chosen)
     with TemporaryDirectory() as folder:
@@ -120,7 +120,7 @@ def placed_elements_of(folder: Path) -> str:
 @daily
 @shares(told=0.2, filtered=0.02, routed=0.02)
 @given(histories(), policies(), options, st.integers(1, 4))
-@examples(40)
+@examples(20)
 def test_policies_give_what_the_daemon_publishes_with_them(
     history: History, steps: Steps, chosen: Options, part_events: int
 ) -> None:
@@ -155,7 +155,7 @@ def test_policies_give_what_the_daemon_publishes_with_them(
 @daily
 @shares(published=0.2)
 @given(careless_logs(), options, st.sampled_from([CATALOG, None]))
-@examples(40)
+@examples(20)
 def test_careless_rows_give_what_the_daemon_publishes(
     events: list[Event], chosen: Options, catalog: Catalog | None
 ) -> None:
@@ -179,7 +179,7 @@ def dealt(draw: st.DrawFn) -> tuple[History, list[list[LogRow]]]:
 
 @daily
 @given(dealt(), st.randoms(use_true_random=False))
-@examples(40)
+@examples(20)
 def test_neither_the_files_nor_their_order_nor_their_kind_matter(
     dealt_out: tuple[History, list[list[LogRow]]], random: Random
 ) -> None:

@@ -113,7 +113,7 @@ def messages_in(folder: Path) -> dict[str, list[bytes]]:
 @daily
 @shares(told=0.5, filtered=0.02)
 @given(st.integers(0, 2**32), st.sampled_from([3, 7, 1000]), st.just(()) | policies())
-@examples(40)
+@examples(20)
 def test_messages_are_those_of_a_publisher(seed: int, part_events: int, steps: Steps) -> None:
     events = Writers(seed).write(60)
     try:

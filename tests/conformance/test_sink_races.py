@@ -86,8 +86,7 @@ def watched(*workers: Worker) -> Iterator[None]:
         "change files",
         "files in a store",
         "change files in a store",
-        "delta",
-        pytest.param("iceberg", marks=pytest.mark.long),
+        *[pytest.param(name, marks=pytest.mark.long) for name in ("delta", "iceberg")],
     ],
 )
 def test_a_former_publisher_that_goes_on_while_another_takes_over_changes_nothing(tmp_path: Path, kind: str) -> None:

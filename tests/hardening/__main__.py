@@ -1,7 +1,6 @@
 """The full run of the hardening tests: `python -m tests.hardening [PART|all] [--kills N] [--minutes N] …`.
 
-Crash tests kill the publisher `--kills` times (200 by default), spread over databases, sinks, and places to die; fuzzing
-and the model get as many times CI's examples as they are told minutes; the soak lasts `--minutes` and keeps its figures.
+Fuzzing and the model get as many times CI's examples as they are told minutes; the soak lasts `--minutes` and keeps its figures.
 Sample schemas are worked on with as many seeds as minutes, from `--seed` on. The ledger makes `--handovers` of all kinds, and kills besides;
 with `--outputs faulty` each of three outputs
 is away now and then. `mutants` are publishers with a fault that it has to find.
@@ -16,10 +15,6 @@ import sys
 import pytest
 
 QUIET = ("-q", "-p", "no:cacheprovider")
-CRASH_CASES = 10
-CRASH_KILLS = 3
-"""Deaths of each case for each time that as much is asked for as in CI."""
-
 MUTANTS = 20
 """Publishers with a fault that the ledger has to find, of each kind."""
 
@@ -27,7 +22,6 @@ GROUPS = ("local", "http", "kafka", "mixed", "faulty", "faulty-kafka", "campaign
 """Of outputs, as covering.py has them; pytest must be the first to import that."""
 
 PARTS = {
-    "crash": ("test_crash.py",),
     "model": ("test_model.py",),
     "fuzz": ("test_fuzz.py",),
     "faults": ("test_network.py", "test_network_sinks.py", "test_disk.py", "test_threads.py"),
@@ -48,7 +42,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--outputs", default="", choices=GROUPS, help="of the ledger: this group alone, all without")
     parser.add_argument("--minutes", type=float, default=30.0)
     chosen = parser.parse_args(arguments)
-    amounts = {"crash": -(-chosen.kills // (CRASH_CASES * CRASH_KILLS)), "soak": 1, "mutants": MUTANTS}
+    amounts = {"soak": 1, "mutants": MUTANTS}
     os.environ["EVENTLOG_LEDGER"] = f"{chosen.seed} {chosen.handovers} {chosen.kills} {chosen.outputs}"
     os.environ["EVENTLOG_SCHEMAS"] = f"{chosen.seed} {max(2, round(chosen.minutes))}"
     worst = 0

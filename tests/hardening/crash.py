@@ -1,4 +1,4 @@
-"""The driver of crash tests: writers write, the publisher is killed again and again, and in the end nothing is missing.
+"""Writers that write while a publisher works and fails, and a publisher that finishes what is left.
 
 Publishers and writers are processes of their own, forked from a server that has loaded the program already.
 """
@@ -7,11 +7,9 @@ from __future__ import annotations
 
 import multiprocessing
 import os
-import random
 import signal
 import time
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from multiprocessing.context import ForkServerContext, ForkServerProcess
 from pathlib import Path
@@ -20,15 +18,10 @@ import pytest
 from sqlalchemy import Engine, text
 
 from eventlog.convert.work import ALONE, processes_share_locks
-from tests.hardening.deaths import AT_RANDOM, Deaths
-from tests.hardening.faults import arm, faults_of
-from tests.hardening.replaying import tables
-from tests.hardening.targets import Target, target
-from tests.hardening.writing import TABLES, many_at_once, write
+from tests.hardening.targets import Target
+from tests.hardening.writing import TABLES, write
 
 PATIENCE = 180.0
-COMING = 30.0
-"""Seconds in which a publisher comes to the place where it is to die; some places are not on its way."""
 LOADED = (
     "eventlog.cli.run",
     "eventlog.daemon.publisher",
@@ -81,13 +74,11 @@ def configure(engine: Engine, folder: Path, aim: Target, url: str = "", lease: f
     return file
 
 
-def publish(config: str, sink: str, place: str, times: int) -> None:
-    """The publisher; it dies at the place, or whenever it is killed."""
+def publish(config: str) -> None:
+    """The publisher, until it is killed."""
     from eventlog.daemon.publisher import Publisher
 
     os.dup2(os.open(f"{config}.err", os.O_WRONLY | os.O_CREAT | os.O_APPEND), 2)
-    if place != AT_RANDOM:
-        arm(faults_of(sink, "postgresql")[place], times)
     with Publisher.from_config(Path(config)) as publisher:
         for _ in publisher.rounds():
             pass
@@ -111,39 +102,16 @@ def writers(engine: Engine, seed: int, count: int = 2, pause: float = 0.15) -> I
             assert one.exitcode == 0, "a writer did not come to its end"
 
 
-def publisher(config: Path, sink: str, place: str = AT_RANDOM, times: int = 1) -> ForkServerProcess:
+def publisher(config: Path) -> ForkServerProcess:
     """A started publisher."""
-    one = processes().Process(target=publish, args=(str(config), sink, place, times), daemon=True)
+    one = processes().Process(target=publish, args=(str(config),), daemon=True)
     one.start()
     return one
 
 
-def kill_again_and_again(
-    engine: Engine, folder: Path, sink: str, places: Sequence[str], seed: int, servers: str = ""
-) -> Deaths:
-    """Kills the publisher once at each of the places, lets it finish, and checks everything."""
-    dice = random.Random(seed)
-    died: Counter[str] = Counter()
-    with target(sink, engine, folder, seed, servers) as aim:
-        prepare(engine, aim.style)
-        config = configure(engine, folder, aim)
-        with writers(engine, seed):
-            for place in places:
-                many_at_once(engine, dice)
-                # It mostly reads ahead, by another function.
-                times = 1 if place.endswith("read") else dice.randint(1, 3)
-                if _killed(publisher(config, sink, place, times), place, dice.uniform(0.02, 0.5)):
-                    died[place] += 1
-        finish(engine, config, sink)
-        assert aim.check(engine) == tables(engine)
-        with engine.connect() as connection:
-            rows = int(connection.execute(text("SELECT count(*) FROM event_log")).scalar_one())
-    return Deaths(database=engine.dialect.name, sink=sink, places=dict(sorted(died.items())), rows=rows)
-
-
-def finish(engine: Engine, config: Path, sink: str) -> None:
+def finish(engine: Engine, config: Path) -> None:
     """Lets a publisher work until no row waits, and ends it politely."""
-    last = publisher(config, sink)
+    last = publisher(config)
     end = time.monotonic() + PATIENCE
     try:
         while waiting(engine):
@@ -158,14 +126,6 @@ def waiting(engine: Engine) -> int:
     """How many rows wait."""
     with engine.connect() as connection:
         return int(connection.execute(text("SELECT count(*) FROM event_log WHERE status = 'N'")).scalar_one())
-
-
-def _killed(one: ForkServerProcess, place: str, seconds: float) -> bool:
-    """Whether it died where it was to die, and not because it was not patient enough."""
-    one.join(seconds if place == AT_RANDOM else COMING)
-    alone = not one.is_alive()
-    _kill(one)
-    return alone or place == AT_RANDOM
 
 
 def _kill(one: ForkServerProcess) -> None:

@@ -14,7 +14,7 @@ from msgspec import Struct
 from sqlalchemy import Engine, text
 
 from bench.machine import Machine
-from tests.hardening.deaths import RESULTS
+from tests.hardening.quantity import RESULTS
 
 PAGE: Final = os.sysconf("SC_PAGE_SIZE")
 

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 from pathlib import Path
 from typing import Protocol
 
 from sqlalchemy import Engine, create_engine, make_url
 
-from tests.hardening.faults import BROKER
-from tests.hardening.receiving import Inbox, inbox
+from tests.hardening.receiving import Inbox
 from tests.hardening.replaying import (
     KEYS,
     Store,
@@ -209,15 +207,3 @@ class Everywhere:
         store, *others = [one.check(source) for one in self._all]
         assert [one for one in others if one != store] == []
         return store
-
-
-@contextmanager
-def target(sink: str, source: Engine, folder: Path, seed: int, servers: str = "") -> Iterator[Target]:
-    """The sink of this name, in this folder; `servers` are those of a Kafka."""
-    if sink == "http":
-        with inbox(seed) as found:
-            yield Receiver(found, connections=1 if source.dialect.name == "sqlite" else 4)
-    elif sink in ("kafka", BROKER):
-        yield Kafka(servers, f"hardening.{source.dialect.name}.{seed}", real=sink == BROKER)
-    else:
-        yield Files(folder) if sink == "files" else ChangeTables(source, folder)

@@ -118,7 +118,7 @@ def published_with_little_room(engine: Engine, folder: Path, disk: Path, aim: Ta
         subprocess.run(["mount", "-o", "remount,size=64m", str(disk)], check=True)
         before = settled(engine)
         until(lambda: settled(engine) > before, "it goes on")
-    finish(engine, folder / "eventlog.toml", aim.sink)
+    finish(engine, folder / "eventlog.toml")
     return aim.check(engine)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import shutil
 import tempfile
 from pathlib import Path
@@ -15,6 +16,7 @@ from tests.hardening.quantity import scaled
 from tests.hardening.replaying import tables
 from tests.hardening.targets import Files
 from tests.hardening.troubles import TROUBLES, endure, own_server, settled
+from tests.hardening.writing import transaction
 from tests.integration.publishing import until
 
 
@@ -28,7 +30,7 @@ def test_connections_that_go_bad_lose_and_double_nothing(postgresql: Engine, tmp
         config = configure(
             postgresql, tmp_path, aim, url.set(host="127.0.0.1", port=proxy.port).render_as_string(hide_password=False)
         )
-        one = publisher(config, "files")
+        one = publisher(config)
         with writers(postgresql, 3):
             # Whoever loses the database while it begins ends with a sentence; here it is to be at work.
             until(lambda: settled(postgresql) > 5, "the publisher works through the proxy")
@@ -47,7 +49,7 @@ def test_a_server_that_is_stopped_at_once_loses_and_doubles_nothing() -> None:
             aim = Files(folder, "row-back")
             prepare(engine, aim.style)
             config = configure(engine, folder, aim)
-            one = publisher(config, "files")
+            one = publisher(config)
             with writers(engine, 5):
                 for number in range(1, scaled(1) + 1):
                     until(lambda: settled(engine) > 20 * number - 15, "rows are published")  # noqa: B023  # used at once
@@ -56,7 +58,26 @@ def test_a_server_that_is_stopped_at_once_loses_and_doubles_nothing() -> None:
             assert one.is_alive()
             one.kill()
             one.join()
-            finish(engine, config, "files")
+            finish(engine, config)
             assert aim.check(engine) == tables(engine)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def test_the_checker_notices_what_is_missing_twice_or_out_of_order(sqlite: Engine, tmp_path: Path) -> None:
+    aim = Files(tmp_path)
+    prepare(sqlite, aim.style)
+    dice = random.Random(1)
+    for _ in range(30):
+        transaction(sqlite, dice)
+    finish(sqlite, configure(sqlite, tmp_path, aim))
+    assert aim.check(sqlite) == tables(sqlite)
+    first, *_, last = sorted(aim.folder.glob("*.xml"))
+    for spoil in (first.unlink, lambda: first.write_bytes(last.read_bytes()), lambda: first.rename(f"{last}.xml")):
+        body = first.read_bytes()
+        spoil()
+        with pytest.raises(AssertionError):
+            aim.check(sqlite)
+        Path(f"{last}.xml").unlink(missing_ok=True)
+        first.write_bytes(body)
+    assert aim.check(sqlite) == tables(sqlite)

@@ -10,12 +10,11 @@ import pytest
 from sqlalchemy import Engine
 
 from tests.hardening.crash import configure, finish, prepare, publisher, waiting, writers
-from tests.hardening.faults import BROKER
 from tests.hardening.proxy import Proxy
 from tests.hardening.quantity import scaled
 from tests.hardening.receiving import inbox
 from tests.hardening.replaying import Store, tables
-from tests.hardening.targets import ChangeTables, Receiver, target
+from tests.hardening.targets import ChangeTables, Kafka, Receiver
 from tests.hardening.troubles import TROUBLES, endure, own_server, settled
 from tests.integration.publishing import until
 from tests.support.servers_kafka import Broker
@@ -46,7 +45,7 @@ def published_through(proxy: Proxy, aim: Receiver | ChangeTables, trouble: str, 
     """What came through a proxy that makes trouble, once nothing waits any more."""
     aim.through(proxy.port)
     prepare(source, aim.style)
-    one = publisher(configure(source, folder, aim), aim.sink)
+    one = publisher(configure(source, folder, aim))
     with writers(source, 3):
         until(lambda: proxy.carried > 10_000, "the publisher works through the proxy")
         endure(proxy, trouble, scaled(1))
@@ -66,7 +65,7 @@ def test_a_server_of_change_tables_that_is_stopped_at_once_has_everything_once(
             aim = ChangeTables(engine, tmp_path)
             prepare(postgresql, aim.style)
             config = configure(postgresql, tmp_path, aim)
-            one = publisher(config, aim.sink)
+            one = publisher(config)
             with writers(postgresql, 5):
                 for _ in range(scaled(2)):
                     before = settled(postgresql)
@@ -75,7 +74,7 @@ def test_a_server_of_change_tables_that_is_stopped_at_once_has_everything_once(
             assert one.is_alive()
             one.kill()
             one.join()
-            finish(postgresql, config, aim.sink)
+            finish(postgresql, config)
             assert aim.check(postgresql) == tables(postgresql)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
@@ -83,20 +82,20 @@ def test_a_server_of_change_tables_that_is_stopped_at_once_has_everything_once(
 
 @pytest.mark.in_turn
 def test_a_broker_that_is_killed_has_every_change_once(postgresql: Engine, tmp_path: Path, broker: Broker) -> None:
-    with target(BROKER, postgresql, tmp_path, 77, broker.servers) as aim:
-        prepare(postgresql, aim.style)
-        config = configure(postgresql, tmp_path, aim)
-        one = publisher(config, aim.sink)
-        with writers(postgresql, 6):
-            before = 0
-            for _ in range(scaled(1)):
-                until(lambda: settled(postgresql) > before + 10, "changes are published")  # noqa: B023  # used at once
-                broker.stop()
-                broker.start()
-                before = settled(postgresql)
-            until(lambda: settled(postgresql) > before + 10, "it goes on")
-        assert one.is_alive()
-        one.kill()
-        one.join()
-        finish(postgresql, config, aim.sink)
-        assert aim.check(postgresql) == tables(postgresql)
+    aim = Kafka(broker.servers, "hardening.killed", real=True)
+    prepare(postgresql, aim.style)
+    config = configure(postgresql, tmp_path, aim)
+    one = publisher(config)
+    with writers(postgresql, 6):
+        before = 0
+        for _ in range(scaled(1)):
+            until(lambda: settled(postgresql) > before + 10, "changes are published")  # noqa: B023  # used at once
+            broker.stop()
+            broker.start()
+            before = settled(postgresql)
+        until(lambda: settled(postgresql) > before + 10, "it goes on")
+    assert one.is_alive()
+    one.kill()
+    one.join()
+    finish(postgresql, config)
+    assert aim.check(postgresql) == tables(postgresql)

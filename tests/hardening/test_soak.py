@@ -10,6 +10,7 @@ import os
 import time
 from pathlib import Path
 
+import msgspec
 import pytest
 from msgspec.structs import replace
 from sqlalchemy import Engine, text
@@ -19,8 +20,9 @@ from eventlog.admin.purge import Purge, purge
 from eventlog.sql.log import Log
 from eventlog.sql.names import LogNames
 from tests.hardening.crash import configure, finish, prepare, publisher, writers
+from tests.hardening.quantity import RESULTS
 from tests.hardening.replaying import tables
-from tests.hardening.soaking import Sample, Soak, grows, keep, sample
+from tests.hardening.soaking import Sample, Soak, grows, keep, said, sample
 from tests.hardening.targets import Several
 
 SECONDS = float(os.environ.get("EVENTLOG_SOAK", "0"))
@@ -50,13 +52,13 @@ def test_nothing_grows_while_the_publisher_works(postgresql: Engine, tmp_path: P
     aim, machine = Several(postgresql, tmp_path), this_machine()
     prepare(postgresql, aim.style)
     config = configure(postgresql, tmp_path, aim, lease=20.0)
-    one = publisher(config, aim.sink)
+    one = publisher(config)
     with writers(postgresql, 11, pause=0.05):
         samples = _watched(postgresql, one.pid or 0, max(1.0, SECONDS / 120))
     assert one.is_alive()
     one.kill()
     one.join()
-    finish(postgresql, config, aim.sink)
+    finish(postgresql, config)
     if SECONDS < KEPT:  # the whole of it, which a purged log cannot account for any more
         assert aim.check(postgresql) == tables(postgresql)
     else:
@@ -125,3 +127,9 @@ def test_growth_is_noticed() -> None:
     assert grows(flat, lambda one: one.rows) == 10
     with pytest.raises(AssertionError):
         _expect_flat([replace(one, megabytes=50.0 + one.rows) for one in flat])
+
+
+def test_the_page_says_how_long_the_soak_was() -> None:
+    found = msgspec.json.decode((RESULTS / "soak.json").read_bytes(), type=Soak)
+    assert found.minutes >= 20
+    assert said(found) in (RESULTS / "README.md").read_text(encoding="utf-8")

@@ -16,7 +16,6 @@ from sqlalchemy import Engine
 
 from tests.acceptance.command import ok
 from tests.hardening.crash import configure, prepare, processes, publish, waiting
-from tests.hardening.deaths import AT_RANDOM
 from tests.hardening.replaying import Store, account_for_log, change_files, replay_rows, replay_xds, tables
 from tests.hardening.writing import many_at_once
 from tests.integration.publishing import site
@@ -74,7 +73,7 @@ def dying(config: str, before: int, seconds: float) -> None:
     """A publisher that dies at this request."""
     os.environ.update(ENVIRONMENT)
     exec(DYING.format(before=before, seconds=seconds), {})  # noqa: S102  # our own
-    publish(config, "files", AT_RANDOM, 1)
+    publish(config)
 
 
 @pytest.mark.in_turn

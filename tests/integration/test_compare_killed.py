@@ -81,6 +81,7 @@ def written(dice: random.Random, source: Engine, table: sa.Table) -> None:
         connection.execute(table.insert(), [row for row in rows.values() if dice.random() < 0.75])
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize(
     "places",
     [

@@ -133,8 +133,8 @@ def test_the_command_prints_a_document_and_ends(tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def log(engine: Engine) -> LogTable:
-    found = installed(engine)
+def log(sqlite: Engine) -> LogTable:
+    found = installed(sqlite)
     found.run("CREATE TABLE usr (idu INTEGER NOT NULL PRIMARY KEY, fname VARCHAR(64), lname VARCHAR(64))")
     return found
 

@@ -263,8 +263,8 @@ def far_of(log: LogTable) -> tuple[str, int]:
     return found.state, found.rows
 
 
-def test_one_run_ends_when_who_lagged_has_all(log: LogTable, tmp_path: Path) -> None:
-    outputs = Outputs("near", "far")
+def test_one_run_ends_when_who_lagged_has_all(sqlite: Engine, tmp_path: Path) -> None:
+    log, outputs = site(sqlite), Outputs("near", "far")
     outputs["far"].away = True
     write(log, 1, 12)
     with in_thread(Publisher(config(log, tmp_path), outputs=outputs.made())):

@@ -217,8 +217,8 @@ def test_what_a_receiver_does_not_take_is_offered_again_and_not_overtaken(
     assert log.outcomes() == {}
 
 
-def test_after_enough_attempts_a_row_is_an_error_and_the_rest_goes_on(engine: Engine, tmp_path: Path) -> None:
-    log = site(engine)
+def test_after_enough_attempts_a_row_is_an_error_and_the_rest_goes_on(sqlite: Engine, tmp_path: Path) -> None:
+    log = site(sqlite)
     log.write(1, key="idu=1")
     log.write(2, key="idu=2")
     with ScriptedServer([answer(BUSY), answer(BUSY), answer()]) as server:
@@ -227,7 +227,7 @@ def test_after_enough_attempts_a_row_is_an_error_and_the_rest_goes_on(engine: En
             "[publisher]\nmax_attempts = 2\nretry_first = 0.1\nallow_loopback = true\n"
             f'[[output]]\nsink = "http"\nurl = "http://127.0.0.1:{server.port}/"\n'
         )
-        with in_thread(Publisher.from_config(_with_database(file, engine))):
+        with in_thread(Publisher.from_config(_with_database(file, sqlite))):
             until(lambda: log.statuses() == {1: "E", 2: "S"}, "the row is given up")
     assert log.outcomes()[1] == ("E", "refused", "Given up after 2 attempts. Come back later.", 0)
 

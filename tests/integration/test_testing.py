@@ -42,6 +42,7 @@ def test_what_changed_since_the_last_look_is_published(
     assert capture.published() == []
 
 
+@pytest.mark.parametrize("engine", ["sqlite"], indirect=True)
 def test_the_output_may_have_another_format(
     eventlog_database: Engine, eventlog_capture: Callable[..., Capture]
 ) -> None:

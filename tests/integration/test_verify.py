@@ -191,7 +191,7 @@ def test_under_load_an_equal_pair_is_never_told_to_differ(
     with in_thread(Publisher(load(circle.file, {}))):
         writer.start()
         try:
-            for _ in range(3):
+            for _ in range(2):
                 for held in (
                     ["--output", "lake"],
                     ["--output", "files"],

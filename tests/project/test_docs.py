@@ -233,6 +233,7 @@ def test_tests_that_are_named_exist(page: Path) -> None:
     assert named or page.name != "promises.md"
 
 
+@pytest.mark.in_turn
 def test_the_tutorial_does_what_it_shows(tmp_path: Path) -> None:
     blocks = re.findall(r"^```(sh|text)\n(.+?)^```$", TUTORIAL, re.DOTALL | re.MULTILINE)
     script = "set -e\nexec 2>&1\n" + "".join(f"{text}echo '@@@'\n" for language, text in blocks if language == "sh")

@@ -81,6 +81,7 @@ def environment(server: str, tmp_path: Path) -> Iterator[dict[str, str]]:
         os.kill(int((machine / "pid").read_text()), signal.SIGTERM)
 
 
+@pytest.mark.in_turn
 def test_the_page_does_what_it_shows(environment: dict[str, str]) -> None:
     script = "set -e\nexec 2>&1\n"
     for language, title, text in BLOCKS:

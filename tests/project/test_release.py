@@ -19,17 +19,9 @@ RELEASE = runpy.run_path(str(SCRIPT))
 PART = ROOT / "requirements" / "part.py"
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("release")
-
-
-@pytest.fixture(scope="module")
-def made(folder: Path) -> list[Path]:
-    return [*RELEASE["build"](ROOT, folder), RELEASE["bill"](ROOT, folder)]
-
-
-def test_a_release_is_a_wheel_a_source_distribution_and_a_bill(made: list[Path]) -> None:
+@pytest.mark.in_turn
+def test_a_release_is_a_wheel_a_source_distribution_and_a_bill_and_nothing_is_uploaded(tmp_path: Path) -> None:
+    made = [*RELEASE["build"](ROOT, tmp_path), RELEASE["bill"](ROOT, tmp_path)]
     now = RELEASE["version"](ROOT)
     assert sorted(path.name for path in made) == [
         f"eventlog_cdc-{now}-py3-none-any.whl",
@@ -37,10 +29,17 @@ def test_a_release_is_a_wheel_a_source_distribution_and_a_bill(made: list[Path])
         f"eventlog_cdc-{now}.tar.gz",
     ]
     assert zipfile.is_zipfile(made[0])
+    expect_each_package_of_the_lock(json.loads(made[-1].read_text()))
+    said = "\n".join(RELEASE["told"](ROOT, made))
+    assert all(path.name in said for path in made)
+    for definition in RELEASE["IMAGES"]:
+        assert (ROOT / definition).is_file()
+        assert definition in said
+    assert said.endswith("\nNothing was uploaded.")
 
 
-def test_the_bill_has_each_package_of_the_lock_with_its_hashes(made: list[Path]) -> None:
-    bill: dict[str, Any] = json.loads(made[-1].read_text())
+def expect_each_package_of_the_lock(bill: dict[str, Any]) -> None:
+    """With its hashes."""
     needed = subprocess.run([sys.executable, PART, "eventlog-cdc", "all"], capture_output=True, text=True, check=True)
     locked = dict(re.findall(r"^([\w.-]+)==([^\s;]+)", needed.stdout, re.MULTILINE))
     assert len(locked) > 30
@@ -55,15 +54,6 @@ def test_the_bill_has_each_package_of_the_lock_with_its_hashes(made: list[Path])
     assert (bill["bomFormat"], bill["specVersion"]) == ("CycloneDX", "1.6")
     assert bill["metadata"]["component"]["name"] == "eventlog-cdc"
     assert bill["metadata"]["component"]["version"] == RELEASE["version"](ROOT)
-
-
-def test_what_would_be_uploaded_is_told_and_nothing_is(made: list[Path]) -> None:
-    said = "\n".join(RELEASE["told"](ROOT, made))
-    assert all(path.name in said for path in made)
-    for definition in RELEASE["IMAGES"]:
-        assert (ROOT / definition).is_file()
-        assert definition in said
-    assert said.endswith("\nNothing was uploaded.")
 
 
 def test_what_is_in_the_way_is_told(tmp_path: Path) -> None:

@@ -176,7 +176,7 @@ def files(spark: SparkSession, folder: Path) -> Iterator[str]:
 
 @pytest.mark.in_turn
 @pytest.mark.parametrize(
-    "system", [files, hdfs_apart, pytest.param(hdfs, marks=pytest.mark.long), pytest.param(s3a, marks=pytest.mark.long)]
+    "system", [hdfs_apart, *[pytest.param(one, marks=pytest.mark.long) for one in (files, hdfs, s3a)]]
 )
 def test_documents_on_every_file_system(spark: SparkSession, tmp_path: Path, system: Any) -> None:
     inputs(tmp_path)

@@ -32,6 +32,8 @@ ROWS = 35
 HELD = 33
 BAD = 34
 OUTPUTS = ("out", "then")
+DAILY = ("one file has its name", "marks are announced", "some rows are marked", TORN)
+"""Before, in and after the steps that no conversion into a folder has; the others are asked with --long."""
 
 
 @pytest.fixture
@@ -89,7 +91,10 @@ def finish(log: LogTable, base: str, *, is_over: bool = False) -> None:
 
 
 @pytest.mark.in_turn
-@pytest.mark.parametrize("moment", [*MOMENTS, *RENAMES, TORN])
+@pytest.mark.parametrize(
+    "moment",
+    [pytest.param(one, marks=[] if one in DAILY else [pytest.mark.long]) for one in [*MOMENTS, *RENAMES, TORN]],
+)
 def test_a_driver_that_is_killed_at_any_moment(spark: SparkSession, log: LogTable, tmp_path: Path, moment: str) -> None:
     base = f"file:{tmp_path}"
     killed(log, f"{base}/out", moment)

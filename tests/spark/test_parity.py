@@ -29,7 +29,7 @@ pieces = st.lists(st.sampled_from(KINDS), min_size=1, max_size=6)
 
 
 @daily
-@settings(max_examples=6)
+@settings(max_examples=3)
 @given(many_histories(), st.integers(0, 2**32), pieces, st.sampled_from([1, 3, 100]), st.booleans(), st.booleans())
 def test_random_histories_in_shuffled_files_of_any_kind(
     spark: SparkSession,

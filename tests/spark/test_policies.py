@@ -36,7 +36,7 @@ formats = st.sampled_from([XdsFormat(), TableFiles(files=CSV), MessageFiles()])
 
 @pytest.mark.in_turn
 @daily
-@settings(max_examples=6)
+@settings(max_examples=3)
 @given(many_histories(), policies(), formats)
 def test_random_policies_on_random_histories(
     spark: SparkSession, history: History, steps: Steps, target: Target

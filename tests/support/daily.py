@@ -1,10 +1,10 @@
-"""What is another one each day in CI: the examples of a property, and which third of the dearest tests is asked.
+"""What is another one each day in CI: the examples of a property, and which fifth of the dearest tests is asked.
 
 `@daily` above all other decorators of a property asks it again after its fixed examples, by the seed of the day. All tests of
 a day have the same seed, which the head of the run says, and EVENTLOG_DAY repeats: a failure is there on the next run too.
 
-A test that is marked `in_turn` is asked every third day; of one with parameters it is every third one of them.
-So is what MySQL is asked with the same values as MariaDB, which is asked every day. With `--third` all tests take turns.
+A test that is marked `in_turn` is asked every fifth day; of one with parameters it is every fifth one of them.
+So is what MySQL is asked with the same values as MariaDB, which is asked every day. With `--third` a third of all tests is asked.
 """
 
 from __future__ import annotations
@@ -25,13 +25,16 @@ from tests.support.levels import words_of
 Test = TypeVar("Test", bound=Callable[..., Any])
 
 SEED: Final = "EVENTLOG_DAY"
-TURN_DAYS: Final = 3
-"""After so many days every test was asked."""
+TURN_DAYS: Final = 5
+"""After so many days each of the dearest tests was asked."""
+
+THIRD_DAYS: Final = 3
+"""After so many days with `--third` every test was asked."""
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """One seed for the run and all its processes, also when the day ends meanwhile."""
-    config.addinivalue_line("markers", "in_turn: one of the dearest, which CI asks every third day")
+    config.addinivalue_line("markers", "in_turn: one of the dearest, which CI asks every fifth day")
     if settings().derandomize:
         os.environ.setdefault(SEED, f"{dt.datetime.now(dt.UTC):%Y%m%d}")
 
@@ -59,11 +62,12 @@ def left_out(items: list[pytest.Item], day: dt.date, *, wants_mysql: bool, a_thi
         repeats = not wants_mysql and "mysql" in words_of(item) and _on_mariadb(item) in asked
         if a_third or repeats or item.get_closest_marker("in_turn"):
             alike.setdefault((f"{item.path.name}::{item.name.partition('[')[0]}", repeats), []).append(item)
+    days = THIRD_DAYS if a_third else TURN_DAYS
     return {
         item
         for (name, _), each in alike.items()
         for place, item in enumerate(each)
-        if (day.toordinal() + crc32(name.encode()) + place) % TURN_DAYS
+        if (day.toordinal() + crc32(name.encode()) + place) % days
     }
 
 

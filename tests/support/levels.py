@@ -90,28 +90,33 @@ def leave_out_repeats(config: pytest.Config, items: list[pytest.Item]) -> None:
 def leave_out_pairs(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Asks each database the first of the other values, and each other value one database in turn, in place of all pairs.
 
-    The conformance level asks all pairs, but in a few files: it is where the databases' SQL is asked.
+    The conformance level asks all pairs, but in a few files: it is where the databases' SQL is asked. In CI the others
+    of its pairs take turns.
     """
     if config.getoption("--long"):
         return
     pairs: dict[str, dict[str, dict[str, pytest.Item]]] = {}
     for item in items:
-        if _is_thinned(item) and (found := pair(item)):
+        if _has_pairs(item) and (found := pair(item)):
             pairs.setdefault(item.nodeid.partition("[")[0], {}).setdefault(found[1], {})[found[0]] = item
     repeats: set[pytest.Item] = set()
     for values in pairs.values():
         for turn, by_database in enumerate(values.values()):
             asked = list(by_database)[turn % len(by_database)]
             repeats.update(item for name, item in by_database.items() if turn and name != asked)
+    for item in [item for item in repeats if not _is_thinned(item)]:
+        item.add_marker(pytest.mark.in_turn)
+        repeats.remove(item)
     config.hook.pytest_deselected(items=list(repeats))
     items[:] = [item for item in items if item not in repeats]
 
 
+def _has_pairs(item: pytest.Item) -> bool:
+    return level_of(item.path) != "unit" and item.path.stem.removeprefix("test_") not in WHOLE
+
+
 def _is_thinned(item: pytest.Item) -> bool:
-    level, name = level_of(item.path), item.path.stem.removeprefix("test_")
-    if level == "conformance":
-        return name in THINNED
-    return level != "unit" and name not in WHOLE
+    return level_of(item.path) != "conformance" or item.path.stem.removeprefix("test_") in THINNED
 
 
 def pair(item: pytest.Item) -> tuple[str, str] | None:

@@ -93,7 +93,7 @@ def cases(seed: int = 1) -> list[Case]:
         case(CRASHING if place == "crash" else place, outputs, histories, handovers, seed)
         for place, outputs, histories, handovers in CELLS
     ]
-    return [replace(one, cell=replace(one.cell, objects=one.cell.objects // 2)) for one in found]
+    return [replace(one, cell=replace(one.cell, objects=FEW_OBJECTS)) for one in found]
 
 
 def campaign(database: str, seed: int, kills: int) -> Case:

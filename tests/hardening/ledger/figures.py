@@ -13,9 +13,9 @@ import msgspec
 from msgspec import Struct
 
 from bench.machine import Machine, this_machine
-from tests.hardening.deaths import RESULTS
 from tests.hardening.ledger.covering import Case
 from tests.hardening.ledger.runs import Report
+from tests.hardening.quantity import RESULTS
 
 LONGEST: Final = 3_000
 """Characters that are kept of what is to be said of a case."""

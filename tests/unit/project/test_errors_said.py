@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections import deque
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -44,9 +45,9 @@ class Raised(Struct, frozen=True, kw_only=True):
 def raised() -> Iterator[Raised]:
     for path in FILES:
         for scope in nodes(path):
-            if isinstance(scope, ast.FunctionDef):
+            if isinstance(scope, ast.FunctionDef) and (calls := list(_calls(scope))):
                 known = dict(_texts(scope))
-                for call in _calls(scope):
+                for call in calls:
                     kind = _name(call)
                     hint = next((_said(word.value, known) for word in call.keywords if word.arg == "hint"), None)
                     yield Raised(
@@ -60,15 +61,14 @@ def raised() -> Iterator[Raised]:
 
 def _calls(scope: ast.FunctionDef) -> Iterator[ast.Call]:
     """The errors that are made in this function itself."""
-    inner = {
-        id(node)
-        for found in ast.walk(scope)
-        if isinstance(found, ast.FunctionDef) and found is not scope
-        for node in ast.walk(found)
-    }
-    for node in ast.walk(scope):
-        if isinstance(node, ast.Call) and _name(node) in KINDS and id(node) not in inner:
+    waiting = deque(ast.iter_child_nodes(scope))
+    while waiting:
+        node = waiting.popleft()
+        if isinstance(node, ast.FunctionDef):
+            continue
+        if isinstance(node, ast.Call) and _name(node) in KINDS:
             yield node
+        waiting.extend(ast.iter_child_nodes(node))
 
 
 def _name(call: ast.Call) -> str:

@@ -68,6 +68,15 @@ def test_each_value_beside_a_database_meets_one_database_in_turn(
     assert {item.callspec.params["engine"] for item in items if item.callspec.params["jobs"]} == set(databases)
 
 
+def test_where_all_pairs_are_asked_most_take_turns(pytestconfig: pytest.Config) -> None:
+    items: list[Any] = [_Asked(database, style) for database in ("sqlite", "postgresql") for style in range(5)]
+    for item in items:
+        item.path = pytestconfig.rootpath / "tests/conformance/test_dialect_triggers.py"
+    leave_out_pairs(pytestconfig, items)
+    assert len(items) == 10
+    assert sum(not item.marks for item in items) == 2 + 4
+
+
 @pytest.mark.parametrize(
     "value, quick",
     [
@@ -127,6 +136,8 @@ class _Asked:
         self.path = Path("test_refresh_jobs.py")
         self.nodeid = f"test_refresh_jobs.py::test_x[{database}-{jobs}]"
         self.callspec = SimpleNamespace(params={"engine": database, "jobs": jobs})
+        self.marks: list[object] = []
+        self.add_marker = self.marks.append
 
 
 class _Item:
