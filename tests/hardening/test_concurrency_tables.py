@@ -137,6 +137,7 @@ def test_columns_come_and_go_while_writers_write(postgresql: Engine, tmp_path: P
     account_for_log(postgresql, told)
 
 
+@pytest.mark.in_turn
 def test_styles_change_while_writers_write(postgresql: Engine, tmp_path: Path) -> None:
     prepare(postgresql, "row-back")
     writers = Writers(postgresql, ["fname", "lname"])
@@ -202,6 +203,7 @@ def test_a_full_load_that_is_killed_while_writers_write_is_complete_in_the_end(
     account_for_log(postgresql, told)
 
 
+@pytest.mark.in_turn
 def test_what_nobody_logged_between_untrack_and_track_is_told_by_a_full_load(
     postgresql: Engine, tmp_path: Path
 ) -> None:

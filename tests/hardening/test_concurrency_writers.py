@@ -57,6 +57,7 @@ def drawn(engine: Engine, idu: int) -> int:
         return int(connection.execute(sql, {"key": f"idu={idu}"}).scalar_one())
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("style", ["field", "row-back", "field-back"])
 def test_nothing_of_an_aborted_transaction_is_published(postgresql: Engine, tmp_path: Path, style: str) -> None:
     prepare(postgresql, style)
@@ -85,6 +86,7 @@ def test_nothing_of_an_aborted_transaction_is_published(postgresql: Engine, tmp_
     ledger.check(postgresql, received.bodies, every_word=style == "field")
 
 
+@pytest.mark.in_turn
 def test_numbers_that_sessions_keep_for_themselves_lose_nothing(postgresql: Engine, tmp_path: Path) -> None:
     prepare(postgresql, "field")
     users(postgresql)

@@ -19,7 +19,7 @@ from eventlog.core.durable_files import hide_files
 from eventlog.core.errors import MachineError, SinkError, UsageError
 from tests.support.converting import converted, files_of, log_row, write_parquet
 
-CHANGES = 30_000
+CHANGES = 12_000
 
 
 @pytest.fixture(scope="module")
@@ -31,12 +31,12 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def complete(source: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
     folder = tmp_path_factory.mktemp("complete") / "out"
-    converted(source, folder, part_events=10_000)
+    converted(source, folder, part_events=4_000)
     return files_of(folder)
 
 
 def command(source: Path, out: Path, *more: str) -> list[str]:
-    words = ["convert", str(source), "--out", str(out), "--engine", "local", "--part-events", "10000", *more]
+    words = ["convert", str(source), "--out", str(out), "--engine", "local", "--part-events", "4000", *more]
     return [sys.executable, "-m", "eventlog", *words]
 
 
@@ -103,10 +103,10 @@ def test_killed_while_parts_are_moved_and_run_again(
     with monkeypatch.context() as patch:
         patch.setattr(commit, "flush", killed)
         with pytest.raises(KeyboardInterrupt):
-            converted(source, out, part_events=10_000)
+            converted(source, out, part_events=4_000)
     assert "part-00000.xml" in {entry.name for entry in out.iterdir()}
     assert not (out / "_SUCCESS").exists()
-    converted(source, out, part_events=10_000)
+    converted(source, out, part_events=4_000)
     assert files_of(out) == complete
 
 
@@ -122,9 +122,9 @@ def test_killed_while_the_end_is_noted_and_run_again(
     with monkeypatch.context() as patch:
         patch.setattr(commit, "write_file", killed)
         with pytest.raises(KeyboardInterrupt):
-            converted(source, out, part_events=10_000)
+            converted(source, out, part_events=4_000)
     assert list(out.glob(".eventlog-*.part"))
-    converted(source, out, part_events=10_000)
+    converted(source, out, part_events=4_000)
     assert files_of(out) == complete
     assert not list(out.glob(".eventlog-*"))
 
@@ -133,7 +133,7 @@ def test_who_resumes_does_not_do_again_what_is_done(
     source: Path, complete: dict[str, bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     out = tmp_path / "out"
-    ordered = Conversion(input=FilesInput(places=(str(source),)), destination=out, part_events=10_000)
+    ordered = Conversion(input=FilesInput(places=(str(source),)), destination=out, part_events=4_000)
 
     def fails(*_: object) -> None:
         raise SinkError("The disk is full.")
@@ -180,10 +180,10 @@ def test_overwriting_takes_former_output_away_and_nothing_else(
     out = tmp_path / "out"
     out.mkdir()
     (out / "notes.txt").write_text("mine")
-    ordered = Conversion(input=FilesInput(places=(str(source),)), destination=out, part_events=10_000)
+    ordered = Conversion(input=FilesInput(places=(str(source),)), destination=out, part_events=4_000)
     with pytest.raises(UsageError, match="is not empty"):
         local.convert(ordered, jobs=1)
-    for part_events in (5_000, 10_000):
+    for part_events in (2_000, 4_000):
         changed = Conversion(input=ordered.input, destination=out, part_events=part_events, overwrite=True)
         local.convert(changed, jobs=1)
     assert files_of(out) == complete | {"notes.txt": b"mine"}

@@ -40,16 +40,19 @@ def small_disk(folder: Path, size: str = "64k") -> Iterator[Path]:
         subprocess.run(["umount", "--lazy", str(place)], check=True)
 
 
+@pytest.mark.in_turn
 def test_a_full_disk_is_waited_for(sqlite: Engine, tmp_path: Path) -> None:
     with small_disk(tmp_path) as disk:
         assert published_with_little_room(sqlite, tmp_path, disk, Files(disk, "field")) == tables(sqlite)
 
 
+@pytest.mark.in_turn
 def test_a_full_disk_under_change_tables_is_waited_for(sqlite: Engine, tmp_path: Path) -> None:
     with small_disk(tmp_path, "512k") as disk:
         assert published_with_little_room(sqlite, tmp_path, disk, ChangeTables(sqlite, disk)) == tables(sqlite)
 
 
+@pytest.mark.in_turn
 def test_a_full_disk_under_the_log_itself_is_waited_for(tmp_path: Path) -> None:
     with small_disk(tmp_path, "1m") as disk:
         engine = create_engine(f"sqlite:///{disk / 'app.db'}")

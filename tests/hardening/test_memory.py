@@ -73,6 +73,7 @@ def waiting(log: LogTable) -> int:
     return int(log.ask("SELECT count(*) FROM event_log WHERE status = 'N'")[0][0])
 
 
+@pytest.mark.in_turn
 def test_rows_of_10_mb_are_published_one_after_the_other(log: LogTable, tmp_path: Path) -> None:
     rows = 10 * SCALE
     fill(log, 1, rows, key="'idu=' || n", value=LARGE[log.engine.dialect.name])
@@ -98,6 +99,7 @@ def test_rows_of_10_mb_that_are_read_back_are_too(log: LogTable, tmp_path: Path)
     assert peak < MOST_MB
 
 
+@pytest.mark.in_turn
 def test_very_many_rows_of_one_object_take_no_more(log: LogTable, tmp_path: Path) -> None:
     rows = 100_000 * SCALE
     fill(log, 1, rows)

@@ -42,6 +42,7 @@ def test_connections_that_go_bad_lose_and_double_nothing(postgresql: Engine, tmp
     assert aim.check(postgresql) == tables(postgresql)
 
 
+@pytest.mark.in_turn
 def test_a_server_that_is_stopped_at_once_loses_and_doubles_nothing() -> None:
     folder = Path(tempfile.mkdtemp(prefix="eventlog-hard-"))
     try:

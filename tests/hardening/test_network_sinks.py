@@ -56,6 +56,7 @@ def published_through(proxy: Proxy, aim: Receiver | ChangeTables, trouble: str, 
     return aim.check(source)
 
 
+@pytest.mark.in_turn
 def test_a_server_of_change_tables_that_is_stopped_at_once_has_everything_once(
     postgresql: Engine, tmp_path: Path
 ) -> None:

@@ -109,6 +109,7 @@ def test_an_excluded_column_with_another_name_is_not_guessed(usr: Engine, follow
     assert follower.poll() == [], "it says so once"
 
 
+@pytest.mark.in_turn
 def test_triggers_that_somebody_took_off_stay_off(usr: Engine, follower: Site) -> None:
     """A table that is made anew has none; a mark of the log alone is no word for tracking it, for publishers write marks."""
     run(usr, "DROP TABLE usr_phone", "DROP TABLE usr", *USR)
@@ -117,6 +118,7 @@ def test_triggers_that_somebody_took_off_stay_off(usr: Engine, follower: Site) -
     assert states(usr) == {TriggerCondition.MISSING}
 
 
+@pytest.mark.in_turn
 def test_what_log_and_triggers_tell_differently_is_not_guessed(usr: Engine, follower: Site) -> None:
     run(usr, "UPDATE event_log_mark SET value = REPLACE(value, 'age', 'lname') WHERE name LIKE 'asked: %'")
     run(usr, "ALTER TABLE usr ADD COLUMN mail VARCHAR(64)")
@@ -125,6 +127,7 @@ def test_what_log_and_triggers_tell_differently_is_not_guessed(usr: Engine, foll
     assert left_by(usr, "UPDATE usr SET age = 31 WHERE idu = 1") == []
 
 
+@pytest.mark.in_turn
 def test_without_follow_the_journal_and_the_figures_say_that_writers_fail(usr: Engine) -> None:
     track(usr, ["usr"], FIELDS)
     site = Site(usr, follow=False)
@@ -140,6 +143,7 @@ def test_without_follow_the_journal_and_the_figures_say_that_writers_fail(usr: E
     assert reading.triggers["OUTDATED"] > 0
 
 
+@pytest.mark.in_turn
 def test_the_history_has_every_version_that_was_seen_also_over_a_restart(usr: Engine, follower: Site) -> None:
     run(usr, "ALTER TABLE usr ADD COLUMN mail VARCHAR(64)")
     follower.poll()
@@ -161,6 +165,7 @@ def test_the_history_has_every_version_that_was_seen_also_over_a_restart(usr: En
         history(usr, LogNames(), ["grp"])
 
 
+@pytest.mark.in_turn
 def test_the_catalog_has_the_versions_of_the_history(usr: Engine) -> None:
     track(usr, ["usr"], TriggerOptions(style=Style.FIELD))
 
@@ -177,6 +182,7 @@ def test_the_catalog_has_the_versions_of_the_history(usr: Engine) -> None:
     assert seen().version == 5
 
 
+@pytest.mark.in_turn
 def test_the_catalog_of_a_log_without_a_history(usr: Engine) -> None:
     upgrade(usr, to="0001")
     track(usr, ["usr"], FIELDS)

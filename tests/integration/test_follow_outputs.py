@@ -114,6 +114,7 @@ WAYS = {
 
 
 @pytest.mark.in_turn
+@pytest.mark.in_turn
 @pytest.mark.parametrize("sink", [message_files, kafka, change_files, change_tables])
 @pytest.mark.parametrize(
     "database, way",

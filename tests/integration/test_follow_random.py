@@ -137,6 +137,7 @@ def follow_one(engine: Engine, table: Table, site: Site, where: str) -> None:
         assert len(logged(engine)) == before + 1, (where, column)
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("style", [Style.FIELD, Style.ROW_BACK])
 def test_with_an_event_trigger_nothing_is_lost_and_no_writer_fails(postgresql: Engine, style: Style) -> None:
     """Nobody polls, and nobody tracks anew: each change is logged right after the ALTER TABLE, and in every moment of it."""
@@ -246,6 +247,7 @@ def test_a_publisher_with_the_rights_of_an_installer_follows(
         assert writer.written
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("database", ["postgresql", "mariadb"])
 def test_a_publisher_with_least_rights_says_what_it_may_not_and_goes_on(
     request: pytest.FixtureRequest, database: str

@@ -54,6 +54,7 @@ def documents(place: Path) -> list[str]:
     return [path.read_text() for path in sorted((place / "out").glob("*.xml"))]
 
 
+@pytest.mark.in_turn
 def test_the_publisher_reads_a_session_through_ibms_class_as_it_reads_the_file(classes: str, tmp_path: Path) -> None:
     live, filed = tmp_path / "live", tmp_path / "filed"
     live.mkdir()
@@ -76,6 +77,7 @@ def test_the_publisher_reads_a_session_through_ibms_class_as_it_reads_the_file(c
     assert calls[-1] == ["EXECUTE FUNCTION informix.cdc_closesess(?)", ["setInt", 101]]
 
 
+@pytest.mark.in_turn
 def test_a_server_that_ibms_driver_does_not_reach_is_a_sentence(classes: str, tmp_path: Path) -> None:
     url = f"jdbc:informix-sqli://127.0.0.1:{free_port()}/syscdcv1:INFORMIXSERVER=emulated"
     run = publish(tmp_path, f'driver = "jdbc"\nurl = "{url}"\nclasspath = {json.dumps(classes.split(":"))}', "--once")

@@ -110,6 +110,7 @@ def test_a_session_over_jdbc_is_published_and_undone(place: Path, java_classes: 
     assert documents.count("naïve " * 20 + "</value>") == ROWS
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("ending", [signal.SIGTERM, signal.SIGINT])
 def test_java_leaves_signals_to_the_publisher(place: Path, ending: signal.Signals) -> None:
     process = _command(place)
@@ -122,6 +123,7 @@ def test_java_leaves_signals_to_the_publisher(place: Path, ending: signal.Signal
     assert _calls(place)[-4:] == UNDONE, said
 
 
+@pytest.mark.in_turn
 def test_what_the_server_refuses_is_a_sentence_and_what_was_begun_is_undone(
     place: Path, java_classes: list[str]
 ) -> None:
@@ -137,6 +139,7 @@ def test_what_the_server_refuses_is_a_sentence_and_what_was_begun_is_undone(
     assert _calls(place)[:3] == [BEGUN[0], "set_fullrowlogging stores:shop.gone 1", "closesess 7"]
 
 
+@pytest.mark.in_turn
 def test_what_java_throws_is_a_sentence(place: Path, java_classes: list[str]) -> None:
     _configure(place, java_classes, TABLE, "informix", owner="nobody")
     process = _command(place, "--once")
@@ -146,6 +149,7 @@ def test_what_java_throws_is_a_sentence(place: Path, java_classes: list[str]) ->
     assert "Traceback" not in said
 
 
+@pytest.mark.in_turn
 def test_a_classpath_without_the_driver_is_a_sentence(place: Path, java_classes: list[str]) -> None:
     _configure(place, [], TABLE, "informix")
     process = _command(place, "--once")

@@ -49,6 +49,7 @@ def lake(request: pytest.FixtureRequest, tmp_path: Path) -> Make:
     )
 
 
+@pytest.mark.in_turn
 def test_a_mirror_equals_its_source_whatever_publisher_follows_another(lake: Make) -> None:
     chance, rows, numbers = random.Random(41), dict[int, str | None](), count(1)
     found = lake("mirror")

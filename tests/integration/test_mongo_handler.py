@@ -76,6 +76,7 @@ def applied(written: list[dict[str, Any]]) -> dict[tuple[Any, ...], dict[str, An
     return store
 
 
+@pytest.mark.in_turn
 @pytest.mark.parametrize("mode", ["bare", "envelope"])
 def test_a_history_of_whole_rows_is_written_as_it_was(classes: str, mode: Mode) -> None:
     changes, rows = history(seed=5, length=400)
@@ -87,6 +88,7 @@ def test_a_history_of_whole_rows_is_written_as_it_was(classes: str, mode: Mode) 
     assert applied(written) == {(key,): {"order_id": key, **row} for key, row in rows.items()}
 
 
+@pytest.mark.in_turn
 def test_what_a_real_log_tells_of_random_work_is_written_as_the_tables_hold_it(
     classes: str, postgresql: Engine, tmp_path: Path
 ) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import pytest
 
@@ -27,12 +27,20 @@ QUICK = {
 }
 
 
+DAILY: Final = ("test_parity", "test_parity_formats", "test_database", "test_following", "test_page")
+"""The files that CI asks every day: each format and input has the bytes of the local engine, a log is followed, and the page
+does what it shows. What others ask of a session takes turns.
+"""
+
+
 @pytest.hookimpl(tryfirst=True)  # before pytest-xdist looks for groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """All tests of this level run in one process, which has the session."""
     for item in items:
         if "tests/spark" in item.path.as_posix():
             item.add_marker(pytest.mark.xdist_group("spark"))
+            if item.path.stem not in DAILY and {"spark", "java"} & {*getattr(item, "fixturenames", ())}:
+                item.add_marker(pytest.mark.in_turn)
 
 
 @pytest.fixture(scope="session")
