@@ -210,9 +210,11 @@ def test_what_a_store_answers_is_told_in_a_sentence(
     "status, code, said",
     [
         (403, "AccessDenied", "may not be used with these credentials"),
-        (403, "RequestTimeTooSkewed", "does not believe the clock of this machine"),
-        (404, "NoSuchBucket", "has no such bucket"),
+        # Answers to HEAD, which Iceberg's library begins with, say 403 or 404 and no more.
+        (403, "RequestTimeTooSkewed", "does not believe the clock of this machine|may not be used with these"),
+        (404, "NoSuchBucket", "has no such bucket|No such file or directory"),
         (301, "PermanentRedirect", "is in another region"),
+        (503, "SlowDown", "asks for fewer requests"),
         (0, "", "does not answer"),
     ],
 )

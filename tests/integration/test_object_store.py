@@ -323,9 +323,10 @@ def answering(status: int, code: str) -> Iterator[str]:
             self.send_response(status)
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()
-            self.wfile.write(body)
+            if self.command != "HEAD":
+                self.wfile.write(body)
 
-        do_GET = do_PUT = do_DELETE = do_POST = answer  # noqa: N815  # as the library calls them
+        do_GET = do_PUT = do_DELETE = do_POST = do_HEAD = answer  # noqa: N815  # as the library calls them
 
         def log_message(self, *_: object) -> None:
             """Says nothing."""
