@@ -115,7 +115,7 @@ def dying(config: str, sink: str, place: str, times: int) -> None:
 def test_a_lake_has_every_change_once_when_its_publisher_dies(
     sqlite: Engine, tmp_path: Path, kind: str, mode: Mode
 ) -> None:
-    _die_again_and_again(sqlite, tmp_path, LakeTarget(kind, tmp_path, mode))
+    assert_each_change_once(sqlite, tmp_path, LakeTarget(kind, tmp_path, mode))
 
 
 @pytest.mark.in_turn
@@ -126,7 +126,7 @@ def test_a_lake_in_a_bucket_has_every_change_once_when_its_publisher_dies(
 ) -> None:
     """DuckDB finds there what the writers' own libraries find."""
     duckdb, aim = DuckDB(s3_store), LakeTarget(kind, tmp_path, mode, s3_store)
-    _die_again_and_again(sqlite, tmp_path, aim, limit=100, pause=1.0)
+    assert_each_change_once(sqlite, tmp_path, aim, limit=100, pause=1.0)
     for table in KEYS:
         name = table if mode == "mirror" else f"{table}__ct"
         ours = aim.lake.read(name)
@@ -134,7 +134,9 @@ def test_a_lake_in_a_bucket_has_every_change_once_when_its_publisher_dies(
         assert sorted(map(repr, duckdb.read(aim.lake, name).to_pylist())) == sorted(map(repr, ours.to_pylist()))
 
 
-def _die_again_and_again(sqlite: Engine, tmp_path: Path, aim: LakeTarget, limit: int = 20, pause: float = 0.15) -> None:
+def assert_each_change_once(
+    sqlite: Engine, tmp_path: Path, aim: LakeTarget, limit: int = 20, pause: float = 0.15
+) -> None:
     """Publishers into a lake die; in the end it is equal to its source."""
     kind = aim.sink
     dice, died = random.Random(f"{kind} {aim.mode}"), 0
