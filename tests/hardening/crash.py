@@ -141,9 +141,9 @@ def kill_again_and_again(
     return Deaths(database=engine.dialect.name, sink=sink, places=dict(sorted(died.items())), rows=rows)
 
 
-def finish(engine: Engine, config: Path, sink: str) -> None:
-    """Lets a publisher work until no row waits, and ends it politely."""
-    last = publisher(config, sink)
+def finish(engine: Engine, config: Path, sink: str, last: ForkServerProcess | None = None) -> None:
+    """Lets a publisher, or this one, work until no row waits, and ends it."""
+    last = last or publisher(config, sink)
     end = time.monotonic() + PATIENCE
     try:
         while waiting(engine):

@@ -16,8 +16,7 @@ import pytest
 from sqlalchemy import Engine
 
 from eventlog.sinks.lake.settings import IcebergSettings
-from tests.acceptance.command import ok
-from tests.hardening.crash import configure, prepare, processes, publish, writers
+from tests.hardening.crash import configure, finish, prepare, processes, publish, writers
 from tests.hardening.deaths import AT_RANDOM
 from tests.hardening.faults import Fault, arm
 from tests.hardening.quantity import scaled
@@ -156,6 +155,8 @@ def assert_each_change_once(
             with suppress(ProcessLookupError):
                 os.kill(one.pid or 0, signal.SIGKILL)
             one.join(60)
-    ok("run", "--until-empty", "--config", config, environment={**os.environ, **ENVIRONMENT})
+    last = processes().Process(target=dying, args=(str(config), kind, AT_RANDOM, 1), daemon=True)
+    last.start()
+    finish(sqlite, config, kind, last)
     assert died >= 3, "they die at steps of the lake"
     assert aim.check(sqlite) == tables(sqlite)
