@@ -37,7 +37,7 @@ from eventlog.convert.marked_place import committing, fetched_outcomes
 from eventlog.convert.settings import Conversion, LogInput
 from eventlog.core.errors import ConfigError, UsageError
 from eventlog.sinks.store.objects import Bucket
-from eventlog.sinks.store.plans import OURS, POSITION, Position, StoredPlans
+from eventlog.sinks.store.plans import HIDDEN, OURS, POSITION, Position, StoredPlans
 
 if TYPE_CHECKING:
     from eventlog.convert.mark import Marking
@@ -86,7 +86,7 @@ class StoredConversion:
         marks = isinstance(conversion.input, LogInput) and conversion.input.mark
         if ended and (marks or complete(conversion) is None):
             # Of another order, or with rows that may be published by now.
-            shutil.rmtree(self.folder)
+            self._remove_folder()
         return None
 
     def publish(self, marking: Marking | None = None) -> None:
@@ -117,7 +117,7 @@ class StoredConversion:
 
     def discard(self) -> None:
         """Removes the folder."""
-        shutil.rmtree(self.folder, ignore_errors=True)
+        self._remove_folder()
         # It is not empty where another conversion has its own folder there.
         with suppress(OSError):
             self.folder.parent.rmdir()
@@ -129,8 +129,12 @@ class StoredConversion:
 
     def settle(self) -> None:
         """Finishes or removes what a run has left that was killed while it put its output there."""
+        # Listed first: who hides something later has put a position before that.
+        hidden = list(self._objects.names(HIDDEN))
         position = self._objects.read(POSITION)
         if position is None:
+            # A request of a killed run may come when the next one has ended.
+            self._objects.remove(hidden)
             return
         # Publishers and conversions keep the same notes there; only a publisher's name a log.
         if msgspec.json.decode(position.content, type=Position).owner.log:
@@ -139,6 +143,14 @@ class StoredConversion:
         plans = StoredPlans(self._objects)
         plans.take_over(None)
         plans.forget()
+
+    def _remove_folder(self) -> None:
+        """Removes the folder as a whole: what is left of one would be taken for all of it."""
+        removed = self.folder.with_suffix(".removed")
+        shutil.rmtree(removed, ignore_errors=True)
+        with suppress(FileNotFoundError):
+            self.folder.replace(removed)
+        shutil.rmtree(removed, ignore_errors=True)
 
     def _names(self) -> Iterator[str]:
         return (name for name in self._objects.names() if not name.startswith(OURS))

@@ -9,7 +9,6 @@ import pytest
 from eventlog.core.model import Op
 from tests.support.changerows import told
 from tests.support.lakes import LAKES, DuckDB, Mode, put
-from tests.support.servers import found
 
 CHANGES = (
     told(1, Op.ADD, 1, fname="Jack", pay="1.50", photo="qqo=", since="2026-01-02 03:04:05.5"),
@@ -22,7 +21,7 @@ CHANGES = (
 @pytest.mark.parametrize("kind", sorted(LAKES))
 def test_duckdb_finds_the_same_rows(tmp_path: Path, kind: str, mode: Mode) -> None:
     """Also in the partitions of a table whose rows were changed, and after a mirror was emptied."""
-    name, duckdb = "usr" if mode == "mirror" else "usr__ct", DuckDB(found("lake-readers", "duckdb"))
+    name, duckdb = "usr" if mode == "mirror" else "usr__ct", DuckDB()
     lake = LAKES[kind](tmp_path / "lake", mode, partition_by=("fname",))
     sink = lake.sink()
     plans = [

@@ -109,9 +109,9 @@ def publisher(config: Path) -> ForkServerProcess:
     return one
 
 
-def finish(engine: Engine, config: Path) -> None:
-    """Lets a publisher work until no row waits, and ends it politely."""
-    last = publisher(config)
+def finish(engine: Engine, config: Path, last: ForkServerProcess | None = None) -> None:
+    """Lets a publisher, or this one, work until no row waits, and ends it politely."""
+    last = last or publisher(config)
     end = time.monotonic() + PATIENCE
     try:
         while waiting(engine):

@@ -42,6 +42,19 @@ DEATHS = 20
 """Of each kind of sink, at any of its requests."""
 
 OLD = "2020-01-01 00:00:00"
+DYING_IN_A_REMOVAL = """
+import os, shutil, signal
+from pathlib import Path
+usual = shutil.rmtree
+def rmtree(folder, *positional, **named):
+    if (Path(folder) / "_SUCCESS").exists():
+        next(Path(folder).glob("part-*")).unlink()
+        os.kill(os.getpid(), signal.SIGKILL)
+    usual(folder, *positional, **named)
+shutil.rmtree = rmtree
+"""
+"""A process that is killed when it has removed a file of an output that is brought to its store."""
+
 Made = Callable[[Path | Plans], Sink]
 Documents = Callable[[int, str], list[Document]]
 
@@ -147,6 +160,36 @@ def test_a_conversion_that_is_killed_while_it_brings_its_output_goes_on(s3_store
     ok(*words, "--coalesce", "--overwrite", environment=environment)
 
 
+def test_an_output_whose_copy_was_half_removed_is_made_again(s3_store: StoreServer, tmp_path: Path) -> None:
+    """The copy on this machine goes when the store has it; whoever is killed then leaves a part of it."""
+    lines = write_lines(tmp_path / "a.jsonl", [log_row(number, table_key=f"idu={number}") for number in range(1, 8)])
+    address = s3_store.address()
+    environment = {**ENVIRONMENT, "AWS_ENDPOINT_URL": s3_store.url, "TMPDIR": str(tmp_path)}
+    words = ("convert", lines, "--out", address, "--engine", "local", "--jobs", "1", "--part-events", "3")
+    assert Forked(*words, environment=environment, program=DYING_IN_A_REMOVAL).wait(120) == -signal.SIGKILL
+    objects = s3_store.objects(address)
+    whole = content(objects)
+    assert len(whole) == 5
+    objects.remove(list(whole))
+    ok(*words, environment=environment)
+    assert content(objects) == whole
+    assert not list(tmp_path.glob("eventlog-*"))
+
+
+def test_what_a_killed_run_hides_late_goes_with_the_next_command(s3_store: StoreServer, tmp_path: Path) -> None:
+    lines = write_lines(tmp_path / "a.jsonl", [log_row(1)])
+    address = s3_store.address()
+    environment = {**ENVIRONMENT, "AWS_ENDPOINT_URL": s3_store.url, "TMPDIR": str(tmp_path)}
+    words = ("convert", lines, "--out", address, "--engine", "local", "--jobs", "1")
+    ok(*words, environment=environment)
+    objects = s3_store.objects(address)
+    whole = content(objects)
+    objects.put(f"{HIDDEN}0123456789abcdef/000000", b"late")
+    ok(*words, environment=environment)
+    assert content(objects) == whole
+    assert list(objects.names(HIDDEN)) == []
+
+
 @pytest.mark.parametrize("name", ["archive", "archive/a.jsonl"])
 def test_a_conversion_reads_what_lies_in_a_bucket(s3_store: StoreServer, tmp_path: Path, name: str) -> None:
     """Objects below a prefix or a single one, and what answers read-backs: as of folders, and given again it is the same."""
@@ -233,9 +276,10 @@ def answering(status: int, code: str) -> Iterator[str]:
             self.send_response(status)
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()
-            self.wfile.write(body)
+            if self.command != "HEAD":
+                self.wfile.write(body)
 
-        do_GET = do_PUT = do_DELETE = do_POST = answer  # noqa: N815  # as the library calls them
+        do_GET = do_PUT = do_DELETE = do_POST = do_HEAD = answer  # noqa: N815  # as the library calls them
 
         def log_message(self, *_: object) -> None:
             """Says nothing."""

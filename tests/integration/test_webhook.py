@@ -37,6 +37,7 @@ from tests.integration.scripted_server import (
     Step,
     answer,
     drop_by_drop,
+    hang_up,
     raw,
     silence,
 )
@@ -417,15 +418,30 @@ def test_a_receiver_that_wants_a_certificate_gets_it(tmp_path: Path) -> None:
             assert len(server.requests) == taken
 
 
-def test_after_an_error_the_same_request_comes_again_under_the_same_id(tmp_path: Path) -> None:
+@pytest.mark.parametrize("sink", ["webhook", "http"])
+@pytest.mark.parametrize(
+    "step, said",
+    [
+        (silence, "in time"),
+        (answer(b"", "302 Found", "Location: https://evil.example/"), "302"),
+        (hang_up, "closed|ended|reset"),
+    ],
+)
+def test_after_an_error_the_row_waits_and_the_same_request_comes_again(
+    tmp_path: Path, sink: str, step: Step, said: str
+) -> None:
     """A receiver that has taken a request and died over the answer knows it by its id."""
-    with ScriptedServer([silence, answer()]) as server:
-        output = webhook(f"http://localhost:{server.port}/", read_timeout=0.3)
-        with pytest.raises(EventlogError, match="in time"):
-            published(tmp_path, output, "INSERT INTO people VALUES (1, 'Ada')")
-        _, ended = published(tmp_path, output)
+    with ScriptedServer([step, answer()]) as server:
+        output = {**webhook(f"http://localhost:{server.port}/", read_timeout=0.3), "sink": sink}
+        if sink == "http":
+            del output["secrets"]
+        config = logged(tmp_path, output, "INSERT INTO people VALUES (1, 'Ada')")
+        with pytest.raises(EventlogError, match=said):
+            publish(config)
+        assert statuses(config) == {1: "N"}
+        publish(config)
         one, again = requests(server)
-    assert list(ended.values()) == ["S"]
+    assert statuses(config) == {1: "S"}
     assert (one.id, one.body) == (again.id, again.body)
 
 

@@ -135,13 +135,18 @@ def s3a(spark: SparkSession, folder: Path) -> Iterator[str]:
     ):
         try:
             _make_bucket(f"http://127.0.0.1:{port}/bucket", server)
+            jvm: Any = spark._jvm  # a bucket has no other door
             jsc: Any = spark._jsc  # where Spark's own file systems look
             settings = {"endpoint": f"http://127.0.0.1:{port}", "endpoint.region": "us-east-1"}
             settings |= {"path.style.access": "true", "connection.expect.continue": "false"}
             settings |= {"input.stream.type": "classic"}  # the other one remembers what was overwritten since
             for key, value in {**settings, "access.key": "test", "secret.key": "test"}.items():
                 jsc.hadoopConfiguration().set(f"{S3A}.{key}", value)
-            yield "s3a://bucket/data"
+            try:
+                yield "s3a://bucket/data"
+            finally:
+                # Hadoop keeps what it has opened of a bucket, with the port of this server.
+                jvm.org.apache.hadoop.fs.Path("s3a://bucket").getFileSystem(jsc.hadoopConfiguration()).close()
         finally:
             server.terminate()
 

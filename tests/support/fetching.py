@@ -144,6 +144,11 @@ def _duckdb(folder: Path) -> None:
     _packages(folder, "--no-deps", f"duckdb=={DUCKDB}", *extensions)
 
 
+def _duckdb_in_stores(folder: Path) -> None:
+    """What DuckDB reads objects of S3 with."""
+    _packages(folder, "--no-deps", f"duckdb-extension-httpfs=={DUCKDB}")
+
+
 def _event_readers(folder: Path) -> None:
     """The SDK of CloudEvents, and the library with which receivers check signatures."""
     _packages(folder, *EVENT_READERS)
@@ -204,7 +209,11 @@ LEVELS: Final[Mapping[str, Mapping[str, Callable[[Path], None]]]] = {
     "jdbc": {"h2": partial(_jars, "gbase_jdbc"), "client": partial(_jars, "gbase_client")},
     "kafka": {"kafka": partial(_jars, "kafka")},
     "event-readers": {"event-readers": _event_readers},
-    "lake-readers": {"duckdb": _duckdb, "catalog": partial(_jars, "lake_catalog")},
+    "lake-readers": {
+        "duckdb": _duckdb,
+        "duckdb-in-stores": _duckdb_in_stores,
+        "catalog": partial(_jars, "lake_catalog"),
+    },
     "lakes": {"lakes": partial(_jars, "lakes"), "spark-4.1": _older_spark},
     "mysql": {"mysql": _mysql},
     "oracle-syntax": {"plsql": _grammar},

@@ -27,6 +27,8 @@ from eventlog.sinks.lake.rows import plain_schema
 from eventlog.sinks.lake.settings import LakeSettings
 from eventlog.sinks.lake.sink import LakeSink, LakeTables
 from tests.support.changerows import documents, told
+from tests.support.servers import found
+from tests.support.servers_store import ENVIRONMENT, SECRET, StoreServer
 from tests.support.sinks import opened, tenure
 
 Mode = Literal["append", "mirror"]
@@ -174,7 +176,8 @@ def once(owner: Any, name: str, act: Callable[[], object], *, before: bool = Tru
 class DuckDB:
     """DuckDB with its own extensions for Delta Lake and Iceberg, as `./dev fetch lake-readers` brings them."""
 
-    def __init__(self, packages: Path) -> None:
+    def __init__(self, server: StoreServer | None = None) -> None:
+        packages = found("lake-readers", "duckdb")
         with pytest.MonkeyPatch.context() as patch:
             patch.syspath_prepend(str(packages))
             duckdb: Any = import_module("duckdb")
@@ -183,12 +186,19 @@ class DuckDB:
         for extension in ("avro", "delta", "iceberg"):
             [file] = packages.glob(f"duckdb_extension_{extension}/**/*.duckdb_extension")
             self._database.execute(f"LOAD '{file}'")
+        if server is not None:
+            [file] = found("lake-readers", "duckdb-in-stores").glob("**/*.duckdb_extension")
+            self._database.execute(f"LOAD '{file}'")
+            login = {"KEY_ID": ENVIRONMENT["AWS_ACCESS_KEY_ID"], "SECRET": SECRET, "REGION": "us-east-1"}
+            place = {"ENDPOINT": server.url.removeprefix("http://"), "URL_STYLE": "path"}
+            said = "".join(f", {name} '{value}'" for name, value in {**login, **place}.items())
+            self._database.execute(f"CREATE SECRET (TYPE s3, USE_SSL false{said})")
 
     def read(self, lake: Lake, name: str) -> pa.Table:
-        """The rows of a table on this machine: of the version that its log, or its catalog, has last."""
+        """The rows of a table: of the version that its log, or its catalog, has last."""
         if isinstance(lake.settings, IcebergOutput):
-            found = open_catalog(**lake.settings.properties).load_table((lake.settings.namespace, name))
-            scan = f"iceberg_scan('{found.metadata_location}')"
+            table = open_catalog(**lake.settings.properties).load_table((lake.settings.namespace, name))
+            scan = f"iceberg_scan('{table.metadata_location}')"
         else:
             scan = f"delta_scan('{lake.settings.path}/{name}')"
         return self._database.execute(f"SELECT * FROM {scan}").to_arrow_table()

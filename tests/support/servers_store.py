@@ -25,6 +25,8 @@ _numbers = count()
 SECRET: Final = "a-secret-of-tests"
 ENVIRONMENT: Final = {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": SECRET, "AWS_REGION": "us-east-1"}
 
+PARTS: Final = "import eventlog.sinks.store.objects as objects; objects.IN_ONE_BYTES = 0\n"
+"""Each file of a conversion, and each archive, is uploaded in parts."""
 
 DYING: Final = """
 import os, signal, threading, obstore

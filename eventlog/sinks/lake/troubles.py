@@ -23,7 +23,8 @@ _number = re.compile(r"\(os error (\d+)\)").search
 # So object_store, which delta-rs uses, begins what a store has said.
 _of_store = re.compile(r"Generic (?:S3|GCS|MicrosoftAzure) error|HTTP error|<Code>").search
 # So Arrow's file systems say it.
-_amazon = re.compile(r"AWS Error ([A-Z_]+)").search
+_amazon = re.compile(r"AWS Error ([A-Z_]+)(?: \(HTTP status (\d{3})\))?").search
+_unknown_to_arrow = re.compile(r"ExceptionName: (\w+)").search
 _colours = re.compile("\x1b\\[[0-9;]*m")
 _WAIT = Backoff(first=0.05, longest=2.0)
 
@@ -42,11 +43,8 @@ def trouble(place: str, error: Exception, done: str = "written") -> SinkError:
     number = int(in_words[1]) if in_words else 0
     if isinstance(error, OSError) and error.errno:
         number = error.errno
-    amazon = _amazon(text)
-    if amazon or _of_store(text) or ("://" in place and isinstance(error, OSError)):
-        # As the store itself writes it, for `reason` to find.
-        code = "" if amazon is None else amazon[1].title().replace("_", "")
-        why, mend = reason(OSError(f"<Code>{code}</Code>") if code in REASONS else error)
+    if _amazon(text) or _of_store(text) or ("://" in place and isinstance(error, OSError)):
+        why, mend = reason(_as_answered(error))
         return SinkError(f"{place} {why}.", hint=f"{mend}; nothing is lost.", may_pass=True)
     if number:
         may_pass = number not in PERMANENT
@@ -60,6 +58,19 @@ def trouble(place: str, error: Exception, done: str = "written") -> SinkError:
         f"The table {place} cannot be {done}: {told(error)}.",
         hint="It is tried again; nothing is lost.",
     )
+
+
+def _as_answered(error: Exception) -> Exception:
+    """What Arrow says of a store's answer, as the store itself writes it, for `reason` to find."""
+    text = str(error)
+    amazon, unknown = _amazon(text), _unknown_to_arrow(text)
+    if amazon is None:
+        return error
+    code = unknown[1] if unknown else amazon[1].title().replace("_", "")
+    if code in REASONS:
+        return OSError(f"<Code>{code}</Code>")
+    # An answer to HEAD has no more than a status.
+    return OSError(f"status code: {amazon[2]}") if amazon[2] else error
 
 
 def pause(attempt: int) -> None:
