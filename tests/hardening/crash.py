@@ -110,7 +110,7 @@ def publisher(config: Path) -> ForkServerProcess:
 
 
 def finish(engine: Engine, config: Path, last: ForkServerProcess | None = None) -> None:
-    """Lets a publisher, or this one, work until no row waits, and ends it politely."""
+    """Lets a publisher, or this one, work until no row waits, and ends it."""
     last = last or publisher(config)
     end = time.monotonic() + PATIENCE
     try:
