@@ -446,7 +446,7 @@ FAULTS = [
     JournalFault(
         "how a row ended before it was set back is kept",
         JOURNAL,
-        "if final.parts[0][0] <= memory.last_noted:",
+        "if rows.parts[0][0] <= memory.last_noted:",
         "if False:",
     ),
     JournalFault(
