@@ -355,6 +355,9 @@ class Journal(JournalReader):
 
     def _park_new(self, connection: Connection, memory: Memory, name: str, rows: Stretches) -> None:
         objects = self.rows.objects(connection, [*rows])
+        # No batch will have them any more, so nobody would notice that they wait no longer.
+        if gone := rows - Stretches.of(objects):
+            self._leave(connection, memory, gone)
         if not objects:
             return
         values = {"output": name, "objects": encoded(sorted(set(objects.values())))}

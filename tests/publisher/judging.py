@@ -194,7 +194,8 @@ def _order(world: World, name: str, target: Target) -> None:
         if last[one.uid] != place:
             continue  # it came again, behind a row before it that was not taken
         row = world.rows[one.uid]
-        if row.setbacks or row.gone or row.foreign or (world.max_attempts and one.uid in target.not_taken):
+        given_up = name in row.excused or (world.max_attempts and one.uid in target.not_taken)
+        if row.setbacks or row.gone or row.foreign or given_up:
             continue  # told again; or taken away or given up before it came again behind a row that was not taken
         if latest.get(one.object, 0) > one.uid:
             world.fail("out of order", name, one.object, one.uid, "after", latest[one.object])

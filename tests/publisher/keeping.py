@@ -57,13 +57,15 @@ def _letters(world: World) -> dict[int, str]:
 
 
 def _give_up(world: World) -> None:
-    name = world.more.choice(world.outputs())
+    name, numbers = world.more.choice(world.outputs()), None
     kept = kept_for(world.log, name)
+    if world.more.random() < 0.5:
+        kept = numbers = Stretches.of(number for number in kept if world.more.random() < 0.5)
     world.counts["given up"] += len(kept)
     world.trace.append((world.now, "give up", name, kept.parts))
     for record in kept:
         world.rows[world.live[record]].excused.add(name)
-    skip(world.log, name, None, by="somebody", delete_from_log=world.deletes)
+    skip(world.log, name, numbers, by="somebody", delete_from_log=world.deletes)
 
 
 def add(world: World, name: str) -> None:

@@ -122,6 +122,19 @@ def test_all_that_an_output_lacks_is_given_up(engine: Engine, monkeypatch: pytes
     assert scene.receivers["two"].came == [2, 3, 5, 13]
 
 
+def test_nothing_stays_of_a_row_that_somebody_settled_when_its_batch_is_passed(engine: Engine) -> None:
+    scene = Scene(engine, "one", "two", "three")
+    scene.write(1, 2)
+    scene.publish("three")
+    skip(scene.log, "one", Stretches([(1, 1)]), by="ann")
+    scene.table.run("UPDATE event_log SET status = 'X' WHERE record_id = 1")
+    skip(scene.log, "two", Stretches([(2, 2)]), by="ann")
+    scene.table.run("UPDATE event_log SET status = 'N' WHERE record_id = 1")
+    scene.publish()
+    assert (scene.waiting(), scene.left()) == ([], {})
+    assert letters(scene)[1][0] == "S"
+
+
 def test_a_row_that_others_lack_keeps_what_was_said_until_they_have_it(engine: Engine) -> None:
     scene = Scene(engine, "one", "two", "three")
     pause(scene.log, "two", [*scene.receivers], by="ann")
