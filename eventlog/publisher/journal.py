@@ -469,6 +469,7 @@ class Journal(JournalReader):
     def _write_letters(
         self, connection: Connection, memory: Memory, rows: Stretches, ended: Mapping[int, Outcome]
     ) -> None:
+        """Writes how rows ended; of those that are not in `ended`, that they were published."""
         # Somebody may have set rows back by SQL, and left the record of how they ended before.
         if rows.parts[0][0] <= memory.last_noted:
             runs = [{"first": first, "last": last} for first, last in rows.parts]
@@ -486,11 +487,7 @@ class Journal(JournalReader):
         memory.any_said = memory.any_said or bool(kept)
 
     def _add_said(
-        self,
-        connection: Connection,
-        memory: Memory,
-        final: Stretches,
-        answers: dict[int, list[Outcome]],
+        self, connection: Connection, memory: Memory, final: Stretches, answers: dict[int, list[Outcome]]
     ) -> None:
         """Adds what other outputs have said of these rows, and forgets it."""
         for first, last in final.parts:
