@@ -77,7 +77,7 @@ def test_the_mirror_equals_the_source_after_random_changes(postgresql: Engine, s
     )
     outputs = [Output(format=ChangeTableFormat(), sink=DatabaseSink(DatabaseSettings(url=url_of(postgresql))))]
     for _ in range(6):
-        for _ in range(dice.randint(1, 4)):
+        for _ in range(dice.randint(3, 6)):
             with postgresql.begin() as connection:
                 for _ in range(dice.randint(1, 5)):
                     change(connection, dice)
