@@ -455,12 +455,6 @@ FAULTS = [
         "            self._settle(connection, memory, name, Stretches.of(records), _skipped(records, note))\n",
         "",
     ),
-    JournalFault(
-        "who waits behind what was given up waits on",
-        "publisher/care.py",
-        "            self._lead(connection, name, [one.object for one in found if one.due is not None])\n",
-        "",
-    ),
 ]
 
 
