@@ -131,10 +131,10 @@ def test_drivers_and_workers_that_are_killed_at_no_moment_in_particular(
             driver = run(log, f"{base}/out", "", settings_of(spark))
             while driver.poll() is None and WORK not in HadoopFolder(spark, f"{base}/out").names():
                 time.sleep(0.05)
-            for _ in range(chance.randrange(0, 8)):
+            for _ in range(chance.randrange(1, 8)):
                 time.sleep(chance.uniform(0.05, 0.5))
                 # A quick machine has none for most of the time.
-                end = time.monotonic() + 1
+                end = time.monotonic() + 3
                 while not (found := kill_workers(driver.pid, most=1)) and time.monotonic() < end:
                     time.sleep(0.005)
                 workers += found
