@@ -131,7 +131,10 @@ class StreamPost(Post):
         is_file = self.lock.log.dialect.embedded
         path = Path(str(self.engine.url.database))
         # To look into a file that is missing would make it.
-        is_there = self._is_there() if path.exists() or not is_file else False
+        is_there = False
+        if path.exists() or not is_file:
+            with self.guarded(), self.engine.connect() as connection:
+                is_there = sa.inspect(connection).has_table(self._names.table)
         if marks.get(PLACE) == CAPTURED and not is_there:
             raise DataError(
                 f"The log of the {self.name} is gone: {shown_url(self.engine.url)} has no table {names.table}.",
@@ -146,10 +149,6 @@ class StreamPost(Post):
                 # Nobody else has the file of marks, so who had the log has gone, whatever its lease says.
                 with self.lock.log.transaction() as connection:
                     Marks(self.lock.log).clear(connection, PUBLISHER)
-
-    def _is_there(self) -> bool:
-        with self.guarded(), self.engine.connect() as connection:
-            return sa.inspect(connection).has_table(self._names.table)
 
     def _opened(self, vitals: PublisherHealth) -> StreamCapture:
         """Reads the stream from where the log, or a former version, has it."""

@@ -72,13 +72,14 @@ def test_a_plan_whose_documents_go_one_by_one_may_break_off_between_them(
     again.close()
 
 
+@pytest.mark.in_turn
 def test_what_a_dead_writer_has_left_open_is_waited_for(broker: Broker) -> None:
-    ours = settings(broker.servers, timeout=2.0)
+    ours = settings(broker.servers, timeout=6.0)
     batch = documents([inserted(1, customer="Ada")], topic=broker.topic())
     sink = opened(KafkaSink(ours))
     sink.commit("a", batch)
     sink.close()
-    dead = Producer({"bootstrap.servers": broker.servers, "transactional.id": "dead", "transaction.timeout.ms": 5_000})
+    dead = Producer({"bootstrap.servers": broker.servers, "transactional.id": "dead", "transaction.timeout.ms": 10_000})
     dead.init_transactions(60)
     dead.begin_transaction()
     dead.produce(ours.marks_topic, key=b"dead", value=b"{}")

@@ -22,6 +22,8 @@ OURS: Final = frozenset(
 )
 """What options may not change: on it rests that messages are there once, and in order."""
 
+TRANSACTION_LIMIT: Final = "transaction.timeout.ms"
+
 
 class KafkaSettings(OutputKeys, frozen=True, kw_only=True):
     """Which Kafka and how.
@@ -78,6 +80,10 @@ class KafkaSettings(OutputKeys, frozen=True, kw_only=True):
         for name in sorted(OURS.intersection(self.options)):
             problem = f"output.options sets {name}, on which rests that messages are there once"
             raise ConfigError(f"{problem}; leave it out.")
+        limit = self.options.get(TRANSACTION_LIMIT)
+        if limit is not None and not str(limit).isdigit():
+            # Without its value, for an option may hold a secret.
+            raise ConfigError(f"output.options sets {TRANSACTION_LIMIT}; it must be a whole number of milliseconds.")
 
 
 def client_options(settings: KafkaSettings) -> dict[str, Any]:
@@ -132,8 +138,8 @@ def transaction_seconds(settings: KafkaSettings) -> float:
     """How long a transaction may be open before brokers end it; they refuse one that is shorter
     than a commit may last.
     """
-    given = settings.options.get("transaction.timeout.ms")
-    return max(settings.timeout, 10.0) if given is None else float(given) / 1000
+    given = settings.options.get(TRANSACTION_LIMIT)
+    return max(settings.timeout, 10.0) if given is None else int(given) / 1000
 
 
 def producer_options(settings: KafkaSettings) -> dict[str, Any]:
@@ -145,7 +151,7 @@ def producer_options(settings: KafkaSettings) -> dict[str, Any]:
         **client_options(settings),
         "compression.type": settings.compression,
         "message.max.bytes": settings.max_message_bytes,
-        "transaction.timeout.ms": int(transaction_seconds(settings) * 1000),
+        TRANSACTION_LIMIT: int(transaction_seconds(settings) * 1000),
         "message.timeout.ms": milliseconds,
         "queue.buffering.max.kbytes": 262_144,
         "partitioner": "murmur2_random",  # as Java's producers have it

@@ -14,7 +14,7 @@ from eventlog.qlik.messages.write import MessageFormat, WrittenMessage
 from eventlog.sinks.kafka.errors import in_words, louder
 from eventlog.sinks.kafka.frames import Frames
 from eventlog.sinks.kafka.marks import KnownStructure, Taken, TopicState, mark_messages
-from eventlog.sinks.kafka.settings import KafkaSettings, client_options, producer_options
+from eventlog.sinks.kafka.settings import KafkaSettings, client_options, producer_options, transaction_seconds
 from eventlog.sinks.ownership import Owner
 from tests.support.messages import CATALOG, inserted
 
@@ -31,12 +31,18 @@ from tests.support.messages import CATALOG, inserted
         ({"ca_file": "ca.pem"}, "need output.tls"),
         ({"tls": True, "client_key": "key.pem"}, "needs output.client_certificate"),
         ({"options": {"acks": 1}}, "output.options sets acks"),
+        ({"options": {"transaction.timeout.ms": "soon"}}, "must be a whole number of milliseconds"),
     ],
 )
 def test_settings_that_connect_to_nothing_are_refused(settings: dict[str, Any], problem: str) -> None:
     with pytest.raises(ConfigError) as caught:
         KafkaSettings(**{"servers": "broker:9092", **settings})
     assert problem in str(caught.value)
+
+
+@pytest.mark.parametrize("options, seconds", [({}, 30.0), ({"transaction.timeout.ms": "90000"}, 90.0)])
+def test_a_transaction_may_be_open_for_as_long_as_the_operator_says(options: dict[str, Any], seconds: float) -> None:
+    assert transaction_seconds(KafkaSettings(servers="b:1", options=options)) == seconds
 
 
 def test_settings_keep_their_secrets() -> None:
