@@ -185,11 +185,7 @@ class Identities:
             problem = f"table_key {self._shown(key)} does not name the key of {naming.name}"
             raise DataError(f"{problem}, which is {names}.")
         if naming.table is not None and naming.table.whole_row:
-            value = key.parts[0][1]
-            # Where the database cannot hash, its log has the row's text.
-            if value.startswith("{"):
-                value = hashlib.sha256(value.encode(errors="surrogatepass")).hexdigest()
-            return f"{WHOLE_ROW}={value}"
+            return f"{WHOLE_ROW}={_row_hash(key.parts[0][1])}"
         return canonical
 
     def _parents_key(self, naming: Naming, key: TableKey, *, row_event: bool) -> str:
@@ -222,6 +218,14 @@ def identities_of(catalog: Catalog | None, *, hiding: bool = False) -> Identitie
     if catalog is None:
         return Identities(None, hiding=hiding)
     return _kept_identities(catalog, hiding)
+
+
+def _row_hash(value: str) -> str:
+    """The identity of a row without a key."""
+    # Where the database cannot hash, its log has the row's text.
+    if value.startswith("{"):
+        return hashlib.sha256(value.encode(errors="surrogatepass")).hexdigest()
+    return value
 
 
 def _folded_key(key: TableKey, fold: Callable[[str], str]) -> str:
