@@ -244,7 +244,8 @@ class Journal(JournalReader):
                 self.park(connection, memory, again)
                 over -= Stretches.of([parked.record for parked in again])
             if done.gone:
-                self._leave(connection, memory, done.gone)
+                # An answer names rows too that left since, and may wait again by now as new ones.
+                self._leave(connection, memory, done.gone & records)
             told = row.told if done.told is None else done.told
             if done.has is not None:
                 row = replace(row, plan=done.has, has=done.has)
@@ -391,8 +392,7 @@ class Journal(JournalReader):
         for number, batch in memory.batches.items():
             if batch.records.meets(gone):
                 left = batch.records - gone
-                values = {"id": number, "records": encoded(left.parts)}
-                self._tell(connection, "batch_less", [values])
+                self._tell(connection, "batch_less", [{"id": number, "records": encoded(left.parts)}])
                 memory.batches[number] = Sealed(left, batch.weight)
         memory.seen -= gone
         memory.leader_gone = True

@@ -270,9 +270,10 @@ FAULTS = [
     JournalFault(
         "what is to come again and is gone is over",
         JOURNAL,
-        "                self._leave(connection, memory, done.gone)\n",
+        "                self._leave(connection, memory, done.gone & records)\n",
         "                pass\n",
     ),
+    JournalFault("what left a document leaves anew with its answer", JOURNAL, "done.gone & records)", "done.gone)"),
     JournalFault("gone rows stay", JOURNAL, "            if plan.gone:\n", "            if False:\n"),
     JournalFault("gone rows stay parked", JOURNAL, '        self._tell(connection, "parked_drop_run", runs)\n', ""),
     JournalFault(

@@ -32,14 +32,18 @@ _running: list[World] = []
 
 def opened(url: str) -> Engine:
     """A database that need not outlive the machine, with a log and a journal."""
-    engine = connect(url, may_create=True)
-    if engine.dialect.name == "sqlite":
-        event.listen(engine, "connect", lambda connection, _: connection.execute("PRAGMA synchronous = OFF"))
-    return made(engine)
+    return made(connect(url, may_create=True))
+
+
+def _hurries(connection: Any, _: Any) -> None:
+    """Whoever dies in a history is no process: what a transaction undoes may stay in memory."""
+    connection.executescript("PRAGMA synchronous = OFF; PRAGMA journal_mode = MEMORY;")
 
 
 def made(engine: Engine) -> Engine:
     """Makes a log and a journal in a database, whose commits are points at which a publisher may die from now on."""
+    if engine.dialect.name == "sqlite":
+        event.listen(engine, "connect", _hurries)
     install(engine, NAMES)
     tables = journal_tables(NAMES, dialect_of(engine))
     tables.drop_all(engine)

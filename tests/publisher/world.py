@@ -120,9 +120,11 @@ class World:
     def ask(self, sql: str, **values: Any) -> list[tuple[Any, ...]]:
         was, self.inside = self.inside, True
         with self.engine.connect() as connection:
-            found = [tuple(row) for row in connection.execute(text(sql), values)]
+            # Most of what the kit asks has no values; the driver alone needs half the time for it.
+            cursor = connection.execute(text(sql), values) if values else connection.exec_driver_sql(sql)
+            rows = [tuple(row) for row in cursor]
         self.inside = was
-        return found
+        return rows
 
     def run_sql(self, sql: str, rows: Sequence[dict[str, Any]] = (), **values: Any) -> None:
         was, self.inside = self.inside, True

@@ -20,7 +20,7 @@ COLUMNS = ("v", "w", "x")
 def write(world: World) -> None:
     """Begins a change, perhaps gives another one more rows, and commits some now or later; of an object one writes at a time."""
     rng = world.rng
-    if len(world.rows) + sum(len(records) for records, _ in world.open) < world.total and rng.random() < 0.6:
+    if len(world.rows) + sum(len(records) for records, _ in world.open) < world.total and rng.random() < 0.95:
         name = f"{rng.choice('AB')}/id={rng.randint(0, world.last_key)}"
         if rng.random() < world.busiest:
             name = "A/id=0"
