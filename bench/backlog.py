@@ -40,6 +40,19 @@ FROM generate_series(0, :count - 1) AS n ORDER BY n
 """An object is inserted, six columns, and two of them are updated; one value in ten needs escaping."""
 
 
+TOLD: Final = """
+SELECT NOT EXISTS (SELECT FROM {log} WHERE status = 'N') OR (
+  (SELECT max(record_id) FROM {log}) = greatest(
+    (SELECT max((records::json -> -1 ->> 1)::bigint) FROM {log}_batch),
+    (SELECT max((records::json -> -1 ->> 1)::bigint) FROM {log}_planned WHERE output = :late),
+    (SELECT max(record_id) FROM {log}_parked WHERE output = :late))
+  AND NOT EXISTS (SELECT FROM {log}_output WHERE name <> :late
+    AND position < greatest((SELECT max(id) FROM {log}_batch), (SELECT max(position) FROM {log}_output)))
+  AND NOT EXISTS (SELECT FROM {log}_planned WHERE output <> :late))
+"""
+"""Whether every output but the late one has all rows: they have their status, or wait for that output alone."""
+
+
 class Backlog(Struct, frozen=True, kw_only=True):
     """A log of `count` rows that can be made to wait again and again, and a folder for documents."""
 
@@ -56,6 +69,11 @@ class Backlog(Struct, frozen=True, kw_only=True):
             connection.execute(text(f"TRUNCATE {self.name}, {self.name}_outcome"))
             connection.execute(text(f"INSERT INTO {self.name} SELECT * FROM {self.name}_kept ORDER BY record_id"))
         settle_down(self.name)
+
+    def is_told(self, late: str) -> bool:
+        """Whether every output but this one has all rows."""
+        with engine().connect() as connection:
+            return bool(connection.execute(text(TOLD.format(log=self.name)), {"late": late}).scalar_one())
 
     def config(self) -> Config:
         """A configuration with cycles of 10,000 rows and documents of 128 changes."""

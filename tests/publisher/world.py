@@ -64,6 +64,8 @@ class World:
         self.added: dict[str, tuple[set[int], set[int], set[int]]] = {}
         self.frozen: list[Any] = []
         self.retried: dict[tuple[str, int], int] = {}
+        self.anew: set[int] = set()
+        """Rows that were set back while they waited for another attempt: that may be forgotten, for they are new."""
         self.away: set[str] = set()
         self.denied: set[str] = set()
         """Tables that nobody may read just now."""
@@ -142,9 +144,11 @@ class World:
             raise Kill(what)
         self.trace.append((self.now, "point", what))
         if what == "committed":
-            for output, record, due in self.ask(
-                "SELECT output, record_id, due FROM event_log_parked WHERE reason = 'retry'"
-            ):
+            retried = self.ask("SELECT output, record_id, due FROM event_log_parked WHERE reason = 'retry'")
+            self.anew &= {record for _, record, _ in retried}
+            for output, record, due in retried:
+                if record in self.anew:
+                    continue
                 new = (output, record) not in self.retried and output in self.first
                 came = [one[0] for one in self.trace if one[1] == "arrived" and (one[2], one[4]) == (output, record)]
                 if new and due is not None and came and due <= came[-1]:
@@ -290,6 +294,7 @@ class World:
         if self.held.pop(record, None) is not None:  # else nobody is told: that tells the publisher to read all anew
             self._release(record)
         self.retried = {key: due for key, due in self.retried.items() if key[1] != record}
+        self.anew.add(record)
         if letter != "X":
             row.past.append(
                 {name: sum(one.uid == row.uid for one in self.targets[name].came) for name in self.outputs()}
