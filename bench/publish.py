@@ -32,6 +32,7 @@ PROMISED: Final = 0.5
 FLOOR = "COPY and UPDATE BETWEEN in one snapshot"
 OURS = "eventlog into XDS files"
 WHOLE = "eventlog into XDS files, whole rows read back"
+IMAGES = "eventlog into XDS files, images of whole rows"
 WRITTEN = "bare write of the same bytes, one file"
 PARSED = "PgQ consumer, payload parsed"
 PUBLISHED = "PgQ consumer, into XDS files"
@@ -41,6 +42,14 @@ SELECT 'idu=' || n / (2 * {block}) * {block} + n % {block}, CASE WHEN n / {block
 FROM generate_series(0, :count - 1) AS n ORDER BY n
 """.replace("{block}", str(OBJECTS_AT_ONCE))
 """The row changes that the queue holds, in their order, each as one row of a log that names the object."""
+IMAGE_ROWS: Final = """
+INSERT INTO {log} (table_key, event_type, perpetrator, table_name, column_name, old_value, new_value)
+SELECT 'idu=' || n / (2 * {block}) * {block} + n % {block}, CASE WHEN is_new THEN 1 ELSE 2 END, 'app', 'usr', ({names})[place],
+       CASE WHEN NOT is_new THEN 'new ' || n END, CASE WHEN n % 10 = 0 THEN 'R&D ' WHEN place > 2 THEN 'new ' ELSE 'newer ' END || n
+FROM generate_series(0, :count / {columns} - 1) AS n, generate_series(1, {columns}) AS place, LATERAL (SELECT n / {block} % 2 = 0) AS kind (is_new)
+ORDER BY n, place
+""".replace("{block}", str(OBJECTS_AT_ONCE)).replace("{columns}", str(len(COLUMNS)))
+"""The same row changes, each with every column: both values of an update, also of what did not change."""
 OBJECTS: Final = f"""
 INSERT INTO usr SELECT n, {", ".join(f"'new ' || {place} + 8 * n" for place in range(len(COLUMNS)))}
 FROM generate_series(0, CAST(:count AS integer) - 1) AS n ON CONFLICT DO NOTHING
@@ -56,6 +65,7 @@ def benchmark(*, quick: bool) -> Benchmark:
     """The floor and the publisher in turn, on the same rows; a queue that holds the same row changes."""
     log = backlog("publish_log", QUICK if quick else ROWS)
     whole = _whole_rows(log.count // PER_CHANGE)
+    images = backlog("image_log", log.count // PER_CHANGE * len(COLUMNS), IMAGE_ROWS)
     queue = filled_queue(log.count // PER_CHANGE, temporary_folder())
     ours, same = Standing(log), Written(log)
     return Benchmark(
@@ -67,6 +77,7 @@ def benchmark(*, quick: bool) -> Benchmark:
             Contestant(name=OURS, prepare=log.refill, run=ours.publish, done=same.keep, units=log.count),
             Contestant(name=WRITTEN, run=same.write, units=log.count),
             Contestant(name=WHOLE, prepare=whole.refill, run=Standing(whole).publish, units=log.count),
+            Contestant(name=IMAGES, prepare=images.refill, run=Standing(images).publish, units=log.count),
             *_peers(queue, log.count),
         ],
         targets=_targets,
@@ -76,7 +87,8 @@ def benchmark(*, quick: bool) -> Benchmark:
             " floor reads the same rows in the same cycles and marks them, and does nothing with them. The bare write has the bytes of"
             " those documents in memory and brings them to the disk."
             f" 'Whole rows' is a log of types 5 and 6 with the same {whole.count:,} row changes, one row each, whose values"
-            " are read back from the table; two changes of an object in one cycle become one element."
+            " are read back from the table; two changes of an object in one cycle become one element. 'Images' has these"
+            f" changes with all values, {images.count:,} rows."
             + (
                 f" PgQ is left out: {queue}."
                 if isinstance(queue, str)
@@ -162,7 +174,7 @@ def _ahead(timings: Timings, peer: str) -> Iterator[Target]:
         measured=f"{timings[OURS].rate:,.0f} log rows/s against {events:,.0f} whole rows/s",
         reached=timings[OURS].rate > events,
     )
-    for log, kind in ((OURS, "a log of fields"), (WHOLE, "a log of whole rows")):
+    for log, kind in ((OURS, "a log of fields"), (WHOLE, "a log of whole rows"), (IMAGES, "a log of images")):
         yield Target(
             promise=f"ahead of a {peer}, in row changes, from {kind}",
             measured=f"{_changes(timings, log)} against {_changes(timings, peer)} row changes/s",
