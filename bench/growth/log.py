@@ -13,13 +13,12 @@ from bench.growth.series import powers, targets
 from bench.growth.shape import Shape
 from bench.measure import Benchmark, Contestant
 from eventlog.capture import Style, TriggerOptions, track
+from eventlog.daemon.publisher import Publisher
 from eventlog.sql.names import LogNames
-from tests.support.log_rows import LogRows
 
 FEW: Final = 2_000
 QUICK: Final = 20
 POLLS: Final = 200
-LIMIT: Final = 10_000
 STATEMENT: Final = "UPDATE {table} SET c0 = c0 || 'x', c1 = 'y' || c1"
 ONE_ROW: Final = STATEMENT + " WHERE idu = {row}"
 SINGLE: Final = 200
@@ -33,15 +32,21 @@ class OldLog(GrownLog):
         super().__init__(address, name, Shape(rows=rows), processed)
         self._rows = rows
         self._table = f"of_{name}"
-        self._source: LogRows | None = None
+        self._is_tracked = False
 
     def tracked(self) -> None:
         """The log without waiting rows, and the table with its rows, which triggers watch."""
         self.clear()
-        if self._source is None:
-            self._source = LogRows(self.engine, LogNames(table=self.name))
+        if not self._is_tracked:
             self._track()
+            self._is_tracked = True
         self.settle()
+
+    def polling(self) -> None:
+        """The same, and a publisher that has nothing to do."""
+        self.tracked()
+        self._publisher = Publisher(self._config())
+        self._publisher.run_once()
 
     def write(self) -> None:
         """One statement over all rows of the table: two log rows for each."""
@@ -54,9 +59,9 @@ class OldLog(GrownLog):
 
     def poll(self) -> None:
         """Looks for waiting rows where there are none."""
-        assert self._source is not None  # tracked opens it
+        assert self._publisher is not None  # polling opens it
         for _ in range(POLLS):
-            if self._source.read(LIMIT).events:
+            if self._publisher.run_once().events:
                 raise AssertionError("the log was to have no waiting rows")
 
     def _track(self) -> None:
@@ -93,14 +98,13 @@ def benchmark(*, quick: bool) -> Benchmark:
 def _contestants(database: str, size: int, rows: int) -> Iterator[Contestant]:
     log = OldLog(addresses()[database], f"old_{size}", rows, size)
     contestant = partial(Contestant, size=size)
-    for what, run, units in (
-        ("a statement's rows", log.write, rows),
-        ("rows, each a transaction", log.write_singly, min(rows, SINGLE)),
-        ("empty polls", log.poll, POLLS),
+    for what, prepare, run, units in (
+        ("a statement's rows", log.tracked, log.write, rows),
+        ("rows, each a transaction", log.tracked, log.write_singly, min(rows, SINGLE)),
+        ("empty polls", log.polling, log.poll, POLLS),
+        ("publishing", log.ready, log.publish, rows),
     ):
         series = f"{what}, {database}"
-        yield contestant(name=f"{series}: {size:,}", prepare=log.tracked, run=run, units=units, series=series)
-    series = f"publishing, {database}"
-    yield contestant(
-        name=f"{series}: {size:,}", prepare=log.ready, run=log.publish, done=log.close, units=rows, series=series
-    )
+        yield contestant(
+            name=f"{series}: {size:,}", prepare=prepare, run=run, done=log.close, units=units, series=series
+        )

@@ -23,9 +23,6 @@ if TYPE_CHECKING:
 MOST_SEEN_RANGES: Final = 1_000
 """So many stretches of numbers are known in which nobody has to look; of more, the longest."""
 
-MOST_SET_BACK_ROWS: Final = 100_000
-"""Where more rows than these wait among what was written down, nothing of it counts."""
-
 KEPT_NUMBERS: Final = 1_000
 """So many numbers more or fewer are written down anew."""
 
@@ -198,13 +195,5 @@ def _read_seen(connection: Connection, log: Log, waiting: int) -> Stretches:
     if waiting <= MOST_SEEN_RANGES:
         numbers = log.rows(connection, log.query("parked_numbers"))
         return Stretches.of(int(number) for (number,) in numbers)
-    kept = Stretches.read(Marks(log).get(connection, SEEN) or "")
-    if not kept:
-        return kept
-    # Without rows that somebody has set back since. One look at all of it: the numbers between its
-    # stretches are asked for in each turn anyway.
-    asked = {"first": kept.parts[0][0], "last": kept.parts[-1][1], "limit": MOST_SET_BACK_ROWS}
-    set_back = log.rows(connection, log.query("unsealed_numbers"), asked)
-    if len(set_back) == MOST_SET_BACK_ROWS:
-        kept = Stretches()
-    return kept - Stretches.of(int(number) for (number,) in set_back)
+    # Those of them that somebody has set back since are found by the sweep, a piece each time.
+    return Stretches.read(Marks(log).get(connection, SEEN) or "")

@@ -249,12 +249,6 @@ FAULTS = [
         "parked rows are not seen", MEMORY, "        self.seen |= Stretches.of(row.record for row in rows)\n", ""
     ),
     JournalFault(
-        "who begins anew does not look for rows that were set back",
-        MEMORY,
-        "return kept - Stretches.of(int(number) for (number,) in set_back)",
-        "return kept",
-    ),
-    JournalFault(
         "what waits is not left out of what is late",
         "sql/sqlite/publisher.sql",
         "  AND NOT EXISTS (SELECT 1 FROM /* parked */event_log_parked AS kept\n"

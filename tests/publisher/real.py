@@ -112,8 +112,8 @@ class RealRows(RealSink):
     """Change tables."""
 
     @classmethod
-    def format(cls, name: str, mixed: bool) -> ModelFormat:
-        return RowsFormat(name, mixed)
+    def format(cls, name: str, mixed: bool, largest: int) -> ModelFormat:
+        return RowsFormat(name, mixed, largest)
 
 
 class RealChangeFiles(RealRows):

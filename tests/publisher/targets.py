@@ -24,6 +24,8 @@ class Surroundings(Protocol):
     quiet: bool
     stubborn: float
     """How likely a receiver wants a document again."""
+    unreadable: float
+    """How likely nobody can read what it answers."""
 
     def point(self, what: str) -> None:
         """A publisher is here; perhaps it dies, perhaps something goes wrong."""
@@ -68,8 +70,6 @@ class Target:
         """How often rows are to come again that were taken, because one before them of the same object was not."""
         self.not_taken: Counter[int] = Counter()
         """How often the target said of rows that they are to come again."""
-        self.stopped_at = 0
-        """When it last said so of any."""
         self.seen = 0
         """How many rows of a database have come."""
 
@@ -91,7 +91,6 @@ class Target:
     def again(self, uids: Iterable[int]) -> None:
         """These rows are to come again."""
         self.not_taken.update(uids)
-        self.stopped_at = self.world.now
 
 
 class ModelSink:
@@ -103,8 +102,8 @@ class ModelSink:
         self.target, self.world, self.epoch, self.point = target, world, 0, world.point
 
     @classmethod
-    def format(cls, name: str, mixed: bool) -> ModelFormat:
-        return ModelFormat(name, mixed)
+    def format(cls, name: str, mixed: bool, largest: int) -> ModelFormat:
+        return ModelFormat(name, mixed, largest)
 
     def mine(self) -> None:
         if self.epoch < self.target.epoch:
@@ -224,10 +223,11 @@ class ModelReceiver(ModelSink):
         draw = 1.0 if world.quiet else world.rng.random()
         answer = self.target.known.get((plan, one.id))
         if answer is None:
-            if draw < 0.05:
+            if draw < world.unreadable:
                 return self.unread(one)
+            draw -= world.unreadable
             answer = []
-            if draw < 0.05 + world.stubborn:
+            if draw < world.stubborn:
                 again = [Outcome(position=one, status=Status.NEW, reason=Reason.RETRY) for one in positions]
                 which, changes = world.rng.random(), [*one.covers.values()]
                 if len(changes) == 1 or which < 0.4:
@@ -236,15 +236,15 @@ class ModelReceiver(ModelSink):
                     return again
                 wanted = changes[1:] if which < 0.7 else changes[:-1][-1:]
                 answer = [outcome for outcome in again if any(outcome.position in several for several in wanted)]
-            elif draw < 0.23:
+            elif draw < 0.18:
                 answer = [Outcome(position=one, status=Status.ERROR, reason=Reason.REFUSED) for one in positions]
-            elif draw < 0.28:
+            elif draw < 0.23:
                 *_, last = one.covers.values()
                 answer = [Outcome(position=one, status=Status.WARNING, note="odd") for one in last]
             self.target.take(one, plan, answer)
             self.target.known[plan, one.id] = answer
         self.point("answered")
-        if 0.28 <= draw < 0.36:
+        if 0.23 <= draw < 0.23 + world.unreadable:
             return self.unread(one, answer)
         return answer
 
@@ -303,15 +303,15 @@ class WrittenTableRow(WrittenRow, frozen=True):
 
 
 class ModelFormat:
-    """Documents of up to three changes, of one object or `mixed`, which say which rows they are; some rows are filtered.
+    """Documents of a few changes, at most the `largest`, of one object or `mixed`, which say which rows they are; some rows are filtered.
 
     Those of some are counted by tables, of which there are two.
     """
 
     suffix, counts = ".json", True
 
-    def __init__(self, name: str, mixed: bool = False) -> None:
-        self.name, self.mixed = name, mixed
+    def __init__(self, name: str, mixed: bool = False, largest: int = 3) -> None:
+        self.name, self.mixed, self.largest = name, mixed, largest
 
     def writer(self, _catalog: object) -> Any:
         by_table = self.name[0] in BY_TABLE
@@ -332,7 +332,7 @@ class ModelFormat:
     def bind(self, written: Iterable[WrittenRow], _after: str = "", whole: bool = False) -> Iterator[Document]:
         group: list[WrittenRow] = []
         for one in written:
-            fits = group and (self.mixed or group[-1].object == one.object) and len(group) < 3
+            fits = group and (self.mixed or group[-1].object == one.object) and len(group) < self.largest
             if group and not (fits and one.positions[0] > group[-1].positions[0]):
                 yield _document(group)
                 group = []

@@ -59,39 +59,17 @@ def test_a_late_row_between_them_is_found_by_who_begins_anew(sqlite: Engine) -> 
     assert [*sealed.records] == [21]
 
 
-def test_a_row_that_somebody_set_back_is_found_by_who_begins_anew(sqlite: Engine) -> None:
+@pytest.mark.parametrize("begins_anew", [True, False])
+def test_a_row_that_somebody_set_back_is_found_by_the_sweep(sqlite: Engine, begins_anew: bool) -> None:
     scene = held(sqlite)
     with sqlite.begin() as connection:
         connection.execute(text("UPDATE event_log SET status = 'N' WHERE record_id = 31"))
-    with begun_again(scene).reading() as view:
+    journal = begun_again(scene) if begins_anew else scene.journal
+    journal.sweep()
+    with journal.reading() as view:
         sealed = view.new_rows(5)
     assert sealed is not None
     assert [*sealed.records] == [31]
-
-
-def test_a_row_that_somebody_set_back_is_found_by_who_goes_on(sqlite: Engine) -> None:
-    scene = held(sqlite)
-    with sqlite.begin() as connection:
-        connection.execute(text("UPDATE event_log SET status = 'N' WHERE record_id = 31"))
-    scene.journal.sweep()
-    with scene.journal.reading() as view:
-        sealed = view.new_rows(5)
-    assert sealed is not None
-    assert [*sealed.records] == [31]
-
-
-def test_what_was_written_down_counts_no_longer_where_much_was_set_back(
-    sqlite: Engine, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    scene = held(sqlite)
-    monkeypatch.setattr(memory, "MOST_SET_BACK_ROWS", 3)
-    with sqlite.begin() as connection:
-        connection.execute(text("UPDATE event_log SET status = 'N' WHERE record_id IN (11, 21, 31)"))
-    with begun_again(scene).reading() as view:
-        assert view.memory.seen == Stretches()
-        sealed = view.new_rows(5)
-    assert sealed is not None
-    assert [*sealed.records] == [11, 21, 31]
 
 
 def test_a_new_row_of_the_future_is_found_between_them(sqlite: Engine) -> None:

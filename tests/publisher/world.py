@@ -33,7 +33,7 @@ from eventlog.sql.findlog import log_columns
 from eventlog.sql.log import Log
 from eventlog.sql.names import LogNames
 from tests.publisher.actors import Kill, PassingError, Publisher, Row, TestConsumer, TestJournal, TestLock, WorldDecider
-from tests.publisher.judging import judge
+from tests.publisher.judging import judge, waits
 from tests.publisher.keeping import change_outputs, keep
 from tests.publisher.real import REAL, hidden_in
 from tests.publisher.targets import KINDS, ModelSink, Target
@@ -44,6 +44,13 @@ OPERATIONS = [*["hold"] * 3, "delete", *["letter"] * 2, "back", *["undo"] * 2]
 
 class World:
     """One history."""
+
+    retried: dict[tuple[str, int], int]
+    """When rows may be offered again that an output did not take."""
+    stopped_until: dict[str, int | None]
+    """Until when outputs may send nothing, because something comes again."""
+    anew: set[int]
+    """Rows that were set back while they waited for another attempt: that may be forgotten, for they are new."""
 
     def __init__(self, seed: int, engine: Engine) -> None:
         self.rng = rng = random.Random(seed)
@@ -63,9 +70,7 @@ class World:
         self.targets: dict[str, Target] = {}
         self.added: dict[str, tuple[set[int], set[int], set[int]]] = {}
         self.frozen: list[Any] = []
-        self.retried: dict[tuple[str, int], int] = {}
-        self.anew: set[int] = set()
-        """Rows that were set back while they waited for another attempt: that may be forgotten, for they are new."""
+        self.retried, self.stopped_until, self.anew = {}, {}, set()
         self.away: set[str] = set()
         self.denied: set[str] = set()
         """Tables that nobody may read just now."""
@@ -113,6 +118,7 @@ class World:
         """Kinds of targets with real sinks, in place of models."""
         self.nameless = more.choice([0, 0, 0, 0.05])
         """How likely a row names no object."""
+        self.unreadable, self.largest = more.choice([0.05, 0.05, 0.3]), more.choice([1, 2, 3])
         self.keepers = more.choice([0, 0, 0.04])
         self.deletes = more.random() < 0.1
         """Whether rows leave the log when they are published."""
@@ -146,6 +152,7 @@ class World:
         if what == "committed":
             retried = self.ask("SELECT output, record_id, due FROM event_log_parked WHERE reason = 'retry'")
             self.anew &= {record for _, record, _ in retried}
+            self.stopped_until = {output: due for output, _, due in sorted(retried, key=lambda row: row[2] or 0)}
             for output, record, due in retried:
                 if record in self.anew:
                     continue
@@ -210,7 +217,7 @@ class World:
     def sending(self, name: str, records: Sequence[int]) -> None:
         if any(self.retried.get((name, record), 0) > self.now for record in records):
             self.fail("sent again before its time", name, records)
-        if self.on_retry == "stop" and not self.max_attempts and self.targets[name].stopped_at == self.now:
+        if self.on_retry == "stop" and (self.stopped_until.get(name) or 0) > self.now:
             self.fail("sent though something comes again", name, records)
 
     def plans_with(self, record: int) -> set[tuple[str, str]]:
@@ -351,7 +358,7 @@ class World:
         if name not in publisher.consumers:
             kind = self.kind(name)
             sink: Any = kind(self.targets[name], self)
-            output = Output(format=kind.format(name, self.mixed), sink=sink, name=name)
+            output = Output(format=kind.format(name, self.mixed, self.largest), sink=sink, name=name)
             strictness = Strictness(on_retry=self.on_retry)
             settings = ConsumerSettings(limit=self.limit, strictness=strictness, max_attempts=self.max_attempts)
             decider = WorldDecider(Round(options=Options()))
@@ -431,13 +438,13 @@ class World:
                 self.calm()
             if self.quiet:
                 idle += 1
-                if not self.waits() and idle > 3:
+                if not waits(self) and idle > 3:
                     if not self.late_back:
                         break
                     self.late_back, idle = False, 0
                     self.operator(what="back")
                 if idle > 400:
-                    self.fail("never at rest", self.waits())
+                    self.fail("never at rest", waits(self))
         self.start()
         assert self.publisher is not None
         self.turns(self.publisher)
@@ -483,13 +490,3 @@ class World:
             return
         for name in self.outputs():  # not by SQL: what memory knows must suffice to come to rest
             self.publisher.journal.pause(name, None)
-
-    # --- the end ---------------------------------------------------------------------------------------------------------------
-
-    def waits(self) -> tuple[str, list[tuple[Any, ...]]] | None:
-        for table in ("batch", "planned", "parked", "hold", "said"):
-            found = self.ask(f"SELECT * FROM event_log_{table}")
-            if found:
-                return table, found[:3]
-        found = self.ask("SELECT * FROM event_log WHERE status = 'N'")
-        return ("log", found[:3]) if found else None
