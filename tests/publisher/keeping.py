@@ -9,6 +9,7 @@ from eventlog.admin.outputs import kept_for, skip
 from eventlog.admin.purge import Purge, purge
 from eventlog.admin.rows import PROCESSED
 from eventlog.sources.marks import Stretches
+from tests.publisher.judging import waits
 from tests.publisher.targets import KINDS, Target, is_filtered
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ def keep(world: World, *, between: bool) -> None:
 
 def _is_at_rest(world: World) -> bool:
     """Whether every row of the log may go, and nobody speaks of any."""
-    if world.open or world.frozen or world.waits():
+    if world.open or world.frozen or waits(world):
         return False
     return not world.ask("SELECT 1 FROM event_log WHERE status = 'X'")
 
