@@ -35,7 +35,7 @@ SECTIONS: Final[Mapping[str, Mapping[str, str]]] = {
         "run": "run",
         "outputs": "outputs",
         "policy": "policy",
-        "refresh": "refresh",
+        "refresh": "",
         "verify": "",
         "web": "",
         "receive": "receive",

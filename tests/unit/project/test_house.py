@@ -85,7 +85,9 @@ ENDS = frozenset(("LARGEST_NUMBER", "EVER", "NEVER", "ALL", "BEYOND", "LARGEST",
 def test_the_package_has_few_rooms() -> None:
     folders = [folder for folder in PACKAGE.iterdir() if (folder / "__init__.py").exists()]
     files = [file for file in PACKAGE.iterdir() if file.is_file()]
-    assert len(folders) <= 18  # one less as soon as `publisher` has taken the place of `delivery` (decision 55)
+    # `convert`, `refresh`, `verify` and `web` are capabilities, which the core does not import. One less as soon as
+    # `publisher` has taken the place of `delivery` (decision 55).
+    assert len(folders) <= 19
     assert len(files) <= 5  # with plugins.py, which is what other packages import
 
 
