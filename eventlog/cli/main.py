@@ -38,7 +38,7 @@ SECTIONS: Final[Mapping[str, Mapping[str, str]]] = {
         "refresh": "",
         "verify": "",
         "web": "",
-        "receive": "receive",
+        "receive": "",
     },
     "Rows of the log": {
         "status": "log",
