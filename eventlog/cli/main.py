@@ -43,11 +43,11 @@ SECTIONS: Final[Mapping[str, Mapping[str, str]]] = {
     "Rows of the log": {
         "status": "log",
         "log": "log",
-        "explain": "explain",
+        "explain": "",
         "hold": "care",
         "release": "care",
         "requeue": "care",
-        "purge": "care",
+        "purge": "",
     },
     "Backlogs, streams, files": {
         "convert": "",
