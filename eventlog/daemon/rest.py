@@ -237,13 +237,17 @@ class Wakeup:
         if self._channel is None or monotonic() < self._deaf_until:
             stopped.wait(seconds)
             return False
+        return self._heard(seconds, self._channel)
+
+    def _heard(self, seconds: float, channel: str) -> bool:
+        """Whether the server said something within that time; the next look reads what."""
         with self._words():
             session = self._opened()
             driver: Any = session.connection.driver_connection
             if not self._listens:
                 # Else the driver keeps all that nobody asks it for.
                 driver.add_notify_handler(lambda _: None)
-                session.execute(verbatim(self._channel))
+                session.execute(verbatim(channel))
                 self._listens = True
             # The driver's own waiting turns in circles for the last millisecond, which is most of
             # what idling costs.
