@@ -13,10 +13,10 @@ from eventlog.core import errors
 from eventlog.core.errors import EventlogError
 from eventlog.core.model import Status
 from eventlog.core.proofs import LastProof
-from eventlog.daemon.metrics import metrics
 from eventlog.daemon.vitals import OutputFigures, Standby, VitalsReading
 from eventlog.delivery.output import OutputState
 from eventlog.sources.log.flow import Flow
+from eventlog.web.metrics import metrics
 
 CODES: Final = {
     0: ("OK", "it is done"),

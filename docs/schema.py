@@ -10,8 +10,8 @@ from typing import Any, Final, Literal, get_args, get_origin
 import msgspec
 from msgspec import Struct
 
-from eventlog.config.environment import members
-from eventlog.config.settings import SEVERAL, Config, typed_config
+from eventlog.config.environment import SEVERAL, members
+from eventlog.config.settings import Config, typed_config
 
 SECRET: Final = {"type": "string", "pattern": r"\$\{[^}]+\}"}
 """A value that comes from the environment or a file; what it is, only the reader sees."""

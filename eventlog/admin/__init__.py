@@ -1,3 +1,1 @@
-"""What an operator does with a log: looks at it, cares for its rows, checks it, fills its targets
-again.
-"""
+"""What an operator does with a log: looks at it, cares for its rows, checks it."""

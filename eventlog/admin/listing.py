@@ -8,7 +8,6 @@ order within a stretch.
 
 from __future__ import annotations
 
-import datetime as dt
 from collections.abc import Callable, Iterator
 from time import monotonic
 from typing import Any, Final
@@ -18,6 +17,7 @@ from msgspec.structs import replace
 from sqlalchemy import Connection
 
 from eventlog.admin.rows import Choice, LogRow
+from eventlog.core.ages import utc_text
 from eventlog.core.model import Status
 from eventlog.publisher.tables import NEVER
 from eventlog.sql.dialect import offers
@@ -309,16 +309,15 @@ def _rows(
     parameters = filters.parameters() | stretch.parameters | {"before": before, "limit": limit, "width": width}
     since = "list_since" if filters.since else "list_ever"
     query = log.query("list_rows", stretch=stretch.condition, entries=stretch.entries, since=since)
-    rows = log.rows(connection, query, parameters)
-    return [_row(dict(zip(LogRow.__struct_fields__, row, strict=True))) for row in rows]
-
-
-def _row(values: dict[str, Any]) -> LogRow:
-    # The journal has the time of the next attempt in milliseconds; 0 is no time, and what never
-    # comes lies far ahead.
-    due = int(values["next_attempt"] or 0)
-    values["next_attempt"] = None
-    if 0 < due < NEVER:
-        values["next_attempt"] = dt.datetime.fromtimestamp(due / 1000, dt.UTC).strftime("%Y-%m-%d %H:%M:%S")
-    values["attempts"] = values["attempts"] or None
-    return LogRow(**values)
+    rows: list[LogRow] = []
+    for row in log.rows(connection, query, parameters):
+        values = dict(zip(LogRow.__struct_fields__, row, strict=True))
+        # The journal has the time of the next attempt in milliseconds; 0 is no time, and what never
+        # comes lies far ahead.
+        due = int(values["next_attempt"] or 0)
+        values["next_attempt"] = None
+        if 0 < due < NEVER:
+            values["next_attempt"] = utc_text(due / 1000)
+        values["attempts"] = values["attempts"] or None
+        rows.append(LogRow(**values))
+    return rows

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import datetime as dt
 import secrets
 from collections.abc import Collection, Sequence
+from time import time
 
 import msgspec
 from msgspec import Struct
 
+from eventlog.core.ages import utc_text
 from eventlog.core.errors import UsageError, without_promise
 from eventlog.core.model import written
 from eventlog.core.suggest import did_you_mean
@@ -16,7 +17,7 @@ from eventlog.delivery.output import OutputState, read_output_states
 from eventlog.publisher.care import CaredJournal
 from eventlog.publisher.conversions import FreedConversions, conversions
 from eventlog.publisher.flow import read_flow, read_lags
-from eventlog.sources.log.flow import Flow, OutputLag, Polling, Resumed, waiting_for
+from eventlog.sources.log.flow import OutputLag, Polling, Resumed, waiting_for
 from eventlog.sources.log.lock import look_at
 from eventlog.sources.log.reading import LogSettings
 from eventlog.sources.marks import OUTPUTS, RESUMED, SERVED, TRY_NOW, Marks, Stretches, as_text
@@ -53,7 +54,29 @@ def standings(log: Log, settings: Polling, configured: Sequence[str]) -> list[Ou
     standing = []
     for name in (*configured, *others):
         state = states.get(name, OutputState())
-        standing.append(_standing(name, state, flow, known=name in configured))
+        lag = waiting_for(flow, name, failing=state.is_failing)
+        if name not in configured:
+            word = "unknown"
+        elif lag is not None and lag.paused:
+            word = "paused"
+        elif state.is_failing:
+            word = "failing"
+        else:
+            word = "in step" if lag is None else "lagging"
+        lag = lag or OutputLag()
+        output = OutputStanding(
+            name=name,
+            state=word,
+            rows=lag.rows,
+            seconds=lag.seconds,
+            document=state.document or None,
+            position=None if state.position is None else written(state.position),
+            at=utc_text(state.at),
+            error=state.error and without_promise(state.error),
+            failed_at=utc_text(state.failed_at),
+            recovered=state.has_recovered,
+        )
+        standing.append(output)
     return standing + [OutputStanding(name=name, state="conversion", rows=rows) for name, rows in converting.items()]
 
 
@@ -73,8 +96,7 @@ def pause(log: Log, name: str, configured: Collection[str], *, by: str, why: str
                 )
             row = journal.add(connection, memory, name)
         if row.paused is None:
-            since = dt.datetime.now(dt.UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
-            paused = f"since {since} by {by}"
+            paused = f"since {utc_text(time())} UTC by {by}"
             if why:
                 paused += f": {why}"
             connection.execute(log.query("output_pause"), {"name": name, "paused": paused})
@@ -217,34 +239,3 @@ def refuse_unserved(log: Log, name: str) -> None:
             f"The publisher that works on this log does not have the output {name} yet: it would leave these rows out.",
             hint="Let it read its configuration again (SIGHUP, or a restart); then refresh.",
         )
-
-
-def _standing(name: str, state: OutputState, flow: Flow, *, known: bool) -> OutputStanding:
-    lag = waiting_for(flow, name, failing=state.is_failing)
-    if not known:
-        word = "unknown"
-    elif lag is not None and lag.paused:
-        word = "paused"
-    elif state.is_failing:
-        word = "failing"
-    else:
-        word = "in step" if lag is None else "lagging"
-    lag = lag or OutputLag()
-    return OutputStanding(
-        name=name,
-        state=word,
-        rows=lag.rows,
-        seconds=lag.seconds,
-        document=state.document or None,
-        position=None if state.position is None else written(state.position),
-        at=_utc(state.at),
-        error=state.error and without_promise(state.error),
-        failed_at=_utc(state.failed_at),
-        recovered=state.has_recovered,
-    )
-
-
-def _utc(seconds: float | None) -> str | None:
-    if seconds is None:
-        return None
-    return dt.datetime.fromtimestamp(seconds, dt.UTC).strftime("%Y-%m-%d %H:%M:%S")

@@ -9,24 +9,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from datetime import UTC, datetime
 from functools import wraps
-from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
+from time import time
+from typing import Any, Final, TypeVar, cast
 
 from msgspec import Struct
 from sqlalchemy import Connection
 
-from eventlog.core.ages import seconds_of
+from eventlog.core.ages import seconds_of, utc_text
 from eventlog.core.errors import SourceError, UsageError, shortened
 from eventlog.core.model import Status
 from eventlog.core.suggest import nearest
 from eventlog.publisher import care
 from eventlog.publisher.care import CaredJournal
+from eventlog.sources.marks import Run, Stretches
 from eventlog.sql.access import is_held_up
 from eventlog.sql.log import Log, id_list
-
-if TYPE_CHECKING:
-    from eventlog.sql.log import Log
 
 TRIES: Final = 3
 
@@ -58,9 +56,6 @@ def stopped_by_lock(log: Log, error: SourceError) -> bool:
     cause = error.__cause__
     return is_held_up(log.dialect, getattr(cause, "orig", None) or cause)
 
-
-Run = tuple[int, int]
-"""A run of record_ids, first and last."""
 
 EVERYTHING: Final[Run] = (-(2**63), 2**63 - 1)
 PROCESSED: Final = "".join(status for status in Status if status is not Status.NEW)
@@ -140,7 +135,7 @@ def read_runs_of_ids(texts: Iterable[str]) -> list[Run]:
             example = "write numbers and ranges, such as 5 7-9"
             raise UsageError(f"{shortened(text)!r} is no record_id; {example}.")
         runs.append((int(match[1]), int(match[2] or match[1])))
-    return joined_runs(sorted(runs))
+    return [*Stretches(runs).parts]
 
 
 def read_age(text: str) -> int:
@@ -267,20 +262,9 @@ def count_requeued(log: Log, runs: Sequence[Run], choice: Choice) -> int:
 
 def held_note(by: str, why: str) -> str:
     """What is noted of a row that is held: who holds it, since when, and why."""
-    note = HELD_SINCE + datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+    note = f"{HELD_SINCE}{utc_text(time())} UTC"
     if by:
         note += f" by {by}"
     if not why:
         return f"{note}."
     return f"{note}: {why[:NOTE_CHARACTERS]}"
-
-
-def joined_runs(runs: Iterable[Run]) -> list[Run]:
-    """Runs in order, those that touch made one."""
-    joined: list[Run] = []
-    for first, last in runs:
-        if joined and first <= joined[-1][1] + 1:
-            joined[-1] = (joined[-1][0], max(joined[-1][1], last))
-        else:
-            joined.append((first, last))
-    return joined

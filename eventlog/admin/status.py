@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime as dt
 from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec import Struct
@@ -10,6 +9,7 @@ from msgspec.structs import replace
 from sqlalchemy import Engine
 
 from eventlog.config.settings import PublisherConfig
+from eventlog.core.ages import utc_text
 from eventlog.core.errors import without_promise
 from eventlog.core.model import Status, written
 from eventlog.core.plural import counted
@@ -115,11 +115,11 @@ class Facts(Struct, frozen=True, kw_only=True):
         for output, standing in self.outputs.items():
             if standing.position is not None:
                 place = written(standing.position)
-                yield f"{output} took {standing.document}, up to row {place}, at {_utc(standing.at)}."
+                yield f"{output} took {standing.document}, up to row {place}, at {utc_text(standing.at)} UTC."
             if standing.error is not None and not standing.has_recovered:
                 # The promise of another try was made when it failed.
                 why = without_promise(standing.error)
-                yield f"{output} did not take everything at {_utc(standing.failed_at)}: {why}"
+                yield f"{output} did not take everything at {utc_text(standing.failed_at)} UTC: {why}"
         if self.proofs:
             equal = sum(proof.equal for proof in self.proofs)
             yield f"{equal:,} of {counted(len(self.proofs), 'table')} at outputs were equal when last compared."
@@ -127,9 +127,9 @@ class Facts(Struct, frozen=True, kw_only=True):
             if proof.error or not proof.equal:
                 sentence = f"{proof.table} at {proof.output}: {proof.said}"
                 if proof.at is not None:
-                    sentence += f" at {_utc(proof.at)}"
+                    sentence += f" at {utc_text(proof.at)} UTC"
                 if proof.error:
-                    sentence += f". At {_utc(proof.failed_at)} it could not be compared: {proof.error}"
+                    sentence += f". At {utc_text(proof.failed_at)} UTC it could not be compared: {proof.error}"
                 yield sentence if proof.error else f"{sentence}."
         for table, note in self.unread.items():
             yield f"Rows of {table} wait: {note}"
@@ -206,7 +206,3 @@ def _of_publisher(publisher: Publishing) -> str:
         return f"{who} published the log until {publisher.lease_until} UTC, and has not given its lock back."
     since = "" if publisher.since is None else f" since {publisher.since} UTC"
     return f"{who} publishes the log{since}; its lease ends at {publisher.lease_until} UTC unless it renews it."
-
-
-def _utc(seconds: float | None) -> str:
-    return dt.datetime.fromtimestamp(seconds or 0.0, dt.UTC).strftime("%Y-%m-%d %H:%M:%S UTC")

@@ -1,26 +1,20 @@
-"""`eventlog hold`, `release`, `requeue`, `purge`: operating on rows."""
+"""`eventlog hold`, `release`, `requeue`: operating on rows."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
 from getpass import getuser
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
-from msgspec.structs import replace
 
 from eventlog.cli.asking import agree, asking_options, can_ask
 from eventlog.cli.log import check_letters
-from eventlog.cli.show import say, show_done, show_json, show_sentence
+from eventlog.cli.show import say, show_done
 from eventlog.cli.site import Site, json_option, site_options, table_option
 from eventlog.core.errors import UsageError
 from eventlog.core.plural import counted
-from eventlog.sinks.store.address import is_address
 
 if TYPE_CHECKING:
-    from eventlog.admin.purge import Purged
-    from eventlog.sinks.store.objects import Bucket
     from eventlog.sql.log import Log
 
 
@@ -101,8 +95,8 @@ def requeue(
 
     if not ids and not letters:
         raise UsageError("Say which rows wait again: their numbers, or --status E.")
-    letters, log = _known(letters, PROCESSED) or PROCESSED, site.log()
-    choice = Choice(letters=letters, table=_meant(log, table))
+    letters, log = meant_letters(letters, PROCESSED) or PROCESSED, site.log()
+    choice = Choice(letters=letters, table=meant_table(log, table))
     runs = read_runs_of_ids(ids) if ids else [EVERYTHING]
     # To count reads the rows once more, so it is done only for somebody who looks at the number.
     if dry or (can_ask() and not yes):
@@ -120,106 +114,7 @@ def requeue(
     show_done("requeued", count, sentence, as_json=as_json)
 
 
-@click.command()
-@click.option("--older-than", "age", metavar="AGE", required=True, help="By event_time, e.g. 30d, 12h or 2w.")
-@click.option(
-    "--archive",
-    type=click.Path(file_okay=False),
-    metavar="DIR",
-    help="Write the rows into this folder first, or to an address: s3://….",
-)
-@click.option(
-    "--hide",
-    is_flag=True,
-    help="With --archive: leave out values that policies hide from every output.",
-)
-@click.option(
-    "--status",
-    "letters",
-    metavar="LETTERS",
-    default="",
-    help="Rows with one of these statuses (default: SWE).",
-)
-@table_option
-@asking_options
-@json_option
-@site_options
-def purge(
-    site: Site,
-    age: str,
-    archive: str | None,
-    hide: bool,
-    letters: str,
-    table: str | None,
-    dry: bool,
-    yes: bool,
-    as_json: bool,
-) -> None:
-    """Deletes old processed rows, a few thousand at a time. With --archive they are written to
-    Parquet files first.
-
-    Rows with N or F stay, unless --status names them. It says how many rows would be deleted, and
-    asks.
-
-    Example: eventlog purge --older-than 30d --archive history --yes
-    """
-    from eventlog.admin.purge import ENDED, Archive, Purge, count_old
-    from eventlog.admin.purge import purge as take_away
-    from eventlog.admin.rows import PROCESSED, read_age
-    from eventlog.cli.watching import watched
-
-    if hide and archive is None:
-        message = "--hide is about an archive, and none is asked for."
-        raise UsageError(message, hint="Add --archive FOLDER.")
-    # All that may be wrong with the words, before the database is asked anything.
-    place: Path | Bucket | None = None
-    if archive is not None and is_address(archive):
-        from eventlog.sinks.store.objects import objects_at
-
-        place = objects_at(archive, what="--archive")
-    elif archive is not None:
-        place = Path(archive)
-    wanted = Purge(age=read_age(age), letters=_known(letters, f"N{PROCESSED}") or ENDED)
-    log = site.log()
-    wanted = replace(wanted, table=_meant(log, table))
-    total = None
-    # Else nobody would see the figure, and it reads all of the log.
-    if dry or not yes or watched():
-        total = count_old(log, wanted)
-    would = f"{counted(total or 0, 'row')} would be deleted."
-    if dry:
-        show_done("would_delete", total or 0, would, as_json=as_json)
-        return
-    agree([would] if total else [], yes=yes)
-    files = None
-    if place is not None:
-        files = Archive(place, log.name, _hiding(site, log) if hide else lambda row: row)
-    purged = _watched(take_away(log, wanted, files), total)
-    if as_json:
-        show_json(purged)
-        return
-    sentence = f"{counted(purged.rows, 'row')} deleted"
-    if archive is not None:
-        count = counted(len(purged.files), "file")
-        sentence += f", {purged.archived:,} archived in {count} in {archive}"
-    show_sentence(f"{sentence}.")
-
-
-def _hiding(site: Site, log: Log) -> Callable[[tuple[Any, ...]], tuple[Any, ...]]:
-    """What leaves out of a row of an archive what policies hide from every output."""
-    from eventlog.admin.masking import mask_of
-    from eventlog.config.build import log_catalog_of
-
-    mask = mask_of(site.config, log_catalog_of(log.engine, log.names, site.log_config))
-    if mask is None:
-        raise UsageError(
-            "No value is hidden from every output.",
-            hint="Without --hide the archive has every value; policies of the outputs say what is hidden.",
-        )
-    return mask.archived
-
-
-def _meant(log: Log, table: str | None) -> str:
+def meant_table(log: Log, table: str | None) -> str:
     """The table as the log names it; that nothing is about it is said and no failure, for its rows
     may have gone already.
     """
@@ -244,7 +139,7 @@ def somebody() -> str:
         return ""
 
 
-def _known(letters: str, known: str) -> str:
+def meant_letters(letters: str, known: str) -> str:
     """Letters that the publisher writes; others belong to whoever parked rows under them."""
     checked = check_letters(letters)
     strange = [letter for letter in checked if letter not in known]
@@ -252,23 +147,3 @@ def _known(letters: str, known: str) -> str:
         takes = f"it takes {', '.join(known)}"
         raise UsageError(f"--status {strange[0]} cannot be meant here; {takes}.")
     return checked
-
-
-def _watched(steps: Iterable[Purged], total: int | None) -> Purged:
-    """The last step; on the way it is said how far the work is, with a bar on a terminal."""
-    from eventlog.admin.purge import Purged
-    from eventlog.cli.watching import RowTally, watching
-
-    purged, tally = Purged(), RowTally()
-    with watching() as watch:
-        watch.begin("purge", total, tally)
-        try:
-            for purged in steps:
-                tally.rows = purged.rows
-                watch.look()
-        except KeyboardInterrupt:
-            # Each step is a transaction, so what was deleted by then stays deleted.
-            rows = counted(purged.rows, "row")
-            reason = f"{rows} deleted, and the same command continues from there"
-            raise KeyboardInterrupt(reason) from None
-    return purged

@@ -286,31 +286,18 @@ def _watched(
     if address is None:
         yield lambda _config: None
         return
-    endpoint = _endpoint(address, config, vitals, journal)
+    from eventlog.core.plugins import EndpointOrder
+    from eventlog.core.registry import loaded, offers
+
+    order = EndpointOrder(address=address, config=config, vitals=vitals, journal=journal)
+    # There is one, which is ours.
+    [offer] = offers("endpoints")
+    endpoint: ServedEndpoint = loaded(offer).open(order)
     journal.info("watched_at", port=endpoint.port)
     try:
         yield endpoint.adopt
     finally:
         endpoint.close()
-
-
-def _endpoint(
-    address: str,
-    config: Config,
-    vitals: PublisherHealth,
-    journal: BoundLogger,
-) -> ServedEndpoint:
-    """What a package serves there, such as the status page; else what programs ask, and nothing
-    more.
-    """
-    from eventlog.core.plugins import EndpointOrder
-    from eventlog.core.registry import loaded, offers
-    from eventlog.daemon.endpoint import Endpoint
-
-    order = EndpointOrder(address=address, config=config, vitals=vitals, journal=journal)
-    # One after the other: the first that serves takes the port.
-    served = (loaded(offer).open(order) for offer in offers("endpoints"))
-    return next(filter(None, served), None) or Endpoint(address, vitals)
 
 
 def _with_folder(config: Config, out: str | None, *, no_policies: bool) -> Config:

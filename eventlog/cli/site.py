@@ -255,6 +255,18 @@ def number_option(
 json_option = click.option("--json", "as_json", is_flag=True, help="Report as JSON.")
 
 
+LOOPBACK: Final = "127.0.0.1"
+
+
+def read_address(text: str) -> tuple[str, int]:
+    """Reads `9187`, `:9187` or `0.0.0.0:9187`; without a host only this machine can ask."""
+    host, _, port = text.rpartition(":")
+    if not (port.isascii() and port.isdigit() and len(port) <= 5) or int(port) > 65_535:
+        raise ConfigError(f"{text!r} is no address; it is written as 127.0.0.1:9187.")
+    # An IPv6 address before a port is written in brackets.
+    return host.strip("[]") or LOOPBACK, int(port)
+
+
 # A path, so that it is read as any other file.
 STDIN: Final = Path("/dev/stdin")
 

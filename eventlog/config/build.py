@@ -17,6 +17,7 @@ from eventlog.config.settings import LOG, Config, SourceConfig
 from eventlog.core.errors import ConfigError, EventlogError
 from eventlog.core.packages import require
 from eventlog.core.plugins import FormatOrder, SinkOrder, SourceOrder
+from eventlog.core.policies import Steps
 from eventlog.core.policies.steps import Lookup, Route
 from eventlog.core.registry import format_named, source_named
 from eventlog.core.rules import Options
@@ -105,7 +106,7 @@ def decider_of(
     # Before the tables are read: what changes in between counts as new at the next look.
     tracked, stamp = tracked_of(engine, names), history_stamp(engine, names)
     catalog = with_definitions(engine, names, catalog_of(engine, names, config))
-    asked = checked_needs([(name_of(output), steps_of(output, config.policy)) for output in config.output], catalog)
+    asked = checked_needs(policies_of(config), catalog)
     round_ = Round(
         catalog=catalog,
         reader=SqlRowReader(reading, catalog, room_of(config), column_stamps(reading, catalog)),
@@ -114,6 +115,12 @@ def decider_of(
         looks=asked.looks,
     )
     return Decider(round_, tracked, looks, stamp)
+
+
+def policies_of(config: Config) -> list[tuple[str, Steps]]:
+    """The outputs that have policies, by their names, and their steps."""
+    outputs = [(name_of(output), steps_of(output, config.policy)) for output in config.output]
+    return [(name, steps) for name, steps in outputs if steps]
 
 
 def consumer_settings_of(config: Config) -> ConsumerSettings:

@@ -17,6 +17,9 @@ from msgspec import Struct
 from msgspec.structs import FieldInfo, fields
 
 PREFIX: Final = "EVENTLOG_"
+SEVERAL: Final = ("output", "policy")
+"""Sections of which there may be any number."""
+
 WORDS: Final = {"yes": True, "no": False}
 STATEMENTS: Final = "post_poll_statements"
 """Commas stand inside of SQL; its statements are told apart as SQL does it."""
@@ -31,10 +34,14 @@ def with_environment(
     of a key's keys.
     """
     for _, section, path, value in said_in(environment, sections):
-        place = _place(settings, section)
+        # Of several outputs or policies a variable speaks of the first.
+        if section in SEVERAL:
+            table = settings.setdefault(section, [{}])[0]
+        else:
+            table = _opened(settings, section)
         for group in path[:-1]:
-            place = _opened(place, group)
-        place[path[-1]] = value
+            table = _opened(table, group)
+        table[path[-1]] = value
 
 
 def said_in(
@@ -68,17 +75,6 @@ def fitted(value: Any, kinds: Sequence[Any], key: str = "") -> Any:
     if isinstance(value, Mapping):
         return {name: fitted(inner, _types(kinds, name), name) for name, inner in value.items()}
     return value
-
-
-def _place(settings: dict[str, Any], section: str) -> dict[str, Any]:
-    """Where a key of the environment goes.
-
-    Of several outputs or policies it speaks of the first.
-    """
-    if section in ("output", "policy"):
-        several: list[dict[str, Any]] = settings.setdefault(section, [{}])
-        return several[0]
-    return _opened(settings, section)
 
 
 def _opened(settings: dict[str, Any], group: str) -> dict[str, Any]:

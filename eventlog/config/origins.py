@@ -15,9 +15,9 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from eventlog.config.environment import said_in
+from eventlog.config.environment import SEVERAL, said_in
 from eventlog.config.outputs import table_of
-from eventlog.config.settings import SEVERAL, Config, sections_of
+from eventlog.config.settings import Config, sections_of
 from eventlog.config.weak_secrets import known_secrets
 from eventlog.core.errors import ConfigError
 from eventlog.core.registry import names

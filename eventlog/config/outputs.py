@@ -4,9 +4,9 @@ formats.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from msgspec import Struct, defstruct
 
@@ -15,6 +15,8 @@ from eventlog.core.errors import ConfigError
 from eventlog.core.outputs import OutputKeys
 from eventlog.core.plugins import EVERY_DOCUMENT, SinkPlugin
 from eventlog.core.registry import format_named, names, offers, problem, sink_named
+
+Keys = TypeVar("Keys", bound=Struct)
 
 OutputConfig = OutputKeys
 """An output of a configuration; of which class it is says its sink."""
@@ -58,7 +60,7 @@ def whole_kind(sink: str) -> type[OutputKeys]:
     chosen = next(field for field in fields_of(kind) if field.encode_name == "format")
     if chosen.type is not str:
         return kind
-    return _derived(kind, sink, [("format", Literal[known], chosen.default)])
+    return derived(kind, [("format", Literal[known], chosen.default)], sink)
 
 
 @cache
@@ -81,7 +83,7 @@ def kind_of(sink: str, formats: tuple[str, ...]) -> type[OutputKeys]:
     if not tables and plugin.settings.__struct_config__.tag == sink:
         return plugin.settings
     keys_of_formats = [own_key(table, settings) for table, settings in tables.items()]
-    return _derived(plugin.settings, sink, keys_of_formats)
+    return derived(plugin.settings, keys_of_formats, sink)
 
 
 def own_key(table: str, settings: type[Struct]) -> tuple[str, Any, Any]:
@@ -105,13 +107,8 @@ def filled(table: Any, settings: type[Struct], key: str) -> Any:
     return settings()
 
 
-def _derived(
-    base: type[OutputKeys],
-    sink: str,
-    fields: list[tuple[str, Any, Any]],
-) -> type[OutputKeys]:
-    """The type with further keys, under the name of the sink."""
-    # By its tag msgspec knows which type of a union a table is.
+def derived(base: type[Keys], fields: Sequence[tuple[str, Any, Any]], sink: str | None = None) -> type[Keys]:
+    """The type with further keys, under the same name; that of an output under the name of its sink."""
     made: Any = defstruct(
         base.__name__,
         fields,
@@ -121,10 +118,11 @@ def _derived(
         frozen=True,
         kw_only=True,
         forbid_unknown_fields=True,
-        tag_field="sink",
+        # By its tag msgspec knows which type of a union a table is.
+        tag_field=None if sink is None else "sink",
         tag=sink,
     )
-    kind: type[OutputKeys] = made
+    kind: type[Keys] = made
     return kind
 
 

@@ -15,15 +15,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cache, reduce
 from operator import or_
 from pathlib import Path
-from typing import Any, Final, Literal, TypeVar, get_args, get_origin
+from typing import Any, Final, Literal, get_args, get_origin
 from urllib.parse import quote
 
 import msgspec
-from msgspec import Struct, defstruct
+from msgspec import Struct
 from msgspec.structs import replace
 
-from eventlog.config.environment import fields_of, fitted, with_environment
-from eventlog.config.outputs import OutputConfig, filled, formats_of, kinds_of, own_key, table_of, takes
+from eventlog.config.environment import SEVERAL, fields_of, fitted, with_environment
+from eventlog.config.outputs import OutputConfig, derived, filled, formats_of, kinds_of, own_key, table_of, takes
 from eventlog.config.policies import PolicyConfig, refuse_policies, refuse_unknown_steps
 from eventlog.config.timetable import read_times
 from eventlog.config.verify_settings import VerifyConfig
@@ -40,8 +40,6 @@ from eventlog.sql.clocks import DATABASE, zone_of
 from eventlog.sql.names import LogNames, names_wanted, read_log_name
 
 __all__ = ["Config", "OutputConfig", "PublisherConfig", "SourceConfig", "load"]
-
-Table = TypeVar("Table", bound=Struct)
 
 LOG: Final = "log"
 """The kind of source that is a table in a database: the one that is no stream."""
@@ -242,13 +240,15 @@ def from_settings(settings: dict[str, Any], environment: Mapping[str, str], *, o
 def source_kind(tables: tuple[str, ...]) -> type[SourceConfig]:
     """The source with the tables of these kinds, which are names of sources."""
     own = {table_of(name): source_named(name).settings for name in tables}
-    return _derived(SourceConfig, [own_key(table, settings) for table, settings in own.items()])
+    if not own:
+        return SourceConfig
+    return derived(SourceConfig, [own_key(table, settings) for table, settings in own.items()])
 
 
 def whole_source() -> type[SourceConfig]:
     """The source with all that it can have, as a schema tells it."""
     usable = tuple(offer.name for offer in offers("sources") if problem(offer) is None)
-    return _derived(source_kind(usable), [("kind", Literal[(*usable, LOG)], LOG)])
+    return derived(source_kind(usable), [("kind", Literal[(*usable, LOG)], LOG)])
 
 
 def _sources_named(settings: Mapping[str, Any], environment: Mapping[str, str]) -> Iterator[str]:
@@ -269,25 +269,7 @@ _of_a_source = re.compile(r"EVENTLOG_SOURCE__[^_].*?__").match
 def typed_config(kinds: tuple[type[Struct], ...], source: type[Struct]) -> type[Config]:
     """The configuration with outputs of these types, and a source of this one."""
     union: Any = reduce(or_, kinds) if kinds else OutputConfig
-    return _derived(Config, [("source", source, source()), ("output", tuple[union, ...], ())])
-
-
-def _derived(base: type[Table], fields: Sequence[tuple[str, Any, Any]]) -> type[Table]:
-    """The type with further keys, under the same name."""
-    if not fields:
-        return base
-    namespace = {"__doc__": base.__doc__}
-    made: Any = defstruct(
-        base.__name__,
-        fields,
-        bases=(base,),
-        namespace=namespace,
-        frozen=True,
-        kw_only=True,
-        forbid_unknown_fields=True,
-    )
-    kind: type[Table] = made
-    return kind
+    return derived(Config, [("source", source, source()), ("output", tuple[union, ...], ())])
 
 
 def refuse_format(key: str, output: OutputConfig) -> None:
@@ -339,10 +321,6 @@ def sections_of(settings: Mapping[str, Any], environment: Mapping[str, str] | No
         "output": kinds_of(tables),
         "policy": (PolicyConfig,),
     }
-
-
-SEVERAL: Final = ("output", "policy")
-"""Sections of which there may be any number."""
 
 
 def _refuse_unknown(settings: Mapping[str, Any], origin: str, sections: Sections, text: str = "") -> None:

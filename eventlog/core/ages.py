@@ -1,7 +1,8 @@
-"""Spans of time as people write them: a whole number with its unit, such as `6h`. Pure."""
+"""Spans of time as people write them, such as `6h`, and moments as people read them. Pure."""
 
 from __future__ import annotations
 
+import datetime as dt
 import re
 
 _age = re.compile(r"([0-9]{1,9})\s*([smhdw])").fullmatch
@@ -14,3 +15,10 @@ def seconds_of(text: str) -> int | None:
     if match is None:
         return None
     return int(match[1]) * _unit_seconds[match[2]]
+
+
+def utc_text(seconds: float | None) -> str | None:
+    """A moment, in seconds since 1970, as people read it: `2026-11-27 02:49:08`, in UTC."""
+    if seconds is None:
+        return None
+    return dt.datetime.fromtimestamp(seconds, dt.UTC).strftime("%Y-%m-%d %H:%M:%S")

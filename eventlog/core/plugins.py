@@ -274,8 +274,6 @@ class ServedEndpoint(Protocol):
 
 
 class EndpointPlugin(Struct, frozen=True, kw_only=True):
-    """What serves more at that address than /metrics, /health and /ready; None where it cannot, as
-    things are.
-    """
+    """What serves that address: /metrics, /health and /ready, and more where it can."""
 
-    open: Callable[[EndpointOrder], ServedEndpoint | None]
+    open: Callable[[EndpointOrder], ServedEndpoint]

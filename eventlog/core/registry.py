@@ -35,38 +35,25 @@ Group = Literal[
     "linter_codecs",
 ]
 
-GROUPS: Final[Mapping[Group, str]] = {
-    "sinks": "sink",
-    "formats": "format",
-    "sources": "source",
-    "checks": "check",
-    "commands": "command",
-    "page": "part of the page",
-    "background": "work in the background",
-    "endpoints": "endpoint",
-    "policies": "function of policies",
-    "linter_codecs": "codec of LINTER",
+GROUPS: Final[Mapping[Group, tuple[str, str]]] = {
+    "sinks": ("sink", "eventlog.core.plugins:SinkPlugin"),
+    "formats": ("format", "eventlog.core.plugins:FormatPlugin"),
+    "sources": ("source", "eventlog.core.plugins:SourcePlugin"),
+    "checks": ("check", "eventlog.core.plugins:CheckPlugin"),
+    "commands": ("command", "click:Command"),
+    "page": ("part of the page", "eventlog.core.plugins:PagePlugin"),
+    "background": ("work in the background", "eventlog.core.plugins:BackgroundPlugin"),
+    "endpoints": ("endpoint", "eventlog.core.plugins:EndpointPlugin"),
+    "policies": ("function of policies", "collections.abc:Callable"),
+    "linter_codecs": ("codec of LINTER", "collections.abc:Callable"),
 }
-"""What one of each group is called."""
+"""What one of each group is called, and what an entry point of it must lead to. That is imported
+with the first of them: policies, which look for functions here, are part of what a plug-in is made
+of.
+"""
 
 OWN_GROUPS: Final = ("sinks", "formats", "sources", "commands", "page", "endpoints", "linter_codecs")
 """Groups in which eventlog itself offers something."""
-
-TYPES: Final[Mapping[Group, str]] = {
-    "sinks": "eventlog.core.plugins:SinkPlugin",
-    "formats": "eventlog.core.plugins:FormatPlugin",
-    "sources": "eventlog.core.plugins:SourcePlugin",
-    "checks": "eventlog.core.plugins:CheckPlugin",
-    "commands": "click:Command",
-    "page": "eventlog.core.plugins:PagePlugin",
-    "background": "eventlog.core.plugins:BackgroundPlugin",
-    "endpoints": "eventlog.core.plugins:EndpointPlugin",
-    "policies": "collections.abc:Callable",
-    "linter_codecs": "collections.abc:Callable",
-}
-"""What an entry point of a group must lead to. It is imported with the first of them: policies,
-which look for functions here, are part of what a plug-in is made of.
-"""
 
 
 class Offer(Struct, frozen=True, kw_only=True):
@@ -91,7 +78,7 @@ class Offer(Struct, frozen=True, kw_only=True):
     def told(self) -> str:
         """What it is and where it comes from."""
         package = f"the package {self.package} {self.points[0].dist.version}"
-        return f"{GROUPS[self.group]} {self.name} of {package}"
+        return f"{GROUPS[self.group][0]} {self.name} of {package}"
 
 
 def names(group: Group) -> list[str]:
@@ -160,7 +147,7 @@ def loaded(offer: Offer) -> Any:
         reason = f"{type(error).__name__}: {error}".rstrip(".")
         problem = f"The {offer.told} cannot be loaded: {reason}."
         raise ConfigError(problem, hint="Update or uninstall it.") from error
-    module, _, class_name = TYPES[offer.group].partition(":")
+    module, _, class_name = GROUPS[offer.group][1].partition(":")
     kind = getattr(import_module(module), class_name)
     if not isinstance(value, kind):
         what = f"it is of the type {type(value).__name__}, and not {class_name}"
@@ -184,7 +171,7 @@ def forget() -> None:
 def _found(group: Group, name: str) -> Any:
     known = _offered(group)
     if name not in known:
-        raise ConfigError(f"There is no {GROUPS[group]} {name}.", hint=did_you_mean(name, known))
+        raise ConfigError(f"There is no {GROUPS[group][0]} {name}.", hint=did_you_mean(name, known))
     return loaded(known[name])
 
 

@@ -64,6 +64,9 @@ class Written(Struct, frozen=True, array_like=True, gc=False):
 class Countable(Protocol):
     """One change as it is written, which says which one of its transaction's it is once that is
     known.
+
+    One that has a `collection`, as its table is called there, is counted in each table too, by
+    `counted_by_table(tables, last)`: so many changes of each table were told with it.
     """
 
     @property
@@ -76,17 +79,6 @@ class Countable(Protocol):
 
     def counted(self, place: int, last: bool) -> Self:
         """The same, as number `place` of what is told of its transaction."""
-
-
-class TableCountable(Protocol):
-    """A `Countable` whose transaction is counted in each table; `counted_by_table` numbers it."""
-
-    @property
-    def collection(self) -> str:
-        """What its table is called there."""
-
-    def counted_by_table(self, tables: Mapping[str, int], last: bool) -> Self:
-        """The same, where so many changes of each table were told with it."""
 
 
 Writer = Callable[[Iterable[Change]], Iterator[Any]]

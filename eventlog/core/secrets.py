@@ -108,7 +108,9 @@ def visible(text: str, *, lines: bool = False, json: bool = False) -> str:
     In JSON the escape is JSON's own, so that whoever reads it gets the text as it was.
     """
     pattern = _obeyed_in_lines if lines else _obeyed
-    return pattern.sub(_escaped_in_json if json else _escaped, text)
+    if json:
+        return pattern.sub(lambda character: f"\\u{ord(character[0]):04x}", text)
+    return pattern.sub(lambda character: character[0].encode("unicode_escape").decode(), text)
 
 
 def shown(text: str) -> str:
@@ -172,14 +174,6 @@ def _without_inner(parameter: re.Match[str]) -> str:
     return f"{parameter['name']}={HIDDEN}"
 
 
-def _escaped_in_json(character: re.Match[str]) -> str:
-    return f"\\u{ord(character[0]):04x}"
-
-
-def _escaped(character: re.Match[str]) -> str:
-    return character[0].encode("unicode_escape").decode()
-
-
 OPTIONS: Final = frozenset(("", "catalog", "connect", "options"))
 """Settings whose keys are a driver's own settings."""
 
@@ -213,16 +207,9 @@ def _shown(settings: Struct) -> Iterator[str]:
             yield f"{field.name}=…"
 
 
-def secrets_in(settings: object) -> Iterator[str]:
-    """Every secret in a configuration, however deep, for whoever must keep it out of what people
-    read.
-    """
-    return (secret for _, secret in secret_places(settings))
-
-
 def secret_places(settings: object, place: Place = (), name: str = "") -> Iterator[tuple[Place, str]]:
-    """Every secret in a configuration, behind the place where it stands; one may have several
-    spellings.
+    """Every secret in a configuration, however deep, behind the place where it stands; one may have
+    several spellings.
     """
     if isinstance(settings, Struct):
         for field in msgspec.structs.fields(settings):

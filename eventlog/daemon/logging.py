@@ -16,6 +16,7 @@ from collections.abc import Collection, Iterator, Mapping, MutableMapping
 from contextlib import contextmanager
 from typing import Any, Final, Literal, TextIO, cast
 
+import msgspec
 import structlog
 from structlog.stdlib import BoundLogger
 
@@ -43,7 +44,13 @@ def journal(
             for name, value in record.items()
         }
 
-    renderer: Any = _in_one_line
+    def in_one_line(_logger: Any, _method: str, record: _Record) -> str:
+        # A dict keeps the first place of a key, so these three stand in front.
+        first = {name: record[name] for name in ("time", "level", "action") if name in record}
+        line = msgspec.json.encode({**first, **record}, enc_hook=str).decode()
+        return visible(line, json=True)
+
+    renderer: Any = in_one_line
     if style != "json":
         colors = (stream or sys.stderr).isatty() and not os.environ.get("NO_COLOR")
         renderer = structlog.dev.ConsoleRenderer(
@@ -75,9 +82,13 @@ def journal(
 
 def library_journal() -> BoundLogger:
     """A journal for those who use eventlog as a library: the standard logger `eventlog`, which says what they want."""
+
+    def discreet(_logger: Any, _method: str, record: _Record) -> _Record:
+        return {name: _hidden(value, (), raw=False) for name, value in record.items()}
+
     logger = structlog.wrap_logger(
         logging.getLogger("eventlog"),
-        processors=[structlog.stdlib.filter_by_level, _discreet, structlog.stdlib.render_to_log_kwargs],
+        processors=[structlog.stdlib.filter_by_level, discreet, structlog.stdlib.render_to_log_kwargs],
         wrapper_class=BoundLogger,
     )
     return cast("BoundLogger", logger)
@@ -116,19 +127,6 @@ def told_by_journal(journal: BoundLogger) -> Iterator[None]:
         yield
     finally:
         warnings.showwarning, threading.excepthook, sys.unraisablehook = former
-
-
-def _discreet(_logger: Any, _method: str, record: _Record) -> _Record:
-    return {name: _hidden(value, (), raw=False) for name, value in record.items()}
-
-
-def _in_one_line(_logger: Any, _method: str, record: _Record) -> str:
-    import msgspec
-
-    # A dict keeps the first place of a key, so these three stand in front.
-    first = {name: record[name] for name in ("time", "level", "action") if name in record}
-    line = msgspec.json.encode({**first, **record}, enc_hook=str).decode()
-    return visible(line, json=True)
 
 
 def _hidden(value: Any, secrets: Collection[str], *, raw: bool) -> Any:

@@ -70,7 +70,11 @@ class Publisher:
         self.stopped = Flag()
         self._outputs = outputs_of(config) if outputs is None else outputs
         try:
-            self.post: Post = post_of(config, self.journal, engine, self._moves)
+            # The lease is renewed only while the loop is alive, by the measure of /health: a
+            # publisher that hangs does not keep the lock.
+            self.post: Post = post_of(
+                config, self.journal, engine, lambda: self.vitals.reading().silent < SILENCE_SECONDS
+            )
         except BaseException:
             self._close_outputs()
             raise
@@ -113,11 +117,6 @@ class Publisher:
             self.post.leave(self.vitals)
         self._close_outputs()
         self.post.close()
-
-    def _moves(self) -> bool:
-        """Whether the loop is alive, by the measure of /health."""
-        # The lease is renewed only while it is: a publisher that hangs does not keep the lock.
-        return self.vitals.reading().silent < SILENCE_SECONDS
 
     def stop(self) -> None:
         """Asks for the end; turns that have begun are finished first."""

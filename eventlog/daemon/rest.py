@@ -209,24 +209,22 @@ class Wakeup:
             reading = monotonic() - self._since  # it passes over rows that may be very many
             notified = self._pause(min(max(FRUITLESS_SECONDS, PAUSE_PART * reading), seconds), stopped)
         while (left := end - monotonic()) > 0 and not stopped.is_set():
-            found = (notified or monotonic() >= self._next_look) and self._looked()
+            rows_wait = False
+            if notified or monotonic() >= self._next_look:
+                began = monotonic()
+                rows_wait = self._anything()
+                cost = monotonic() - began
+                # After a look that was dear the next one comes later.
+                self._next_look = monotonic() + PART * cost if cost > DEAR_SECONDS and not rows_wait else 0.0
             if notified:
                 self._deaf_until = max(monotonic() + LONGEST_SECONDS, self._next_look)
-            if found:
+            if rows_wait:
                 self._fruitless = True  # until somebody says that there was work
                 self._since = monotonic()
                 return True
             rest = max(pause(monotonic() - self._active), self._next_look - monotonic())
             notified = self._pause(min(left, rest), stopped)
         return False
-
-    def _looked(self) -> bool:
-        """Looks, and says when to look again at the earliest if that was dear."""
-        began = monotonic()
-        found = self._anything()
-        cost = monotonic() - began
-        self._next_look = monotonic() + PART * cost if cost > DEAR_SECONDS and not found else 0.0
-        return found
 
     def _anything(self) -> bool:
         with self._words():

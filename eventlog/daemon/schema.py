@@ -10,8 +10,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from contextlib import suppress
+from typing import Any
 
+from sqlalchemy.exc import SQLAlchemyError
 from structlog.stdlib import BoundLogger
 
 from eventlog.capture import TriggerCondition, TriggerState, located, tracked
@@ -37,9 +39,6 @@ from eventlog.sql.history import (
 from eventlog.sql.log import Log
 from eventlog.sql.names import LogNames
 
-if TYPE_CHECKING:
-    from sqlalchemy import Connection
-
 
 class SchemaWatch:
     """What one publisher knows of the tables that are tracked for its log, and when it looked last."""
@@ -61,8 +60,6 @@ class SchemaWatch:
 
         What the catalog does not tell is said once, and keeps nobody from publishing.
         """
-        from sqlalchemy.exc import SQLAlchemyError
-
         now, before, changed = moment_text(), self._since, False
         try:
             # The first look changes nothing: the rules have just been made from these tables.
@@ -87,16 +84,19 @@ class SchemaWatch:
             if stamp and stamp == self._stamp:
                 self._newest = newest
                 return False
-            found = states(connection, names)
-            former = self._former(connection, names)
-        followed = follow(self._log.engine, names, behind(found), self._newest) if self._follow else []
+            triggers = states(connection, names)
+            former = self._shapes
+            # A log of an older version has no history, so only what was seen here is known.
+            with suppress(SQLAlchemyError):
+                known = latest(read_history(connection, names))
+                former = {owner: version.columns for owner, version in known.items()} | self._shapes
+        followed = follow(self._log.engine, names, behind(triggers), self._newest) if self._follow else []
         with self._log.engine.connect() as connection:
-            if any(one.error is None for one in followed):
-                found = states(connection, names)
+            if any(table.error is None for table in followed):
+                triggers = states(connection, names)
             tables = tracked(connection, names)
-            hidden = unseen(connection, names, {one.owner for one in found})
+            hidden = unseen(connection, names, {trigger.owner for trigger in triggers})
         changes = self._changes(tables, former, names, journal)
-        again = {one.owner for one in followed if one.again}
         for owner, change in changes.items():
             journal.info("table_changed", table=owner, since=self._since, **change)
             if owner in hidden:
@@ -106,23 +106,14 @@ class SchemaWatch:
                 journal.warning(
                     "triggers_behind", table=owner, why=f"{why} Run `eventlog track {owner}` with a login that may."
                 )
-        self._tell(found, followed, journal)
-        self._note(followed)
-        vitals.looked(_counted(found), sum(one.fails for one in found))
+        self._tell(triggers, followed, journal)
+        by_state = Counter(trigger.state.value for trigger in triggers)
+        counts = {state.value: by_state[state.value] for state in TriggerCondition}
+        vitals.looked(counts, sum(trigger.fails for trigger in triggers))
         new = stamp != self._stamp or bool(changes)
-        self._stamp, self._newest = None if again else stamp, newest
+        look_again = any(table.again for table in followed)
+        self._stamp, self._newest = None if look_again else stamp, newest
         return new
-
-    def _former(self, connection: Connection, names: LogNames) -> dict[str, Shape]:
-        """How each class looked when somebody looked last: this publisher, or who entered it into the history."""
-        from sqlalchemy.exc import SQLAlchemyError
-
-        try:
-            known = latest(read_history(connection, names))
-        except SQLAlchemyError:
-            # A log of an older version has no history, so only what was seen here is known.
-            return dict(self._shapes)
-        return {owner: one.columns for owner, one in known.items()} | self._shapes
 
     def _changes(
         self,
@@ -146,14 +137,15 @@ class SchemaWatch:
             if owner in former and former[owner] != shape
         }
 
-    def _tell(self, found: Iterable[TriggerState], followed: Iterable[Followed], journal: BoundLogger) -> None:
-        """Says what was followed, and once what could not be."""
-        errors = {one.owner: one.error for one in followed if one.error is not None}
-        for one in followed:
-            if one.error is None:
-                journal.warning("triggers_followed", table=one.owner, since=self._since)
-        waiting = {one.owner: one.note for one in found if one.state is TriggerCondition.OUTDATED or one.fails}
-        failing = {one.owner for one in found if one.fails}
+    def _tell(self, triggers: Iterable[TriggerState], followed: Iterable[Followed], journal: BoundLogger) -> None:
+        """Says what was followed, and once what could not be; leaves word of that for `eventlog check`."""
+        errors = {table.owner: table.error for table in followed if table.error is not None}
+        for table in followed:
+            if table.error is None:
+                journal.warning("triggers_followed", table=table.owner, since=self._since)
+        outdated = [trigger for trigger in triggers if trigger.state is TriggerCondition.OUTDATED or trigger.fails]
+        waiting = {trigger.owner: trigger.note for trigger in outdated}
+        failing = {trigger.owner for trigger in outdated if trigger.fails}
         told = {owner: errors.get(owner) or note or "" for owner, note in waiting.items()} | errors
         for owner, why in told.items():
             if self._told.get(owner) == why:
@@ -163,10 +155,6 @@ class SchemaWatch:
                 "triggers_behind", table=owner, why=why or "The table has changed since.", writers_fail=owner in failing
             )
         self._told = told
-
-    def _note(self, followed: Iterable[Followed]) -> None:
-        """Leaves word for `eventlog check` of what could not be followed."""
-        errors = {one.owner: one.error for one in followed if one.error is not None}
         marks = Marks(self._log)
         with self._log.transaction() as connection:
             if errors:
@@ -174,8 +162,3 @@ class SchemaWatch:
             # Read before, for nearly every look has nothing to say and need not write.
             elif marks.get(connection, NOT_FOLLOWED) is not None:
                 marks.clear(connection, NOT_FOLLOWED)
-
-
-def _counted(found: Iterable[TriggerState]) -> dict[str, int]:
-    states_found = Counter(one.state.value for one in found)
-    return {state.value: states_found[state.value] for state in TriggerCondition}

@@ -57,10 +57,14 @@ def requests_by_signal(
         if idle():
             raise StoppedIdle
 
+    def fulfil() -> None:
+        while (request := requests.get()) is not None:
+            request()
+
     former |= {number: signal.signal(number, on_stop) for number in (signal.SIGTERM, signal.SIGINT)}
     if reload is not None:
         former[signal.SIGHUP] = signal.signal(signal.SIGHUP, lambda *_: requests.put(reload))
-    thread = Thread(target=_fulfil, args=[requests], name="eventlog-signals", daemon=True)
+    thread = Thread(target=fulfil, name="eventlog-signals", daemon=True)
     thread.start()
     try:
         yield
@@ -69,11 +73,6 @@ def requests_by_signal(
             signal.signal(asked, handler)
         requests.put(None)
         thread.join()
-
-
-def _fulfil(requests: SimpleQueue[Callable[[], None] | None]) -> None:
-    while (request := requests.get()) is not None:
-        request()
 
 
 class Systemd:

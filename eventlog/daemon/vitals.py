@@ -15,7 +15,6 @@ from threading import RLock
 from time import monotonic, time
 from typing import Final, Literal, Self
 
-import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -67,6 +66,9 @@ class Histogram(Struct, frozen=True, kw_only=True):
             number += count
             yield "+Inf" if bound == float("inf") else str(bound), number
 
+
+SILENCE_SECONDS: Final = 300.0
+"""Seconds after which a loop that has not moved is taken for dead: longer than a request or a statement may take."""
 
 State = Literal["starting", "standby", "publishing", "failing", "stopping"]
 
@@ -385,35 +387,3 @@ class Gauge:
         tracked = None if known.triggers is None else any(known.triggers.values())
         vitals.measured(replace(seen_by_itself(found, known), tracked=tracked))
         self._next = monotonic() + max(MEASURE_SECONDS, PART * (monotonic() - began))
-
-
-SILENCE_SECONDS: Final = 300.0
-"""Seconds after which a loop that has not moved is taken for dead: longer than a request or a statement may take."""
-
-READY: Final = frozenset({"standby", "publishing"})
-
-
-class HealthAnswer(Struct, frozen=True, kw_only=True):
-    """What a check is told: an HTTP status and a body. Anybody may ask, so it has no text of an error."""
-
-    status: int
-    body: bytes
-
-
-def health(reading: VitalsReading) -> HealthAnswer:
-    """Whether the process is worth keeping alive."""
-    return _answer(reading, good=reading.silent < SILENCE_SECONDS)
-
-
-def ready(reading: VitalsReading) -> HealthAnswer:
-    """Whether it publishes, or would as soon as the one before it ends."""
-    return _answer(reading, good=reading.state in READY and reading.silent < SILENCE_SECONDS)
-
-
-def _answer(reading: VitalsReading, *, good: bool) -> HealthAnswer:
-    body: dict[str, object] = {"state": reading.state, "silent_seconds": round(reading.silent, 1)}
-    # Figures only: anybody may ask, and which host has the lock is not for anybody.
-    if reading.standby is not None:
-        standby = reading.standby
-        body["standby"] = {"waiting": standby.waiting, "stalled_seconds": standby.stalled_seconds}
-    return HealthAnswer(status=200 if good else 503, body=msgspec.json.encode(body) + b"\n")

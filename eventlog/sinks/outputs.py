@@ -16,6 +16,7 @@ from eventlog.qlik.change_tables.settings import ChangeTableSettings
 from eventlog.qlik.messages.settings import MessageSettings
 from eventlog.sinks.change_files.settings import RowFileSettings, RowFormat
 from eventlog.sinks.http.address import HttpSettings, reach
+from eventlog.sinks.stdout import StdoutSink
 from eventlog.sinks.store.address import MODULE, StoreSettings, is_address, place_of, refuse_unknown
 from eventlog.sinks.store.findings import place_findings
 
@@ -103,12 +104,6 @@ def _file_sink(order: SinkOrder) -> Sink:
     return FileSink(place, order.format.suffix, routed=order.routed)
 
 
-def _stdout_sink(_: SinkOrder) -> Sink:
-    from eventlog.sinks.stdout import StdoutSink
-
-    return StdoutSink()
-
-
 def _http_sink(order: SinkOrder) -> Sink:
     from eventlog.sinks.http.sink import HttpSink
 
@@ -129,11 +124,6 @@ def _folder_place(output: FilesOutput) -> str:
     return f"{kind} {path}"
 
 
-def _address_place(output: HttpOutput) -> str:
-    # Behind ? and # there may be a secret.
-    return f"http {urlsplit(output.url)._replace(query='', fragment='').geturl()}"
-
-
 FILES: Final = SinkPlugin(
     settings=FilesOutput,
     build=_file_sink,
@@ -145,7 +135,7 @@ FILES: Final = SinkPlugin(
 )
 STDOUT: Final = SinkPlugin(
     settings=StdoutOutput,
-    build=_stdout_sink,
+    build=lambda _: StdoutSink(),
     place=lambda _: "stdout",
     formats=("messages", "xds", EVERY_DOCUMENT),
     check=lambda _: [Finding(said="standard output needs nothing")],
@@ -153,7 +143,8 @@ STDOUT: Final = SinkPlugin(
 HTTP: Final = SinkPlugin(
     settings=HttpOutput,
     build=_http_sink,
-    place=_address_place,
+    # Behind ? and # there may be a secret.
+    place=lambda output: f"http {urlsplit(output.url)._replace(query='', fragment='').geturl()}",
     formats=("xds",),
     check=lambda output: [reach(output)],
     answers=True,

@@ -26,18 +26,6 @@ def general_text(length: int | None) -> ColumnType:
     return sa.Text() if length is None else sa.String(length)
 
 
-def _binary(_length: int | None) -> ColumnType:
-    return sa.LargeBinary()
-
-
-def _timestamp(zoned: bool) -> ColumnType:
-    return sa.DateTime(timezone=zoned)
-
-
-def _same(kind: ColumnType) -> ColumnType:
-    return kind
-
-
 class ColumnTypes(Struct, frozen=True, kw_only=True):
     """One database's types for the columns of change tables and mirrors, and for those of the log
     and its companions.
@@ -45,17 +33,17 @@ class ColumnTypes(Struct, frozen=True, kw_only=True):
 
     text: Callable[[int | None], ColumnType] = general_text
     """For texts of at most so many characters; None where nobody knows how many."""
-    binary: Callable[[int | None], ColumnType] = _binary
+    binary: Callable[[int | None], ColumnType] = lambda _length: sa.LargeBinary()
     """For so many bytes, which are few; None where they may be many."""
     decimal: Callable[[int | None, int | None], ColumnType] = sa.Numeric
     """For numbers of so many digits, so many of them a fraction, that stay exactly what they are.
     """
-    timestamp: Callable[[bool], ColumnType] = _timestamp
+    timestamp: Callable[[bool], ColumnType] = lambda zoned: sa.DateTime(timezone=zoned)
     """For times to the microsecond, with a zone or without; a time with one is UTC where there is
     no type for it.
     """
     time: ColumnType = sa.Time()
-    keyed: Callable[[ColumnType], ColumnType] = _same
+    keyed: Callable[[ColumnType], ColumnType] = lambda kind: kind
     """The type where the column is a part of a primary key."""
     domain: Callable[[str, ColumnType, str | None], ColumnType] | None = None
     """A type of the log's own, made of another one in this schema; None where there are none."""

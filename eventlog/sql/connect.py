@@ -87,7 +87,12 @@ def connect(url: str, *, may_create: bool = False) -> Engine:
         raise ConfigError(f"There is no driver {parsed.drivername}.", hint=hint) from None
     _advise_who_cannot_connect(engine, dialect)
     if dialect.untaught_words:
-        _teach(engine, dialect.untaught_words)
+        # SQLAlchemy may make another preparer when it connects, so the class knows the words too.
+        usual = engine.dialect.preparer
+        reserved = {"reserved_words": usual.reserved_words | dialect.untaught_words}
+        engine.dialect.preparer = type(usual.__name__, (usual,), reserved)
+        # The one for this dialect was made with the former class.
+        engine.dialect.identifier_preparer = engine.dialect.preparer(engine.dialect)
     if dialect.login_package or parsed.query:
         _say_what_it_refuses(engine, dialect.login_package)
     return engine
@@ -113,17 +118,6 @@ def reading_engine(
         event.listen(engine, "engine_disposed", lambda _: reading.dispose())
         _readers[engine] = reading
     return _readers[engine]
-
-
-def _teach(engine: Engine, words: frozenset[str]) -> None:
-    """Lets SQLAlchemy quote words that it does not know to be reserved; it may make another
-    preparer when it connects.
-    """
-    usual = engine.dialect.preparer
-    reserved = {"reserved_words": usual.reserved_words | words}
-    engine.dialect.preparer = type(usual.__name__, (usual,), reserved)
-    # The one for this dialect was made with the former class.
-    engine.dialect.identifier_preparer = engine.dialect.preparer(engine.dialect)
 
 
 def _usual_name(dialect: Dialect) -> str:

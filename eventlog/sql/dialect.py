@@ -32,8 +32,6 @@ from eventlog.core.sql_types import bare_type
 from eventlog.sql.names import STANDARD, LogNames
 
 if TYPE_CHECKING:
-    from importlib.resources.abc import Traversable
-
     from sqlalchemy import Connection, Engine
     from sqlalchemy.engine import URL
     from sqlalchemy.engine import Dialect as Compiler
@@ -461,13 +459,8 @@ def texts(database: str) -> dict[str, str]:
 @cache
 def known() -> frozenset[str]:
     """The names of all queries that any database has."""
-    return frozenset().union(*(_in_folder(folder.name) for folder in _folders()))
-
-
-def _folders() -> Iterator[Traversable]:
-    for folder in files("eventlog.sql").iterdir():
-        if folder.is_dir() and any(file.name.endswith(".sql") for file in folder.iterdir()):
-            yield folder
+    folders = [folder for folder in files("eventlog.sql").iterdir() if folder.is_dir()]
+    return frozenset().union(*(_in_folder(folder.name) for folder in folders))
 
 
 @cache

@@ -20,7 +20,6 @@ from eventlog.sql.names import LogNames, no_log
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine
-    from sqlalchemy.engine import Inspector
     from sqlalchemy.sql.elements import TextClause
 
 ALL = 2**62
@@ -110,10 +109,15 @@ class Log:
         names which.
         """
         from sqlalchemy import inspect
+        from sqlalchemy.exc import NoSuchTableError
 
         with transaction(self.engine, f"The event log {self.name}") as connection:
             inspector = inspect(connection)
-            present = self._columns_there(inspector)
+            try:
+                columns = inspector.get_columns(self.names.table, schema=self.names.schema)
+            except NoSuchTableError as error:
+                raise no_log(self.names) from error
+            present = {column["name"].casefold() for column in columns}
             missing = [name for name in self.names.columns if name.casefold() not in present]
             if missing:
                 message = f"The event log {self.name} has no column {', '.join(missing)}."
@@ -128,15 +132,6 @@ class Log:
                     message = f"The event log {self.name} has no table {table}"
                     message = f"{message}, which a later migration makes."
                     raise InstallError(message, hint=f"Run `eventlog upgrade --log {self.name}`.")
-
-    def _columns_there(self, inspector: Inspector) -> set[str]:
-        from sqlalchemy.exc import NoSuchTableError
-
-        try:
-            columns = inspector.get_columns(self.names.table, schema=self.names.schema)
-        except NoSuchTableError as error:
-            raise no_log(self.names) from error
-        return {column["name"].casefold() for column in columns}
 
 
 def id_list(numbers: Sequence[int]) -> str:

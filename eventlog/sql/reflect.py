@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 
 from msgspec.structs import replace
 from sqlalchemy import Connection, Engine, inspect
@@ -67,10 +68,14 @@ class Classes:
         schema = self.schema(self.default)
         # A partition's rows are rows of the whole.
         shapes = [schema.shape(name) for name in (*schema.tables, *schema.views) if name not in schema.parts]
-        # A unique index takes the place of a missing key; children that have no key are no classes
-        # for that.
-        keys = [shape.key or self._referred(schema, shape) for shape in shapes]
-        tables = [self._table(schema, shape, (), key) for shape, key in zip(shapes, keys, strict=True)]
+        tables = []
+        for shape in shapes:
+            key = shape.key
+            # Where another table refers to it, a unique index takes the place of a missing key;
+            # children that have no key are no classes for that.
+            if not key and schema.referring(shape.name):
+                key = schema.row_key(shape.name)
+            tables.append(self._table(schema, shape, (), key))
         taken = {child.name for table in tables for child in table.children}
         classes = []
         for shape, table in zip(shapes, tables, strict=True):
@@ -83,14 +88,6 @@ class Classes:
             if keyed.key:
                 classes.append(keyed)
         return classes
-
-    def _referred(self, schema: Schema, shape: TableShape) -> tuple[str, ...]:
-        """What tells the rows of a table without a primary key apart, where another table refers to
-        it.
-        """
-        if schema.referring(shape.name):
-            return schema.row_key(shape.name)
-        return ()
 
     def one(self, name: str, children: Sequence[str] = (), key: Sequence[str] = ()) -> Table:
         """One class by its name; `key` says which columns tell its rows apart, where somebody knows
@@ -130,15 +127,12 @@ class Classes:
         try:
             return self.one(name, children, key)
         except InstallError:
-            there = [child for child in children if self._has_child(name, child, key)]
+            there = []
+            for child in children:
+                with suppress(InstallError):
+                    self.one(name, [child], key)
+                    there.append(child)
             return self.one(name, there, key)
-
-    def _has_child(self, name: str, child: str, key: Sequence[str]) -> bool:
-        try:
-            self.one(name, [child], key)
-        except InstallError:
-            return False
-        return True
 
     def named(self, names: Iterable[str], children: Sequence[str] = ()) -> list[Table]:
         """The classes with these names; InstallError tells of one that is not there."""
@@ -194,10 +188,13 @@ class Classes:
                 wanted = parent.key if key.table == parent.name else schema.row_key(key.table)
                 if wanted and set(key.referred) == set(wanted):
                     leading.append(key)
-            links = _in_order(leading, child)
+            places = {column.name: place for place, column in enumerate(child.columns)}
+            links = sorted(leading, key=lambda key: places[key.columns[0]])
             own = [key for key in links if key.table == parent.name]
             if own and (name in named or links[0] is own[0]):
-                yield _child(child, own[0], parent)
+                held = dict(zip(own[0].referred, own[0].columns, strict=True))
+                parent_key = tuple(held[column] for column in parent.key)
+                yield Child(name=child.name, parent_key=parent_key, columns=child.columns)
 
     def _beside(self, places: Iterable[Schema], name: str) -> list[tuple[Schema, str]]:
         """The tables that a child's name means: those in the schemas of the classes, where a child
@@ -281,13 +278,3 @@ def _column(shape: TableShape, name: str) -> str:
             return column.name
     message = f"{shape.name} has no column {name}, which should be part of its key."
     raise UsageError(message, hint=did_you_mean(name, [column.name for column in shape.columns]))
-
-
-def _in_order(keys: Iterable[ForeignKey], shape: TableShape) -> list[ForeignKey]:
-    places = {column.name: place for place, column in enumerate(shape.columns)}
-    return sorted(keys, key=lambda key: places[key.columns[0]])
-
-
-def _child(shape: TableShape, link: ForeignKey, parent: TableShape) -> Child:
-    held = dict(zip(link.referred, link.columns, strict=True))
-    return Child(name=shape.name, parent_key=tuple(held[column] for column in parent.key), columns=shape.columns)

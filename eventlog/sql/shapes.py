@@ -8,7 +8,7 @@ row.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from itertools import groupby
@@ -57,7 +57,11 @@ class Schema:
         self._connection = connection
         self._inspector = inspect(connection)
         self._dialect: Dialect = dialect_of(connection)
-        _teach(connection.dialect, self._dialect.untaught_types)
+        # SQLAlchemy would stumble over the arguments of a type that it does not know.
+        known: Any = connection.dialect
+        untaught = self._dialect.untaught_types - known.ischema_names.keys()
+        if untaught:
+            known.ischema_names = {**known.ischema_names, **dict.fromkeys(untaught, LargeBinary)}
         self._asked = name
         self._uniques: dict[str, tuple[str, ...]] = {}
         self.name = self._schema_name(name)
@@ -166,11 +170,18 @@ class Schema:
     @cached_property
     def _foreign(self) -> dict[str, tuple[ForeignKey, ...]]:
         # The database's own words where it has some: SQLAlchemy asks for each table by itself.
+        by_table: dict[str, tuple[ForeignKey, ...]] = {}
         if offers(self._dialect, "foreign_keys"):
-            return self._gathered(answers(self._connection, "foreign_keys"))
+            rows = answers(self._connection, "foreign_keys")
+            for (table, _, referred), group in groupby(rows, itemgetter(0, 1, 2)):
+                columns, named = zip(*((column, other) for *_, column, other in group), strict=True)
+                # A key that names no columns refers to the primary key.
+                others = named if all(named) else self.key(self.find(referred) or referred)
+                foreign_key = ForeignKey(columns=columns, schema=self.name, table=referred, referred=others)
+                by_table[table] = (*by_table.get(table, ()), foreign_key)
+            return by_table
         with _unknown_types_are_text():
             of_tables = self._inspector.get_multi_foreign_keys(schema=self._asked)
-        found: dict[str, tuple[ForeignKey, ...]] = {}
         for (_, name), keys in of_tables.items():
             of_table: list[ForeignKey] = []
             for key in keys:
@@ -182,18 +193,8 @@ class Schema:
                     referred=tuple(self._reported(key["referred_columns"])),
                 )
                 of_table.append(foreign_key)
-            found[self._dialect.reported(name)] = tuple(of_table)
-        return found
-
-    def _gathered(self, rows: Iterable[Sequence[Any]]) -> dict[str, tuple[ForeignKey, ...]]:
-        gathered: dict[str, tuple[ForeignKey, ...]] = {}
-        for (table, _, referred), group in groupby(rows, itemgetter(0, 1, 2)):
-            columns, named = zip(*((column, other) for *_, column, other in group), strict=True)
-            # A key that names no columns refers to the primary key.
-            others = named if all(named) else self.key(self.find(referred) or referred)
-            key = ForeignKey(columns=columns, schema=self.name, table=referred, referred=others)
-            gathered[table] = (*gathered.get(table, ()), key)
-        return gathered
+            by_table[self._dialect.reported(name)] = tuple(of_table)
+        return by_table
 
     def _columns(self, name: str) -> tuple[Column, ...]:
         key = self._keys.get(name, ())
@@ -202,42 +203,34 @@ class Schema:
         # Types in the words of whoever made the table, where SQLAlchemy tells only what the
         # database makes of them.
         words = answers(self._connection, "declared_types", {"schema": self.name, "table": name})
-        declared, made = {row.name: row.type for row in words}, self._made(name)
+        declared = {row.name: row.type for row in words}
+        # Types of somebody's own making, where those are a way to run code in others' statements.
+        rows = answers(self._connection, "made_types", {"schema": self.name, "table": name})
+        made = {row.name: Made(row.made) for row in rows}
+        references: dict[str, str] = {}
+        for foreign in self._foreign.get(name, ()):
+            # A key of several columns says nothing of one of them.
+            if len(foreign.columns) == 1:
+                references.setdefault(foreign.columns[0], foreign.table)
         columns = []
-        for one in described:
-            column = self._dialect.reported(str(one["name"]))
+        for told in described:
+            column = self._dialect.reported(str(told["name"]))
+            computed, formula = told.get("computed"), None
+            # How a virtual column is computed, where triggers do not see its value.
+            if computed and not computed.get("persisted") and self._dialect.hides_virtual_columns:
+                formula = str(computed["sqltext"])
             columns.append(
                 Column(
                     name=column,
-                    type=declared.get(column) or self._type(one["type"]),
+                    type=declared.get(column) or self._type(told["type"]),
                     key=key.index(column) + 1 if column in key else None,
-                    references=self._referred(name, column),
-                    nullable=bool(one["nullable"]),
-                    formula=self._formula(one.get("computed")),
+                    references=references.get(column),
+                    nullable=bool(told["nullable"]),
+                    formula=formula,
                     made=made.get(column),
                 )
             )
         return tuple(columns)
-
-    def _formula(self, computed: Mapping[str, Any] | None) -> str | None:
-        """How a virtual column is computed, where triggers do not see its value."""
-        if computed is None or computed.get("persisted") or not self._dialect.hides_virtual_columns:
-            return None
-        return str(computed["sqltext"])
-
-    def _referred(self, table: str, column: str) -> str | None:
-        # A key of several columns says nothing of one of them.
-        for key in self._foreign.get(table, ()):
-            if key.columns == (column,):
-                return key.table
-        return None
-
-    def _made(self, table: str) -> dict[str, Made]:
-        """Columns whose types are of somebody's own making, where that is a way to run code in
-        others' statements.
-        """
-        rows = answers(self._connection, "made_types", {"schema": self.name, "table": table})
-        return {row.name: Made(row.made) for row in rows}
 
     def _type(self, type_: Any) -> str:
         # A domain is what it is made of.
@@ -258,15 +251,6 @@ class Schema:
         if own is None:
             return None
         return self._dialect.reported(own)
-
-
-def _teach(compiler: Any, types: frozenset[str]) -> None:
-    """Lets SQLAlchemy read tables in which these types are; it would stumble over the arguments of
-    one it does not know.
-    """
-    missing = types - compiler.ischema_names.keys() if types else types
-    if missing:
-        compiler.ischema_names = {**compiler.ischema_names, **dict.fromkeys(missing, LargeBinary)}
 
 
 @contextmanager

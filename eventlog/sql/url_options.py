@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
@@ -72,15 +73,12 @@ def _passed(url: URL, connector: Connector) -> Mapping[str, Any]:
     try:
         return connector.create_connect_args(url)[1]
     except (TypeError, ValueError):
+        at_fault = "an option"
+    for name in url.query:
         # The one without which the others can be read is at fault.
-        name = next((name for name in url.query if _reads_without(url, name, connector)), "an option")
-    problem = f"The database URL has a value that cannot be read: that of {name}."
+        with suppress(TypeError, ValueError):
+            connector.create_connect_args(url.difference_update_query([name]))
+            at_fault = name
+            break
+    problem = f"The database URL has a value that cannot be read: that of {at_fault}."
     raise ConfigError(problem, hint="Correct it.")
-
-
-def _reads_without(url: URL, name: str, connector: Connector) -> bool:
-    try:
-        connector.create_connect_args(url.difference_update_query([name]))
-    except (TypeError, ValueError):
-        return False
-    return True

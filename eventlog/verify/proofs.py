@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import datetime as dt
 import time
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from eventlog.config.settings import Config
+from eventlog.core.ages import utc_text
 from eventlog.core.plugins import CheckPlugin, Finding, PageCell, PageOrder, PagePlugin, PageTable
 from eventlog.core.plural import counted, duration
 from eventlog.core.proofs import LastProof, read_proofs
@@ -40,9 +40,9 @@ def table_of_proofs(proofs: Sequence[LastProof], schedule: Schedule, now: float)
                 PageCell(text=last.table),
                 PageCell(text=sentence, look=look),
                 PageCell(text=f"{last.rows:,}" if compared else ""),
-                PageCell(text=_utc(last.at)),
+                PageCell(text=utc_text(last.at) or ""),
                 PageCell(text=duration(last.seconds) if compared else ""),
-                PageCell(text=_utc(schedule.next_at(last, now))),
+                PageCell(text=utc_text(schedule.next_at(last, now)) or ""),
             )
         )
     return PageTable(
@@ -61,10 +61,10 @@ def findings_of(proofs: Sequence[LastProof], schedule: Schedule, now: float) -> 
     for last in proofs:
         name = f"{last.table} at {last.output}"
         if last.at is not None and not last.equal:
-            sentence = f"{name}: {last.said}, by the proof at {_utc(last.at)} UTC"
+            sentence = f"{name}: {last.said}, by the proof at {utc_text(last.at)} UTC"
             yield Finding(said=sentence, mend=MEND)
         elif schedule.is_old(last, now):
-            sentence = f"{name} was compared last at {_utc(last.at)} UTC"
+            sentence = f"{name} was compared last at {utc_text(last.at)} UTC"
             if last.error:
                 sentence += f". {last.error}"
             yield Finding(said=sentence, mend=OLD)
@@ -110,10 +110,6 @@ def _findings(config: Any) -> Iterator[Finding]:
         yield from findings_of(_read(engine, config), _schedule(config), time.time())
     finally:
         engine.dispose()
-
-
-def _utc(seconds: float | None) -> str:
-    return "" if seconds is None else dt.datetime.fromtimestamp(seconds, dt.UTC).strftime("%Y-%m-%d %H:%M:%S")
 
 
 PROOFS = PagePlugin(title="Proofs", part=_part)

@@ -7,10 +7,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from eventlog.admin.refresh.loads import Load, Statements
 from eventlog.compare.engine import Difference, DifferenceKind
 from eventlog.core.model import REFRESH, REFRESH_FOR, Kind, Status
 from eventlog.core.rules.times import in_zone
+from eventlog.refresh.loads import Load, Statements
 from eventlog.sql.log import Log
 from eventlog.verify.expected import Expected
 

@@ -165,7 +165,7 @@ def as_metrics(report: VerifyReport, seconds: float) -> bytes:
     from prometheus_client import generate_latest
     from prometheus_client.registry import CollectorRegistry
 
-    from eventlog.daemon.metrics import ProofCollector
+    from eventlog.web.metrics import ProofCollector
 
     registry = CollectorRegistry(auto_describe=False)
     # As the publisher's own metrics have them, so that alerts are the same.

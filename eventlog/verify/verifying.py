@@ -14,7 +14,6 @@ from msgspec import Struct
 from msgspec.structs import replace
 from sqlalchemy import Engine
 
-from eventlog.admin.refresh import loads
 from eventlog.capture import installed
 from eventlog.compare.pace import Pace
 from eventlog.config.build import catalog_of, room_of
@@ -24,6 +23,7 @@ from eventlog.core.errors import DataError, UsageError
 from eventlog.core.policies import Steps
 from eventlog.core.schema import Catalog, Table
 from eventlog.qlik.values import TableValues
+from eventlog.refresh import loads
 from eventlog.sources.compare.catalog import query_of
 from eventlog.sources.compare.reader import tables_at
 from eventlog.sql.connect import reading_engine

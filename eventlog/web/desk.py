@@ -13,16 +13,17 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from eventlog.admin.explain import explain
 from eventlog.admin.listing import BEYOND, Cursor, Filters, listing, newest, one_row
-from eventlog.admin.masking import Mask, mask_of
 from eventlog.admin.outputs import pause, resume, try_now
-from eventlog.admin.rows import HELD_SINCE, PROCESSED, Choice, LogRow, hold, joined_runs, release, requeue
+from eventlog.admin.rows import HELD_SINCE, PROCESSED, Choice, LogRow, hold, release, requeue
 from eventlog.config.build import log_catalog_of, stream_log_of
 from eventlog.config.policies import steps_of
 from eventlog.config.settings import LOG, Config
 from eventlog.core.errors import ConfigError, DataError, UsageError, shortened
 from eventlog.core.rules.screen import HIDDEN
+from eventlog.explain.masking import Mask, mask_of
+from eventlog.explain.rows import explain
+from eventlog.sources.marks import Stretches
 from eventlog.sql.connect import connect, limit_sessions
 from eventlog.sql.findlog import log_columns
 from eventlog.sql.log_indexes import has_number_index
@@ -211,7 +212,7 @@ class Desk:
             new = self.loading.begin(table, by) if act.action == "refresh" else self.loading.stop(table)
             return address("table", name=table, done=f"{act.action} {int(new)}"), int(new)
         numbers = self._numbers(act)
-        runs = joined_runs((number, number) for number in numbers)
+        runs = Stretches.of(numbers).parts
         if act.action == "hold":
             count = hold(log, runs, by=by, why=act.why).rows
         elif act.action == "release":

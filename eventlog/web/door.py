@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Final
 from msgspec.structs import replace
 from structlog.stdlib import BoundLogger
 
+from eventlog.cli.site import read_address
 from eventlog.config.settings import Config
 from eventlog.core.packages import is_there, require
-from eventlog.core.plugins import EndpointOrder, EndpointPlugin
+from eventlog.core.plugins import EndpointOrder, EndpointPlugin, ServedEndpoint
 
 if TYPE_CHECKING:
     from eventlog.daemon.vitals import PublisherHealth
@@ -41,17 +42,17 @@ def watched_only(config: Config) -> Config:
     return replace(config, web=replace(config.web, read_only=True))
 
 
-def _beside_publisher(order: EndpointOrder) -> PageServer | None:
-    """The page; None without the extra, or a guard where others come."""
-    from eventlog.daemon.endpoint import read_address
+def _beside_publisher(order: EndpointOrder) -> ServedEndpoint:
+    """The page; what programs ask alone without the extra, or without a guard where others come."""
+    from eventlog.web.endpoint import Endpoint
     from eventlog.web.guard import is_open_door
 
     if not all(map(is_there, PACKAGES)):
-        return None
+        return Endpoint(order.address, order.vitals)
     if is_open_door(read_address(order.address)[0], order.config.web):
         why = "others reach this address; the page needs web.token or web.user_header there"
         order.journal.warning("page_off", why=why)
-        return None
+        return Endpoint(order.address, order.vitals)
     return open_page(order.address, order.config, order.journal, order.vitals)
 
 

@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from eventlog.admin.refresh import Refresh, RefreshPace, loads
-from eventlog.admin.refresh.ranges import read
 from eventlog.capture import located
 from eventlog.core.errors import EventlogError, UsageError
 from eventlog.core.secrets import shown
+from eventlog.refresh.loads import RefreshPace, loads
+from eventlog.refresh.ranges import read
+from eventlog.refresh.stretches import Refresh
 from eventlog.sources.marks import Marks
 from eventlog.sql.connect import reading_engine
 from eventlog.sql.log import Log

@@ -15,13 +15,13 @@ from urllib.parse import quote, urlencode
 from msgspec import Struct
 from msgspec.structs import replace
 
-from eventlog.admin.explain import Explanation
 from eventlog.admin.listing import BEYOND, Cursor, Filters, Listing
 from eventlog.admin.rows import LogRow
 from eventlog.core.model import Kind, Reason, Status, written
 from eventlog.core.plural import counted, duration
 from eventlog.core.rules.meaning import EXPLANATION, PRECEDENCE
 from eventlog.core.rules.screen import HIDDEN
+from eventlog.explain.rows import Explanation
 from eventlog.sources.log.flow import Flow, said_of_parts, said_of_state
 from eventlog.version import VERSION
 from eventlog.web.acts import (

@@ -21,14 +21,14 @@ from starlette.routing import Route
 from structlog.stdlib import BoundLogger
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from eventlog.cli.site import read_address
 from eventlog.config.settings import Config
 from eventlog.core.errors import ConfigError
-from eventlog.daemon.endpoint import PATIENCE_SECONDS, cannot_listen, is_late, leaving, read_address
-from eventlog.daemon.metrics import CONTENT_TYPE, metrics
-from eventlog.daemon.vitals import health, ready
 from eventlog.web.app import App
 from eventlog.web.desk import Reception
+from eventlog.web.endpoint import PATIENCE_SECONDS, cannot_listen, health, is_late, leaving, ready
 from eventlog.web.guard import Guard, is_open_door
+from eventlog.web.metrics import CONTENT_TYPE, metrics
 
 if TYPE_CHECKING:
     from eventlog.daemon.vitals import PublisherHealth

@@ -14,7 +14,6 @@ from sqlalchemy import Engine
 
 from eventlog.admin.check.point import PointLevel
 from eventlog.admin.check.server import time_points
-from eventlog.admin.purge import Purge, purge
 from eventlog.admin.status import facts
 from eventlog.capture import track
 from eventlog.capture.install import install
@@ -22,6 +21,7 @@ from eventlog.cli.main import exit_code
 from eventlog.core.errors import InstallError
 from eventlog.core.model import Event
 from eventlog.core.rules.times import in_zone
+from eventlog.purge.deleting import Purge, purge
 from eventlog.sources.log.reading import LogSettings
 from eventlog.sql.clocks import DATABASE, offset_name, zone_of
 from eventlog.sql.dialect import dialect_of

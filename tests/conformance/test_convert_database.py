@@ -10,7 +10,6 @@ from msgspec.structs import replace
 from pyarrow import parquet
 from sqlalchemy import Engine, text
 
-from eventlog.admin.purge import Archive
 from eventlog.config.settings import Config, SourceConfig
 from eventlog.convert.local import convert
 from eventlog.convert.mark import can_be_marked, marking
@@ -20,6 +19,7 @@ from eventlog.core.policies.steps import Lookup
 from eventlog.core.rules import Options
 from eventlog.core.schema import Catalog
 from eventlog.daemon.publisher import Publisher
+from eventlog.purge.archive import Archive
 from eventlog.sinks.outputs import FilesOutput
 from eventlog.sql.dialect import dialect_of
 from eventlog.sql.reflect import reflect

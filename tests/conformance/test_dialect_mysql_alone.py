@@ -10,12 +10,12 @@ import pytest
 from sqlalchemy import Engine, create_engine, text
 from sqlalchemy.exc import DBAPIError
 
-from eventlog.admin.refresh import Refresh, loads
 from eventlog.capture import Style, TriggerCondition, TriggerOptions, located, track, trigger_states
 from eventlog.capture.install import install, uninstall
 from eventlog.config.settings import Config, PublisherConfig, SourceConfig
 from eventlog.core.schema import Catalog
 from eventlog.daemon import Publisher
+from eventlog.refresh import Refresh, loads
 from eventlog.sinks.database.plugin import DatabaseOutput
 from eventlog.sql.connect import connect, limit_sessions
 from eventlog.sql.log import Log

@@ -18,12 +18,13 @@ from sqlalchemy import Engine, inspect, text
 
 import eventlog
 from eventlog.admin.listing import Filters, newest
-from eventlog.admin.purge import Archive, Purge, purge
 from eventlog.admin.rows import hold, release
 from eventlog.capture.install import install, uninstall
 from eventlog.cli.main import exit_code
 from eventlog.config.settings import Config, PublisherConfig, SourceConfig
 from eventlog.core.rules.times import in_zone
+from eventlog.purge.archive import Archive
+from eventlog.purge.deleting import Purge, purge
 from eventlog.qlik.messages.settings import MessageSettings
 from eventlog.sinks.outputs import FilesOutput
 from eventlog.sql.clocks import zone_of

@@ -12,12 +12,12 @@ from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 from sqlalchemy import Engine, create_engine, text
 
-from eventlog.admin.refresh import Load, Refresh, RefreshPace, Stand, loads
 from eventlog.capture import TriggerOptions, located, track, untrack
 from eventlog.capture.install import install
 from eventlog.core.errors import DataError, InstallError, SourceError, UsageError
 from eventlog.core.schema import Column, Table
 from eventlog.core.tablekey import parse
+from eventlog.refresh import Load, Refresh, RefreshPace, Stand, loads
 from eventlog.sources.marks import Marks
 from eventlog.sql.connect import limit_sessions
 from eventlog.sql.dialect import dialect_of
@@ -196,7 +196,7 @@ def test_a_stretch_that_somebody_locks_out_is_tried_again(
     engine: Engine, monkeypatch: pytest.MonkeyPatch, waits: int
 ) -> None:
     """Somebody holds the mark of the load, until a stretch has been tried so often."""
-    monkeypatch.setattr("eventlog.admin.refresh.stretches.LOCK_TRIES", 3)
+    monkeypatch.setattr("eventlog.refresh.stretches.LOCK_TRIES", 3)
     log = numbered(engine)
     with impatient(log) as hurried, engine.connect() as other:
         work = Refresh(hurried, load_of(log), RefreshPace(chunk=4))

@@ -11,9 +11,9 @@ from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 from sqlalchemy import Engine, text
 
-from eventlog.admin.refresh import Refresh, RefreshPace, Stand, work_on
-from eventlog.admin.refresh.ranges import Stands
 from eventlog.core.errors import SourceError
+from eventlog.refresh import Refresh, RefreshPace, Stand, work_on
+from eventlog.refresh.ranges import Stands
 from eventlog.sql.dialect import dialect_of
 from eventlog.sql.log import Log
 from tests.conformance.event_logs import LogTable

@@ -6,9 +6,9 @@ import pytest
 from sqlalchemy import Engine, text
 
 from eventlog.admin.listing import Filters, newest
-from eventlog.admin.purge import Purge, purge
 from eventlog.admin.rows import hold
 from eventlog.capture.install import install
+from eventlog.purge.deleting import Purge, purge
 from eventlog.sql.log import Log
 from eventlog.sql.names import LogNames
 
@@ -43,7 +43,7 @@ def check_purge(log: Log) -> None:
 
 @pytest.fixture(autouse=True)
 def small_stretches(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("eventlog.admin.purge.STRETCH_ROWS", 10)
+    monkeypatch.setattr("eventlog.purge.deleting.STRETCH_ROWS", 10)
 
 
 def test_a_log_in_a_schema_is_cared_for(postgresql: Engine) -> None:

@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 from pyarrow import parquet
 
-from eventlog.admin.purge import Archive, ArchiveFile, Purge, Purged, purge
 from eventlog.admin.rows import Choice, hold, requeue
 from eventlog.core.errors import SinkError
+from eventlog.purge.archive import Archive, ArchiveFile
+from eventlog.purge.deleting import Purge, Purged, purge
 from eventlog.sql.log import Log
 from eventlog.sql.names import TRANSACTION
 from tests.conformance.event_logs import LogTable
@@ -131,8 +132,8 @@ def test_nothing_old_makes_no_file(table: LogTable, log: Log, folder: Path) -> N
 @pytest.fixture
 def pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     """Stretches of ten rows (PostgreSQL: a page) and files of twenty-five."""
-    monkeypatch.setattr("eventlog.admin.purge.STRETCH_ROWS", 10)
-    monkeypatch.setattr("eventlog.admin.purge.FILE_ROWS", 25)
+    monkeypatch.setattr("eventlog.purge.deleting.STRETCH_ROWS", 10)
+    monkeypatch.setattr("eventlog.purge.deleting.FILE_ROWS", 25)
 
 
 @pytest.fixture
@@ -179,7 +180,7 @@ def test_a_crash_between_archive_and_deletion_repeats_the_same_file(
 ) -> None:
     table.write(1, status="S", event_time=OLD)
     with monkeypatch.context() as crash:
-        crash.setattr("eventlog.admin.purge._take_away", lambda *_, **__: (_ for _ in ()).throw(KeyboardInterrupt()))
+        crash.setattr("eventlog.purge.deleting.id_list", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt()))
         with pytest.raises(KeyboardInterrupt):
             done(log, Archive(folder, log.name))
     assert (len(archived(folder)), table.statuses()) == (1, {1: "S"})
@@ -193,7 +194,7 @@ def test_an_archive_that_cannot_be_written_deletes_nothing(
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("eventlog.admin.purge.flush", full)
+    monkeypatch.setattr("eventlog.purge.archive.flush", full)
     with pytest.raises(SinkError, match="No space left"):
         done(log, Archive(folder, log.name))
     assert set(table.statuses()) >= set(many)

@@ -60,20 +60,20 @@ def test_a_row_that_wakes_the_publisher_is_one_that_it_can_read(engine: Engine) 
     source = held(log)
     wakeup = Wakeup(source.log)
     try:
-        assert wakeup._looked()
+        assert wakeup._anything()
         wakeup.seen = source.journal
-        assert not wakeup._looked()
+        assert not wakeup._anything()
         log.write(41, key=HELD)
-        assert wakeup._looked()
+        assert wakeup._anything()
         assert cycle(source) == []
-        assert not wakeup._looked()
+        assert not wakeup._anything()
         for number in (2, 42):
             log.write(number, key="idu=2")
-            assert wakeup._looked()
+            assert wakeup._anything()
             assert cycle(source) == [number]
-            assert not wakeup._looked()
+            assert not wakeup._anything()
         release(Log(log.engine, log.names), [EVERYTHING])
-        assert wakeup._looked()
+        assert wakeup._anything()
     finally:
         wakeup.close()
 

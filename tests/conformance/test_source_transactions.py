@@ -12,7 +12,6 @@ from msgspec.structs import replace
 from sqlalchemy import Engine, inspect
 
 from eventlog.admin.check import check
-from eventlog.admin.purge import Archive, Purge, purge
 from eventlog.capture import Style, TriggerOptions, track
 from eventlog.capture.install import install, uninstall, upgrade, upgrade_sql
 from eventlog.config.settings import Config, SourceConfig
@@ -20,6 +19,8 @@ from eventlog.convert.local import convert
 from eventlog.convert.settings import Conversion, FilesInput, LogInput, MessageFiles, Target
 from eventlog.core.model import Event
 from eventlog.core.rules import Options, decide
+from eventlog.purge.archive import Archive
+from eventlog.purge.deleting import Purge, purge
 from eventlog.sinks.outputs import FilesOutput
 from eventlog.sources.log.reading import LogSettings
 from eventlog.sql.findlog import log_columns

@@ -13,7 +13,6 @@ from sqlalchemy import Engine, create_engine, text
 from sqlalchemy.exc import DBAPIError
 
 from eventlog.admin.check import check
-from eventlog.admin.refresh import Refresh, loads
 from eventlog.capture import Style, TriggerCondition, TriggerOptions, track, trigger_states
 from eventlog.capture.install import install
 from eventlog.capture.rights import Roles, give_rights
@@ -21,6 +20,7 @@ from eventlog.config.settings import Config, SourceConfig
 from eventlog.core.model import RowId
 from eventlog.daemon import Publisher
 from eventlog.publisher.flow import unread_tables
+from eventlog.refresh import Refresh, loads
 from eventlog.sinks.outputs import FilesOutput
 from eventlog.sql.log import Log
 from eventlog.sql.names import LogNames

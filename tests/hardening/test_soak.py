@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from sqlalchemy import Engine, text
 
 from bench.machine import Machine, this_machine
-from eventlog.admin.purge import Purge, purge
+from eventlog.purge.deleting import Purge, purge
 from eventlog.sql.log import Log
 from eventlog.sql.names import LogNames
 from tests.hardening.crash import configure, finish, prepare, publisher, writers

@@ -12,11 +12,11 @@ import pytest
 from sqlalchemy import Engine, text
 
 from eventlog.admin.check.triggers import gap_points
-from eventlog.admin.explain import explain
 from eventlog.capture import Style, TriggerOptions, track, trigger_states
 from eventlog.capture.install import install
 from eventlog.config.settings import Config, PublisherConfig, SourceConfig
 from eventlog.daemon.publisher import Publisher
+from eventlog.explain.rows import explain
 from eventlog.sinks.outputs import FilesOutput
 from eventlog.sql.history import history
 from eventlog.sql.names import LogNames

@@ -20,7 +20,7 @@ from eventlog.config.settings import from_settings
 from eventlog.core.errors import SinkError
 from eventlog.core.model import Op
 from eventlog.core.schema import Catalog, Column, Table
-from eventlog.core.secrets import secrets_in
+from eventlog.core.secrets import secret_places
 from eventlog.sinks.lake import catalogs
 from eventlog.sinks.lake.plugin import lake_tables
 from tests.integration.scripted_server import ScriptedServer, Step, answer, hang_up, raw
@@ -195,4 +195,4 @@ def test_every_property_of_a_catalog_is_passed_on(tmp_path: Path) -> None:
         [(head, _)] = server.requests
     assert f"Authorization: Basic {b64encode(b'me:geheim').decode()}" in head
     assert "x-team: hr" in head
-    assert "geheim" in set(secrets_in(config))
+    assert "geheim" in {secret for _, secret in secret_places(config)}

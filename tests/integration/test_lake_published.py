@@ -19,7 +19,7 @@ from eventlog.capture.install import install
 from eventlog.config.settings import Config, from_settings
 from eventlog.core.errors import ConfigError, SinkError
 from eventlog.core.model import Op
-from eventlog.core.secrets import secrets_in
+from eventlog.core.secrets import secret_places
 from eventlog.daemon.publisher import Publisher
 from eventlog.sinks.lake.plugin import DeltaOutput, IcebergOutput
 from eventlog.sinks.store.address import StoreSettings
@@ -154,8 +154,8 @@ def test_a_catalog_keeps_its_secrets() -> None:
     }
     catalog |= {"s3.secret-access-key": "key-3", "adls.account-key": "key-4", "warehouse": "w"}
     output = IcebergOutput(path="s3://bucket/lake", catalog=catalog)
-    assert {"pw-of-uri", "tok-1", "me:cred-2", "key-3", "key-4"} <= set(secrets_in(output))
-    assert "w" not in set(secrets_in(output))
+    assert {"pw-of-uri", "tok-1", "me:cred-2", "key-3", "key-4"} <= {secret for _, secret in secret_places(output)}
+    assert "w" not in {secret for _, secret in secret_places(output)}
     assert not [one for one in catalog.values() if one in repr(output)]
 
 

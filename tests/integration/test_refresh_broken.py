@@ -15,9 +15,9 @@ from typing import IO, Any
 import pytest
 from sqlalchemy import Connection, Engine, NullPool, create_engine, text
 
-from eventlog.admin.refresh import GO_ON
 from eventlog.capture import TriggerOptions, track
 from eventlog.capture.install import install
+from eventlog.refresh import GO_ON
 from tests.acceptance.command import eventlog
 from tests.integration.publishing import until, url_of
 from tests.support.forking import Forked
@@ -25,7 +25,7 @@ from tests.support.logged import run
 
 COUNT = 3000
 CLOSES = """
-from eventlog.admin.refresh.loads import Gate
+from eventlog.refresh.loads import Gate
 def closed(gate, close=Gate.close):
     close(gate)
     open({file!r}, "w").close()

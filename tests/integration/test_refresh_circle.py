@@ -12,7 +12,6 @@ import pytest
 from sqlalchemy import Connection, Engine, text
 from sqlalchemy.exc import DBAPIError
 
-from eventlog.admin.refresh import Refresh, RefreshPace, Stand, loads
 from eventlog.capture import Style, located, track
 from eventlog.capture import TriggerOptions as TrackOptions
 from eventlog.capture.install import install
@@ -26,6 +25,7 @@ from eventlog.qlik.masks import bits_of_hex
 from eventlog.qlik.messages.document import MessagesDocument
 from eventlog.qlik.messages.settings import MessageSettings
 from eventlog.qlik.messages.write import MessageFormat
+from eventlog.refresh import Refresh, RefreshPace, Stand, loads
 from eventlog.sinks.database.mirror import Mirrors
 from eventlog.sinks.database.sink import DatabaseSettings, DatabaseSink
 from eventlog.sql.log import Log

@@ -10,8 +10,8 @@ from threading import Event, Thread
 import pytest
 from sqlalchemy import Engine, text
 
-from eventlog.admin.refresh import Refresh, RefreshPace, Stand, loads, work_on
-from eventlog.admin.refresh.ranges import Stands
+from eventlog.refresh import Refresh, RefreshPace, Stand, loads, work_on
+from eventlog.refresh.ranges import Stands
 from tests.integration.test_refresh_circle import COUNT, Circle, kept, some_changes
 from tests.support.servers import databases
 

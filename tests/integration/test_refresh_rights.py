@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Engine, text
 
-from eventlog.admin.refresh import Refresh, loads
 from eventlog.capture import track
 from eventlog.capture.install import install
 from eventlog.capture.rights import Roles, give_rights
 from eventlog.config.settings import Config, SourceConfig
 from eventlog.core.errors import InstallError, SourceError
 from eventlog.daemon import Publisher
+from eventlog.refresh import Refresh, loads
 from eventlog.sinks.outputs import FilesOutput
 from eventlog.sql.log import Log
 from tests.integration.test_rights_postgresql import LOG, everybody

@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 from sqlalchemy import create_engine
 
-from eventlog.admin.purge import Purged
 from eventlog.cli.log import COLUMNS
 from eventlog.cli.main import exit_code
 from eventlog.core.errors import EX_CONFIG, EX_USAGE, OK
+from eventlog.purge.deleting import Purged
 from tests.conformance.event_logs import LogTable, installed
 
 
@@ -146,7 +146,7 @@ def test_an_interrupted_purge_says_what_is_gone(log: LogTable, call: Any, monkey
         yield Purged(rows=7)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("eventlog.admin.purge.purge", broken_off)
+    monkeypatch.setattr("eventlog.purge.deleting.purge", broken_off)
     code, _, said = call("purge", "--older-than", "1d", "--yes")
     assert code == 130
     assert said.endswith("eventlog: interrupted; 7 rows deleted, and the same command continues from there.\n")

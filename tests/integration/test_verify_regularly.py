@@ -18,10 +18,10 @@ from eventlog.config.settings import load
 from eventlog.core.proofs import LastProof, read_proofs
 from eventlog.daemon import Publisher
 from eventlog.daemon.logging import library_journal
-from eventlog.daemon.metrics import metrics
 from eventlog.daemon.vitals import PublisherHealth
 from eventlog.sources.marks import VERIFIED
 from eventlog.web.door import open_page
+from eventlog.web.metrics import metrics
 from tests.integration.publishing import Process, in_thread, until
 from tests.integration.test_verify import Circle
 from tests.web.visiting import Visit

@@ -6,12 +6,12 @@ import re
 from collections.abc import Iterator
 from itertools import product
 
-from eventlog.admin.refresh import Load, Statements
 from eventlog.capture.install import install_sql, uninstall_sql
 from eventlog.capture.plan import Style, TriggerOptions, plan
 from eventlog.capture.render import render
 from eventlog.capture.track import script
 from eventlog.core.schema import Child, Column, Table
+from eventlog.refresh import Load, Statements
 from eventlog.sql.dialect import texts
 from eventlog.sql.names import NEW_ORDER, OLD_ORDER, LogNames
 from eventlog.sql.oracle.dialect import ORACLE

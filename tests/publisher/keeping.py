@@ -6,8 +6,8 @@ import json
 from typing import TYPE_CHECKING
 
 from eventlog.admin.outputs import kept_for, skip
-from eventlog.admin.purge import Purge, purge
 from eventlog.admin.rows import PROCESSED
+from eventlog.purge.deleting import Purge, purge
 from eventlog.sources.marks import Stretches
 from tests.publisher.judging import waits
 from tests.publisher.targets import KINDS, Target, is_filtered

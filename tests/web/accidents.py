@@ -19,9 +19,9 @@ from msgspec.structs import replace
 from PIL import Image
 from PIL.PngImagePlugin import PngInfo
 
-from eventlog.admin.explain import ExplainedRow, Explanation
 from eventlog.admin.listing import Cursor, Filters, Listing
 from eventlog.admin.rows import LogRow
+from eventlog.explain.rows import ExplainedRow, Explanation
 from eventlog.sources.log.flow import OutputLag
 from eventlog.web.acts import RowsAct
 from eventlog.web.pages import (

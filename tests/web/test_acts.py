@@ -15,7 +15,6 @@ from sqlalchemy import Engine
 
 from eventlog.admin.listing import Filters
 from eventlog.admin.outputs import standings
-from eventlog.admin.refresh import RefreshPace
 from eventlog.admin.rows import LogRow
 from eventlog.capture import Style, TrackRequest, track
 from eventlog.capture.install import install
@@ -25,6 +24,7 @@ from eventlog.core.errors import UsageError
 from eventlog.core.policies import steps
 from eventlog.daemon.logging import journal
 from eventlog.daemon.publisher import Publisher
+from eventlog.refresh import RefreshPace
 from eventlog.sinks.outputs import FilesOutput
 from eventlog.sql.log import Log
 from eventlog.sql.names import LogNames

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from eventlog.admin.explain import ExplainedRow, Explanation
 from eventlog.admin.listing import Cursor, Filters, Listing
 from eventlog.admin.rows import LogRow
 from eventlog.admin.status import Facts, LastError
@@ -20,6 +19,7 @@ from eventlog.core.plural import duration
 from eventlog.core.registry import loaded, offers
 from eventlog.daemon.vitals import State, VitalsReading
 from eventlog.delivery.output import OutputState
+from eventlog.explain.rows import ExplainedRow, Explanation
 from eventlog.sources.log.backlog import Rate
 from eventlog.sources.log.flow import Flow, OutputLag, WaitingParts
 from eventlog.web.acts import OutputAct, RowsAct, possible, said_of

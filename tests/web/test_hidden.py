@@ -9,10 +9,10 @@ from urllib.parse import quote
 import pytest
 from sqlalchemy import Engine
 
-from eventlog.admin.explain import explain
 from eventlog.config.settings import Config, SourceConfig
 from eventlog.core.policies import Steps, steps
 from eventlog.daemon.logging import library_journal
+from eventlog.explain.rows import explain
 from eventlog.sinks.outputs import FilesOutput, StdoutOutput
 from eventlog.sql.names import LogNames
 from eventlog.web.door import open_page

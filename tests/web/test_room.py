@@ -15,11 +15,10 @@ from sqlalchemy import Engine
 
 from eventlog.config.web_settings import WebConfig
 from eventlog.core.errors import SinkError
-from eventlog.daemon import endpoint
-from eventlog.daemon.endpoint import ADDRESS_CONNECTIONS, MOST_CONNECTIONS, Endpoint, is_late, leaving
 from eventlog.daemon.vitals import PublisherHealth
 from eventlog.web import app as pages
-from eventlog.web import server
+from eventlog.web import endpoint, server
+from eventlog.web.endpoint import ADDRESS_CONNECTIONS, MOST_CONNECTIONS, Endpoint, is_late, leaving
 from tests.integration.publishing import until
 from tests.web.test_access import TOKEN
 from tests.web.visiting import Visit, opened, watched

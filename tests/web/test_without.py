@@ -10,21 +10,21 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Engine
 
-from eventlog.cli.run import _endpoint
 from eventlog.config.settings import Config, SourceConfig, from_settings
 from eventlog.core.errors import ConfigError
-from eventlog.core.plugins import ServedEndpoint
-from eventlog.daemon.endpoint import Endpoint
+from eventlog.core.plugins import EndpointOrder, ServedEndpoint
 from eventlog.daemon.logging import library_journal
 from eventlog.daemon.vitals import PublisherHealth
-from eventlog.web.door import open_page
+from eventlog.web.door import ENDPOINT, open_page
+from eventlog.web.endpoint import Endpoint
 from eventlog.web.server import PageServer
 from tests.web.visiting import watched
 
 
 @contextmanager
 def endpoint(config: Config) -> Iterator[ServedEndpoint]:
-    made = _endpoint("127.0.0.1:0", config, PublisherHealth(), library_journal())
+    order = EndpointOrder(address="127.0.0.1:0", config=config, vitals=PublisherHealth(), journal=library_journal())
+    made = ENDPOINT.open(order)
     try:
         yield made
     finally:

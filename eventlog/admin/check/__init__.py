@@ -15,8 +15,7 @@ from eventlog.admin.check.outputs import output_points, told
 from eventlog.admin.check.plugins import plugin_points
 from eventlog.admin.check.point import Point, PointLevel, failure, ok, points, warning
 from eventlog.admin.check.server import local_time, server_points
-from eventlog.admin.policies import policies_of
-from eventlog.config.build import source_order
+from eventlog.config.build import policies_of, source_order
 from eventlog.config.policies import checked_needs
 from eventlog.config.settings import LOG, Config
 from eventlog.config.weak_secrets import MEND, WEAK, known_secrets
@@ -71,10 +70,27 @@ def _source(config: Config) -> Iterator[Point]:
 
 
 def _database_points(config: Config, clock: Callable[[], dt.datetime]) -> Iterator[Point]:
-    engine, found = _connected(config)
-    yield found
-    if engine is None:
+    from sqlalchemy.exc import SQLAlchemyError
+
+    from eventlog.sql.connect import connect, in_words, shown_url
+
+    try:
+        engine = connect(config.source.url)
+    except EventlogError as error:
+        yield failure("connection", error)
         return
+    try:
+        # An engine connects to nothing until it is asked to.
+        engine.connect().close()
+    except EventlogError as error:  # the driver lacks something for the login
+        engine.dispose()
+        yield failure("connection", error)
+        return
+    except SQLAlchemyError as error:
+        engine.dispose()
+        yield failure("connection", in_words(error, "The database cannot be reached"))
+        return
+    yield ok("connection", shown_url(engine.url))
     try:
         yield from points("server", lambda: server_points(engine, clock))
         yield from points("schema", lambda: _schema(engine, config.source.schema))
@@ -103,24 +119,3 @@ def _schema(engine: Engine, schema: str | None) -> Iterator[Point]:
 
     if schema is not None and refuse_unknown_schema(engine, schema):
         yield ok("schema", f"{schema} is there")
-
-
-def _connected(config: Config) -> tuple[Engine | None, Point]:
-    from sqlalchemy.exc import SQLAlchemyError
-
-    from eventlog.sql.connect import connect, in_words, shown_url
-
-    try:
-        engine = connect(config.source.url)
-    except EventlogError as error:
-        return None, failure("connection", error)
-    try:
-        # An engine connects to nothing until it is asked to.
-        with engine.connect():
-            return engine, ok("connection", shown_url(engine.url))
-    except EventlogError as error:  # the driver lacks something for the login
-        engine.dispose()
-        return None, failure("connection", error)
-    except SQLAlchemyError as error:
-        engine.dispose()
-        return None, failure("connection", in_words(error, "The database cannot be reached"))

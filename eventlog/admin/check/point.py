@@ -89,19 +89,15 @@ def findings(
     def found() -> Iterator[Point]:
         rows = asked(engine, query, parameters)
         for level, said, mend in rows:
-            yield _point(name, PointLevel(level), str(said), str(mend))
+            code = OK
+            if level == PointLevel.FAILURE:
+                # A server that only reads may be a standby, which writes once it is the primary.
+                code = EX_UNAVAILABLE if name == "writing" else EX_CONFIG
+            yield Point(name=name, level=PointLevel(level), said=str(said), mend=str(mend), exit_code=code)
         if not rows:
             yield ok(name, nothing)
 
     yield from points(name, found)
-
-
-def _point(name: str, level: PointLevel, said: str, mend: str) -> Point:
-    code = OK
-    if level is PointLevel.FAILURE:
-        # A server that only reads may be a standby, which writes once it is the primary.
-        code = EX_UNAVAILABLE if name == "writing" else EX_CONFIG
-    return Point(name=name, level=level, said=said, mend=mend, exit_code=code)
 
 
 def asked(

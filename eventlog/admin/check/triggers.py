@@ -55,7 +55,13 @@ def trigger_points(engine: Engine, names: LogNames) -> Iterator[Point]:
         yield warning("triggers", said, "If nobody else fills it, `eventlog track TABLE` makes some.")
     others = [trigger for trigger in triggers if trigger.state is not TriggerCondition.CURRENT]
     for trigger in others:
-        yield _point(trigger, asked[trigger.owner])
+        said = f"The trigger {trigger.name} on {trigger.table} is {trigger.state}"
+        if trigger.note:
+            said += f": {trigger.note}"
+        point = warning("triggers", f"{said}.", f"Run `{mending(trigger, asked[trigger.owner])}`.")
+        if trigger.state in LOSES or trigger.fails:
+            point = replace(point, level=PointLevel.FAILURE, exit_code=EX_CONFIG)
+        yield point
     for owner, why in not_followed(Log(engine, log)).items():
         said = f"The publisher could not track {owner} again: {why}"
         mend = "Run `eventlog track` as somebody who may; `eventlog rights --installer` gives the rights."
@@ -100,16 +106,6 @@ def not_followed(log: Log) -> dict[str, str]:
     except SourceError:
         return {}
     return {} if noted is None else msgspec.json.decode(noted, type=dict[str, str])
-
-
-def _point(trigger: TriggerState, options: TriggerOptions) -> Point:
-    said = f"The trigger {trigger.name} on {trigger.table} is {trigger.state}"
-    if trigger.note:
-        said += f": {trigger.note}"
-    point = warning("triggers", f"{said}.", f"Run `{mending(trigger, options)}`.")
-    if trigger.state in LOSES or trigger.fails:
-        point = replace(point, level=PointLevel.FAILURE, exit_code=EX_CONFIG)
-    return point
 
 
 def mending(trigger: TriggerState, options: TriggerOptions) -> str:

@@ -29,7 +29,6 @@ from eventlog.core.model import (
     Image,
     Outcome,
     Outcomes,
-    Position,
     ReadBack,
     Reason,
     Refusal,
@@ -284,8 +283,9 @@ def judge(
 def place_of(options: Options) -> Callable[[Change], Any]:
     """By what changes are put in the order in which they are published."""
     if options.future:
-        return _due_place
-    return _place
+        return lambda change: ((change.time and moment(change.time)) or dt.datetime.min, change.positions[-1])
+    # Where its last contributing event stands.
+    return lambda change: change.positions[-1]
 
 
 def found_of(row: RowId, rows: Mapping[RowId, ReadBack] | None) -> ReadBack | None:
@@ -360,12 +360,3 @@ def _at_once(outcomes: Iterator[Outcome]) -> Iterator[list[Outcome]]:
     """The outcomes in pieces: a change may be made of millions of events."""
     while some := list(islice(outcomes, HANDED_EVENTS)):
         yield some
-
-
-def _place(change: Change) -> Position:
-    """A change stands where its last contributing event stands."""
-    return change.positions[-1]
-
-
-def _due_place(change: Change) -> tuple[dt.datetime, Position]:
-    return (change.time and moment(change.time)) or dt.datetime.min, change.positions[-1]

@@ -10,7 +10,6 @@ from pathlib import Path
 from sqlalchemy import Engine, text
 from sqlalchemy.exc import DBAPIError
 
-from eventlog.admin.refresh import Refresh, RefreshPace, Stand, loads
 from eventlog.capture import Style, TriggerOptions, located, track
 from eventlog.capture.install import install
 from eventlog.config.build import catalog_of
@@ -18,6 +17,7 @@ from eventlog.config.settings import Config, PublisherConfig, SourceConfig
 from eventlog.convert.settings import Conversion, DatabaseRows, LogInput, MessageFiles, TableFiles, Target
 from eventlog.core.rules import Options
 from eventlog.daemon.publisher import Publisher
+from eventlog.refresh import Refresh, RefreshPace, Stand, loads
 from eventlog.sinks.outputs import FilesOutput
 from eventlog.sql.log import Log
 from eventlog.xds.write import XdsFormat

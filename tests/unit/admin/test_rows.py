@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventlog.admin.purge import COLUMNS, Archive, archived
 from eventlog.admin.rows import MOST_LETTERS, PROCESSED, Choice, read_age, read_runs_of_ids
 from eventlog.cli.log import check_letters
 from eventlog.core.errors import ConfigError, UsageError
+from eventlog.purge.archive import COLUMNS, Archive, archived
 
 numbers = st.integers(0, 60)
 ranges = st.tuples(numbers, numbers).map(lambda pair: (min(pair), max(pair)))

@@ -9,10 +9,10 @@ from eventlog.capture import TriggerCondition, TriggerState
 from eventlog.capture.follow import behind
 from eventlog.capture.installed import gone_columns, with_failure
 from eventlog.core.schema import Column, Table
-from eventlog.daemon.metrics import metrics
 from eventlog.daemon.vitals import PublisherHealth
 from eventlog.sql.dialect import dialect_of
 from eventlog.sql.history import ShapeVersion, differing, latest, newer, version_of
+from eventlog.web.metrics import metrics
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from eventlog.core.errors import ConfigError
 from eventlog.core.model import Change, Edit, Op, RowId
 from eventlog.core.policies.bound import PolicyFormat
 from eventlog.core.policies.steps import Lookup
-from eventlog.core.secrets import secrets_in
+from eventlog.core.secrets import secret_places
 from eventlog.xds.write import XdsFormat
 from tests.support.strategies import CATALOG
 
@@ -65,7 +65,7 @@ def test_an_output_has_the_steps_of_its_policies_and_then_its_own(tmp_path: Path
     config = loaded(tmp_path)
     tags = [step.__struct_config__.tag for step in steps_of(config.output[0], config.policy)]
     assert tags == ["rename", "text", "hash", "drop"]
-    assert SECRET in set(secrets_in(config))
+    assert SECRET in {secret for _, secret in secret_places(config)}
     assert SECRET not in repr(config)
 
 

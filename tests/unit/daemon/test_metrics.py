@@ -6,10 +6,10 @@ import platform
 from datetime import UTC, datetime, timedelta
 
 from eventlog.core.model import Event
-from eventlog.daemon.metrics import metrics
 from eventlog.daemon.vitals import MOST_TABLES, OutputTurn, PublisherHealth
 from eventlog.delivery.report import Report
 from eventlog.version import VERSION
+from eventlog.web.metrics import metrics
 from tests.unit.daemon.test_watch import value
 
 

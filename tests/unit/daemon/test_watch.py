@@ -17,12 +17,11 @@ import pytest
 from msgspec.structs import replace
 from sqlalchemy import Engine
 
+from eventlog.cli.site import read_address
 from eventlog.config.settings import PublisherConfig
 from eventlog.core.errors import ConfigError, SinkError, SourceError
 from eventlog.core.model import Status
-from eventlog.daemon.endpoint import Endpoint, read_address
 from eventlog.daemon.logging import journal, library_journal
-from eventlog.daemon.metrics import metrics
 from eventlog.daemon.signals import Systemd
 from eventlog.daemon.vitals import (
     SILENCE_SECONDS,
@@ -31,14 +30,14 @@ from eventlog.daemon.vitals import (
     PublisherHealth,
     State,
     VitalsReading,
-    health,
-    ready,
 )
 from eventlog.delivery.output import OutputState
 from eventlog.delivery.report import Report
 from eventlog.sources.log.flow import STATES, Flow, OutputLag, WaitingParts
 from eventlog.sources.marks import OUTPUTS, Marks, as_text
 from eventlog.sql.log import Log
+from eventlog.web.endpoint import Endpoint, health, ready
+from eventlog.web.metrics import metrics
 from tests.conformance.event_logs import installed
 
 LINE = re.compile(r"(?:eventlog|process)_[a-z_]+(\{[a-z]+=\"[^\"]+\"(,[a-z]+=\"[^\"]+\")?\})? -?[\d.e+-]+")

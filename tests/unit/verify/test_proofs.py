@@ -5,11 +5,11 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from eventlog.core.proofs import MOST_TABLES, LastProof, read_proofs, write_proofs
-from eventlog.daemon.metrics import metrics
 from eventlog.daemon.vitals import VitalsReading
 from eventlog.verify.proof import TableProof, last_proof
 from eventlog.verify.proofs import findings_of, table_of_proofs
 from eventlog.verify.schedule import Schedule
+from eventlog.web.metrics import metrics
 
 NOW = 1_000_000.0
 SCHEDULE = Schedule(every=3600)

@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventlog.admin.masking import Mask
 from eventlog.core.model import ABSENT, Change, Event, Op, Outcome, Reason, Transaction
 from eventlog.core.rules import Options, Round, decide
 from eventlog.core.rules.screen import HIDDEN
 from eventlog.core.schema import WHOLE_ROW, Catalog, Column, Table
+from eventlog.explain.masking import Mask
 from tests.support.strategies import pieces
 
 NOTE = Table(

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING
 import click
 
 from eventlog.cli.show import say, show_text
+from eventlog.cli.site import LOOPBACK, read_address
 from eventlog.core.errors import UsageError
 from eventlog.core.plural import counted
 
 if TYPE_CHECKING:
     from eventlog.sinks.http.receiver import ReceivedDocument
 
-DEFAULT_HOST, DEFAULT_PORT = "127.0.0.1", 8780
+DEFAULT_PORT = 8780
 
 
 @click.command()
@@ -27,7 +28,7 @@ DEFAULT_HOST, DEFAULT_PORT = "127.0.0.1", 8780
 @click.option(
     "--host",
     metavar="HOST",
-    help=f"The address to listen on (default: {DEFAULT_HOST}).",
+    help=f"The address to listen on (default: {LOOPBACK}).",
 )
 @click.option(
     "--http",
@@ -65,7 +66,6 @@ def receive(
     Example: eventlog receive --port 8780 --answer warning
     """
     # Not above: `eventlog --help` loads every command, and these take their time.
-    from eventlog.daemon.endpoint import read_address
     from eventlog.sinks.http.receiver import Receiver
     from eventlog.xds.read import Level
 
@@ -76,7 +76,7 @@ def receive(
     receiver = Receiver(
         show,
         answer=Level(answer),
-        host=DEFAULT_HOST if host is None else host,
+        host=LOOPBACK if host is None else host,
         # Not `or`: 0 means any free one.
         port=DEFAULT_PORT if port is None else port,
         folder=out,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import click
 from msgspec import Struct
 
-from eventlog.admin.refresh import CHUNK_ROWS, Load, Refresh, RefreshPace, work_on
 from eventlog.cli.outputs import configured
 from eventlog.cli.show import say, show_json
 from eventlog.cli.site import (
@@ -20,6 +19,7 @@ from eventlog.cli.site import (
 from eventlog.cli.watching import RowTally, Watching, watching
 from eventlog.core.errors import EX_CONFIG, OK, ConfigError, InstallError
 from eventlog.core.plural import counted
+from eventlog.refresh import CHUNK_ROWS, Load, Refresh, RefreshPace, work_on
 from eventlog.sql.connect import reading_engine
 from eventlog.sql.log import Log
 
@@ -122,7 +122,7 @@ def _planned(
     where: str | None,
     only: str,
 ) -> tuple[Log, list[Load]]:
-    from eventlog.admin.refresh import loads
+    from eventlog.refresh import loads
 
     kind = site.config.source.kind
     if kind != "log":

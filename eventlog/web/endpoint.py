@@ -15,14 +15,14 @@ from threading import Lock, Thread
 from time import monotonic
 from typing import Any, Final, Protocol, TypeVar
 
+import msgspec
 from msgspec import Struct
 
+from eventlog.cli.site import read_address
 from eventlog.config.settings import Config
 from eventlog.core.errors import ConfigError
-from eventlog.daemon.metrics import CONTENT_TYPE, metrics
-from eventlog.daemon.vitals import HealthAnswer, PublisherHealth, health, ready
-
-LOOPBACK: Final = "127.0.0.1"
+from eventlog.daemon.vitals import SILENCE_SECONDS, PublisherHealth, VitalsReading
+from eventlog.web.metrics import CONTENT_TYPE, metrics
 
 
 class _Connection(Struct, frozen=True, eq=False):
@@ -114,15 +114,6 @@ def cannot_listen(host: str, port: int, error: OSError) -> ConfigError:
     return ConfigError(f"Nothing can listen on {host}:{port}: {error.strerror}.", hint=hint)
 
 
-def read_address(text: str) -> tuple[str, int]:
-    """Reads `9187`, `:9187` or `0.0.0.0:9187`; without a host only this machine can ask."""
-    host, _, port = text.rpartition(":")
-    if not (port.isascii() and port.isdigit() and len(port) <= 5) or int(port) > 65_535:
-        raise ConfigError(f"{text!r} is no address; it is written as 127.0.0.1:9187.")
-    # An IPv6 address before a port is written in brackets.
-    return host.strip("[]") or LOOPBACK, int(port)
-
-
 def _handler_of(vitals: PublisherHealth) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         timeout = PATIENCE_SECONDS
@@ -200,3 +191,32 @@ def _longest(guests: Collection[AnyGuest], count: int, newcomer: AnyGuest) -> li
 def is_late(guest: Guest, now: float) -> bool:
     """Whether we have waited long enough."""
     return guest.waits_since is not None and now - guest.waits_since >= PATIENCE_SECONDS
+
+
+READY: Final = frozenset({"standby", "publishing"})
+
+
+class HealthAnswer(Struct, frozen=True, kw_only=True):
+    """What a check is told: an HTTP status and a body. Anybody may ask, so it has no text of an error."""
+
+    status: int
+    body: bytes
+
+
+def health(reading: VitalsReading) -> HealthAnswer:
+    """Whether the process is worth keeping alive."""
+    return _answer(reading, good=reading.silent < SILENCE_SECONDS)
+
+
+def ready(reading: VitalsReading) -> HealthAnswer:
+    """Whether it publishes, or would as soon as the one before it ends."""
+    return _answer(reading, good=reading.state in READY and reading.silent < SILENCE_SECONDS)
+
+
+def _answer(reading: VitalsReading, *, good: bool) -> HealthAnswer:
+    body: dict[str, object] = {"state": reading.state, "silent_seconds": round(reading.silent, 1)}
+    # Figures only: anybody may ask, and which host has the lock is not for anybody.
+    if reading.standby is not None:
+        standby = reading.standby
+        body["standby"] = {"waiting": standby.waiting, "stalled_seconds": standby.stalled_seconds}
+    return HealthAnswer(status=200 if good else 503, body=msgspec.json.encode(body) + b"\n")

@@ -8,9 +8,9 @@ from threading import Event
 import pytest
 from msgspec.structs import replace
 
-from eventlog.admin.refresh import GO_ON, Refresh, RefreshPace, Stand, work_on
-from eventlog.admin.refresh.loads import Gate
 from eventlog.core.errors import DataError, SinkError, SourceError
+from eventlog.refresh import GO_ON, Refresh, RefreshPace, Stand, work_on
+from eventlog.refresh.loads import Gate
 
 LONG = 3_000
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import click
 
-from eventlog.admin.explain import Explanation
 from eventlog.admin.rows import LARGEST_NUMBER
-from eventlog.cli.policy import show_result
 from eventlog.cli.show import show_json, show_sentence, show_table, show_text
 from eventlog.cli.site import Site, json_option, site_options
 from eventlog.core.plural import counted
+from eventlog.explain.policy_command import show_result
+from eventlog.explain.rows import Explanation
 
 
 @click.command()
@@ -26,7 +26,7 @@ def explain(site: Site, record_id: int, values: bool, as_json: bool) -> None:
 
     Example: eventlog explain 1742
     """
-    from eventlog.admin.explain import explain as explained
+    from eventlog.explain.rows import explain as explained
 
     engine, names = site.where_logged()
     explanation = explained(engine, names, site.log_config, record_id, values=values)

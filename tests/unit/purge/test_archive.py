@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyarrow import parquet
 
-from eventlog.admin.purge import COLUMNS, Archive
 from eventlog.core.errors import SinkError
+from eventlog.purge.archive import COLUMNS, Archive
 from tests.support.examples import examples
 
 Row = tuple[Any, ...]
@@ -73,7 +73,7 @@ def test_nothing_written_is_no_file(tmp_path: Path) -> None:
 
 
 def test_a_file_that_is_not_finished_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("eventlog.admin.purge.GROUP_ROWS", 1)
+    monkeypatch.setattr("eventlog.purge.archive.GROUP_ROWS", 1)
     file = Archive(tmp_path, "event_log").file()
     file.write([row(1), row(2)])
     assert [entry.suffix for entry in tmp_path.iterdir()] == [".part"]
@@ -82,7 +82,7 @@ def test_a_file_that_is_not_finished_leaves_nothing(tmp_path: Path, monkeypatch:
 
 
 def test_row_groups_keep_the_rows_in_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("eventlog.admin.purge.GROUP_ROWS", 3)
+    monkeypatch.setattr("eventlog.purge.archive.GROUP_ROWS", 3)
     path = written(tmp_path, *map(row, range(1, 11)))
     assert [found[0] for found in read(path)] == list(range(1, 11))
     assert parquet.ParquetFile(path).num_row_groups == 4
@@ -99,7 +99,7 @@ def test_a_disk_that_takes_no_more_is_told(tmp_path: Path, monkeypatch: pytest.M
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("eventlog.admin.purge.flush", full)
+    monkeypatch.setattr("eventlog.purge.archive.flush", full)
     with pytest.raises(SinkError, match="No space left on device"):
         written(tmp_path, row(1))
     assert not list(tmp_path.glob("*.parquet"))

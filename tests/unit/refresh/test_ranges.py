@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from eventlog.admin.refresh.ranges import Stand, Stands, mark_name, marks_of, numbered, parted, read, shares, write
 from eventlog.core.errors import DataError
+from eventlog.refresh.ranges import Stand, Stands, mark_name, marks_of, numbered, parted, read, shares, write
 from tests.support.shares import met
 from tests.support.shares import shares as least
 

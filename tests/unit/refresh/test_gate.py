@@ -6,7 +6,7 @@ from threading import Barrier, Event, Lock, Thread
 
 import pytest
 
-from eventlog.admin.refresh.loads import LOOK_SECONDS, Gate, RefreshPace
+from eventlog.refresh.loads import LOOK_SECONDS, Gate, RefreshPace
 
 CHUNK = 5
 

@@ -4,6 +4,7 @@ it is.
     loads       what is to be told, how fast, and by which SQL
     ranges      how far each range of a table's keys is, and how it is kept in marks; pure
     stretches   the load itself, a stretch of rows at a time, several ranges at once
+    command     the command; it comes in by an entry point of `eventlog.commands`
 
 Law: a row that is there when its stretch is read, and is not changed afterwards, is told as it is;
 what changes later is logged by its own trigger, behind. The place reached is marked in the
@@ -11,8 +12,8 @@ transaction that writes the stretch, so a load that was broken off goes on where
 is in one range, whatever is inserted meanwhile.
 """
 
-from eventlog.admin.refresh.loads import CHUNK_ROWS, Load, RefreshPace, Statements, loads
-from eventlog.admin.refresh.ranges import Stand
-from eventlog.admin.refresh.stretches import GO_ON, Refresh, work_on
+from eventlog.refresh.loads import CHUNK_ROWS, Load, RefreshPace, Statements, loads
+from eventlog.refresh.ranges import Stand
+from eventlog.refresh.stretches import GO_ON, Refresh, work_on
 
 __all__ = ["CHUNK_ROWS", "GO_ON", "Load", "Refresh", "RefreshPace", "Stand", "Statements", "loads", "work_on"]

@@ -13,8 +13,6 @@ from msgspec import Struct
 from msgspec.structs import replace
 from sqlalchemy import Connection, Engine
 
-from eventlog.admin.masking import Mask, mask_of, without
-from eventlog.admin.policies import PolicyResult, results
 from eventlog.config.build import decider_of, image_decider_of, xds_of
 from eventlog.config.settings import LOG, Config
 from eventlog.core.errors import DataError, ExpressionError
@@ -25,6 +23,8 @@ from eventlog.core.rules.screen import HIDDEN, Identities
 from eventlog.core.rules.times import moment
 from eventlog.core.schema import Catalog
 from eventlog.core.seams import FormerNames, former_names_of
+from eventlog.explain.masking import Mask, mask_of, without
+from eventlog.explain.policies import PolicyResult, results
 from eventlog.publisher.decide import Part, parts_of
 from eventlog.publisher.images import parts_of_images
 from eventlog.publisher.states import said_of_places
@@ -96,18 +96,26 @@ def explain(
             now = moment(log.rows(connection, log.query("clock_now"))[0][0])
     # Without a time no row is of the future: one that is processed had its turn, whenever that was.
     asked = replace(asked, options=replace(asked.options, now=now))
-    parts = _parts(asked, events, images)
+    if images is None:
+        parts = parts_of(asked, [events])
+    else:
+        captured = parts_of_images(asked, [events], images)
+        # In the numbers of rows.
+        parts = [part if part.numbers is None else part.numbers.part(part) for part in captured]
     shown = [_shown(event, images, mask) for event in events]
+    [secrets] = [row.secrets for row in shown if row.event.position == (record_id,)]
     outcomes = {outcome.position: outcome for part in parts for outcome in part.decision.outcomes}
     document, refused = _document(parts, record_id, config, mask)
+    # What policies make of the change.
+    changes, tables, _ = _change(parts, record_id, FormerNames.ONLY_NEW)
     return Explanation(
         record_id=record_id,
         status=str(status),
-        recorded=without(_recorded(recorded, waits), _secrets(shown, record_id)) or "",
+        recorded=without(_recorded(recorded, waits), secrets) or "",
         rows=tuple(_row(row, outcomes[row.event.position]) for row in shown),
         document=document,
         refused=refused,
-        policies=_policies(parts, record_id, config, mask),
+        policies=tuple(results(config, tables, changes, mask)),
     )
 
 
@@ -141,14 +149,6 @@ def _read(
         return status, [event for event in events if event.position == (record_id,)]
     same_object = [event for event in events if identities.row_id(event.table, event.key) == object_]
     return status, same_object
-
-
-def _parts(asked: Round, events: list[Event], images: CapturedImages | None) -> list[Part]:
-    """What the rows amount to, in the numbers of rows."""
-    if images is None:
-        return parts_of(asked, [events])
-    parts = parts_of_images(asked, [events], images)
-    return [part if part.numbers is None else part.numbers.part(part) for part in parts]
 
 
 def _waits(log: Log, connection: Connection, config: Config, record_id: int) -> str:
@@ -224,11 +224,6 @@ def _image_row(row: ImageRow | None, table: str, mask: Mask | None, secrets: lis
     return text.encode("utf-8", "backslashreplace").decode()
 
 
-def _secrets(rows: Sequence[_ShownRow], record_id: int) -> list[str | None]:
-    [mine] = [row for row in rows if row.event.position == (record_id,)]
-    return mine.secrets
-
-
 def _row(row: _ShownRow, outcome: Outcome) -> ExplainedRow:
     event = row.event
     return ExplainedRow(
@@ -263,17 +258,6 @@ def _document(
     if shown.only:
         notes.append(f"Only the output {shown.only} gets it.")
     return document, tuple(notes)
-
-
-def _policies(
-    parts: Sequence[Part],
-    record_id: int,
-    config: Config,
-    mask: Mask | None,
-) -> tuple[PolicyResult, ...]:
-    """What the policies of outputs make of that change."""
-    changes, catalog, _ = _change(parts, record_id, FormerNames.ONLY_NEW)
-    return tuple(results(config, catalog, changes, mask))
 
 
 def _change(

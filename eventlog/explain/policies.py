@@ -12,16 +12,16 @@ from typing import Any, Literal
 import msgspec
 from msgspec import Struct
 
-from eventlog.admin.masking import Mask
-from eventlog.config.build import name_of
-from eventlog.config.policies import checked, steps_of
+from eventlog.config.build import policies_of
+from eventlog.config.policies import checked
 from eventlog.config.settings import Config
 from eventlog.core.errors import DataError
 from eventlog.core.model import ABSENT, Cell, Change, Edit, Op, Refusal, RowId
-from eventlog.core.policies import Policy, Steps
+from eventlog.core.policies import Policy
 from eventlog.core.policies.values import Told
 from eventlog.core.rules.screen import HIDDEN
 from eventlog.core.schema import Catalog
+from eventlog.explain.masking import Mask
 
 
 class PolicyStep(Struct, frozen=True, kw_only=True):
@@ -84,12 +84,6 @@ class SampleChange(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
             beside=beside,
             looked=self.looked,
         )
-
-
-def policies_of(config: Config) -> list[tuple[str, Steps]]:
-    """The outputs that have policies, by their names, and their steps."""
-    outputs = [(name_of(output), steps_of(output, config.policy)) for output in config.output]
-    return [(name, steps) for name, steps in outputs if steps]
 
 
 def results(

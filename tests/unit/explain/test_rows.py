@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from eventlog.admin.explain import _recorded
+from eventlog.explain.rows import _recorded
 
 AT = "2026-11-22 10:00:00"
 

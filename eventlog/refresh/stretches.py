@@ -17,13 +17,13 @@ from uuid import uuid4
 from msgspec.structs import replace
 from sqlalchemy import Connection, Engine
 
-from eventlog.admin.refresh import ranges
-from eventlog.admin.refresh.loads import Gate, Load, RefreshPace, Statements
-from eventlog.admin.refresh.ranges import Stand, Stands
 from eventlog.admin.rows import stopped_by_lock
 from eventlog.core.errors import DataError, InstallError, MachineError, SourceError, UsageError, shortened
 from eventlog.core.model import REFRESH, REFRESH_FOR, Kind, Status
 from eventlog.core.rules.times import in_zone
+from eventlog.refresh import ranges
+from eventlog.refresh.loads import Gate, Load, RefreshPace, Statements
+from eventlog.refresh.ranges import Stand, Stands
 from eventlog.sources.marks import Marks
 from eventlog.sql.access import is_denied, transaction
 from eventlog.sql.log import Log
@@ -74,12 +74,17 @@ class Refresh:
 
         Where fewer ranges than `jobs` are left, they are cut further.
         """
-        found = None if again else self._found()
-        stands = found
-        if stands is None:
+        marked = None
+        if not again:
+            with self._log.transaction() as connection:
+                marked = ranges.read(self._load.mark, self._marks.all(connection))
+        stands = marked
+        # A load under another condition has told other rows, so it is not this one that was broken
+        # off.
+        if not stands or (stands[0].where, stands[0].only) != (self._load.where, self._load.only):
             stands = (Stand(where=self._load.where, only=self._load.only, total=self._count()),)
         cut = self._cut(stands, jobs)
-        if cut != found:
+        if cut != marked:
             # Former marks go in the same transaction: those of two cuts together would be no load
             # at all.
             with self._log.transaction() as connection:
@@ -135,32 +140,24 @@ class Refresh:
             with self._log.transaction() as connection:
                 self._clear(connection)
 
-    def _found(self) -> Stands | None:
-        with self._log.transaction() as connection:
-            stands = ranges.read(self._load.mark, self._marks.all(connection))
-        # A load under another condition has told other rows, so it is not this one that was broken
-        # off.
-        if stands and (stands[0].where, stands[0].only) == (self._load.where, self._load.only):
-            return stands
-        return None
-
     def _cut(self, stands: Stands, jobs: int) -> Stands:
+        """The ranges, those that are left in as many pieces that there is work for all jobs."""
         left = [stand for stand in stands if not stand.done]
         if not left or len(left) >= jobs:
             return stands
-        # Rounded up, so that there is work for all jobs.
+        # Rounded up.
         most = -(-jobs * JOB_RANGES // len(left))
+        cut: list[Stand] = []
         with self._table() as connection:
-            cut = [piece for stand in stands for piece in self._pieces(connection, stand, most)]
+            for stand in stands:
+                pieces, share = ranges.shares(stand, most, self._pace.chunk)
+                if stand.done or pieces == 1:
+                    cut.append(stand)
+                    continue
+                cut += ranges.parted(stand, self._sql.bounds(connection, stand, pieces, share), share)
         if len(cut) == len(stands):
             return stands
         return ranges.numbered(cut, uuid4().hex)
-
-    def _pieces(self, connection: Connection, stand: Stand, most: int) -> list[Stand]:
-        pieces, share = ranges.shares(stand, most, self._pace.chunk)
-        if stand.done or pieces == 1:
-            return [stand]
-        return ranges.parted(stand, self._sql.bounds(connection, stand, pieces, share), share)
 
     def _stretch(self, connection: Connection, stand: Stand) -> Stand:
         if self._reading is self._log.engine:
@@ -282,23 +279,20 @@ class RefreshJobs:
     def _work(self, end: Event) -> None:
         """Takes one range after the other until none is left, or something goes wrong anywhere."""
         try:
-            while (stand := self._taken()) is not None:
+            while True:
+                with self._telling:
+                    if not self._left:
+                        break
+                    stand = self._left.popleft()
                 for step in self._load.stretches(stand):
-                    self._count(step)
+                    with self._telling:
+                        self._rows[step.place] = step.rows
+                        self._tell(sum(self._rows.values()))
         except BaseException as failure:  # noqa: BLE001  # the thread that waits for this one raises it
             self.failures.append(failure)
             self._load.gate.close()
         finally:
             end.set()
-
-    def _taken(self) -> Stand | None:
-        with self._telling:
-            return self._left.popleft() if self._left else None
-
-    def _count(self, stand: Stand) -> None:
-        with self._telling:
-            self._rows[stand.place] = stand.rows
-            self._tell(sum(self._rows.values()))
 
 
 def _await(ends: Sequence[Event]) -> None:

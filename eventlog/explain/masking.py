@@ -13,7 +13,6 @@ from typing import Any, Final
 
 from msgspec.structs import asdict, replace
 
-from eventlog.admin.purge import COLUMNS
 from eventlog.admin.rows import LogRow
 from eventlog.config.policies import steps_of
 from eventlog.config.settings import Config
@@ -93,15 +92,10 @@ class Mask:
 
     def row(self, row: LogRow) -> LogRow:
         """A row of the log without what is hidden of it, in its note as well."""
-        return replace(row, **self._told(asdict(row)))
+        return replace(row, **self.texts(asdict(row)))
 
-    def archived(self, row: tuple[Any, ...]) -> tuple[Any, ...]:
-        """A row of an archive, the same way."""
-        values = dict(zip(COLUMNS, row, strict=True))
-        return tuple((values | self._told(values)).values())
-
-    def _told(self, row: Mapping[str, Any]) -> dict[str, str | None]:
-        """The key, the values and the note without what is hidden of them."""
+    def texts(self, row: Mapping[str, Any]) -> dict[str, str | None]:
+        """The key, the values and the note of a row without what is hidden of them."""
         table, key, column, old, new = [row[name] for name in (*NAMED, "old_value", "new_value")]
         note = without(row["note"], self.secrets(table, key, column, (old, new)))
         if self.hides(table, column):

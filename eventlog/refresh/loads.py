@@ -16,12 +16,12 @@ from msgspec.structs import replace
 from sqlalchemy import Connection, Engine, text
 from sqlalchemy.sql.elements import TextClause
 
-from eventlog.admin.refresh.ranges import Stand
 from eventlog.capture import installed, plan
 from eventlog.capture.clauses import logged_name
 from eventlog.capture.words import Row
 from eventlog.core.errors import DataError
 from eventlog.core.schema import Table
+from eventlog.refresh.ranges import Stand
 from eventlog.sql.access import fetched, in_text
 from eventlog.sql.dialect import Dialect, log_holes, number_holes, offers, statement
 from eventlog.sql.lookup import KeyOrder
@@ -118,7 +118,11 @@ class Gate:
         """
         most = self._pace.backlog
         with self._turn:
-            while most and not self._closed.is_set() and self._ahead(most) >= most:
+            while most and not self._closed.is_set():
+                # Before the log is looked at, so that no stretch escapes both.
+                writing = self._inside * self._pace.chunk
+                if writing + self._waiting(most) < most:
+                    break
                 self._pause(LOOK_SECONDS)
             if self._closed.is_set():
                 return False
@@ -130,11 +134,6 @@ class Gate:
         """What was written is counted with the rows that wait."""
         with self._count:
             self._inside -= 1
-
-    def _ahead(self, most: int) -> int:
-        # Before the log is looked at, so that no stretch escapes both.
-        writing = self._inside * self._pace.chunk
-        return writing + self._waiting(most)
 
 
 Bounded = tuple[bool, bool]

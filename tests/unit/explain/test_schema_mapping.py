@@ -6,10 +6,10 @@ import tomllib
 
 import pytest
 
-from eventlog.config.schema_mapping import policy_text, read_mapping
 from eventlog.config.settings import from_settings
 from eventlog.core.errors import ConfigError, DataError
 from eventlog.core.policies.steps import Rename
+from eventlog.explain.schema_mapping import policy_text, read_mapping
 
 
 def mapping(*inner: str) -> bytes:

@@ -1,0 +1,213 @@
+"""Archives of rows: Parquet files that `eventlog convert` reads, there entirely and durable or not at
+all.
+
+A file's name says which rows it holds: the log, the first and the last record_id, and a checksum of
+the rows. Rows that were archived and then not deleted, because the power went, come again in a file
+of the same name, which replaces the first, or in one whose numbers overlap it; what two files hold
+differently is never lost to one of them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import time
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from itertools import count
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Final
+
+import msgspec
+
+from eventlog.core.durable_files import flush, make_empty, make_folder
+from eventlog.core.errors import SinkError
+from eventlog.core.packages import require
+from eventlog.sinks.files import file_name
+from eventlog.sinks.store.objects import Bucket
+from eventlog.sql.names import STANDARD, TRANSACTION
+
+COLUMNS: Final = (*STANDARD, "reason", "note", TRANSACTION)
+NUMBERS: Final = ("record_id", "event_type", TRANSACTION)
+LEFT_BEHIND_SECONDS: Final = 86_400
+GROUP_ROWS: Final = 20_000
+"""Rows of a row group; readers take a group at a time."""
+
+GROUP_BYTES: Final = 32_000_000
+_numbers = count()
+# The blank between day and time becomes the T of ISO 8601.
+_date = re.compile(r"(\d{4,}-\d\d-\d\d) (?=\d)").match
+_kind = COLUMNS.index("event_type")
+_time = COLUMNS.index("event_time")
+_note = COLUMNS.index("note")
+_texts = tuple(place for place, name in enumerate(COLUMNS) if name not in NUMBERS)
+
+Row = tuple[Any, ...]
+"""A row of the query `old_rows`: the columns of COLUMNS, without the last one where the log does
+not tell it.
+"""
+
+
+class Archive:
+    """A folder of archives of one log, or objects at a place.
+
+    `told` is what of a row stands in them: all of it, or not what policies hide.
+    """
+
+    def __init__(
+        self,
+        place: Path | Bucket,
+        log: str,
+        told: Callable[[Row], Row] = lambda row: row,
+    ) -> None:
+        self.log = log
+        self.told = told
+        require("An archive", "pyarrow")
+        import pyarrow as pa
+        import pyarrow.parquet  # loads what is reached as pa.parquet
+
+        self.arrow: Any = pa
+        self.objects: Bucket | None = None
+        if isinstance(place, Path):
+            self.folder = place
+        else:
+            # A file is made here and put there whole, in one request or in parts that nobody sees
+            # before the last one.
+            self.objects = place
+            self._beside = TemporaryDirectory(prefix="eventlog-")
+            self.folder = Path(self._beside.name)
+        try:
+            make_folder(self.folder)
+            for path in self.folder.glob(".eventlog-*.part"):
+                # Left behind by a purge that was killed; another one may be at work on those of
+                # today.
+                with suppress(FileNotFoundError):
+                    if path.stat().st_mtime < time.time() - LEFT_BEHIND_SECONDS:
+                        path.unlink()
+        except OSError as error:
+            raise self.refused(error) from error
+
+    def file(self) -> ArchiveFile:
+        """A new file; nothing of it is there before it is finished."""
+        return ArchiveFile(self)
+
+    def refused(self, error: OSError) -> SinkError:
+        why = error.strerror or str(error)
+        return SinkError(
+            f"The archive {self.folder} cannot be written: {why}.",
+            hint="Correct that, or name another folder; no row was deleted without its copy.",
+        )
+
+
+class ArchiveFile:
+    """One file in the making: `write` as often as there are rows, then `finish` or `discard`."""
+
+    def __init__(self, archive: Archive) -> None:
+        self.rows = 0
+        self._archive = archive
+        self._temporary = archive.folder / f".eventlog-{os.getpid()}-{next(_numbers)}.part"
+        self._writer: Any = None
+        self._digest = hashlib.sha256()
+        self._numbers: tuple[int, int] | None = None
+        self._group: list[Row] = []
+        self._bytes = 0
+
+    def write(self, rows: Iterable[Row]) -> None:
+        for row in rows:
+            ready = self._archive.told(archived(row))
+            encoded = msgspec.json.encode(ready)
+            self._digest.update(encoded)
+            self._bytes += len(encoded)
+            self._group.append(ready)
+            self.rows += 1
+            first, last = self._numbers or (ready[0], ready[0])
+            self._numbers = (min(first, ready[0]), max(last, ready[0]))
+            if len(self._group) >= GROUP_ROWS or self._bytes >= GROUP_BYTES:
+                self._flush()
+
+    def finish(self) -> str | None:
+        """Makes the file durable under its name; None when nothing was written."""
+        if self._numbers is None:
+            return None
+        first, last = self._numbers
+        digest = self._digest.hexdigest()[:16]
+        archive = self._archive
+        # With leading noughts, so that the order of names is that of the numbers.
+        target = archive.folder / f"{file_name(archive.log)}-{first:019d}-{last:019d}-{digest}.parquet"
+        try:
+            self._flush()
+            self._writer.close()
+            if archive.objects is not None:
+                archive.objects.put(target.name, self._temporary)
+                self._temporary.unlink()
+                return f"{archive.objects.place}/{target.name}"
+            # The content first, then the name: after a power cut the file is there entirely or not
+            # at all.
+            flush(self._temporary)
+            self._temporary.replace(target)
+            flush(archive.folder)
+        except OSError as error:
+            raise archive.refused(error) from error
+        return str(target)
+
+    def discard(self) -> None:
+        """Forgets what is not finished."""
+        if self._writer is not None:
+            self._writer.close()
+        self._temporary.unlink(missing_ok=True)
+
+    def _flush(self) -> None:
+        """Writes the collected rows as a row group."""
+        if not self._group:
+            return
+        arrow = self._archive.arrow
+        # Arrow's plain strings have no room for more than 2 GB in a column.
+        schema = arrow.schema([(name, arrow.int64() if name in NUMBERS else arrow.large_string()) for name in COLUMNS])
+        try:
+            if self._writer is None:
+                make_empty(self._temporary)
+                self._writer = arrow.parquet.ParquetWriter(self._temporary, schema, compression="zstd")
+            columns = [list(column) for column in zip(*self._group, strict=True)]
+            self._writer.write_table(arrow.table(columns, schema=schema))
+        except OSError as error:
+            raise self._archive.refused(error) from error
+        self._group, self._bytes = [], 0
+
+
+def archived(row: Row) -> Row:
+    """A row as an archive keeps it: times in ISO 8601, texts that are text, numbers that are
+    numbers.
+    """
+    values = [*row, None][: len(COLUMNS)]  # a log that tells no transactions has one value less
+    values[0] = int(values[0])
+    values[-1] = int(values[-1]) if _is_number(values[-1]) else None
+    for place in _texts:
+        if values[place] is not None:
+            values[place] = _text(values[place])
+    if values[_time] is not None:
+        date = _date(values[_time])
+        if date:
+            values[_time] = f"{date[1]}T{values[_time][date.end() :]}"
+    kind = values[_kind]
+    if kind is not None and _is_number(kind):
+        values[_kind] = int(kind)
+    elif kind is not None:
+        # The column has numbers only, and what stood there must not be lost.
+        values[_kind] = None
+        values[_note] = "; ".join(filter(None, [f"event_type was {_text(kind)!r}", values[_note]]))
+    return tuple(values)
+
+
+def _text(value: object) -> str:
+    # What SQLite holds as text may be any bytes; they are told as \udc41 and the like, which no
+    # reader mistakes.
+    return str(value).encode("utf-8", "backslashreplace").decode()
+
+
+def _is_number(value: object) -> bool:
+    try:
+        return int(str(value)) == value and -(2**63) <= int(str(value)) < 2**63
+    except ValueError:
+        return False

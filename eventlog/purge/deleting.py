@@ -1,0 +1,135 @@
+"""Which rows of a log are old, stretch by stretch, and how they go."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from eventlog.admin.rows import Choice, leave_before_deletion
+from eventlog.core.model import Status
+from eventlog.purge.archive import Archive
+from eventlog.sql.log import Log, id_list
+
+STRETCH_ROWS: Final = 2000
+"""Rows of a stretch, more or less: the size of a transaction."""
+
+FILE_ROWS: Final = 200_000
+"""Rows after which an archive gets another file."""
+
+ENDED: Final = f"{Status.SUCCESS}{Status.WARNING}{Status.ERROR}"
+"""What is purged unless other letters are asked for: never what waits, nor what stopped the
+publisher.
+"""
+
+
+class Purge(Struct, frozen=True, kw_only=True):
+    """What is to go: rows that are older than so many seconds, by letter and table."""
+
+    age: float
+    letters: str = ENDED
+    table: str = ""
+
+
+class Purged(Struct, frozen=True, kw_only=True):
+    """How far a purge is: rows deleted, rows archived, the archive's files."""
+
+    rows: int = 0
+    archived: int = 0
+    files: tuple[str, ...] = ()
+
+
+class PurgeStretch(Struct, frozen=True, kw_only=True):
+    """A part of the log, in the database's own terms, and the old rows in it."""
+
+    after: Any
+    until: Any
+    numbers: list[int]
+
+
+def purge(log: Log, wanted: Purge, archive: Archive | None = None) -> Iterator[Purged]:
+    """Purges and says after each stretch how far it is.
+
+    A repeat goes on where it was broken off.
+    """
+    parameters = _parameters(log, wanted)
+    done = Purged()
+    for stretches, archived_rows, path in _durable_stretches(log, parameters, archive):
+        if path is not None:
+            done = replace(done, archived=done.archived + archived_rows, files=(*done.files, path))
+        for stretch in stretches:
+            bounds = {"after": stretch.after, "until": stretch.until, "ids": id_list(stretch.numbers)}
+            with log.transaction() as connection:
+                if Status.NEW in wanted.letters:
+                    # In the same transaction, so that no output gets them and none waits for them.
+                    leave_before_deletion(connection, log, stretch.numbers)
+                # By age and letter as well as by number: those that wait again meanwhile stay.
+                delete = log.query("take_away", stretch="in_stretch")
+                rows = int(connection.execute(delete, parameters | bounds).rowcount)
+                connection.execute(log.query("forget_rows"), parameters | bounds)
+            done = replace(done, rows=done.rows + rows)
+            yield done
+    if not wanted.table:
+        with log.transaction() as connection:
+            connection.execute(log.query("forget_orphans"), parameters)
+    yield done
+
+
+def count_old(log: Log, wanted: Purge) -> int:
+    stretches = _stretches(log, _parameters(log, wanted), "old_numbers")
+    return sum(len(stretch.numbers) for stretch, _ in stretches)
+
+
+def _parameters(log: Log, wanted: Purge) -> dict[str, Any]:
+    choice = Choice(letters=wanted.letters, table=wanted.table).parameters()
+    with log.transaction() as connection:
+        cutoff, settled = connection.execute(log.query("cutoff"), {"age": wanted.age}).one()
+    return choice | {"cutoff": str(cutoff), "settled": str(settled)}
+
+
+def _durable_stretches(
+    log: Log, parameters: dict[str, Any], archive: Archive | None
+) -> Iterator[tuple[list[PurgeStretch], int, str | None]]:
+    """Stretches that may be deleted, with the rows and the path of their file in the archive, which
+    is durable by then.
+    """
+    if archive is None:
+        for stretch, _ in _stretches(log, parameters, "old_numbers"):
+            yield [stretch], 0, None
+        return
+    file, written = archive.file(), list[PurgeStretch]()
+    try:
+        for stretch, rows in _stretches(log, parameters, "old_rows"):
+            file.write(rows)
+            written.append(stretch)
+            if file.rows >= FILE_ROWS:
+                yield written, file.rows, file.finish()
+                file, written = archive.file(), []
+        yield written, file.rows, file.finish()
+    finally:
+        file.discard()
+
+
+def _stretches(
+    log: Log, parameters: dict[str, Any], query: str
+) -> Iterator[tuple[PurgeStretch, list[tuple[Any, ...]]]]:
+    """The stretches of the log that have old rows, each with what the query tells of them, their
+    numbers first.
+    """
+    place = {"log": log.dialect.qualified(log.names.schema, log.names.table), "many": STRETCH_ROWS}
+    written = "transaction_told" if log.names.transaction is not None else ""
+    old = log.query(query, stretch="in_stretch", past="in_past", transaction=written)
+    with log.transaction() as connection:
+        after = connection.execute(log.query("stretch_begin")).scalar_one()
+    while True:
+        with log.transaction() as connection:
+            until = connection.execute(log.query("stretch_end"), place | {"after": after}).scalar()
+            if until is None:
+                return
+            rows = log.rows(connection, old, parameters | {"after": after, "until": until})
+        if rows:
+            numbers = [int(row[0]) for row in rows]
+            yield PurgeStretch(after=after, until=until, numbers=numbers), rows
+        after = until
