@@ -33,7 +33,6 @@ from tests.conformance.event_logs import LogTable
 from tests.integration.publishing import site
 from tests.support.memory import OneEach, UnaskedSink
 
-ALL_THREE = ("near", "far", "answering")
 OBJECTS = 6
 REFUSED = 5
 """The object of which the first output can tell nothing."""

@@ -11,7 +11,7 @@ import random
 from collections.abc import Callable
 from contextlib import suppress
 from decimal import Decimal
-from itertools import count
+from itertools import count, product
 from pathlib import Path
 from threading import Thread
 from typing import Any
@@ -27,17 +27,36 @@ from eventlog.core.schema import WHOLE_ROW, Catalog, Column, Table
 from eventlog.sinks.change_files.arrow import arrow_columns
 from eventlog.sinks.lake.sink import LakeSink
 from tests.support.changerows import GRP, USR, documents, told
-from tests.support.lakes import LAKES, Lake, once, put, random_step
+from tests.support.lakes import LAKES, Lake, Mode, close_catalogs, iceberg_in, once, put, random_step
 from tests.support.sinks import KilledError, dying, tenure
 
 ADD = told(1, Op.ADD, 1, fname="Jack", pay="1.50", photo="qqo=", since="2026-01-02 03:04:05.5")
 Make = Callable[..., Lake]
+CATALOGS = ("iceberg, postgresql", "iceberg, catalog_server")
+"""Kinds of catalogs in which others have tables too; that of plain `iceberg` is an SQLite file."""
+
+PLACES = (*sorted(LAKES), *CATALOGS)
 
 
 @pytest.fixture(params=sorted(LAKES))
 def lake(request: pytest.FixtureRequest, tmp_path: Path) -> Make:
-    """Makes lakes of a kind, all in one folder."""
-    return lambda *positional, **chosen: LAKES[request.param](tmp_path / "lake", *positional, **chosen)
+    """Makes lakes of a kind in one place, or one in a place apart."""
+    kind, _, server = request.param.partition(", ")
+    catalog: dict[str, Any] = {}
+    namespace = "eventlog"
+    if server == "postgresql":
+        url = request.getfixturevalue(server).url.render_as_string(hide_password=False)
+        catalog = {"type": "sql", "uri": url}
+    elif server:
+        catalog, namespace = request.getfixturevalue(server).catalog, request.getfixturevalue(server).namespace()
+
+    def make(mode: Mode = "append", *, apart: str = "", **chosen: Any) -> Lake:
+        folder = tmp_path / "lake" / apart
+        if not catalog:
+            return LAKES[kind](folder, mode, **chosen)
+        return iceberg_in(catalog, folder, mode, namespace=namespace + apart, **chosen)
+
+    return make
 
 
 def wider(**types: str) -> Catalog:
@@ -93,7 +112,7 @@ def test_a_mirror_is_what_the_changes_say(lake: Make) -> None:
 
 
 @pytest.mark.in_turn
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("lake, seed", [*product(sorted(LAKES), range(4)), *product(CATALOGS, [41])], indirect=["lake"])
 def test_a_mirror_equals_its_source_after_random_changes(lake: Make, seed: int) -> None:
     chance, rows, numbers = random.Random(seed), dict[int, str | None](), count(1)
     found = lake("mirror")
@@ -114,12 +133,14 @@ BOTH = [
 
 
 @pytest.mark.in_turn
-@pytest.mark.parametrize("mode", ["append", "mirror"])
+@pytest.mark.parametrize(
+    "lake, mode", [*product(sorted(LAKES), ["append", "mirror"]), *product(CATALOGS, ["mirror"])], indirect=["lake"]
+)
 def test_who_dies_at_any_step_leaves_a_plan_of_two_tables_whole_or_nothing_of_it(lake: Make, mode: str) -> None:
     fates = list[tuple[bool, bool]]()
     names = ("usr", "grp") if mode == "mirror" else ("usr__ct", "grp__ct")
     for before in count(1):
-        place = _apart(lake, mode, before)
+        place = lake(mode, apart=str(before))
         sink = place.sink()
         put(sink, "a", ADD)
         with dying(before) as died, suppress(KilledError):
@@ -138,16 +159,11 @@ def test_who_dies_at_any_step_leaves_a_plan_of_two_tables_whole_or_nothing_of_it
         with pytest.raises(OccupiedError):
             put(sink, "d", told(9, Op.ADD, 9))
         fates.append((there, between))
+        close_catalogs()  # a server takes no end of connections
         if not died.happened:
             break
     assert {there for there, _ in fates} == {True, False}
     assert any(between for _, between in fates), "somebody died between two tables"
-
-
-def _apart(lake: Make, mode: str, number: int) -> Lake:
-    """A lake in a folder of its own."""
-    place = Path(lake(mode).settings.path) / str(number)
-    return LAKES[lake(mode).settings.sink](place, mode)
 
 
 def test_a_former_publisher_that_is_frozen_between_two_tables_doubles_nothing(lake: Make) -> None:
@@ -169,20 +185,27 @@ def test_a_former_publisher_that_is_frozen_between_two_tables_doubles_nothing(la
         put(former, "d", told(6, Op.ADD, 6))
 
 
+@pytest.mark.parametrize("lake", PLACES, indirect=True)
 def test_others_who_write_meanwhile_are_waited_for_and_told(lake: Make, caplog: pytest.LogCaptureFixture) -> None:
-    """A second task writes into the same mirror, just before our commit."""
+    """A second task writes into the same mirror, just before our commit, which adds a column."""
     ours, theirs = lake("mirror"), lake("mirror", task="other")
     sink, other = ours.sink(), theirs.sink()
     put(sink, "a", ADD)
     put(other, "a", told(1, Op.ADD, 20))
     act = once(type(sink._tables), "_put", lambda: put(other, "b", told(2, Op.ADD, 21)))
     with caplog.at_level(logging.WARNING), act:
-        put(sink, "b", told(2, Op.MODIFY, 1, fname=("Jack", "Joe")), told(3, Op.ADD, 3))
-    assert ours.keys("usr") == [1, 3, 20, 21]
-    assert ours.rows("usr")[0]["fname"] == "Joe"
+        told_now = (told(2, Op.MODIFY, 1, fname=("Jack", "Joe"), email=(None, "a@b")), told(3, Op.ADD, 3))
+        put(sink, "b", *told_now, catalog=wider(email="text"))
+    assert [(row["idu"], row["fname"], row["email"]) for row in ours.rows("usr")] == [
+        (1, "Joe", "a@b"),
+        (3, None, None),
+        (20, None, None),
+        (21, None, None),
+    ]
 
 
 @pytest.mark.in_turn
+@pytest.mark.parametrize("lake", PLACES, indirect=True)
 @pytest.mark.parametrize("mode", ["append", "mirror"])
 def test_two_writers_at_once_lose_nothing(lake: Make, mode: str) -> None:
     failed = list[BaseException]()

@@ -24,12 +24,12 @@ from eventlog.config.settings import Config, PublisherConfig, SourceConfig
 from eventlog.core.errors import DataError, EventlogError, InstallError
 from eventlog.core.rules.lifetimes import join
 from eventlog.core.schema import WHOLE_ROW
-from eventlog.daemon.publisher import Publisher
 from eventlog.qlik.messages.settings import MessageSettings
 from eventlog.sinks.database.mirror import Mirrors
 from eventlog.sinks.database.plugin import DatabaseOutput
 from eventlog.sinks.outputs import FilesOutput
 from eventlog.sql.dialect import dialect_of
+from tests.integration.publishing import publish_all
 from tests.support.logged import left_by, run
 from tests.support.told import taken
 
@@ -124,9 +124,7 @@ def published(engine: Engine, folder: Path, *, follow: bool = False) -> None:
         FilesOutput(name="told", path=str(folder), format="messages", messages=MessageSettings(mode="bare")),
     )
     publishing = PublisherConfig(allow_loopback=True, query_limit=7, follow=follow)
-    with Publisher(Config(source=SourceConfig(url=url), publisher=publishing, output=outputs)) as publisher:
-        for _ in publisher.rounds(until_empty=True):
-            pass
+    publish_all(Config(source=SourceConfig(url=url), publisher=publishing, output=outputs))
     with engine.connect() as connection:
         assert set(connection.execute(text("SELECT status FROM event_log")).scalars()) <= {"S"}
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import random
 import signal
-import subprocess
-import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,14 +17,20 @@ from sqlalchemy.exc import DBAPIError
 from eventlog.capture import Style, TriggerOptions, track, trigger_states, untrack
 from eventlog.daemon.publisher import Publisher
 from eventlog.sql.names import LogNames
+from tests.acceptance.command import ok
 from tests.hardening.contending import DEADLOCK, Received
 from tests.hardening.crash import prepare, waiting
 from tests.hardening.replaying import account_for_log, replay_xds, tables
 from tests.integration.publishing import config_of, in_thread, until, url_of
+from tests.support.forking import Forked
+from tests.support.logged import run
 
 USERS = 12
 LOADED = 1000
 """Users that nobody logged."""
+
+ASKED_FOR = "perpetrator = 'eventlog refresh'"
+"""What is true of rows that a full load has written."""
 
 
 class Writers:
@@ -81,16 +86,10 @@ class Writers:
         connection.execute(text(dice.choices(statements, (4, 6, 1))[0]), values)
 
 
-def ddl(engine: Engine, statement: str) -> None:
-    with engine.begin() as connection:
-        connection.execute(text(statement))
-
-
-def named(engine: Engine, column: str) -> int:
-    """How many rows of this column wait."""
+def counted(engine: Engine, condition: str) -> int:
+    """How many rows of the log there are for which this is true."""
     with engine.connect() as connection:
-        sql = text("SELECT count(*) FROM event_log WHERE status = 'N' AND column_name = :column")
-        return int(connection.execute(sql, {"column": column}).scalar_one())
+        return int(connection.execute(text(f"SELECT count(*) FROM event_log WHERE {condition}")).scalar_one())
 
 
 def tracked(engine: Engine, style: str, *exclude: str) -> None:
@@ -119,15 +118,18 @@ def test_columns_come_and_go_while_writers_write(postgresql: Engine, tmp_path: P
     writers = Writers(postgresql, ["fname", "lname"])
     with published(postgresql, tmp_path) as received, writers.working():
         writers.more()
-        ddl(postgresql, "ALTER TABLE usr ADD COLUMN mail VARCHAR(40)")
+        run(postgresql, "ALTER TABLE usr ADD COLUMN mail VARCHAR(40)")
         writers.more()
         tracked(postgresql, style)
         writers.columns = ("fname", "mail")
         writers.more()
         tracked(postgresql, style, "lname")
         writers.more()
-        until(lambda: not named(postgresql, "lname"), "what names the column is published")
-        ddl(postgresql, "ALTER TABLE usr DROP COLUMN lname")
+        until(
+            lambda: not counted(postgresql, "status = 'N' AND column_name = 'lname'"),
+            "what names the column is published",
+        )
+        run(postgresql, "ALTER TABLE usr DROP COLUMN lname")
         writers.more()
         tracked(postgresql, style)
         writers.more()
@@ -159,14 +161,14 @@ def test_a_publisher_that_rests_notices_that_columns_came_and_went(engine: Engin
     received = Received()
     with Publisher(config_of(engine, tmp_path), outputs=received.output()) as publisher:
         assert publisher.run_once().events == 0
-        ddl(engine, "ALTER TABLE usr ADD COLUMN mail VARCHAR(40)")
+        run(engine, "ALTER TABLE usr ADD COLUMN mail VARCHAR(40)")
         tracked(engine, style)
-        ddl(engine, "INSERT INTO usr VALUES (1, 'Ida', NULL, 'i@x')")
+        run(engine, "INSERT INTO usr VALUES (1, 'Ida', NULL, 'i@x')")
         assert publisher.run_once().errors == 0
         assert replay_xds(received.bodies)[0] == tables(engine)
         tracked(engine, style, "lname")
-        ddl(engine, "ALTER TABLE usr DROP COLUMN lname")
-        ddl(engine, "UPDATE usr SET mail = NULL")
+        run(engine, "ALTER TABLE usr DROP COLUMN lname")
+        run(engine, "UPDATE usr SET mail = NULL")
         assert publisher.run_once().errors == 0
     store, told = replay_xds(received.bodies)
     assert store == tables(engine) == {("usr", "idu=1"): {"fname": "Ida"}}
@@ -179,21 +181,21 @@ def test_a_full_load_that_is_killed_while_writers_write_is_complete_in_the_end(
     postgresql: Engine, tmp_path: Path, style: str
 ) -> None:
     prepare(postgresql, style)
-    ddl(postgresql, "ALTER TABLE usr DISABLE TRIGGER USER")
-    ddl(postgresql, f"INSERT INTO usr SELECT n, 'old' || n, NULL FROM generate_series(0, {LOADED - 1}) AS n")
-    ddl(postgresql, "ALTER TABLE usr ENABLE TRIGGER USER")
+    run(postgresql, "ALTER TABLE usr DISABLE TRIGGER USER")
+    run(postgresql, f"INSERT INTO usr SELECT n, 'old' || n, NULL FROM generate_series(0, {LOADED - 1}) AS n")
+    run(postgresql, "ALTER TABLE usr ENABLE TRIGGER USER")
     writers = Writers(postgresql, ["fname", "lname"])
-    command = [sys.executable, "-m", "eventlog", "refresh", "usr", "--database", url_of(postgresql), "--chunk"]
+    command = ("refresh", "usr", "--database", url_of(postgresql), "--chunk")
     with writers.working():
         writers.more()
-        first = subprocess.Popen([*command, "1"])
-        until(lambda: 0 < asked_for(postgresql) < LOADED, "it is on its way")
+        first = Forked(*command, "1", environment=os.environ)
+        until(lambda: 0 < counted(postgresql, ASKED_FOR) < LOADED, "it is on its way")
         first.send_signal(signal.SIGKILL)
         assert first.wait() == -signal.SIGKILL
-        assert 0 < asked_for(postgresql) < LOADED
+        assert 0 < counted(postgresql, ASKED_FOR) < LOADED
         with published(postgresql, tmp_path) as received:
             writers.more()
-            assert subprocess.run([*command, "50"], check=False).returncode == 0
+            ok(*command, "50")
             writers.more()
             writers.stop()
     assert {*writers.refusals} <= {DEADLOCK}
@@ -209,27 +211,19 @@ def test_what_nobody_logged_between_untrack_and_track_is_told_by_a_full_load(
 ) -> None:
     prepare(postgresql, "field")
     writers = Writers(postgresql, ["fname", "lname"])
-    command = [sys.executable, "-m", "eventlog", "refresh", "usr", "--database", url_of(postgresql)]
     with published(postgresql, tmp_path) as received:
         with writers.working():
             writers.more()
             untrack(postgresql, ["usr"], LogNames())
-            ddl(postgresql, "INSERT INTO usr VALUES (500, 'nobody logs it', NULL)")
+            run(postgresql, "INSERT INTO usr VALUES (500, 'nobody logs it', NULL)")
             writers.more()
             tracked(postgresql, "field")
             writers.more()
         until(lambda: not waiting(postgresql), "what was logged is published")
         assert ("usr", "idu=500") not in replay_xds(received.bodies)[0]
-        assert subprocess.run(command, check=False).returncode == 0
+        ok("refresh", "usr", "--database", url_of(postgresql))
     assert {*writers.refusals} <= {DEADLOCK}
     store, told = replay_xds(received.bodies)
     held = tables(postgresql)
     assert {place: row for place, row in store.items() if place in held} == held
     account_for_log(postgresql, told)
-
-
-def asked_for(engine: Engine) -> int:
-    """How many rows the full load has asked for."""
-    with engine.connect() as connection:
-        sql = text("SELECT count(*) FROM event_log WHERE perpetrator = 'eventlog refresh'")
-        return int(connection.execute(sql).scalar_one())

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -91,39 +92,39 @@ def group_lives(group: int) -> bool:
     return True
 
 
-def test_killed_while_parts_are_moved_and_run_again(
-    source: Path, complete: dict[str, bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    out = tmp_path / "out"
-
-    def killed(path: Path) -> None:
-        if path == out:
-            raise KeyboardInterrupt
-
-    with monkeypatch.context() as patch:
-        patch.setattr(commit, "flush", killed)
-        with pytest.raises(KeyboardInterrupt):
-            converted(source, out, part_events=4_000)
-    assert "part-00000.xml" in {entry.name for entry in out.iterdir()}
-    assert not (out / "_SUCCESS").exists()
-    converted(source, out, part_events=4_000)
-    assert files_of(out) == complete
-
-
-def test_killed_while_the_end_is_noted_and_run_again(
-    source: Path, complete: dict[str, bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    out = tmp_path / "out"
-
-    def killed(target: Path, content: bytes) -> None:
-        hide_files([(target, content)])
+def after_parts_have_their_names(flushed: Path) -> None:
+    if (flushed / "part-00000.xml").exists():
         raise KeyboardInterrupt
 
+
+def after_the_end_is_hidden(target: Path, content: bytes) -> None:
+    hide_files([(target, content)])
+    raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize(
+    "function, killed, left",
+    [
+        ("flush", after_parts_have_their_names, "part-00000.xml"),
+        ("write_file", after_the_end_is_hidden, ".eventlog-*.part"),
+    ],
+)
+def test_killed_while_its_end_is_written_and_run_again(
+    source: Path,
+    complete: dict[str, bytes],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    function: str,
+    killed: Callable[..., None],
+    left: str,
+) -> None:
+    out = tmp_path / "out"
     with monkeypatch.context() as patch:
-        patch.setattr(commit, "write_file", killed)
+        patch.setattr(commit, function, killed)
         with pytest.raises(KeyboardInterrupt):
             converted(source, out, part_events=4_000)
-    assert list(out.glob(".eventlog-*.part"))
+    assert list(out.glob(left))
+    assert not (out / "_SUCCESS").exists()
     converted(source, out, part_events=4_000)
     assert files_of(out) == complete
     assert not list(out.glob(".eventlog-*"))

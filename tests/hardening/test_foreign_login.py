@@ -17,7 +17,7 @@ from eventlog.daemon.rest import LONGEST_SECONDS, Wakeup
 from tests.integration.publishing import config_of, in_thread, settled, site, until
 
 FORMER_LOCK = "SELECT pg_try_advisory_lock(CAST(1702257011 AS bigint) << 32 | {oid})"
-FLOOD_SECONDS = 4.0
+FLOOD_SECONDS = 1.5
 
 
 @pytest.fixture

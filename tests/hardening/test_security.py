@@ -5,6 +5,7 @@ from __future__ import annotations
 import ssl
 import time
 from collections.abc import Callable
+from itertools import product
 from pathlib import Path
 from threading import current_thread, main_thread
 from typing import Any
@@ -20,7 +21,6 @@ from eventlog.cli.main import main
 from eventlog.core.errors import EventlogError, ExpressionError, XmlError
 from eventlog.core.model import Document, Op
 from eventlog.core.schema import Catalog, Table
-from eventlog.daemon.publisher import Publisher
 from eventlog.qlik.messages.names import topic_of
 from eventlog.qlik.messages.settings import MessageSettings
 from eventlog.sinks.change_files.sink import ChangeTableFiles
@@ -32,7 +32,7 @@ from eventlog.sql.access import verbatim
 from eventlog.sql.names import LogNames
 from tests.acceptance.command import eventlog
 from tests.conformance.event_logs import LogTable
-from tests.integration.publishing import Process, config_of, site, url_of
+from tests.integration.publishing import Process, config_of, publish_all, site, url_of
 from tests.support.changerows import CSV, USR, documents, told
 from tests.support.sinks import opened
 
@@ -61,12 +61,6 @@ def log(engine: Engine) -> LogTable:
     return found
 
 
-def once(config: Any) -> None:
-    with Publisher(config) as publisher:
-        for _ in publisher.rounds(until_empty=True):
-            pass
-
-
 def test_sql_in_any_field_of_a_row_stays_text(log: LogTable, tmp_path: Path) -> None:
     number = 0
     for field in FIELDS:
@@ -77,28 +71,24 @@ def test_sql_in_any_field_of_a_row_stays_text(log: LogTable, tmp_path: Path) -> 
                 hostile = {"table_key": f"{injection}=1"} if field == "key name" else {field: injection[:40]}
                 row: dict[str, Any] = {"table_key": "idu=1", "event_type": kind, **column, **hostile}
                 log.write(number, key=row.pop("table_key"), **row)
-    once(config_of(log.engine, tmp_path / "out", batch_size=128))
+    publish_all(config_of(log.engine, tmp_path / "out", batch_size=128))
     assert log.ask("SELECT secret FROM victim") == [("hidden",)]
     assert log.ask("SELECT idu, fname FROM usr") == [(1, "Jack")]
     assert set(log.statuses().values()) == {"S", "W", "E"}
     assert not [body for body in (tmp_path / "out").glob("*.xml") if b"hidden" in body.read_bytes()]
 
 
-@pytest.mark.parametrize("name", ['usr"; DROP TABLE victim; --', "usr'; --", "a b`c", "../../usr", "%s:x{0}"])
-def test_sql_in_the_name_of_a_table_and_of_a_column_stays_a_name(sqlite: Engine, tmp_path: Path, name: str) -> None:
-    assert published_under(sqlite, tmp_path, name) == ("S", 0)
-
-
 @pytest.mark.parametrize(
     "database, name",
     [
+        *product(["sqlite"], ['usr"; DROP TABLE victim; --', "usr'; --", "a b`c", "../../usr", "%s:x{0}"]),
         ("postgresql", 'usr"; DROP TABLE victim; --$body$'),
         ("postgresql", "%s:x{0}%%"),
         ("mariadb", "%s:x{0}%%"),
         ("mariadb", "usr; DROP TABLE victim; --' OR ''='"),
     ],
 )
-def test_sql_in_names_stays_a_name_on_servers(
+def test_sql_in_the_name_of_a_table_and_of_a_column_stays_a_name(
     request: pytest.FixtureRequest, database: str, tmp_path: Path, name: str
 ) -> None:
     assert published_under(request.getfixturevalue(database), tmp_path, name) == ("S", 0)
@@ -116,7 +106,7 @@ def published_under(engine: Engine, folder: Path, name: str) -> tuple[str, int]:
     with engine.begin() as connection:
         connection.execute(verbatim(f"INSERT INTO {quoted} VALUES (1, 'x')"))
     assert list(log.statuses().values()) == ["N"]
-    once(config_of(engine, folder / "out"))
+    publish_all(config_of(engine, folder / "out"))
     (letter,), ((left,),) = log.statuses().values(), log.ask("SELECT count(*) FROM victim")
     return letter, int(left)
 
@@ -131,6 +121,7 @@ def test_sql_in_options_is_refused_or_stays_text(sqlite: Engine, option: str) ->
 
 
 REPLIES = {
+    "our own document, with a type": "<!DOCTYPE nds><nds><output/></nds>",
     "a file": '<!DOCTYPE o [<!ENTITY f SYSTEM "file:///etc/passwd">]><output><status level="error">&f;</status></output>',
     "an address": '<!DOCTYPE o SYSTEM "http://127.0.0.1:1/x.dtd"><output/>',
     "a bomb": "<!DOCTYPE o [<!ENTITY a 'aaaaaaaaaa'>"
@@ -286,9 +277,3 @@ EVIL = (
     "INSERT INTO public.usr VALUES (1, 'Jack', 'Frost')",
     "UPDATE public.usr SET fname = 'John'",
 )
-
-
-def test_nothing_is_trusted_because_it_is_ours() -> None:
-    """A document of ours that came back with a type declaration is refused as everybody else's."""
-    with pytest.raises(EventlogError, match="document type"):
-        read_reply(Document(id="1", body=b"", covers={}), b"<!DOCTYPE nds><nds><output/></nds>")

@@ -18,7 +18,6 @@ from eventlog.capture.install import install
 from eventlog.capture.rights import Roles, give_rights
 from eventlog.config.settings import Config, SourceConfig
 from eventlog.core.model import RowId
-from eventlog.daemon import Publisher
 from eventlog.publisher.flow import unread_tables
 from eventlog.refresh import Refresh, loads
 from eventlog.sinks.outputs import FilesOutput
@@ -27,6 +26,7 @@ from eventlog.sql.names import LogNames
 from eventlog.sql.reflect import reflect
 from eventlog.sql.rows import SqlRowReader
 from tests.conformance.event_logs import LogTable
+from tests.integration.publishing import publish_all
 from tests.support.logged import Logged, logged, run
 
 _numbers = count(1)
@@ -374,8 +374,7 @@ class Publishing(Struct, frozen=True, kw_only=True):
 
 def publish(config: Config) -> list[str]:
     """The documents that come out."""
-    with Publisher(config) as publisher:
-        list(publisher.rounds(until_empty=True))
+    publish_all(config)
     return [file.read_text() for file in Path(config.output[0].path).glob("*.xml")]  # type: ignore[attr-defined]  # a folder
 
 

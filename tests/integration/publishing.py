@@ -45,6 +45,13 @@ def config_of(engine: Engine, folder: Path, **publisher: Any) -> Config:
     )
 
 
+def publish_all(config: Config, **given: Any) -> None:
+    """Publishes until nothing is left, by a publisher that is given what else it takes."""
+    with Publisher(config, **given) as publisher:
+        for _ in publisher.rounds(until_empty=True):
+            pass
+
+
 def until(condition: Callable[[], object], what: str) -> None:
     """Waits for something that must come to pass."""
     end = time.monotonic() + PATIENCE

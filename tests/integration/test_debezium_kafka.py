@@ -23,12 +23,12 @@ from eventlog.core.errors import SinkError
 from eventlog.core.model import Change, Op, Reason, RowId, Status, Transaction
 from eventlog.core.schema import Catalog, Column, Table
 from eventlog.core.seams import encode
-from eventlog.daemon.publisher import Publisher
 from eventlog.publisher.settling import settle
 from eventlog.qlik.messages.document import MessagesDocument
 from eventlog.sinks.events.settings import DebeziumSettings
 from eventlog.sinks.kafka.plugin import KafkaOutput
 from eventlog.sinks.kafka.sink import KafkaSink
+from tests.integration.publishing import publish_all
 from tests.support.connect import read_as
 from tests.support.events import SHOP, event_format, shop_changes
 from tests.support.logged import run
@@ -128,9 +128,7 @@ def test_the_schema_changes_at_the_row_whose_definition_changed(
             publisher=PublisherConfig(polling_interval=1),
             output=(found,),
         )
-        with Publisher(config, engine=postgresql) as publisher:
-            for _ in publisher.rounds(until_empty=True):
-                pass
+        publish_all(config, engine=postgresql)
         values = [one.value or b"" for one in consumed(mock_cluster, "dbz.times")]
     values.sort(key=lambda value: position(numbered(value, registry.schemas)))
     assert [numbered(value, registry.schemas)["after"] for value in values] == [
@@ -144,12 +142,6 @@ def test_the_schema_changes_at_the_row_whose_definition_changed(
     assert len({first, second, third}) == 3
     assert len(registry.subjects["dbz.times-value"]) == 3
     assert len(registry.subjects["dbz.times-key"]) == 1
-
-
-def publish_all(config: Config) -> None:
-    with Publisher(config) as publisher:
-        for _ in publisher.rounds(until_empty=True):
-            pass
 
 
 @pytest.mark.in_turn

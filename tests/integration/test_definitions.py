@@ -15,11 +15,11 @@ from eventlog.admin.check.triggers import gap_points
 from eventlog.capture import Style, TriggerOptions, track, trigger_states
 from eventlog.capture.install import install
 from eventlog.config.settings import Config, PublisherConfig, SourceConfig
-from eventlog.daemon.publisher import Publisher
 from eventlog.explain.rows import explain
 from eventlog.sinks.outputs import FilesOutput
 from eventlog.sql.history import history
 from eventlog.sql.names import LogNames
+from tests.integration.publishing import publish_all
 from tests.support.following import Site
 from tests.support.logged import run
 
@@ -36,9 +36,7 @@ def publish(
         publisher=PublisherConfig(wake_up=False, polling_interval=1, follow=follow),
         output=(output,),
     )
-    with Publisher(config, engine=engine) as publisher:
-        for _ in publisher.rounds(until_empty=True):
-            pass
+    publish_all(config, engine=engine)
 
 
 def told(folder: Path) -> list[dict[str, Any]]:

@@ -10,8 +10,8 @@ from sqlalchemy import Engine
 
 from eventlog.capture.install import install
 from eventlog.config.settings import Config, PublisherConfig, SourceConfig
-from eventlog.daemon import Publisher
 from eventlog.sinks.outputs import FilesOutput
+from tests.integration.publishing import publish_all
 from tests.support.logged import run
 
 NOW = dt.datetime(2025, 3, 23, 10, 0, 0)
@@ -35,9 +35,7 @@ def published(engine: Engine, folder: Path, *, future: bool = True) -> list[str]
         publisher=PublisherConfig(handle_future_events=future, query_limit=2),
         output=(FilesOutput(path=str(folder)),),
     )
-    with Publisher(config) as publisher:
-        for _ in publisher.rounds(until_empty=True):
-            pass
+    publish_all(config)
     texts = [path.read_text() for path in sorted(folder.glob("*.xml"))]
     return [value for text in texts for value in "abcdefg" if f">{value}<" in text]
 

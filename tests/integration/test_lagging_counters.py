@@ -19,7 +19,7 @@ from eventlog.config.build import outputs_of
 from eventlog.config.settings import from_settings
 from eventlog.core.errors import SinkError
 from eventlog.daemon.publisher import Publisher
-from tests.integration.publishing import in_thread, until
+from tests.integration.publishing import in_thread, publish_all, until
 from tests.integration.test_transaction_counters import TABLE, Place, wrote
 from tests.support.logged import run
 from tests.unit.delivery.test_counting import runs
@@ -100,8 +100,6 @@ def test_rows_that_were_left_leave_room_for_new_ones(postgresql: Engine, tmp_pat
     publisher = {"query_limit": 4, "allow_loopback": True}
     url = postgresql.url.render_as_string(hide_password=False)
     settings: dict[str, Any] = {"source": {"url": url}, "publisher": publisher, "output": [output]}
-    with Publisher(from_settings(settings, {}, origin="the test")) as working:
-        for _ in working.rounds(until_empty=True):
-            pass
+    publish_all(from_settings(settings, {}, origin="the test"))
     assert [*told(tmp_path / "out").values()] == [[(1, False), (2, True)]]
     assert letters(postgresql) == {"S", "E"}

@@ -27,7 +27,7 @@ from eventlog.sources.log.flow import OutputLag
 from eventlog.sql.log import Log
 from tests.conformance.event_logs import LogTable
 from tests.integration.lagging import Outputs, all_settled, config, lagging, marks_of, owed, places, write
-from tests.integration.publishing import in_thread, site, until
+from tests.integration.publishing import in_thread, publish_all, site, until
 
 POLLING = PublisherConfig()
 
@@ -276,9 +276,7 @@ def test_one_run_ends_when_who_lagged_has_all(sqlite: Engine, tmp_path: Path) ->
         for _ in publisher.rounds(until_empty=True):
             pass
     outputs["far"].away = False
-    with Publisher(config(log, tmp_path), outputs=outputs.made()) as publisher:
-        for _ in publisher.rounds(until_empty=True):
-            pass
+    publish_all(config(log, tmp_path), outputs=outputs.made())
     assert list(log.statuses().values()) == ["S"] * 12
     assert outputs["far"].numbers == [*range(1, 13)]
     assert lagging(log) == []

@@ -1,17 +1,13 @@
-"""Iceberg's tables in each kind of catalog that can be had here, and catalogs that do not answer as they should."""
+"""Catalogs of Iceberg that do not answer as they should; tests/conformance/test_lake.py asks each kind for what it should."""
 
 from __future__ import annotations
 
 import json
-import random
 import socket
 import time
 from base64 import b64encode
-from collections.abc import Callable
 from contextlib import suppress
-from itertools import count
 from pathlib import Path
-from threading import Thread
 from typing import Any
 
 import pytest
@@ -19,105 +15,14 @@ import pytest
 from eventlog.config.settings import from_settings
 from eventlog.core.errors import SinkError
 from eventlog.core.model import Op
-from eventlog.core.schema import Catalog, Column, Table
 from eventlog.core.secrets import secret_places
 from eventlog.sinks.lake import catalogs
 from eventlog.sinks.lake.plugin import lake_tables
 from tests.integration.scripted_server import ScriptedServer, Step, answer, hang_up, raw
-from tests.support.changerows import GRP, USR, told
-from tests.support.lakes import Lake, iceberg, iceberg_in, once, put, random_step
-from tests.support.sinks import KilledError, dying
+from tests.support.changerows import told
+from tests.support.lakes import iceberg, iceberg_in, put
 
-Make = Callable[..., Lake]
 ADD = told(1, Op.ADD, 1, fname="Jack", pay="1.50", photo="qqo=", since="2026-01-02 03:04:05.5")
-BOTH = [told(2, Op.ADD, 2, fname="Ada"), told(3, Op.ADD, 3, "grp", name="staff"), told(4, Op.DELETE, 1)]
-
-
-@pytest.fixture(params=["sqlite", "postgresql", "rest"])
-def lake(request: pytest.FixtureRequest, tmp_path: Path) -> Make:
-    """Makes lakes with one catalog."""
-    if request.param == "sqlite":
-        return lambda *positional, **chosen: iceberg(tmp_path / "lake", *positional, **chosen)
-    if request.param == "postgresql":
-        url = request.getfixturevalue("postgresql").url.render_as_string(hide_password=False)
-        catalog, namespace = {"type": "sql", "uri": url}, "eventlog"
-    else:
-        server = request.getfixturevalue("catalog_server")
-        catalog, namespace = server.catalog, server.namespace()
-    return lambda *positional, **chosen: iceberg_in(
-        catalog, tmp_path / "lake", *positional, **{"namespace": namespace, **chosen}
-    )
-
-
-@pytest.mark.in_turn
-def test_a_mirror_equals_its_source_whatever_publisher_follows_another(lake: Make) -> None:
-    chance, rows, numbers = random.Random(41), dict[int, str | None](), count(1)
-    found = lake("mirror")
-    sink = found.sink()
-    for plan in range(8):
-        changes = [change for _ in range(chance.randrange(1, 20)) for change in random_step(chance, rows, numbers)]
-        put(sink, str(plan), *changes)
-        assert [(row["idu"], row["fname"]) for row in found.rows("usr")] == sorted(rows.items())
-        if plan % 4 == 3:
-            sink = found.sink(plan)
-
-
-@pytest.mark.in_turn
-def test_who_dies_at_any_step_leaves_each_change_once(lake: Make) -> None:
-    fates = set[bool]()
-    for before in count(1):
-        found = lake("mirror", task=f"task{before}", namespace=f"{lake().settings.namespace}_{before}")  # type: ignore[attr-defined]  # an output of Iceberg
-        sink = found.sink()
-        put(sink, "a", ADD)
-        with dying(before) as died, suppress(KilledError):
-            put(sink, "b", *BOTH)
-        heir = found.sink(2)
-        there = heir.resolve("b").documents is None
-        fates.add(there)
-        if not there:
-            put(heir, "c", *BOTH)
-        assert (found.keys("usr"), found.keys("grp")) == ([2], [3])
-        if not died.happened:
-            break
-    assert fates == {True, False}
-
-
-@pytest.mark.in_turn
-@pytest.mark.parametrize("mode", ["append", "mirror"])
-def test_two_writers_at_once_lose_nothing(lake: Make, mode: str) -> None:
-    failed = list[BaseException]()
-
-    def write(task: str, begin: int) -> None:
-        try:
-            sink = lake(mode, task=task).sink()
-            for number in range(begin, begin + 5):
-                put(sink, str(number), told(number, Op.ADD, number, fname=task))
-        except BaseException as error:  # noqa: BLE001  # told below
-            failed.append(error)
-
-    lake(mode).tables().schema("usr")  # which makes the tables of a catalog in a database
-    threads = [Thread(target=write, args=(task, begin)) for task, begin in (("one", 1), ("two", 101))]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(120)
-    assert not failed
-    assert sorted(lake(mode).keys("usr" if mode == "mirror" else "usr__ct")) == [*range(1, 6), *range(101, 106)]
-
-
-def test_a_commit_of_somebody_else_is_seen_and_a_column_is_added(lake: Make) -> None:
-    ours, theirs = lake("mirror"), lake("mirror", task="other")
-    sink, other = ours.sink(), theirs.sink()
-    put(sink, "a", ADD)
-    put(other, "a", told(1, Op.ADD, 20))
-    more = Catalog([Table(name="usr", columns=(*USR.columns, Column(name="email", type="text"))), GRP])
-    with once(type(sink._tables), "_put", lambda: put(other, "b", told(2, Op.ADD, 21))):
-        put(sink, "b", told(2, Op.MODIFY, 1, fname=("Jack", "Joe"), email=(None, "a@b")), catalog=more)
-    assert [(row["idu"], row["fname"], row["email"]) for row in ours.rows("usr")] == [
-        (1, "Joe", "a@b"),
-        (20, None, None),
-        (21, None, None),
-    ]
 
 
 def once_answered(status: str, kind: str = "", *headers: str) -> Step:

@@ -20,10 +20,10 @@ from eventlog.config.settings import Config, from_settings
 from eventlog.core.errors import ConfigError, SinkError
 from eventlog.core.model import Op
 from eventlog.core.secrets import secret_places
-from eventlog.daemon.publisher import Publisher
 from eventlog.sinks.lake.plugin import DeltaOutput, IcebergOutput
 from eventlog.sinks.store.address import StoreSettings
 from tests.acceptance.command import eventlog
+from tests.integration.publishing import publish_all
 from tests.integration.test_object_store import answering
 from tests.support.changerows import told
 from tests.support.converting import log_row, write_lines
@@ -70,12 +70,6 @@ def logged(folder: Path, *lakes: Lake) -> tuple[Engine, Config]:
     return engine, from_settings(settings, {}, origin="a test")
 
 
-def publish(config: Config) -> None:
-    with Publisher(config) as publisher:
-        for _ in publisher.rounds(until_empty=True):
-            pass
-
-
 def source(engine: Engine) -> list[dict[str, Any]]:
     with engine.connect() as connection:
         return [dict(row) for row in connection.execute(text("SELECT * FROM people ORDER BY id")).mappings()]
@@ -117,7 +111,7 @@ def test_mirrors_equal_the_source_and_change_tables_have_each_change_once(tmp_pa
             track(engine, ["people"], TriggerOptions(style=Style("image")))
             with engine.begin() as connection:
                 connection.execute(text("INSERT INTO people (id, email) VALUES (100, 'a@b')"))
-        publish(config)
+        publish_all(config)
         found = mirror.read("people")
         rows = [] if found is None else sorted(found.to_pylist(), key=lambda row: row["id"])
         assert [_plain(row) for row in rows] == [_plain(row) for row in source(engine)]

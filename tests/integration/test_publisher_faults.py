@@ -74,12 +74,14 @@ def test_a_database_that_restarts_is_waited_for(own_server: OwnServer, tmp_path:
         until(settled(log, 1), "the first row")
         engine.dispose()
         own_server.down()
-        process.wait_for("failed")
+        assert "invalid transaction" not in str(process.wait_for("failed")["error"]), "it is told in our words"
         own_server.up()
         process.wait_for("recovered")
         log.write(2, key="idu=2")
         until(settled(log, 2), "the row after the restart")
         assert process.stop() == 0
+    assert process.journal[-1].items() >= {"action": "stopped", "exit_code": 0}.items()
+    assert len(process.said.read_text().splitlines()) == len(process.journal), "nothing else stands there"
     assert list(published(out).values()) == [["1"], ["2"]]
     engine.dispose()
 

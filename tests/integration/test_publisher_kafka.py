@@ -12,8 +12,8 @@ from sqlalchemy import Engine
 from eventlog.capture.install import install
 from eventlog.config.settings import Config, from_settings
 from eventlog.core.errors import EX_UNAVAILABLE
-from eventlog.daemon.publisher import Publisher
 from tests.acceptance.command import eventlog
+from tests.integration.publishing import publish_all
 from tests.support.servers_kafka import USERS, Broker, consumed
 
 
@@ -54,18 +54,12 @@ def told(broker: Broker, config: Config) -> list[tuple[str, str | None]]:
     return [(one["headers"]["operation"], one["data"]["fname"]) for one in found]
 
 
-def publish(config: Config) -> None:
-    with Publisher(config) as publisher:
-        for _ in publisher.rounds(until_empty=True):
-            pass
-
-
 CHANGES = [("INSERT", "Jack"), ("UPDATE", "Ann"), ("DELETE", None)]
 
 
 def test_every_change_is_one_message(broker: Broker, config: Config) -> None:
-    publish(config)
-    publish(config)
+    publish_all(config)
+    publish_all(config)
     assert told(broker, config) == CHANGES
 
 
@@ -75,9 +69,9 @@ def test_who_dies_before_the_log_is_marked_repeats_nothing(
     with monkeypatch.context() as crash:
         crash.setattr("eventlog.publisher.journal.settle", lambda *_, **__: (_ for _ in ()).throw(KeyboardInterrupt()))
         with pytest.raises(KeyboardInterrupt):
-            publish(config)
+            publish_all(config)
     assert told(broker, config) == CHANGES
-    publish(config)
+    publish_all(config)
     assert told(broker, config) == CHANGES
 
 

@@ -13,7 +13,7 @@ from eventlog.capture.install import install
 from eventlog.config.settings import Config, from_settings
 from eventlog.daemon.publisher import Publisher
 from eventlog.qlik.messages.schemas import ENVELOPE, text_of
-from tests.integration.publishing import in_thread, until
+from tests.integration.publishing import in_thread, publish_all, until
 from tests.support.messages import read_by_both
 from tests.support.servers_kafka import Broker, consumed
 
@@ -98,12 +98,6 @@ def site(sqlite: Engine, broker: Broker) -> Site:
     return Site(sqlite, broker)
 
 
-def publish(config: Config) -> None:
-    with Publisher(config) as publisher:
-        for _ in publisher.rounds(until_empty=True):
-            pass
-
-
 @pytest.mark.in_turn
 def test_a_broker_that_is_down_at_the_start_and_in_the_middle_is_waited_for(site: Site, broker: Broker) -> None:
     site.log(1, note="early")
@@ -140,7 +134,7 @@ def test_values_that_do_not_fit_are_set_aside_one_by_one(site: Site, encoding: s
     for number, fields in enumerate(values, 1):
         site.log(number, **fields)
     mode = "metadata" if encoding == "avro" else "bare"
-    publish(site.config(mode=mode, encoding=encoding, logical_types=True, on_value="refuse-object"))
+    publish_all(site.config(mode=mode, encoding=encoding, logical_types=True, on_value="refuse-object"))
     rows = {row["id"]: row for row in (site.read() if encoding == "avro" else site.told())}
     assert [rows[1]["note"], rows[3]["note"]] == ["fits", "a\0b"]
     assert [str(rows[number]["born"]) for number in (3, 7)] == ["1583-10-15", "1969-12-31"]

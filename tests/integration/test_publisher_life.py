@@ -30,6 +30,7 @@ def test_it_publishes_what_comes_and_ends_when_it_is_told_to(log: LogTable, tmp_
         until(settled(log, 2), "the row that came")
         assert process.stop() == 0
         assert process.actions() == ["started", "seat_taken", "published", "published", "stopped"]
+        assert process.journal[-1]["exit_code"] == 0
         assert process.journal[2].items() >= {"rows": 1, "changes": 1, "documents": 1, "statuses": {"S": 1}}.items()
     assert list(published(tmp_path / "out").values()) == [["1"], ["2"]]
     assert (
@@ -106,7 +107,8 @@ def test_a_fatal_answer_ends_it_with_its_own_exit_code(log: LogTable, tmp_path: 
         config.write_text(f'[[output]]\nsink = "http"\nurl = "http://127.0.0.1:{server.port}/"\n')
         with Process(log.engine, tmp_path / "out", "--config", str(config), program=WITHOUT_OUT) as process:
             assert process.end() == 69
-            assert process.actions()[-1] == "fatal"
+        last = process.journal[-1]
+    assert (last["action"], last["exit_code"], "othing more" in last["error"]) == ("fatal", 69, True)
     assert log.statuses() == {1: "F", 2: "N"}
     assert log.outcomes()[1][2] == "Closed for good."
 

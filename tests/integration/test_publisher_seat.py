@@ -131,7 +131,9 @@ def test_one_cycle_is_refused_while_somebody_else_publishes(sqlite: Engine, tmp_
     assert other.take()
     with Process(sqlite, tmp_path / "out", "--once", lease=0.5) as process:
         assert process.end() == EX_TRY_AGAIN
-    assert "Another publisher works on the event log" in process.said.read_text()
+    last = process.journal[-1]
+    assert (last["action"], last["exit_code"]) == ("fatal", EX_TRY_AGAIN)
+    assert "Another publisher works on the event log" in last["error"]
     other.leave()
 
 

@@ -1,4 +1,6 @@
-"""How the outputs stand: told by the publisher, read by anybody from the log's marks, also when it is idle or gone."""
+"""How the outputs stand, and at which rate rows are finished: told by the publisher, read by anybody from the log's marks, also
+when it is idle or gone.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,7 @@ from eventlog.cli.main import exit_code
 from eventlog.config.settings import Config
 from eventlog.core.errors import EX_TRY_AGAIN, OK, OccupiedError, SinkError
 from eventlog.daemon.publisher import Publisher
-from eventlog.daemon.vitals import Ledger
+from eventlog.daemon.vitals import Ledger, Tempo
 from eventlog.delivery.output import OutputState
 from eventlog.sinks.files import FileSink
 from eventlog.sinks.outputs import HttpOutput
@@ -114,10 +116,12 @@ def test_the_command_shows_it_as_text_and_as_json(
     with Publisher(two_outputs(sqlite, tmp_path)) as publisher, pytest.raises(SinkError):
         publisher.run_once()
     assert exit_code(["status", "--json", "--database", str(sqlite.url)]) == OK
-    told = json.loads(capsys.readouterr().out)["outputs"]
-    assert told[f"files {tmp_path.resolve()}"]["position"] == [1]
+    told = json.loads(capsys.readouterr().out)
+    assert told["outputs"][f"files {tmp_path.resolve()}"]["position"] == [1]
+    assert (told["rate"]["rows"], told["rate"]["seconds"], told["rate"]["per_second"]) == (0, 60, 0.0)
     assert exit_code(["status", "--database", str(sqlite.url)]) == OK
     said = " ".join(capsys.readouterr().out.split())
+    assert "0.0 rows a second were finished in the last 60 s." in said
     assert f"took {1:020}, up to row 1, at 20" in said
     assert f"http {NOWHERE} did not take everything at 20" in said
 
@@ -190,7 +194,12 @@ def test_entries_are_few_and_only_of_who_has_the_seat(sqlite: Engine) -> None:
         )
     with pytest.raises(OccupiedError):
         ledger.enter({"out": OutputState(document="d", position=(4,), at=1.0)}, now=True)
-    assert facts(sqlite, log.names).outputs["out"].position == (3,)
+    tempo = Tempo(lock)
+    tempo.rows += 10
+    with pytest.raises(OccupiedError):
+        tempo.enter()
+    found = facts(sqlite, log.names)
+    assert (found.outputs["out"].position, found.rate.rows) == ((3,), 0)
 
 
 def test_what_a_receiver_says_does_not_command_the_terminal(sqlite: Engine, capsys: pytest.CaptureFixture[str]) -> None:
@@ -202,3 +211,28 @@ def test_what_a_receiver_says_does_not_command_the_terminal(sqlite: Engine, caps
     said = capsys.readouterr().out
     assert "\x1b" not in said
     assert "no\\x1b[2Jthing" in said
+
+
+def test_what_a_publisher_settled_is_told_as_a_rate(engine: Engine, tmp_path: Path) -> None:
+    log = site(engine)
+    log.write_all(range(1, 61), key="idu=1")
+    assert facts(engine, log.names).rate.rows == 0
+    with Publisher(config_of(engine, tmp_path / "out")) as publisher:
+        assert publisher.run_once().settled == 60
+    found = facts(engine, log.names)
+    assert (found.rate.rows, found.rate.per_second) == (60, 1.0)
+    assert "1.0 rows a second were finished in the last 60 s." in list(found.sentences())
+
+
+def test_what_is_finished_is_entered_seldom_and_nothing_is_forgotten_between(sqlite: Engine) -> None:
+    log = Log(sqlite, site(sqlite).names)
+    lock = LogLock(log, 60.0)
+    assert lock.take()
+    tempo = Tempo(lock)
+    for _ in range(5):
+        tempo.rows += 10
+        tempo.enter()
+    assert facts(sqlite, log.names).rate.rows == 10
+    tempo.enter(now=True)
+    assert facts(sqlite, log.names).rate.rows == 50
+    lock.leave()

@@ -14,7 +14,7 @@ from eventlog.admin.check.point import Point, PointLevel
 from eventlog.admin.status import facts
 from eventlog.daemon.publisher import Publisher
 from tests.conformance.event_logs import LogTable
-from tests.integration.publishing import config_of, published, site
+from tests.integration.publishing import config_of, publish_all, published, site
 
 FAILS = {"sqlite": "json_extract(said, '$.a')", "postgresql": "1 / (said = '{}')::integer"}
 
@@ -32,8 +32,7 @@ def test_one_row_that_cannot_be_read_ends_and_all_others_are_published(log: LogT
         log.run("INSERT INTO base VALUES (:id, :said)", {"id": number, "said": "bad" if number == 7 else "{}"})
         log.write(number, key=f"pk_id={number}", table_name="people", event_type=6, column_name=None, new_value=None)
     log.write(21)
-    with Publisher(config_of(log.engine, tmp_path / "out", batch_size=128)) as publisher:
-        list(publisher.rounds(until_empty=True))
+    publish_all(config_of(log.engine, tmp_path / "out", batch_size=128))
     assert "".join(log.statuses().values()) == "S" * 6 + "E" + "S" * 14
     [(status, reason, note, _)] = log.outcomes().values()
     assert (status, reason) == ("E", "invalid")
@@ -82,8 +81,7 @@ def test_a_missing_right_on_one_table_holds_its_rows_and_is_told(postgresql: Eng
             [point] = rights(engine, log, tmp_path / "out")
             assert (point.level, said in point.said) == (PointLevel.WARNING, True)
         log.run("GRANT SELECT ON secret TO publishes")
-        with Publisher(config_of(engine, tmp_path / "out")) as publisher:
-            list(publisher.rounds(until_empty=True))
+        publish_all(config_of(engine, tmp_path / "out"))
         [point] = rights(engine, log, tmp_path / "out")
         assert point.level is PointLevel.OK
     assert "".join(log.statuses().values()) == "SSSSSSSS"

@@ -18,6 +18,7 @@ from eventlog.config.settings import Config, SourceConfig
 from eventlog.core.errors import EX_UNAVAILABLE, InstallError
 from eventlog.daemon import Publisher
 from eventlog.sinks.outputs import FilesOutput
+from tests.integration.publishing import publish_all
 from tests.support.logged import USR, logged, run
 from tests.support.servers import mysqls
 
@@ -91,8 +92,7 @@ def test_the_publisher_publishes_and_writes_nothing_else(accounts: dict[str, Eng
     run(accounts["writer"], "INSERT INTO usr (idu, fname) VALUES (1, 'Ann')")
     url = accounts["publisher"].url.render_as_string(hide_password=False)
     config = Config(source=SourceConfig(url=url, tables=("usr",)), output=(FilesOutput(path=str(tmp_path)),))
-    with Publisher(config) as publisher:
-        list(publisher.rounds(until_empty=True))
+    publish_all(config)
     assert any("Ann" in file.read_text() for file in tmp_path.glob("*.xml"))
     for statement in ("UPDATE usr SET fname = 'x'", "UPDATE event_log SET new_value = 'x'", "TRUNCATE TABLE event_log"):
         assert "denied to user" in refused(accounts["publisher"], statement)

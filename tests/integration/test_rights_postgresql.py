@@ -19,9 +19,9 @@ from eventlog.capture.install import install, upgrade, upgrade_sql
 from eventlog.capture.rights import Roles, give_rights, planned_rights, rights_script
 from eventlog.config.settings import Config, SourceConfig
 from eventlog.core.errors import InstallError, UsageError
-from eventlog.daemon import Publisher
 from eventlog.sinks.outputs import FilesOutput
 from eventlog.sql.names import LogNames
+from tests.integration.publishing import publish_all
 from tests.support.logged import logged, run
 
 _numbers = count(1)
@@ -191,8 +191,7 @@ def test_the_publisher_publishes_and_writes_nothing_else(cast: Cast, tmp_path: P
     source = SourceConfig(
         url=cast.publisher.url.render_as_string(), log="capture.event_log", schema="app", tables=("usr",)
     )
-    with Publisher(Config(source=source, output=(FilesOutput(path=str(tmp_path)),))) as publisher:
-        list(publisher.rounds(until_empty=True))
+    publish_all(Config(source=source, output=(FilesOutput(path=str(tmp_path)),)))
     documents = [file.read_text() for file in tmp_path.glob("*.xml")]
     assert any("Ann" in document and "555" in document for document in documents)
     for statement in (
@@ -213,8 +212,7 @@ def published(cast: Cast, folder: Path, reader: str) -> tuple[str, list[str]]:
         url=url.render_as_string(), reader=reading.render_as_string(), log="capture.event_log", schema="app"
     )
     config = Config(source=source, output=(FilesOutput(path=str(folder)),))
-    with Publisher(config) as publisher:
-        list(publisher.rounds(until_empty=True))
+    publish_all(config)
     said = "".join(file.read_text() for file in folder.glob("*.xml"))
     return said, [point.level for point in check(lambda: config) if point.name == "rights"]
 

@@ -30,7 +30,7 @@ from eventlog.qlik.messages.document import Message
 from eventlog.sinks.kafka.settings import KafkaSettings
 from eventlog.sinks.kafka.sink import KafkaSink
 from eventlog.sinks.outputs import FilesOutput, HttpOutput
-from tests.integration.publishing import config_of, site
+from tests.integration.publishing import config_of, publish_all, site
 
 SECRET = "value-of-a-row"
 REPLY = b"<nds><output><status level='success'/></output></nds>"
@@ -155,9 +155,7 @@ def test_batches_that_go_hand_in_hand_have_traces_of_their_own(
     log.run("INSERT INTO usr (idu, fname) VALUES (1, 'Jack')")
     for number in range(1, 9):
         log.write(number, f"idu={number}", event_type=2, new_value=str(number))
-    with Publisher(config_of(sqlite, tmp_path, query_limit=2)) as publisher:
-        for _ in publisher.rounds(until_empty=True):
-            pass
+    publish_all(config_of(sqlite, tmp_path, query_limit=2))
     spans = exporter.get_finished_spans()
     batches = [one for one in spans if one.name == "batch"]
     assert [(one.attributes or {})["eventlog.rows"] for one in batches] == [2, 2, 2, 2]

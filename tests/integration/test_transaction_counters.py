@@ -19,6 +19,7 @@ from eventlog.daemon.publisher import Publisher
 from eventlog.sinks.kafka.plugin import KafkaOutput
 from eventlog.sql.log import Log
 from eventlog.sql.names import LogNames
+from tests.integration.publishing import publish_all
 from tests.support.logged import run
 from tests.support.servers_kafka import consumed
 from tests.unit.delivery.test_counting import runs
@@ -75,12 +76,6 @@ def change(sessions: list[Connection], chance: random.Random, count: int) -> Non
         connection.commit()
 
 
-def publish(config: Config) -> None:
-    with Publisher(config) as publisher:
-        for _ in publisher.rounds(until_empty=True):
-            pass
-
-
 def places(config: Config) -> dict[str, list[Place]]:
     """What the messages of each transaction say, in the order of their numbers."""
     (output,) = config.output
@@ -123,10 +118,10 @@ def test_each_transaction_is_told_whole(
         crashes.setattr(written, dying)
         for _ in range(12):
             try:
-                publish(published)
+                publish_all(published)
             except SinkError:
                 continue
-    publish(published)
+    publish_all(published)
     told = places(published)
     assert {one: runs(found) for one, found in told.items()} == dict.fromkeys(told, 1)
     with postgresql.connect() as connection:
@@ -145,20 +140,20 @@ def test_what_is_held_or_requeued_is_told_in_runs_that_end(postgresql: Engine, p
     hold(log, [(5, 9), (20, 21)])
     with Publisher(published) as publisher:
 
-        def publish_all() -> None:
+        def publish() -> None:
             for _ in publisher.rounds(until_empty=True):
                 pass
 
-        publish_all()
+        publish()
         unfinished = [one for one, found in places(published).items() if not found[-1][1]]
         assert unfinished, "what is held has its end to come"
         release(log, [(1, 1000)])
-        publish_all()
+        publish()
         once = {one: runs(found) for one, found in places(published).items()}
         assert {once[one] for one in unfinished} == {1}
         # Requeued rows come again, and the rows of their transaction behind them do not.
         requeue(log, [(3, 12)], Choice(letters="S"))
-        publish_all()
+        publish()
         again = {one: runs(found) for one, found in places(published).items()}
     assert again != once
     assert all(again[one] - once[one] in (0, 1) for one in again)
@@ -169,5 +164,5 @@ def test_a_log_that_guesses_at_transactions_counts_nothing(postgresql: Engine, p
 
     run(postgresql, f"ALTER TABLE event_log DROP COLUMN {TRANSACTION}")
     run(postgresql, "INSERT INTO thing VALUES (1, 1, 'a'), (2, 2, 'b')")
-    publish(published)
+    publish_all(published)
     assert [place for found in places(published).values() for place in found] == [(None, None)] * 2

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Iterator
 
 import pytest
@@ -26,13 +25,6 @@ WHERE grantee::regrole::text LIKE '%_traces' AND grantee <> grantor
 UNION ALL SELECT roleid::regrole || ' ' || member::regrole FROM pg_auth_members WHERE member::regrole::text LIKE '%_traces'
 ORDER BY 1"""
 ROLES = Roles(installer="ins_traces", writer="app_traces", publisher="idm_traces", reader="read_traces")
-
-
-class Terminal(io.StringIO):
-    """Somebody who types an answer."""
-
-    def isatty(self) -> bool:
-        return True
 
 
 def found(engine: Engine, query: str) -> list[str]:
@@ -126,16 +118,6 @@ def test_it_shows_and_wants_a_yes(sqlite: Engine, capsys: pytest.CaptureFixture[
     assert exit_code(["triggers", *where]) == OK
     assert exit_code(["uninstall", "--yes", *where]) == OK
     assert "is removed" in capsys.readouterr().out
-
-
-@pytest.mark.parametrize("answer, code", [("y\n", OK), ("n\n", EX_USAGE)])
-def test_somebody_at_a_terminal_is_asked(
-    sqlite: Engine, monkeypatch: pytest.MonkeyPatch, answer: str, code: int
-) -> None:
-    install(sqlite)
-    monkeypatch.setattr("sys.stdin", Terminal(answer))
-    assert exit_code(["uninstall", "--database", str(sqlite.url)]) == code
-    assert exit_code(["triggers", "--database", str(sqlite.url)]) == (OK if code else 78)
 
 
 def test_an_adopted_log_stays(sqlite: Engine, capsys: pytest.CaptureFixture[str]) -> None:

@@ -28,10 +28,10 @@ from eventlog.core.errors import EventlogError, OccupiedError, SinkError
 from eventlog.core.model import Document, Outcome, Status
 from eventlog.core.plugins import SinkOrder
 from eventlog.core.seams import Format, Sink, encode
-from eventlog.daemon.publisher import Publisher
 from eventlog.sinks.webhook.plugin import WEBHOOK, WebhookOutput
 from eventlog.sinks.webhook.sink import WebhookSink
 from eventlog.testing import FormatSuite, SinkSuite, SinkTarget, document
+from tests.integration.publishing import publish_all
 from tests.integration.scripted_server import (
     ScriptedServer,
     Step,
@@ -358,14 +358,8 @@ def statuses(config: Config) -> dict[int, str]:
 def published(folder: Path, output: dict[str, Any], *statements: str) -> tuple[Config, dict[int, str]]:
     """What became of the rows of such a log, after a publisher was there."""
     config = logged(folder, output, *statements)
-    publish(config)
+    publish_all(config)
     return config, statuses(config)
-
-
-def publish(config: Config) -> None:
-    with Publisher(config) as publisher:
-        for _ in publisher.rounds(until_empty=True):
-            pass
 
 
 def test_a_publisher_sends_each_table_to_its_address_and_refused_rows_can_come_again(tmp_path: Path) -> None:
@@ -388,7 +382,7 @@ def test_a_publisher_sends_each_table_to_its_address_and_refused_rows_can_come_a
         with engine.begin() as connection:
             connection.execute(text("UPDATE event_log SET status = 'N' WHERE status = 'E'"))
         engine.dispose()
-        publish(config)
+        publish_all(config)
         requeued = requests(server)[-1]
     assert requeued.body == first[1].body
     assert requeued.id != first[1].id
@@ -437,9 +431,9 @@ def test_after_an_error_the_row_waits_and_the_same_request_comes_again(
             del output["secrets"]
         config = logged(tmp_path, output, "INSERT INTO people VALUES (1, 'Ada')")
         with pytest.raises(EventlogError, match=said):
-            publish(config)
+            publish_all(config)
         assert statuses(config) == {1: "N"}
-        publish(config)
+        publish_all(config)
         one, again = requests(server)
     assert statuses(config) == {1: "S"}
     assert (one.id, one.body) == (again.id, again.body)
@@ -477,7 +471,7 @@ def test_connections_keep_the_order_of_each_object(tmp_path: Path) -> None:
         config = logged(tmp_path, output, *changes)
         for _ in range(50):
             with suppress(SinkError):
-                publish(config)
+                publish_all(config)
                 break
         server.shutdown()
         thread.join(5)

@@ -26,6 +26,8 @@ def told():
         print("interrupted")
 
 with told(), session(Cluster(master="local[1]", conf=conf)) as spark:
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
     def interrupt():
         while not spark.sparkContext.statusTracker().getActiveStageIds():
             time.sleep(0.05)
@@ -37,22 +39,12 @@ with told(), session(Cluster(master="local[1]", conf=conf)) as spark:
 
 
 @pytest.mark.in_turn
-def test_an_interrupted_job_leaves_no_trace(java: None) -> None:
+def test_ctrl_c_does_what_it_did_and_an_interrupted_job_leaves_no_trace(java: None) -> None:
     """A process of its own, because signals are the main thread's."""
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM, JAVA_OPTIONS], capture_output=True, text=True, check=False, timeout=300
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, "interrupted\n", "")
-
-
-@pytest.mark.in_turn
-def test_what_ctrl_c_does_stays_as_it_was(java: None) -> None:
-    program = PROGRAM.partition("    def interrupt")[0]
-    program += "    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler\n"
-    done = subprocess.run(
-        [sys.executable, "-c", program, JAVA_OPTIONS], capture_output=True, text=True, check=False, timeout=300
-    )
-    assert (done.returncode, done.stderr) == (0, "")
 
 
 class Stopped:

@@ -13,8 +13,8 @@ from eventlog.capture import Style, TrackRequest, TriggerOptions, track
 from eventlog.capture.install import install
 from eventlog.cli.main import exit_code
 from eventlog.config.settings import Config, PublisherConfig, SourceConfig
-from eventlog.daemon.publisher import Publisher
 from eventlog.sinks.outputs import FilesOutput
+from tests.integration.publishing import publish_all
 from tests.support.converting import bare
 from tests.support.logged import run
 
@@ -64,9 +64,7 @@ def published(engine: Engine, folder: Path) -> None:
         publisher=PublisherConfig(wake_up=False, query_limit=1000),
         output=tuple(outputs),
     )
-    with Publisher(settings) as publisher:
-        for _ in publisher.rounds(until_empty=True):
-            pass
+    publish_all(settings)
 
 
 def convert(source: str, folder: Path, *more: str) -> None:

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from msgspec.structs import replace
-
 from eventlog.core.errors import SinkError
 from eventlog.core.model import (
-    Captured,
     Change,
     Document,
     Event,
@@ -22,40 +19,9 @@ from eventlog.core.model import (
     Status,
 )
 from eventlog.core.schema import Catalog
-from eventlog.core.seams import Batch, Resolved, SinkCapabilities, Tenure, Writer
-from tests.support.strategies import CATALOG
+from eventlog.core.seams import Resolved, SinkCapabilities, Tenure, Writer
 
 Log = list[str]
-
-
-class MemorySource:
-    """Hands out one batch until it is settled."""
-
-    def __init__(self, log: Log, events: Sequence[Captured]) -> None:
-        self.log = log
-        self.batch = Batch(events=events, catalog=CATALOG)
-        self.limits: list[int] = []
-        self.settled: dict[Position, Outcome] = {}
-        self.notes: dict[str, str] = {}
-
-    def read(self, limit: int) -> Batch:
-        self.log.append("read")
-        self.limits.append(limit)
-        return Batch(events=()) if self.settled else replace(self.batch, notes=dict(self.notes))
-
-    def note(self, notes: Mapping[str, str]) -> None:
-        self.notes |= notes
-
-    def settle(
-        self,
-        batch: Batch,
-        outcomes: Sequence[Outcome],
-        notes: Mapping[str, str] | None = None,
-    ) -> None:
-        self.log.append("settle")
-        self.notes = dict(notes or {})
-        assert [outcome.position for outcome in outcomes] == [event.position for event in batch.events]
-        self.settled = {outcome.position: outcome for outcome in outcomes}
 
 
 class MemoryRows:

@@ -17,6 +17,7 @@ from typing import Any, Final
 import pytest
 from msgspec import Struct
 
+from tests.support.levels import words_of
 from tests.support.servers import PATIENCE, absent, found, free_port
 
 SERVER: Final = "org.apache.iceberg.rest.RESTCatalogServer"
@@ -42,7 +43,8 @@ class CatalogServer(Struct, frozen=True):
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """All tests of the server run in one process, which has it."""
     for item in items:
-        if "catalog_server" in getattr(item, "fixturenames", ()) and item.get_closest_marker("xdist_group") is None:
+        asked = {*getattr(item, "fixturenames", ()), *words_of(item)}
+        if "catalog_server" in asked and item.get_closest_marker("xdist_group") is None:
             item.add_marker(pytest.mark.xdist_group("catalog"))
 
 

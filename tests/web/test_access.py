@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Iterator
 from http.client import HTTPConnection
 from urllib.parse import quote
 
@@ -23,17 +22,6 @@ from tests.conformance.event_logs import LogTable
 from tests.web.visiting import Visit, opened, watched
 
 TOKEN = "the-token-that-nobody-guesses"
-
-
-@pytest.fixture
-def log(sqlite: Engine) -> LogTable:
-    return watched(sqlite)
-
-
-@pytest.fixture
-def page(log: LogTable) -> Iterator[PageServer]:
-    with opened(log.engine) as page:
-        yield page
 
 
 @pytest.mark.parametrize(

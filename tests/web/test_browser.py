@@ -19,7 +19,7 @@ from eventlog.web.server import PageServer
 from tests.conformance.event_logs import LogTable
 from tests.integration.publishing import until
 from tests.support.servers import absent, found
-from tests.web.visiting import HOSTILE, Visit, opened, watched
+from tests.web.visiting import HOSTILE, Visit, opened
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, BrowserContext, Locator, Page
@@ -69,11 +69,6 @@ def axe() -> str:
     """axe-core's script."""
     script = found("browser", "axe") / "axe.min.js"
     return script.read_text(encoding="utf-8")
-
-
-@pytest.fixture
-def log(sqlite: Engine) -> LogTable:
-    return watched(sqlite)
 
 
 @pytest.fixture

@@ -15,16 +15,9 @@ from pathlib import Path
 from urllib.request import urlopen
 
 import pytest
-from sqlalchemy import Engine
 
 from tests.conformance.event_logs import LogTable
 from tests.integration.publishing import until
-from tests.web.visiting import watched
-
-
-@pytest.fixture
-def log(sqlite: Engine) -> LogTable:
-    return watched(sqlite)
 
 
 @contextmanager

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from urllib.parse import quote
 
 import pytest
@@ -15,7 +14,7 @@ from eventlog.sources.gbase.settings import GBaseSettings
 from eventlog.web.server import PageServer
 from tests.conformance.event_logs import LogTable
 from tests.integration.publishing import url_of
-from tests.web.visiting import Visit, opened, watched
+from tests.web.visiting import Visit, watched
 
 ODD = (
     "99999999999999999999999",
@@ -43,12 +42,6 @@ ODD = (
 @pytest.fixture
 def log(engine: Engine) -> LogTable:
     return watched(engine)
-
-
-@pytest.fixture
-def page(log: LogTable) -> Iterator[PageServer]:
-    with opened(log.engine) as page:
-        yield page
 
 
 def test_a_number_that_no_row_has_is_not_found(page: PageServer) -> None:

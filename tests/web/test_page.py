@@ -5,11 +5,9 @@ from __future__ import annotations
 import io
 import json
 import re
-from collections.abc import Iterator
 from http.client import HTTPConnection
 
 import pytest
-from sqlalchemy import Engine
 
 from eventlog.config.settings import Config, SourceConfig
 from eventlog.daemon.logging import journal, library_journal
@@ -21,20 +19,9 @@ from eventlog.web.door import open_page
 from eventlog.web.server import PageServer
 from tests.conformance.event_logs import LogTable
 from tests.integration.publishing import until
-from tests.web.visiting import HOSTILE, Visit, bare, opened, watched
+from tests.web.visiting import HOSTILE, Visit, bare, opened
 
 TOKEN = "the-token-that-nobody-guesses"
-
-
-@pytest.fixture
-def log(sqlite: Engine) -> LogTable:
-    return watched(sqlite)
-
-
-@pytest.fixture
-def page(log: LogTable) -> Iterator[PageServer]:
-    with opened(log.engine) as page:
-        yield page
 
 
 def test_the_first_page_says_how_it_goes(page: PageServer) -> None:

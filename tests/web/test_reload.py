@@ -10,7 +10,6 @@ from contextlib import contextmanager
 from http.client import HTTPConnection
 from pathlib import Path
 
-import pytest
 from sqlalchemy import Engine
 
 from eventlog.capture.install import install
@@ -24,15 +23,10 @@ from eventlog.web.door import open_page
 from eventlog.web.server import PageServer
 from tests.conformance.event_logs import LogTable
 from tests.integration.publishing import Process, config_of, site, until, url_of
-from tests.web.visiting import Visit, watched
+from tests.web.visiting import Visit
 
 TOKEN = "the-token-that-nobody-guesses"
 EVERYWHERE = ".".join("0000")
-
-
-@pytest.fixture
-def log(sqlite: Engine) -> LogTable:
-    return watched(sqlite)
 
 
 def config(log: LogTable, folder: str, web: WebConfig | None = None, table: str = "event_log") -> Config:

@@ -9,9 +9,8 @@ from sqlalchemy import Engine
 
 from eventlog.config.settings import Config, SourceConfig, from_settings
 from eventlog.daemon.logging import library_journal
-from eventlog.daemon.publisher import Publisher
 from eventlog.web.door import open_page
-from tests.integration.publishing import until, url_of
+from tests.integration.publishing import publish_all, until, url_of
 from tests.integration.test_publisher_streams import SEED
 from tests.web.visiting import Visit, watched
 
@@ -29,8 +28,7 @@ def test_a_stream_is_watched_as_a_log(sqlite: Engine, tmp_path: Path) -> None:
     watched(sqlite)
     (tmp_path / "stream.hex").write_text("\n".join(SEED))
     config = config_of(tmp_path)
-    with Publisher(config) as publisher:
-        list(publisher.rounds(until_empty=True))
+    publish_all(config)
     page = open_page("127.0.0.1:0", Config(source=SourceConfig(url=url_of(sqlite))), library_journal())
     try:
         visit = Visit(page)

@@ -16,7 +16,6 @@ from eventlog.config.build import catalog_of
 from eventlog.config.settings import Config, PublisherConfig, SourceConfig
 from eventlog.convert.settings import Conversion, DatabaseRows, LogInput, MessageFiles, TableFiles, Target
 from eventlog.core.rules import Options
-from eventlog.daemon.publisher import Publisher
 from eventlog.refresh import Refresh, RefreshPace, Stand, loads
 from eventlog.sinks.outputs import FilesOutput
 from eventlog.sql.log import Log
@@ -26,7 +25,7 @@ from tests.hardening.schemas.images import Images, appeared
 from tests.hardening.schemas.replaying import Replayer, Store, expected
 from tests.hardening.schemas.shapes import schema
 from tests.hardening.schemas.working import Session, looked_at
-from tests.integration.publishing import Process, until
+from tests.integration.publishing import Process, publish_all, until
 from tests.support.changerows import CSV
 
 SESSIONS = {"postgresql": 3, "mysql": 2, "mariadb": 2}
@@ -180,9 +179,7 @@ class Run:
 
     def publish(self) -> None:
         """Publishes what is there to be published, and gives the documents to the replayer."""
-        with Publisher(self.config) as publisher:
-            for _ in publisher.rounds(until_empty=True):
-                pass
+        publish_all(self.config)
         new = sorted([one for one in self.folder.glob("*.xml") if one.name not in self._taken], key=appeared)
         self._taken.update(one.name for one in new)
         self.replayer.take(one.read_bytes() for one in new)
