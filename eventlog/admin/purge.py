@@ -34,7 +34,7 @@ from eventlog.core.errors import SinkError
 from eventlog.core.model import Status
 from eventlog.core.packages import require
 from eventlog.sinks.files import file_name
-from eventlog.sinks.store.objects import Bucket
+from eventlog.sinks.store.objects import PARTS, Bucket
 from eventlog.sql.log import Log, id_list
 from eventlog.sql.names import STANDARD, TRANSACTION
 
@@ -82,6 +82,9 @@ class Archive:
         if isinstance(place, Path):
             self._folder = place
         else:
+            # Those of another log at the same place may be at work.
+            is_ours = re.compile(rf"{re.escape(PARTS + file_name(log))}-\d+-\d+-\w+\.parquet").fullmatch
+            place.abort_uploads([note for note in place.names(PARTS) if is_ours(note)])
             # A file is made here and put there whole, in one request or in parts that nobody sees
             # before the last one.
             self._objects = place

@@ -36,8 +36,8 @@ from eventlog.convert.commit import (
 from eventlog.convert.marked_place import committing, fetched_outcomes
 from eventlog.convert.settings import Conversion, LogInput
 from eventlog.core.errors import ConfigError, UsageError
-from eventlog.sinks.store.objects import Bucket
-from eventlog.sinks.store.plans import HIDDEN, OURS, POSITION, Position, StoredPlans
+from eventlog.sinks.store.objects import OURS, Bucket
+from eventlog.sinks.store.plans import HIDDEN, POSITION, Position, StoredPlans
 
 if TYPE_CHECKING:
     from eventlog.convert.mark import Marking

@@ -29,7 +29,11 @@ REQUEST_THREADS: Final = 8
 """Requests that are on their way together."""
 
 IN_ONE_BYTES: Final = 16_000_000
-"""What is larger goes in parts: broken uploads of parts cannot be seen, nor removed by us."""
+"""What is larger goes in parts."""
+
+OURS: Final = ".eventlog/"
+PARTS: Final = f"{OURS}parts/"
+"""Below it stands the name of each object that is being uploaded in parts to S3, for who comes after a kill."""
 
 PART_THREADS: Final = 4
 """Parts of 5 MB, of each file: with eight files on their way that is memory enough."""
@@ -101,13 +105,13 @@ class Bucket:
         """Writes an object, whatever stood there. A large file goes in parts."""
         import obstore
 
-        whole = content
-        parts = False
-        if isinstance(content, Path):
-            parts = content.stat().st_size > IN_ONE_BYTES
-            whole = content if parts else content.read_bytes()
+        if isinstance(content, Path) and content.stat().st_size > IN_ONE_BYTES:
+            with self._noted(name), self._asking():
+                obstore.put(self._store, name, content, use_multipart=True, max_concurrency=PART_THREADS)
+            return
+        whole = content.read_bytes() if isinstance(content, Path) else content
         with self._asking():
-            obstore.put(self._store, name, whole, use_multipart=parts, max_concurrency=PART_THREADS)
+            obstore.put(self._store, name, whole, use_multipart=False)
 
     def put_over(self, name: str, content: bytes, former: Tag | None) -> Tag | None:
         """Writes an object if it still is in its former state, or is not there yet; None where it
@@ -173,6 +177,16 @@ class Bucket:
         except MissingObjectError:
             return None
 
+    def abort_uploads(self, notes: Sequence[str]) -> None:
+        """Aborts uploads in parts, by their notes. One that cannot be aborted now stays noted."""
+        from obstore.store import S3Store
+
+        from eventlog.sinks.store.uploads import abort_uploads
+
+        names = [note.removeprefix(PARTS) for note in notes]
+        if names and isinstance(self._store, S3Store) and abort_uploads(self._store, names):
+            self.remove(notes)
+
     def each(self, act: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
         """Has many requests on their way together; the first that fails ends it."""
         several = list(items)
@@ -180,6 +194,20 @@ class Bucket:
             return [act(item) for item in several]
         with ThreadPoolExecutor(REQUEST_THREADS) as pool:
             return list(pool.map(act, several))
+
+    @contextmanager
+    def _noted(self, name: str) -> Iterator[None]:
+        """Notes that an object is uploaded in parts, until it has been."""
+        from obstore.store import S3Store
+
+        # Only there can what was broken off be listed and aborted.
+        if not isinstance(self._store, S3Store):
+            yield
+            return
+        note = f"{PARTS}{name}"
+        self.put(note, b"")
+        yield
+        self.remove([note])
 
     @contextmanager
     def _asking(self) -> Iterator[None]:
@@ -281,11 +309,15 @@ REASONS: Final = {
     "AuthorizationHeaderMalformed": _REGION,
     "PermanentRedirect": _REGION,
     "IllegalLocationConstraintException": _REGION,
+    "NoSuchUpload": (
+        "knows an upload no more, because a later run at the same place has ended it",
+        "Let one run at a time write there",
+    ),
     "SlowDown": ("asks for fewer requests", "Wait"),
 }
 """What a store's code means, and what to do."""
 
-GONE: Final = ("NoSuchBucket", "ContainerNotFound")
+GONE: Final = ("NoSuchBucket", "ContainerNotFound", "NoSuchUpload")
 
 # An answer without a body, as that to HEAD, has no code.
 STATUSES: Final = {
