@@ -21,8 +21,8 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from itertools import count
 from pathlib import Path
-from tempfile import TemporaryDirectory
-from typing import Any, Final
+from tempfile import TemporaryFile, gettempdir
+from typing import IO, Any, Final
 
 import msgspec
 from msgspec import Struct
@@ -79,17 +79,14 @@ class Archive:
 
         self._arrow: Any = pa
         self._objects: Bucket | None = None
-        if isinstance(place, Path):
-            self._folder = place
-        else:
+        if not isinstance(place, Path):
+            self._objects = place
+            self._folder = Path(gettempdir())
             # Those of another log at the same place may be at work.
             is_ours = re.compile(rf"{re.escape(PARTS + file_name(log))}-\d+-\d+-\w+\.parquet").fullmatch
             place.abort_uploads([note for note in place.names(PARTS) if is_ours(note)])
-            # A file is made here and put there whole, in one request or in parts that nobody sees
-            # before the last one.
-            self._objects = place
-            self._beside = TemporaryDirectory(prefix="eventlog-")
-            self._folder = Path(self._beside.name)
+            return
+        self._folder = place
         try:
             make_folder(self._folder)
             for path in self._folder.glob(".eventlog-*.part"):
@@ -124,6 +121,7 @@ class ArchiveFile:
         self._told = told
         self._arrow = arrow
         self._temporary = folder / f".eventlog-{os.getpid()}-{next(_numbers)}.part"
+        self._nameless: IO[bytes] | None = None
         self._writer: Any = None
         self._digest = hashlib.sha256()
         self._numbers: tuple[int, int] | None = None
@@ -155,8 +153,9 @@ class ArchiveFile:
             self._flush()
             self._writer.close()
             if self._objects is not None:
-                self._objects.put(target.name, self._temporary)
-                self._temporary.unlink()
+                assert self._nameless is not None
+                self._objects.put_file(target.name, self._nameless)
+                self._nameless.close()
                 return f"{self._objects.place}/{target.name}"
             # The content first, then the name: after a power cut the file is there entirely or not
             # at all.
@@ -171,6 +170,8 @@ class ArchiveFile:
         """Forgets what is not finished."""
         if self._writer is not None:
             self._writer.close()
+        if self._nameless is not None:
+            self._nameless.close()
         self._temporary.unlink(missing_ok=True)
 
     def _flush(self) -> None:
@@ -180,13 +181,20 @@ class ArchiveFile:
         schema = _schema(self._arrow)
         try:
             if self._writer is None:
-                make_empty(self._temporary)
-                self._writer = self._arrow.parquet.ParquetWriter(self._temporary, schema, compression="zstd")
+                self._writer = self._arrow.parquet.ParquetWriter(self._opened(), schema, compression="zstd")
             columns = [list(column) for column in zip(*self._group, strict=True)]
             self._writer.write_table(self._arrow.table(columns, schema=schema))
         except OSError as error:
             raise _refused(self._folder, error) from error
         self._group, self._bytes = [], 0
+
+    def _opened(self) -> Path | IO[bytes]:
+        """A new file. One that goes to a store has no name, so that a kill leaves nothing of it."""
+        if self._objects is not None:
+            self._nameless = TemporaryFile()  # noqa: SIM115  # finish or discard closes it
+            return self._nameless
+        make_empty(self._temporary)
+        return self._temporary
 
 
 def archived(row: Row) -> Row:

@@ -78,13 +78,18 @@ def uploads_denied(way: Way) -> bool:
 
 
 @pytest.mark.usefixtures("foreign")
-def test_a_purge_leaves_no_upload_of_one_that_was_killed(s3_store: StoreServer, sqlite: Engine, tmp_path: Path) -> None:
+def test_a_purge_that_is_killed_leaves_no_file_and_the_next_one_ends_its_upload(
+    s3_store: StoreServer, sqlite: Engine, tmp_path: Path
+) -> None:
     log, address = site(sqlite), s3_store.address()
     log.write(1, status="S", event_time=OLD)
-    environment = {**ENVIRONMENT, "AWS_ENDPOINT_URL": s3_store.url, "TMPDIR": str(tmp_path)}
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    environment = {**ENVIRONMENT, "AWS_ENDPOINT_URL": s3_store.url, "TMPDIR": str(temporary)}
     words = ("purge", "--database", str(sqlite.url), "--older-than", "1d", "--yes", "--archive", address)
     assert Forked(*words, environment=environment, program=BREAKING).wait(120) == -signal.SIGKILL
     [broken] = uploads(s3_store, address)
+    assert not list(temporary.iterdir())
     # That of another log may be of a purge that is at work.
     other = f"{address.removeprefix('s3://bucket/')}/another-{broken.rpartition('/')[2]}"
     client = asked_by_boto3(s3_store)

@@ -6,14 +6,14 @@ What goes wrong has a sentence of ours: a store's own answer may hold what is se
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import datetime, timedelta
-from os import environ
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import IO, TYPE_CHECKING, Any, Final, TypeVar
 
 from msgspec import Struct
 
@@ -105,13 +105,24 @@ class Bucket:
         """Writes an object, whatever stood there. A large file goes in parts."""
         import obstore
 
-        if isinstance(content, Path) and content.stat().st_size > IN_ONE_BYTES:
-            with self._noted(name), self._asking():
-                obstore.put(self._store, name, content, use_multipart=True, max_concurrency=PART_THREADS)
+        if isinstance(content, Path):
+            with content.open("rb") as file:
+                self.put_file(name, file)
             return
-        whole = content.read_bytes() if isinstance(content, Path) else content
         with self._asking():
-            obstore.put(self._store, name, whole, use_multipart=False)
+            obstore.put(self._store, name, content, use_multipart=False)
+
+    def put_file(self, name: str, file: IO[bytes]) -> None:
+        """Writes an object from an open file, from its begin."""
+        import obstore
+
+        size = file.seek(0, os.SEEK_END)
+        file.seek(0)
+        if size <= IN_ONE_BYTES:
+            self.put(name, file.read())
+            return
+        with self._noted(name), self._asking():
+            obstore.put(self._store, name, file, use_multipart=True, max_concurrency=PART_THREADS)
 
     def put_over(self, name: str, content: bytes, former: Tag | None) -> Tag | None:
         """Writes an object if it still is in its former state, or is not there yet; None where it
@@ -242,9 +253,9 @@ def objects_at(address: str, settings: StoreSettings | None = None, what: str = 
         options["endpoint"] = store_settings.endpoint
     if store_settings.region:
         options["region"] = store_settings.region
-    endpoint = store_settings.endpoint or environ.get("AWS_ENDPOINT_URL", "")
+    endpoint = store_settings.endpoint or os.environ.get("AWS_ENDPOINT_URL", "")
     # The library reads keys from the environment, and no profiles.
-    has_profile = environ.get("AWS_PROFILE") and not environ.get("AWS_ACCESS_KEY_ID")
+    has_profile = os.environ.get("AWS_PROFILE") and not os.environ.get("AWS_ACCESS_KEY_ID")
     if address.startswith("s3") and has_profile:
         options["credential_provider"] = _profile()
     try:
