@@ -70,24 +70,14 @@ def _client(store: S3Store) -> Any:
     """A client with obstore's endpoint, region and credentials."""
     import boto3
     import botocore.session
-    import obstore
     from botocore.config import Config
 
-    name = "any"
-    signed = urlsplit(obstore.sign(store, "GET", name, timedelta(seconds=SIGNED_SECONDS)))
-    bucket = store.config["bucket"]
-    slashes = _key(store, name).count("/") + 1
-    base = f"{signed.scheme}://{signed.netloc}{signed.path}".rsplit("/", slashes)[0]
-    style = "virtual"
-    if base.endswith(f"/{bucket}"):
-        style = "path"
-    endpoint = base.removesuffix(f"/{bucket}").replace(f"://{bucket}.", "://", 1)
-    _, _, region, *_ = parse_qs(signed.query)["X-Amz-Credential"][0].split("/")
+    endpoint, region, style = _endpoint(store)
     # Only obstore's provider of credentials knows profiles, and only where one was asked for.
     no_file = (None, None, os.devnull, None)
     no_profile = (None, None, None, None)
-    hidden = {"profile": no_profile, "credentials_file": no_file, "config_file": no_file}
-    session = botocore.session.Session(session_vars=hidden)
+    variables = {"profile": no_profile, "credentials_file": no_file, "config_file": no_file}
+    session = botocore.session.Session(session_vars=variables)
     credentials = {}
     if store.credential_provider is not None:
         provided: Any = store.credential_provider()
@@ -96,12 +86,30 @@ def _client(store: S3Store) -> Any:
             "aws_secret_access_key": provided["secret_access_key"],
             "aws_session_token": provided.get("token"),
         }
-    limits = Config(
+    config = Config(
         connect_timeout=CONNECT_SECONDS,
         read_timeout=ANSWER_SECONDS,
         retries={"max_attempts": TRIES},
         s3={"addressing_style": style},
     )
     return boto3.Session(botocore_session=session).client(
-        "s3", endpoint_url=endpoint, region_name=region, config=limits, **credentials
+        "s3", endpoint_url=endpoint, region_name=region, config=config, **credentials
     )
+
+
+def _endpoint(store: S3Store) -> tuple[str, str, str]:
+    """The endpoint and the region of a store, and whether the bucket stands in the path or in front
+    of the host.
+    """
+    import obstore
+
+    # What obstore took from the environment it does not tell; what it signs has it.
+    name = "any"
+    signed = urlsplit(obstore.sign(store, "GET", name, timedelta(seconds=SIGNED_SECONDS)))
+    bucket = store.config["bucket"]
+    slashes = _key(store, name).count("/") + 1
+    base = f"{signed.scheme}://{signed.netloc}{signed.path}".rsplit("/", slashes)[0]
+    region = parse_qs(signed.query)["X-Amz-Credential"][0].split("/")[-3]
+    if base.endswith(f"/{bucket}"):
+        return base.removesuffix(f"/{bucket}"), region, "path"
+    return base.replace(f"://{bucket}.", "://", 1), region, "virtual"
