@@ -36,8 +36,8 @@ from eventlog.convert.commit import (
 from eventlog.convert.marked_place import committing, fetched_outcomes
 from eventlog.convert.settings import Conversion, LogInput
 from eventlog.core.errors import ConfigError, UsageError
-from eventlog.sinks.store.objects import Bucket
-from eventlog.sinks.store.plans import HIDDEN, OURS, POSITION, Position, StoredPlans
+from eventlog.sinks.store.objects import OURS, Bucket
+from eventlog.sinks.store.plans import HIDDEN, POSITION, Position, StoredPlans
 
 if TYPE_CHECKING:
     from eventlog.convert.mark import Marking
@@ -111,7 +111,7 @@ class StoredConversion:
         hidden = plans.hide(secrets.token_hex(8), list(zip(names, files, strict=True)))
         replaced: tuple[str, ...] = ()
         if self._overwrite:
-            replaced = self._former(former_folders)
+            replaced = self._former(former_folders, {str(name) for name in names})
         plans.show(hidden, apart=1, gone=replaced)
         plans.forget()
 
@@ -181,13 +181,17 @@ class StoredConversion:
                 folders.update(folders_told(summary.content))
         return folders
 
-    def _former(self, folders: set[str]) -> tuple[str, ...]:
-        """The output of a former conversion, `_SUCCESS` first; other objects are nobody's
-        business.
+    def _former(self, folders: set[str], others: set[str]) -> tuple[str, ...]:
+        """What goes of the output of a former conversion, `_SUCCESS` first; other objects are
+        nobody's business.
+
+        Those that get other content are not removed: a removal may come so late that a later run
+        has shown them.
         """
         # Outcomes are one object, or a folder where Spark wrote the output.
         known = {*folders, OUTCOMES_FILE}
         former = [name for name in self._names() if name.split("/")[0] in known or is_ours(name)]
+        former = [name for name in former if name in (SUCCESS, DAMAGED) or name not in others]
         # `_SUCCESS` goes first: who is killed on the way leaves nothing that looks complete.
         return tuple(sorted(former, key=lambda name: (name not in (SUCCESS, DAMAGED), name)))
 

@@ -26,6 +26,7 @@ EXTRAS: Final[Mapping[str, str]] = {
     "cryptography": "policies",
     "opentelemetry": "otel",
     "obstore": "store",
+    "boto3": "store",
     "deltalake": "lake",
     "pyiceberg": "lake",
 }

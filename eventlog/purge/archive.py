@@ -17,8 +17,8 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from itertools import count
 from pathlib import Path
-from tempfile import TemporaryDirectory
-from typing import Any, Final
+from tempfile import TemporaryFile, gettempdir
+from typing import IO, Any, Final
 
 import msgspec
 
@@ -26,7 +26,7 @@ from eventlog.core.durable_files import flush, make_empty, make_folder
 from eventlog.core.errors import SinkError
 from eventlog.core.packages import require
 from eventlog.sinks.files import file_name
-from eventlog.sinks.store.objects import Bucket
+from eventlog.sinks.store.objects import PARTS, Bucket
 from eventlog.sql.names import STANDARD, TRANSACTION
 
 COLUMNS: Final = (*STANDARD, "reason", "note", TRANSACTION)
@@ -70,14 +70,14 @@ class Archive:
 
         self.arrow: Any = pa
         self.objects: Bucket | None = None
-        if isinstance(place, Path):
-            self.folder = place
-        else:
-            # A file is made here and put there whole, in one request or in parts that nobody sees
-            # before the last one.
+        if not isinstance(place, Path):
             self.objects = place
-            self._beside = TemporaryDirectory(prefix="eventlog-")
-            self.folder = Path(self._beside.name)
+            self.folder = Path(gettempdir())
+            # Those of another log at the same place may be at work.
+            is_ours = re.compile(rf"{re.escape(PARTS + file_name(log))}-\d+-\d+-\w+\.parquet").fullmatch
+            place.abort_uploads([note for note in place.names(PARTS) if is_ours(note)])
+            return
+        self.folder = place
         try:
             make_folder(self.folder)
             for path in self.folder.glob(".eventlog-*.part"):
@@ -108,6 +108,7 @@ class ArchiveFile:
         self.rows = 0
         self._archive = archive
         self._temporary = archive.folder / f".eventlog-{os.getpid()}-{next(_numbers)}.part"
+        self._nameless: IO[bytes] | None = None
         self._writer: Any = None
         self._digest = hashlib.sha256()
         self._numbers: tuple[int, int] | None = None
@@ -140,8 +141,9 @@ class ArchiveFile:
             self._flush()
             self._writer.close()
             if archive.objects is not None:
-                archive.objects.put(target.name, self._temporary)
-                self._temporary.unlink()
+                assert self._nameless is not None
+                archive.objects.put_file(target.name, self._nameless)
+                self._nameless.close()
                 return f"{archive.objects.place}/{target.name}"
             # The content first, then the name: after a power cut the file is there entirely or not
             # at all.
@@ -156,6 +158,8 @@ class ArchiveFile:
         """Forgets what is not finished."""
         if self._writer is not None:
             self._writer.close()
+        if self._nameless is not None:
+            self._nameless.close()
         self._temporary.unlink(missing_ok=True)
 
     def _flush(self) -> None:
@@ -167,13 +171,20 @@ class ArchiveFile:
         schema = arrow.schema([(name, arrow.int64() if name in NUMBERS else arrow.large_string()) for name in COLUMNS])
         try:
             if self._writer is None:
-                make_empty(self._temporary)
-                self._writer = arrow.parquet.ParquetWriter(self._temporary, schema, compression="zstd")
+                self._writer = arrow.parquet.ParquetWriter(self._opened(), schema, compression="zstd")
             columns = [list(column) for column in zip(*self._group, strict=True)]
             self._writer.write_table(arrow.table(columns, schema=schema))
         except OSError as error:
             raise self._archive.refused(error) from error
         self._group, self._bytes = [], 0
+
+    def _opened(self) -> Path | IO[bytes]:
+        """A new file. One that goes to a store has no name, so that a kill leaves nothing of it."""
+        if self._archive.objects is not None:
+            self._nameless = TemporaryFile()  # noqa: SIM115  # finish or discard closes it
+            return self._nameless
+        make_empty(self._temporary)
+        return self._temporary
 
 
 def archived(row: Row) -> Row:

@@ -22,7 +22,7 @@ from tests.hardening.writing import many_at_once
 from tests.integration.publishing import site
 from tests.support.converting import comparable, log_row, write_lines
 from tests.support.forking import Forked
-from tests.support.servers_store import DYING, ENVIRONMENT, PARTS, StoreServer, content, hashes
+from tests.support.servers_store import DYING, ENVIRONMENT, PARTS, StoreServer, content, hashes, uploads
 
 KILLS = [6, pytest.param(100, marks=pytest.mark.long)]
 REQUESTS = 40
@@ -147,6 +147,7 @@ def test_a_conversion_that_is_killed_at_any_moment_leaves_nothing_half_there(
             if code == 0:
                 break
         assert set(objects.names()) == set(expected)
+        assert not uploads(s3_store, address)
         complete += 1
     assert not list(tmp_path.glob("eventlog-*"))
 
@@ -168,7 +169,7 @@ def test_a_purge_that_is_killed_at_any_moment_deletes_nothing_that_is_not_archiv
         program = ""
         if died < kills:
             seconds = dice.choice([0, dice.uniform(0, SLOW_SECONDS)])
-            program = PARTS + DYING.format(before=dice.randint(1, 3), seconds=seconds)
+            program = PARTS + DYING.format(before=dice.randint(1, 4), seconds=seconds)
         code = Forked(*words, environment=environment, program=program).wait(120)
         assert code in (0, -signal.SIGKILL)
         died += code != 0
@@ -176,3 +177,4 @@ def test_a_purge_that_is_killed_at_any_moment_deletes_nothing_that_is_not_archiv
         archived = {number for file in files for number in file.column("record_id").to_pylist()}
         assert archived | set(log.statuses()) == set(range(1, written + 1))
     assert died
+    assert not uploads(s3_store, address)

@@ -12,12 +12,13 @@ from msgspec.structs import replace
 from obstore.store import MemoryStore
 from sqlalchemy import Engine
 
+from eventlog.admin import outputs
 from eventlog.convert.commit import OUTCOMES_FILE, SUCCESS
 from eventlog.convert.local import convert
 from eventlog.convert.mark import marking, waits_for_marks
 from eventlog.convert.settings import Conversion
 from eventlog.convert.stored import StoredConversion
-from eventlog.core.errors import SinkError
+from eventlog.core.errors import SinkError, UsageError
 from eventlog.publisher import conversions
 from eventlog.sinks.store.objects import Bucket
 from eventlog.sinks.store.plans import StoredPlans
@@ -109,3 +110,42 @@ def test_an_output_that_is_there_keeps_its_rows_although_an_error_came_then(
         ordered(StoredConversion(objects, conversion.destination, overwrite=False), conversion)
     assert there(objects, tmp_path / "there") == list(range(1, 7))
     assert (scene.waiting(), scene.left()) == ([], {})
+
+
+def test_an_output_whose_rows_were_given_back_meanwhile_never_appears(sqlite: Engine, tmp_path: Path) -> None:
+    """Else a publisher would send them a second time."""
+    tmp_path.chmod(0o700)
+    scene = Scene(sqlite, "one")
+    scene.write(1, 6)
+    objects = Bucket(MemoryStore(), "s3://bucket/p")
+    conversion = order(scene, tmp_path / "made")
+    place = StoredConversion(objects, conversion.destination, overwrite=False)
+    assert place.begin(conversion) is None
+    with publisher_stopped(scene), marking(conversion, place.marked) as marks:
+        convert(conversion, jobs=1, marking=marks)
+        name = conversions.conversion_name(place.marked.name)
+        assert outputs.forget(scene.log, name, ["one"], by="ann") == 6
+        with pytest.raises(UsageError, match="The rows of this conversion were given back"):
+            place.publish(marks)
+    assert list(objects.names()) == []
+    scene.publish()
+    assert scene.receivers["one"].came == [1, 2, 3, 4, 5, 6]
+
+
+def test_an_output_that_does_not_get_there_gives_its_rows_back(
+    sqlite: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tmp_path.chmod(0o700)
+    scene = Scene(sqlite, "one")
+    scene.write(1, 6)
+    conversion = order(scene, tmp_path / "made")
+    place = StoredConversion(Bucket(MemoryStore(), "s3://bucket/p"), conversion.destination, overwrite=False)
+
+    def away(*_: object) -> None:
+        raise SinkError("The store is away.")
+
+    monkeypatch.setattr(StoredPlans, "hide", away)
+    with publisher_stopped(scene), pytest.raises(SinkError, match="The store is away"):
+        ordered(place, conversion)
+    scene.publish()
+    assert scene.receivers["one"].came == [1, 2, 3, 4, 5, 6]

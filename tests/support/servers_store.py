@@ -12,8 +12,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
+import boto3
 import obstore
 import pytest
 from msgspec import Struct
@@ -83,6 +84,24 @@ def hashes(objects: Bucket) -> dict[str, str | None]:
     """The same by hashes of their contents, in one request: S3 calls an object that came in one by its hash."""
     listed = [entry for several in obstore.list(objects._store) for entry in several]
     return {entry["path"]: entry["e_tag"] for entry in listed if not entry["path"].startswith(".eventlog/")}
+
+
+def asked_by_boto3(server: StoreServer) -> Any:
+    """A client of the library that knows uploads in parts."""
+    return boto3.client(
+        "s3",
+        endpoint_url=server.url,
+        region_name="us-east-1",
+        aws_access_key_id="test",
+        aws_secret_access_key=SECRET,
+    )
+
+
+def uploads(server: StoreServer, address: str) -> list[str]:
+    """The objects below an address whose upload in parts has begun and not ended."""
+    bucket, _, prefix = address.removeprefix("s3://").partition("/")
+    begun = asked_by_boto3(server).list_multipart_uploads(Bucket=bucket).get("Uploads", ())
+    return sorted(upload["Key"] for upload in begun if upload["Key"].startswith(prefix))
 
 
 @pytest.hookimpl(tryfirst=True)  # before pytest-xdist looks for groups

@@ -6,14 +6,14 @@ What goes wrong has a sentence of ours: a store's own answer may hold what is se
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import datetime, timedelta
-from os import environ
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import IO, TYPE_CHECKING, Any, Final, TypeVar
 
 from msgspec import Struct
 
@@ -29,7 +29,11 @@ REQUEST_THREADS: Final = 8
 """Requests that are on their way together."""
 
 IN_ONE_BYTES: Final = 16_000_000
-"""What is larger goes in parts: broken uploads of parts cannot be seen, nor removed by us."""
+"""What is larger goes in parts."""
+
+OURS: Final = ".eventlog/"
+PARTS: Final = f"{OURS}parts/"
+"""Below it stands the name of each object that is being uploaded in parts to S3, for who comes after a kill."""
 
 PART_THREADS: Final = 4
 """Parts of 5 MB, of each file: with eight files on their way that is memory enough."""
@@ -101,13 +105,24 @@ class Bucket:
         """Writes an object, whatever stood there. A large file goes in parts."""
         import obstore
 
-        whole = content
-        parts = False
         if isinstance(content, Path):
-            parts = content.stat().st_size > IN_ONE_BYTES
-            whole = content if parts else content.read_bytes()
+            with content.open("rb") as file:
+                self.put_file(name, file)
+            return
         with self._asking():
-            obstore.put(self._store, name, whole, use_multipart=parts, max_concurrency=PART_THREADS)
+            obstore.put(self._store, name, content, use_multipart=False)
+
+    def put_file(self, name: str, file: IO[bytes]) -> None:
+        """Writes an object from an open file, from its begin."""
+        import obstore
+
+        size = file.seek(0, os.SEEK_END)
+        file.seek(0)
+        if size <= IN_ONE_BYTES:
+            self.put(name, file.read())
+            return
+        with self._noted(name), self._asking():
+            obstore.put(self._store, name, file, use_multipart=True, max_concurrency=PART_THREADS)
 
     def put_over(self, name: str, content: bytes, former: Tag | None) -> Tag | None:
         """Writes an object if it still is in its former state, or is not there yet; None where it
@@ -173,6 +188,16 @@ class Bucket:
         except MissingObjectError:
             return None
 
+    def abort_uploads(self, notes: Sequence[str]) -> None:
+        """Aborts uploads in parts, by their notes. One that cannot be aborted now stays noted."""
+        from obstore.store import S3Store
+
+        from eventlog.sinks.store.uploads import abort_uploads
+
+        names = [note.removeprefix(PARTS) for note in notes]
+        if names and isinstance(self._store, S3Store) and abort_uploads(self._store, names):
+            self.remove(notes)
+
     def each(self, act: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
         """Has many requests on their way together; the first that fails ends it."""
         several = list(items)
@@ -180,6 +205,20 @@ class Bucket:
             return [act(item) for item in several]
         with ThreadPoolExecutor(REQUEST_THREADS) as pool:
             return list(pool.map(act, several))
+
+    @contextmanager
+    def _noted(self, name: str) -> Iterator[None]:
+        """Notes that an object is uploaded in parts, until it has been."""
+        from obstore.store import S3Store
+
+        # Only there can what was broken off be listed and aborted.
+        if not isinstance(self._store, S3Store):
+            yield
+            return
+        note = f"{PARTS}{name}"
+        self.put(note, b"")
+        yield
+        self.remove([note])
 
     @contextmanager
     def _asking(self) -> Iterator[None]:
@@ -214,9 +253,9 @@ def objects_at(address: str, settings: StoreSettings | None = None, what: str = 
         options["endpoint"] = store_settings.endpoint
     if store_settings.region:
         options["region"] = store_settings.region
-    endpoint = store_settings.endpoint or environ.get("AWS_ENDPOINT_URL", "")
+    endpoint = store_settings.endpoint or os.environ.get("AWS_ENDPOINT_URL", "")
     # The library reads keys from the environment, and no profiles.
-    has_profile = environ.get("AWS_PROFILE") and not environ.get("AWS_ACCESS_KEY_ID")
+    has_profile = os.environ.get("AWS_PROFILE") and not os.environ.get("AWS_ACCESS_KEY_ID")
     if address.startswith("s3") and has_profile:
         options["credential_provider"] = _profile()
     try:
@@ -281,11 +320,15 @@ REASONS: Final = {
     "AuthorizationHeaderMalformed": _REGION,
     "PermanentRedirect": _REGION,
     "IllegalLocationConstraintException": _REGION,
+    "NoSuchUpload": (
+        "knows an upload no more, because a later run at the same place has ended it",
+        "Let one run at a time write there",
+    ),
     "SlowDown": ("asks for fewer requests", "Wait"),
 }
 """What a store's code means, and what to do."""
 
-GONE: Final = ("NoSuchBucket", "ContainerNotFound")
+GONE: Final = ("NoSuchBucket", "ContainerNotFound", "NoSuchUpload")
 
 # An answer without a body, as that to HEAD, has no code.
 STATUSES: Final = {

@@ -1,6 +1,7 @@
 """Plans in an object store, which has no rename: what is hidden lies apart, and one object says which of it counts.
 
     .eventlog/hidden/<maker>/<number>   a hidden object
+    .eventlog/parts/<name>              an object that is being uploaded in parts
     .eventlog/position.json             whose the place is, and which plan is shown with which objects
 
 Law: the position is only put over the state in which it was read. So it is put by its owner alone, each of its states
@@ -26,9 +27,8 @@ from msgspec.structs import replace
 from eventlog.core.errors import ConfigError, DataError, SinkError
 from eventlog.core.seams import Tenure
 from eventlog.sinks.ownership import Owner, taken_by_a_later_one, taken_over
-from eventlog.sinks.store.objects import Bucket, Tag
+from eventlog.sinks.store.objects import OURS, PARTS, Bucket, Tag
 
-OURS: Final = ".eventlog/"
 POSITION: Final = f"{OURS}position.json"
 HIDDEN: Final = f"{OURS}hidden/"
 TAKEOVER_TRIES: Final = 5
@@ -114,9 +114,13 @@ class StoredPlans:
 
     def settle(self) -> None:
         """Shows the rest of the plan that was begun, and removes what is hidden of others."""
-        hidden = set(self._objects.names(HIDDEN))
+        ours = list(self._objects.names(OURS))
+        hidden = {name for name in ours if name.startswith(HIDDEN)}
+        uploads = [name for name in ours if name.startswith(PARTS)]
         # So all that was found is of former owners, and nothing of a later one.
         self._put_anew(self._still_ours)
+        # Of a former owner that is still at work the upload fails: it has lost the place.
+        self._objects.abort_uploads(uploads)
         self._copy(self._position)
         self._replaced()
         # Named as well as listed: a store may list late.

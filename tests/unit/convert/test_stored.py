@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Sequence
 from contextlib import suppress
 from itertools import count
 from pathlib import Path
@@ -120,6 +121,29 @@ def test_who_is_killed_while_it_replaces_an_output_leaves_the_former_or_none_or_
         assert there(objects) == {**wanted, "theirs.txt": b"theirs"}
         if not died.happened:
             return
+
+
+@pytest.mark.parametrize("late", [SUCCESS, "part-00002.xml"])
+def test_a_removal_that_comes_late_takes_nothing_of_an_output_that_is_complete(
+    objects: Bucket, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, late: str
+) -> None:
+    """While one run removes the former output, another one finishes the new output in its place."""
+    made(tmp_path / "former", {**PARTS, "part-00002.xml": b"7"})
+    at(objects, tmp_path / "former").publish()
+    wanted = made(tmp_path / "made", {name: content * 2 for name, content in PARTS.items()})
+    usual = Bucket.remove
+
+    def overtaken(bucket: Bucket, names: Sequence[str]) -> None:
+        if late in names:
+            monkeypatch.setattr(Bucket, "remove", usual)
+            at(objects, tmp_path / "made", overwrite=True).settle()
+            assert there(objects) == wanted
+        usual(bucket, names)
+
+    monkeypatch.setattr(Bucket, "remove", overtaken)
+    with pytest.raises(OccupiedError):
+        at(objects, tmp_path / "made", overwrite=True).publish()
+    assert there(objects) == {name: content for name, content in wanted.items() if name != late}
 
 
 def test_a_place_that_holds_something_is_refused(objects: Bucket, tmp_path: Path) -> None:
