@@ -177,7 +177,7 @@ def test_a_folder_has_no_endpoint() -> None:
 @pytest.mark.parametrize("form", ["xds", "change-tables"])
 def test_without_the_library_it_is_said_what_to_install(form: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "obstore", None)
-    with pytest.raises(ConfigError, match=r"path = \"s3://…\" needs the package obstore.* pip install 'obstore>="):
+    with pytest.raises(ConfigError, match=r"path = \"s3://…\" needs the package obstore.* pip install .*'obstore>="):
         outputs_of(Config(output=(FilesOutput(path="s3://b/p", format=form),)))
 
 
