@@ -220,7 +220,7 @@ class ModelReceiver(ModelSink):
         self.mine()
         world, positions = self.world, [position for several in one.covers.values() for position in several]
         world.sending(self.target.name, [position[0] for position in positions])
-        draw = 1.0 if world.quiet else world.rng.random()
+        draw = 2.0 if world.quiet else world.rng.random()
         answer = self.target.known.get((plan, one.id))
         if answer is None:
             if draw < world.unreadable:
