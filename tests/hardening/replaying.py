@@ -18,6 +18,10 @@ from eventlog.core.model import REFRESH
 
 Object = tuple[str, str]
 Store = dict[Object, dict[str, str]]
+Values = dict[Object, dict[str, set[str]]]
+"""A store of attributes that hold several values each."""
+
+SEVERAL = frozenset({"usr_phone.phoneno", "item_tag.tag"})
 KEYS = {"usr": ("idu",), "item": ("shop", "number")}
 
 
@@ -54,15 +58,22 @@ def filled(store: Store) -> Store:
 
 
 def replay_xds(documents: Iterable[bytes]) -> tuple[Store, list[Told]]:
-    """The store after the documents, and every event that was told, in order."""
-    store: Store = {}
+    """The store after the documents, in which each attribute has one value, and every event that was told, in order."""
+    store, told = replay_values(documents)
+    return {place: {name: value for name, (value,) in row.items()} for place, row in store.items()}, told
+
+
+def replay_values(documents: Iterable[bytes]) -> tuple[Values, list[Told]]:
+    """The same with all values of each attribute, without attributes that hold nothing."""
+    store: Values = {}
     told: list[Told] = []
     for body in documents:
         for event in ET.fromstring(body).iter():  # noqa: S314  # the program's own documents
             if event.tag in ("add", "modify", "delete"):
                 told.append(told_of(event))
                 _apply(store, told[-1].place, event)
-    return filled(store), told
+    kept = {place: {name: held for name, held in row.items() if held} for place, row in store.items()}
+    return {place: row for place, row in kept.items() if row}, told
 
 
 def replay_rows(rows: Iterable[tuple[str, str, Mapping[str, Any]]]) -> Store:
@@ -188,24 +199,33 @@ def told_of(event: ET.Element) -> Told:
     return Told((rest.split(",")[0], key), int(low), int(high or low))
 
 
-def _apply(store: Store, place: Object, event: ET.Element) -> None:
+def _apply(store: Values, place: Object, event: ET.Element) -> None:
     if event.tag == "delete":
         store.pop(place, None)
         return
-    kept = store.setdefault(place, {})
+    row = store.setdefault(place, {})
     for attribute in event:
         name = attribute.get("attr-name", "")
+        held = row.setdefault(name, set())
         if attribute.tag == "add-attr":
-            kept[name] = _value(attribute)
+            _add(held, attribute, name)
         for step in attribute if attribute.tag == "modify-attr" else ():
-            if step.tag == "add-value":
-                kept[name] = _value(step)
-            elif step.tag == "remove-all-values" or kept.get(name) == _value(step):
-                kept.pop(name, None)
+            if step.tag == "remove-all-values":
+                held.clear()
+            elif step.tag == "remove-value":
+                held -= _values(step)
+            else:
+                _add(held, step, name)
 
 
-def _value(element: ET.Element) -> str:
-    return element.findtext("value") or ""
+def _add(held: set[str], element: ET.Element, name: str) -> None:
+    if name not in SEVERAL:
+        held.clear()
+    held |= _values(element)
+
+
+def _values(element: ET.Element) -> set[str]:
+    return {value.text or "" for value in element.iter("value")}
 
 
 def _quoted(value: str) -> str:

@@ -28,8 +28,7 @@ from eventlog.daemon.publisher import Publisher
 from eventlog.sql.log import Log
 from eventlog.sql.names import LogNames
 from tests.hardening.quantity import scaled
-from tests.hardening.replaying import account_for_log, written_key
-from tests.hardening.valued import Values, replay_values
+from tests.hardening.replaying import Values, account_for_log, replay_values, written_key
 from tests.integration.publishing import config_of
 
 TABLES = (
