@@ -8,7 +8,6 @@ anything that a terminal would obey.
 
 from __future__ import annotations
 
-import copyreg
 import re
 from typing import Final
 
@@ -40,7 +39,7 @@ class EventlogError(Exception):
     def __reduce__(self) -> tuple[object, ...]:
         # Exceptions are pickled with their arguments, which here are not those of every class's
         # `__init__`: processes of a conversion hand them on.
-        return copyreg.__newobj__, (type(self), self.message), self.__dict__.copy()
+        return type(self).__new__, (type(self), self.message), self.__dict__.copy()
 
 
 class UsageError(EventlogError):
