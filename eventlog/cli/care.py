@@ -109,8 +109,7 @@ def requeue(
     count = let_wait(log, runs, choice)
     sentence = "No such row was processed."
     if count:
-        waits = "waits" if count == 1 else "wait"
-        sentence = f"{counted(count, 'row')} {waits} again."
+        sentence = f"{counted(count, 'row waits', 'rows wait')} again."
     show_done("requeued", count, sentence, as_json=as_json)
 
 

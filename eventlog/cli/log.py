@@ -32,7 +32,6 @@ from eventlog.core.model import Reason
 if TYPE_CHECKING:
     from eventlog.admin.listing import Filters
     from eventlog.admin.rows import LogRow
-    from eventlog.admin.status import Facts
     from eventlog.sql.log import Log
 
 COLUMNS = ("id", "status", "type", "time", "table", "key", "column", "old", "new", "reason", "note")
@@ -271,22 +270,18 @@ def status(site: Site, as_json: bool) -> None:
 
     Example: eventlog status --json
     """
+    import msgspec
+
     from eventlog.admin.status import facts
 
     engine, names = site.where_logged()
     state = facts(engine, names, site.config.publisher)
-    if as_json:
-        show_json(_state_for_programs(state))
+    if not as_json:
+        show_table(("status", "rows", "meaning"), state.lines(), empty="")
+        for sentence in state.sentences():
+            show_sentence(sentence)
         return
-    show_table(("status", "rows", "meaning"), state.lines(), empty="")
-    for sentence in state.sentences():
-        show_sentence(sentence)
-
-
-def _state_for_programs(state: Facts) -> dict[str, Any]:
-    """How the log stands, for programs, with its times in ISO 8601."""
-    import msgspec
-
+    # For programs times are ISO 8601.
     report: dict[str, Any] = msgspec.to_builtins(state)
     # What is computed from the others has no field of its own.
     for name, output in state.outputs.items():
@@ -300,4 +295,4 @@ def _state_for_programs(state: Facts) -> dict[str, Any]:
     for entry in filter(None, entries):
         for name in {"at", "failed_at", "failing_since", "since", "lease_until"} & entry.keys():
             entry[name] = utc_json(entry[name])
-    return report
+    show_json(report)

@@ -290,9 +290,9 @@ def _watched(
     from eventlog.core.registry import loaded, offers
 
     order = EndpointOrder(address=address, config=config, vitals=vitals, journal=journal)
-    # There is one, which is ours.
-    [offer] = offers("endpoints")
-    endpoint: ServedEndpoint = loaded(offer).open(order)
+    # One after the other: the first that serves takes the port, and ours does.
+    served: Iterator[ServedEndpoint | None] = (loaded(offer).open(order) for offer in offers("endpoints"))
+    endpoint = next(filter(None, served))
     journal.info("watched_at", port=endpoint.port)
     try:
         yield endpoint.adopt

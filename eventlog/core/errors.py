@@ -39,14 +39,7 @@ class EventlogError(Exception):
     def __reduce__(self) -> tuple[object, ...]:
         # Exceptions are pickled with their arguments, which here are not those of every class's
         # `__init__`: processes of a conversion hand them on.
-        return (_rebuild, (type(self), self.__dict__.copy()))
-
-
-def _rebuild(kind: type[EventlogError], state: dict[str, object]) -> EventlogError:
-    # What `__new__` gets becomes the `args` of an exception.
-    error = kind.__new__(kind, state["message"])
-    error.__dict__.update(state)
-    return error
+        return type(self).__new__, (type(self), self.message), self.__dict__.copy()
 
 
 class UsageError(EventlogError):

@@ -274,6 +274,8 @@ class ServedEndpoint(Protocol):
 
 
 class EndpointPlugin(Struct, frozen=True, kw_only=True):
-    """What serves that address: /metrics, /health and /ready, and more where it can."""
+    """What serves that address: /metrics, /health and /ready, and more; None where it cannot, as
+    things are.
+    """
 
-    open: Callable[[EndpointOrder], ServedEndpoint]
+    open: Callable[[EndpointOrder], ServedEndpoint | None]

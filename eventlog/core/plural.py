@@ -4,7 +4,9 @@ from __future__ import annotations
 
 
 def counted(count: int, word: str = "row", words: str | None = None) -> str:
-    """A number with its word: 1 row, 2 rows. `words` are several, where an s does not make them."""
+    """A number with its word: 1 row, 2 rows. `words` are several, where an s does not make them; a
+    verb may be part of both.
+    """
     if count != 1:
         word = words or f"{word}s"
     return f"{count:,} {word}"

@@ -71,8 +71,8 @@ class LastProof(Struct, frozen=True, kw_only=True):
         if self.equal:
             return "equal"
         kinds = ", ".join(f"{count:,} {kind}" for kind, count in self.by_kind.items() if count)
-        verb = "differs" if self.differing == 1 else "differ"
-        return f"{'at least ' if self.more else ''}{counted(self.differing, 'object')} {verb} ({kinds})"
+        objects = counted(self.differing, "object differs", "objects differ")
+        return f"{'at least ' if self.more else ''}{objects} ({kinds})"
 
 
 def read_proofs(text: str | None) -> tuple[LastProof, ...]:

@@ -234,12 +234,22 @@ class Publisher:
             self._rest.until_next(self._beat)
         while not self.stopped.is_set():
             try:
-                if not self._holds_lock():
+                had_lock = self.post.taken
+                has_lock = self._take()
+                if has_lock and not had_lock:
+                    self.journal.info("seat_taken", post=self.post.name)
+                if not has_lock:
+                    if self.vitals.reading().state != "standby":
+                        self.journal.info("standing_by", post=self.post.name)
+                    self.vitals.now("standby")
+                    self.post.stand_by(self.vitals, self.journal)
                     # Who is on standby has reached the database: nothing else is known to be wrong.
                     if self._failures:
                         self._recovered()
                     self._rest.for_seconds(STANDBY_SECONDS)
                     continue
+                if self.vitals.reading().state != "failing":
+                    self.vitals.now("publishing")
                 self._begin()
                 if not self._background.begun:
                     self._background.begin(self.post.works(self.vitals, self.journal))
@@ -361,21 +371,6 @@ class Publisher:
             self.journal.warning("table_unread", table=table, error=note)
         self._told = self._told or report.documents > 0
         self.post.finished(report, self.vitals, self.journal)
-
-    def _holds_lock(self) -> bool:
-        """Whether it may publish; says so when that changes."""
-        before = self.post.taken
-        locked = self._take()
-        if locked and not before:
-            self.journal.info("seat_taken", post=self.post.name)
-        elif not locked and self.vitals.reading().state != "standby":
-            self.journal.info("standing_by", post=self.post.name)
-        if not locked:
-            self.vitals.now("standby")
-            self.post.stand_by(self.vitals, self.journal)
-        elif self.vitals.reading().state != "failing":
-            self.vitals.now("publishing")
-        return locked
 
     def _idle(self) -> None:
         """Waits for the next turn, and lets the heart beat meanwhile."""

@@ -102,8 +102,8 @@ def refresh(
             refreshed = _refreshed(work, load, watch, again=again, jobs=jobs)
             done.append(refreshed)
             if not as_json:
-                waits = "waits" if refreshed.rows == 1 else "wait"
-                sentence = f"{refreshed.table}: {counted(refreshed.rows, 'row')} {waits} to be published"
+                rows = counted(refreshed.rows, "row waits", "rows wait")
+                sentence = f"{refreshed.table}: {rows} to be published"
                 if only:
                     sentence += f" to {only} alone"
                 if refreshed.before:

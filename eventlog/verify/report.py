@@ -68,12 +68,11 @@ def summary(verified: Verified) -> str:
     if proof.equal:
         return f"{proof.table}: equal, {rows}."
     kinds = ", ".join(f"{count} {kind}" for kind in KINDS if (count := getattr(proof, kind)))
-    objects = counted(proof.differing, "object")
+    objects = counted(proof.differing, "object differs", "objects differ")
     # The comparison was ended at so many.
     if proof.more:
         objects = f"at least {objects}"
-    verb = "differs" if proof.differing == 1 else "differ"
-    sentence = f"{proof.table}: {objects} {verb} ({kinds}), {rows}."
+    sentence = f"{proof.table}: {objects} ({kinds}), {rows}."
     if verified.repaired:
         sentence += f" {counted(verified.repaired, 'object')} will be published again."
     return sentence

@@ -192,7 +192,7 @@ def said_of(action: str, count: int) -> str:
     if not count:
         return NOTHING_DONE[action]
     did = {"hold": "held", "release": "released", "requeue": "waiting again"}[action]
-    return f"{counted(count, 'row')} {'is' if count == 1 else 'are'} {did} now."
+    return f"{counted(count, 'row is', 'rows are')} {did} now."
 
 
 def read_done(text: str) -> str:

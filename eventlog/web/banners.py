@@ -153,7 +153,7 @@ def _of_publisher(reading: PageReading) -> Iterator[Banner]:
             state="no publisher",
             what="this log",
             since=since,
-            said=f"{_rows_wait(flow.parts.total)}.",
+            said=f"{counted(flow.parts.total, 'row waits', 'rows wait')}.",
             cause=cause,
             section="EventlogNoPublisher",
         )
@@ -174,7 +174,7 @@ def _of_slowness(reading: PageReading) -> Iterator[Banner]:
         state="slow",
         what="all outputs",
         since=_age(reading.now, flow.lag),
-        said=f"{_rows_wait(flow.parts.total)}, and {rate:,.1f} rows a second are finished.",
+        said=f"{counted(flow.parts.total, 'row waits', 'rows wait')}, and {rate:,.1f} rows a second are finished.",
         section="EventlogDelay",
     )
     # With one output it is that one, and can be paused here.
@@ -190,11 +190,7 @@ def _behind(lag: OutputLag | None, waiting: OutputLag | None) -> str:
         return f"It is {counted(lag.rows)} behind; other outputs continue."
     if waiting is None or not waiting.rows:
         return "Rows wait for it."
-    return f"{_rows_wait(waiting.rows)} for it."
-
-
-def _rows_wait(rows: int) -> str:
-    return f"{counted(rows)} {'waits' if rows == 1 else 'wait'}"
+    return f"{counted(waiting.rows, 'row waits', 'rows wait')} for it."
 
 
 def _age(now: float, seconds: float | None) -> str:

@@ -25,6 +25,7 @@ from tests.web.visiting import watched
 def endpoint(config: Config) -> Iterator[ServedEndpoint]:
     order = EndpointOrder(address="127.0.0.1:0", config=config, vitals=PublisherHealth(), journal=library_journal())
     made = ENDPOINT.open(order)
+    assert made is not None
     try:
         yield made
     finally:

@@ -200,8 +200,7 @@ def _rows(engine: Engine, names: LogNames, config: Config) -> Iterator[Point]:
     with log.moment() as connection:
         outputs = read_output_states(Marks(log).get(connection, OUTPUTS))
         flow, _ = read_flow(connection, log, config.publisher, failing=failing(outputs))
-    verb = "waits" if flow.parts.total == 1 else "wait"
-    waiting = f"{counted(flow.parts.total, 'row')} {verb}"
+    waiting = counted(flow.parts.total, "row waits", "rows wait")
     age = duration(flow.lag or 0.0)
     if flow.state == "stuck":
         said = f"{waiting}; row {flow.oldest} has waited for {age}."
@@ -221,8 +220,7 @@ def _rows(engine: Engine, names: LogNames, config: Config) -> Iterator[Point]:
     bad = rows.by_status[Status.ERROR] + rows.by_status[Status.FATAL]
     if bad:
         mend = "`eventlog log --status E` lists them, `eventlog requeue` offers them again."
-        errors = "an error" if bad == 1 else "errors"
-        yield warning("rows", f"{counted(bad, 'row')} ended as {errors}.", mend)
+        yield warning("rows", f"{counted(bad, 'row ended as an error', 'rows ended as errors')}.", mend)
 
 
 def number_points(engine: Engine, names: LogNames, config: Config) -> Iterator[Point]:

@@ -208,16 +208,15 @@ class Identities:
         return canonical
 
 
-@lru_cache(maxsize=16)  # the same tables come with each batch
-def _kept_identities(catalog: Catalog, hiding: bool) -> Identities:
-    return Identities(catalog, hiding=hiding)
+# The same tables come with each batch.
+_kept_identities = lru_cache(maxsize=16)(Identities)
 
 
 def identities_of(catalog: Catalog | None, *, hiding: bool = False) -> Identities:
     """Those of a catalog. Without one they are new: any name may come then, and none is kept."""
     if catalog is None:
         return Identities(None, hiding=hiding)
-    return _kept_identities(catalog, hiding)
+    return _kept_identities(catalog, hiding=hiding)
 
 
 def _row_hash(value: str) -> str:

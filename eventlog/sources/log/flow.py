@@ -3,7 +3,7 @@ follows from that.
 
 A row waits because its turn has not come yet; because somebody holds it, or a row of its object
 before it; because its time has not come; because its table may not be read; or because a receiver
-did not take it and it is offered again. Law: the word is decided here, by `state_of`, from facts;
+did not take it and it is offered again. Law: the word is decided here, by `Flow.state`, from facts;
 the terminal, the page, metrics and checks only say it.
 
 Rows that nobody holds and whose time has come make up the lag. What waits because somebody wants it
@@ -19,7 +19,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import asdict
 
-from eventlog.core.plural import duration
+from eventlog.core.plural import counted, duration
 from eventlog.sources.marks import RESUMED
 
 LATE_SECONDS: Final = 300.0
@@ -141,7 +141,29 @@ class Flow(Struct, frozen=True, kw_only=True):
 
     @property
     def state(self) -> FlowState:
-        return state_of(self)
+        """How the log goes on; of several words the one that most asks for somebody."""
+        parts = self.parts
+        ready_late = parts.ready > 0 and _late(self.ready_lag, self.patience)
+        if ready_late and self.publishing and self.failing:
+            return "retrying"
+        if ready_late or (self.is_late and not self.publishing):
+            return "stuck"
+        if parts.suspended:
+            return "suspended"
+        if parts.lagging:
+            return "lagging"
+        if parts.retrying:
+            return "retrying"
+        if parts.held:
+            return "held"
+        if not self.publishing:
+            return "waiting" if parts.ready else "unpublished"
+        if parts.ready:
+            return "flowing"
+        # Not `not`: None means that nobody has looked.
+        if self.tracked is False and not self.settled:
+            return "untracked"
+        return "waiting" if parts.not_due else "flowing"
 
     @property
     def is_late(self) -> bool:
@@ -161,35 +183,9 @@ def waiting_for(flow: Flow, output: str, *, failing: bool) -> OutputLag | None:
     return OutputLag(rows=rows, first=flow.oldest, seconds=flow.lag)
 
 
-def state_of(flow: Flow) -> FlowState:
-    """How the log goes on; of several words the one that most asks for somebody."""
-    parts = flow.parts
-    ready_late = parts.ready > 0 and _late(flow.ready_lag, flow.patience)
-    if ready_late and flow.publishing and flow.failing:
-        return "retrying"
-    if ready_late or (flow.is_late and not flow.publishing):
-        return "stuck"
-    if parts.suspended:
-        return "suspended"
-    if parts.lagging:
-        return "lagging"
-    if parts.retrying:
-        return "retrying"
-    if parts.held:
-        return "held"
-    if not flow.publishing:
-        return "waiting" if parts.ready else "unpublished"
-    if parts.ready:
-        return "flowing"
-    # Not `not`: None means that nobody has looked.
-    if flow.tracked is False and not flow.settled:
-        return "untracked"
-    return "waiting" if parts.not_due else "flowing"
-
-
 def said_of_state(flow: Flow) -> str:
     nobody = "" if flow.publishing else " No publisher works on this log."
-    match state_of(flow):
+    match flow.state:
         case "stuck":
             age = "for an unknown time" if flow.lag is None else duration(flow.lag)
             return f"The oldest row, {flow.oldest}, has waited for {age}.{nobody}"
@@ -219,20 +215,17 @@ def said_of_parts(flow: Flow) -> Iterator[str]:
     """A sentence for each reason why rows wait, but for their turn that has not come yet."""
     parts = flow.parts
     if parts.held:
-        yield f"{_counted(parts.held)} held or behind held ones; row {flow.first_held} is the first."
+        yield f"{counted(parts.held, 'row is', 'rows are')} held or behind held ones; row {flow.first_held} is the first."
     if parts.retrying:
-        yield f"{_counted(parts.retrying)} offered again, because a receiver did not take a row."
+        yield f"{counted(parts.retrying, 'row is', 'rows are')} offered again, because a receiver did not take a row."
     if parts.suspended:
-        yield f"{_counted(parts.suspended)} kept until the publisher may read their table."
+        yield f"{counted(parts.suspended, 'row is', 'rows are')} kept until the publisher may read their table."
     for name, lag in flow.lags.items():
         paused = ", which somebody has paused" if lag.paused else ""
-        yield f"{_counted(lag.rows) if lag.rows else 'Nothing is'} kept for {name}{paused}."
+        rows = counted(lag.rows, "row is", "rows are") if lag.rows else "Nothing is"
+        yield f"{rows} kept for {name}{paused}."
     if parts.not_due:
-        yield f"{_counted(parts.not_due)} kept until their time comes."
-
-
-def _counted(rows: int) -> str:
-    return "1 row is" if rows == 1 else f"{rows:,} rows are"
+        yield f"{counted(parts.not_due, 'row is', 'rows are')} kept until their time comes."
 
 
 def patience(settings: Polling) -> float:

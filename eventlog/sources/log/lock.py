@@ -218,7 +218,12 @@ class LogLock:
             marks.set(connection, EPOCH, str(epoch))
         name = f"{self.log.name} in {place_of(self.log.engine.url)}"
         self.token, self.tenure = token, Tenure(log=identity, name=name, epoch=epoch)
-        self._kept = Lease(self.lease, sent, lambda: self._renewed(token), self._alive)
+
+        def renew() -> bool:
+            with self.log.transaction() as connection:
+                return self._touch(connection, token, soon=False)
+
+        self._kept = Lease(self.lease, sent, renew, self._alive)
 
     def _replaces(self, connection: Connection, former: str | None, token: str) -> bool:
         """Whether the mark is ours now; the row is locked until the transaction ends."""
@@ -242,10 +247,6 @@ class LogLock:
     def _touch(self, connection: Connection, token: str, *, soon: bool = True) -> bool:
         statement = self.log.query("lock_keep_soon" if soon else "lock_keep", until="lock_until")
         return connection.execute(statement, {"token": token, "lease": self.lease}).rowcount > 0
-
-    def _renewed(self, token: str) -> bool:
-        with self.log.transaction() as connection:
-            return self._touch(connection, token, soon=False)
 
     def _lose(self) -> None:
         self.tenure = None

@@ -17,7 +17,6 @@ from eventlog.sources.log.flow import (
     patience,
     said_of_parts,
     said_of_state,
-    state_of,
 )
 
 
@@ -39,7 +38,7 @@ from eventlog.sources.log.flow import (
 def test_of_several_words_the_one_that_asks_for_somebody_is_said(
     parts: WaitingParts, changes: dict[str, Any], state: FlowState
 ) -> None:
-    assert state_of(replace(Flow(parts=parts, publishing=True), **changes)) == state
+    assert replace(Flow(parts=parts, publishing=True), **changes).state == state
 
 
 LATE = {"oldest": 7, "lag": 900.0, "ready_lag": 900.0}
