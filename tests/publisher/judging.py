@@ -210,6 +210,7 @@ def _table_numbers(world: World, name: str, transaction: int, several: list[Take
 
 def _order(world: World, name: str, target: Target) -> None:
     latest: dict[str, int] = {}
+    sure = _not_joined(world, name)
     last = {one.uid: place for place, one in enumerate(target.came)}
     for place, one in enumerate(target.came):
         if last[one.uid] != place:
@@ -218,6 +219,8 @@ def _order(world: World, name: str, target: Target) -> None:
         given_up = name in row.excused or (world.max_attempts and one.uid in target.not_taken)
         if row.setbacks or row.gone or row.foreign or given_up:
             continue  # told again; or taken away or given up before it came again behind a row that was not taken
+        if one.uid not in sure and (target.repeats[one.uid] or target.not_taken[one.uid]):
+            continue  # filtered when it was to come again, with the rest of another change
         if latest.get(one.object, 0) > one.uid:
             world.fail("out of order", name, one.object, one.uid, "after", latest[one.object])
         latest[one.object] = one.uid
