@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 import signal
 import subprocess
@@ -61,6 +62,16 @@ def killed(log: LogTable, out: str, moment: str, conf: Sequence[str] = ()) -> No
     driver = run(log, out, moment, conf)
     _, err = driver.communicate(timeout=3600)
     assert driver.returncode == -signal.SIGKILL, err[-3000:]
+
+
+def kill_worker(driver: subprocess.Popen[str], seconds: float = math.inf) -> int:
+    """Kills a worker as soon as the driver has one; how many, if it ends or the time is over before."""
+    end = time.monotonic() + seconds
+    while driver.poll() is None and time.monotonic() < end:
+        if kill_workers(driver.pid, most=1):
+            return 1
+        time.sleep(0.01)
+    return 0
 
 
 def assert_each_once(log: LogTable, place: Path) -> None:
@@ -123,26 +134,23 @@ def test_a_driver_that_is_killed_on_another_file_system(
 def test_drivers_and_workers_that_are_killed_at_no_moment_in_particular(
     spark: SparkSession, log: LogTable, tmp_path: Path, system: Any, seed: int
 ) -> None:
-    """Three drivers, each some time after its first files; workers meanwhile, whose tasks Spark does again."""
+    """Three drivers, each some time after its first task; workers meanwhile, whose tasks Spark does again."""
     chance, workers = random.Random(seed), 0
     with system(spark, tmp_path) as base:
         folder = HadoopFolder(spark, base)
         for _ in range(3):
             driver = run(log, f"{base}/out", "", settings_of(spark))
-            while driver.poll() is None and WORK not in HadoopFolder(spark, f"{base}/out").names():
-                time.sleep(0.05)
-            for _ in range(chance.randrange(1, 8)):
+            # However slow the machine is, it comes to its first task, unless all is over.
+            workers += kill_worker(driver)
+            for _ in range(chance.randrange(7)):
                 time.sleep(chance.uniform(0.05, 0.5))
                 # A quick machine has none for most of the time.
-                end = time.monotonic() + 3
-                while not (found := kill_workers(driver.pid, most=1)) and time.monotonic() < end:
-                    time.sleep(0.005)
-                workers += found
+                workers += kill_worker(driver, 3)
             kill_tree(driver.pid)
             driver.communicate()
         finish(log, base)
         assert_each_once_at(log, folder, tmp_path / "copied")
-    assert workers
+    assert workers, "the first driver has tasks"
 
 
 @pytest.mark.long

@@ -14,7 +14,6 @@ from itertools import count
 from pathlib import Path
 from typing import Any, Final
 
-import boto3
 import obstore
 import pytest
 from msgspec import Struct
@@ -88,6 +87,9 @@ def hashes(objects: Bucket) -> dict[str, str | None]:
 
 def asked_by_boto3(server: StoreServer) -> Any:
     """A client of the library that knows uploads in parts."""
+    # Inside, because every run of pytest loads this file.
+    import boto3
+
     return boto3.client(
         "s3",
         endpoint_url=server.url,
