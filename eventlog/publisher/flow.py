@@ -144,10 +144,12 @@ class JournalLook:
 
     def __init__(self, connection: Connection, log: Log, settings: Polling) -> None:
         self._connection, self._log, self._settings = connection, log, settings
-        self.marks = Marks(log).all(connection)
         self.now = log.now(connection)
         self.now_seconds = self.now.replace(tzinfo=dt.UTC).timestamp()
         memory = read_memory(connection, log, "", seen=False)
+        # After the outputs: who finds that one is not paused any more must find the mark of whoever
+        # resumed it, or pauses it again.
+        self.marks = Marks(log).all(connection)
         outputs = memory.outputs
         foremost = max(outputs.values(), key=lambda row: row.position, default=None)
         self._foremost = foremost

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Semaphore
-from typing import Literal
+from typing import Any, Literal
 
 import pytest
 from msgspec.structs import replace
@@ -20,6 +20,7 @@ from eventlog.core.seams import Tenure
 from eventlog.daemon.post import Post
 from eventlog.daemon.publisher import Publisher
 from eventlog.daemon.vitals import PublisherHealth
+from eventlog.publisher import flow
 from eventlog.publisher.books import Turn
 from eventlog.publisher.consumer import Consumer
 from eventlog.sinks.outputs import FilesOutput
@@ -133,6 +134,28 @@ def test_who_resumes_an_output_lets_it_catch_up(log: LogTable, tmp_path: Path, m
         outputs["far"].away = True
         write(log, 39, 48)
         until(lambda: far_of(log) == ("paused", 10), "its bound is what it was")
+
+
+def test_who_looks_while_somebody_resumes_an_output_knows_that(
+    log: LogTable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else it is further behind than its bound, and paused again."""
+    outputs = Outputs("near", "far")
+    outputs["far"].away = True
+    write(log, 1, 30)
+    with in_thread(Publisher(bounded(log, tmp_path, "pause"), outputs=outputs.made())):
+        until(lambda: far_of(log) == ("paused", 30), "far is paused")
+    read = flow.read_memory
+
+    def resumed_first(*arguments: Any, **options: Any) -> Any:
+        monkeypatch.setattr(flow, "read_memory", read)
+        resume(Log(log.engine, log.names), POLLING, "far", ["near", "far"])
+        return read(*arguments, **options)
+
+    monkeypatch.setattr(flow, "read_memory", resumed_first)
+    with log.engine.connect() as connection:
+        lag = flow.read_distances(connection, Log(log.engine, log.names), POLLING)["far"]
+    assert lag.paused or lag.resumed is not None
 
 
 def test_a_receiver_that_can_never_be_reached_holds_up_nobody(sqlite: Engine, tmp_path: Path) -> None:
