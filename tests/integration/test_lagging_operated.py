@@ -20,7 +20,7 @@ from eventlog.core.seams import Tenure
 from eventlog.daemon.post import Post
 from eventlog.daemon.publisher import Publisher
 from eventlog.daemon.vitals import PublisherHealth
-from eventlog.publisher import flow
+from eventlog.publisher import flow, memory
 from eventlog.publisher.books import Turn
 from eventlog.publisher.consumer import Consumer
 from eventlog.sinks.outputs import FilesOutput
@@ -145,7 +145,7 @@ def test_who_looks_while_somebody_resumes_an_output_knows_that(
     write(log, 1, 30)
     with in_thread(Publisher(bounded(log, tmp_path, "pause"), outputs=outputs.made())):
         until(lambda: far_of(log) == ("paused", 30), "far is paused")
-    read = flow.read_memory
+    read = memory.read_memory
 
     def resumed_first(*arguments: Any, **options: Any) -> Any:
         monkeypatch.setattr(flow, "read_memory", read)
