@@ -237,7 +237,9 @@ def _letter(world: World, uid: int, row: Row, letter: str) -> None:
     worst = {max(several, key=RANK.index, default="S") for several in (now, [*votes.values()])}
     if world.max_attempts and any(target.not_taken[uid] for target in world.targets.values()):
         worst.add("E")  # given up, perhaps
-    worst = {"E"} if row.names_no_object else worst
+    if row.names_no_object:
+        # Those that said so may have been forgotten, and the last one with it.
+        worst = {"E", "S"} if world.changed_outputs and not votes else {"E"}
     if row.excused:
         worst.add("W")
     if not worst.intersection(letter):
