@@ -97,7 +97,7 @@ def test_a_fresh_lease_is_confirmed_without_a_word_to_the_database(
 ) -> None:
     lock = lock_of(log, 3000.0)
     assert lock.take()
-    monkeypatch.setattr(lock, "_renewed", None)
+    monkeypatch.setattr(lock, "_touch", None)
     lock.confirm_lease()
     lock.leave()
     with pytest.raises(OccupiedError):
