@@ -111,10 +111,11 @@ class HandOver:
 
     def _take(self, number: int, outcomes: Sequence[Outcome]) -> None:
         document = self._waiting[number]
-        if any(outcome.unread for outcome in outcomes):
-            outcomes = [
-                self._given_up(outcome, document.attempts) if outcome.unread else outcome for outcome in outcomes
-            ]
+        # Before anything is freed: what is given up does not come again, so nothing behind it has to wait.
+        outcomes = [
+            self._given_up(outcome, document.attempts) if outcome.status is Status.NEW else outcome
+            for outcome in outcomes
+        ]
         if any(outcome.unread for outcome in outcomes):
             # It stays begun: nobody knows whether the receiver has it, so that nothing frees it.
             self.complaint = outcomes[0].note

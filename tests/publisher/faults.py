@@ -174,7 +174,6 @@ FAULTS = [
         "if former is not None and former.due is not None and former.due > now:",
         "if False:",
     ),
-    JournalFault("due looks at no times", COMMON, "AND due <= :now", "AND due IS NOT NULL"),
     JournalFault("others that wait are not seen", VIEW, "limit=limit)[0][0]) == limit", "limit=limit)[0][0]) > limit"),
     JournalFault(
         "a hold does not part a take",
@@ -244,9 +243,6 @@ FAULTS = [
         MEMORY,
         "return max([0, *self.batches, *[output.position for output in self.outputs.values()]])",
         "return max([0, *self.batches])",
-    ),
-    JournalFault(
-        "parked rows are not seen", MEMORY, "        self.seen |= Stretches.of(row.record for row in rows)\n", ""
     ),
     JournalFault(
         "what waits is not left out of what is late",

@@ -81,7 +81,7 @@ def _records(world: World) -> None:
 def _output(world: World, name: str, target: Target, letters: dict[int, str]) -> None:
     known, must, must_not = world.added.get(name, (set(), set(world.rows), set()))
     came = collections.Counter(one.uid for one in target.came)
-    sure = _not_joined(world, name)
+    sure = not_joined(world, name)
     for uid, row in world.rows.items():
         count, letter = came[uid], letters.get(uid)
         if uid not in sure:
@@ -150,7 +150,7 @@ def _torn(world: World) -> set[str]:
     return torn
 
 
-def _not_joined(world: World, name: str) -> set[int]:
+def not_joined(world: World, name: str) -> set[int]:
     """Rows of which the output's filter is sure, which goes by the first row of a change."""
     filtered = {row.object for row in world.rows.values() if is_filtered(name, row.change)}
     unsure = filtered & _torn(world)
@@ -210,7 +210,7 @@ def _table_numbers(world: World, name: str, transaction: int, several: list[Take
 
 def _order(world: World, name: str, target: Target) -> None:
     latest: dict[str, int] = {}
-    sure = _not_joined(world, name)
+    sure = not_joined(world, name)
     last = {one.uid: place for place, one in enumerate(target.came)}
     for place, one in enumerate(target.came):
         if last[one.uid] != place:

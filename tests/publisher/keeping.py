@@ -9,7 +9,7 @@ from eventlog.admin.outputs import kept_for, skip
 from eventlog.admin.rows import PROCESSED
 from eventlog.purge.deleting import Purge, purge
 from eventlog.sources.marks import Stretches
-from tests.publisher.judging import waits
+from tests.publisher.judging import not_joined, waits
 from tests.publisher.targets import KINDS, Target, is_filtered
 
 if TYPE_CHECKING:
@@ -85,6 +85,7 @@ def add(world: World, name: str) -> None:
         if world.max_attempts:  # it may have given them up
             must -= world.targets[foremost[0]].not_taken.keys()
         must = {uid for uid in must if foremost[0] not in world.rows[uid].excused}
+        must &= not_joined(world, foremost[0])  # of the others it may have left out more than its filter says
         planned = world.ask("SELECT records FROM event_log_planned WHERE output = :output", output=foremost[0])
         numbers = [number for (records,) in planned for number in Stretches(map(tuple, json.loads(records)))]
         parked = world.ask("SELECT record_id FROM event_log_parked WHERE output = :output", output=foremost[0])

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 
 import pytest
 
 from eventlog.core.errors import MachineError, SinkError
 from eventlog.core.model import EVERY_ROW, Outcome, Position, Status
 from eventlog.delivery.answers import Strictness
+from eventlog.publisher.letters import given_up
 from eventlog.publisher.sending import HandOver
 from eventlog.publisher.tables import Detail, OnTheWay
 from tests.support.lanes import Fate, LanedSink, success
@@ -33,6 +35,7 @@ class Sent:
         sink: LanedSink,
         strictness: Strictness | None = None,
         pulse: Callable[[], None] = lambda: None,
+        most_attempts: int = 0,
     ) -> None:
         self.over: list[int] = []
         self.freed: list[int] = []
@@ -56,7 +59,7 @@ class Sent:
             confirm=lambda: None,
             pulse=pulse,
             enter=self.enter,
-            given_up=lambda outcome, _attempts: outcome,
+            given_up=partial(given_up, most_attempts),
         )
 
     def run(self) -> None:
@@ -165,6 +168,15 @@ def test_only_its_object_waits_where_that_is_wanted() -> None:
     assert sorted(made.freed) == [3, 7]
     assert made.done == [2, 4, 5, 6]
     assert "3" not in sink.came
+
+
+def test_nothing_waits_for_a_document_that_is_given_up() -> None:
+    sink = LanedSink(1, fated(_1=Status.NEW))
+    made = Sent("aab", sink, BY_OBJECT, most_attempts=1)
+    made.run()
+    assert made.freed == []
+    assert made.answers[1,].status is Status.ERROR
+    assert sink.came == ["1", "2", "3"]
 
 
 def test_a_change_of_a_whole_table_waits_for_any_object_and_everything_waits_for_it() -> None:
