@@ -13,6 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from enum import Enum
+from operator import is_
 from typing import Final, Literal, Protocol, TypeVar
 
 from msgspec.structs import replace
@@ -133,7 +134,9 @@ class _Cure:
         values = [value for value in cell if value is not None]
         sayable = [self._value(column, value) for value in values]
         cured = [value for value in sayable if value is not None]
-        if cured == values:
+        # By identity: what takes the place of a value may be equal to it, as text that is no number
+        # to the same as text.
+        if len(cured) == len(values) and all(map(is_, cured, values)):
             return cell
         return tuple(cured) or ABSENT
 

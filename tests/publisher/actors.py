@@ -115,3 +115,14 @@ class Publisher:
     def __init__(self, journal: TestJournal, tenure: Tenure) -> None:
         self.journal, self.tenure = journal, tenure
         self.consumers: dict[str, TestConsumer] = {}
+
+    def has_read_ahead(self, record: int) -> bool:
+        """Whether a row was read for the next turn of an output."""
+        plans_made = [consumer._ahead for consumer in self.consumers.values()]
+        portions = [made.taken.events for made in plans_made if made is not None]
+        ahead = self.journal.rows._ahead
+        if ahead is not None and ahead._reading.done():
+            portion = ahead._reading.result()
+            if portion is not None:
+                portions.append(portion.rows)
+        return any(event.position[0] == record for events in portions for event in events)

@@ -243,28 +243,13 @@ class World:
         }
 
     def may_go(self, record: int) -> set[tuple[str, str]] | None:
-        """The plans by which a row may still come that is gone; any where others have its batch ahead: outputs in step
-        take what was read once, as they always did.
+        """The plans by which a row may still come that is gone; any where others have its batch ahead, or it was read for
+        the next turn: outputs in step take what was read once, as they always did.
         """
         batches = self.ask("SELECT records FROM event_log_batch")
         sealed = any(record in Stretches(map(tuple, json.loads(records))) for (records,) in batches)
-        if sealed or self._is_read_ahead(record):
-            return None
-        return self.plans_with(record) | self.plans_carrying(record)
-
-    def _is_read_ahead(self, record: int) -> bool:
-        """Whether a publisher has read a row for its next turn: what becomes of it then comes too late, as a moment later."""
-        if self.publisher is None:
-            return False
-        for consumer in self.publisher.consumers.values():
-            made = consumer._ahead
-            if made is not None and any(event.position[0] == record for event in made.taken.events):
-                return True
-        ahead = self.publisher.journal.rows._ahead
-        if ahead is None or not ahead._reading.done():
-            return False
-        portion = ahead._reading.result()
-        return portion is not None and any(event.position[0] == record for event in portion.rows)
+        read_ahead = self.publisher is not None and self.publisher.has_read_ahead(record)
+        return None if sealed or read_ahead else self.plans_with(record) | self.plans_carrying(record)
 
     # --- operators ---------------------------------------------------------------------------------------------
 

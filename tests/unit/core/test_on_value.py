@@ -173,6 +173,12 @@ def test_several_values_of_a_child_lose_one_only() -> None:
     assert told.endswith("a1\ufffda4")
 
 
+def test_a_value_that_is_equal_to_what_takes_its_place_is_replaced_among_several() -> None:
+    [told], [refusal] = xds(change(Op.ADD, Edit(column="age", new=("",))), "replace")
+    assert told == "agea"
+    assert refusal.partial
+
+
 def test_no_more_than_three_values_are_named() -> None:
     bad = [Edit(column=name, new="\x01") for name in ("name", "age", "active", "born", "photo")]
     told, [refusal] = xds(change(Op.ADD, Edit(column="share", new="5"), *bad))
