@@ -86,9 +86,9 @@ def add(world: World, name: str) -> None:
             must -= world.targets[foremost[0]].not_taken.keys()
         must = {uid for uid in must if foremost[0] not in world.rows[uid].excused}
         must &= not_joined(world, foremost[0])  # of the others it may have left out more than its filter says
-        planned = world.ask("SELECT records FROM event_log_planned WHERE output = :output", output=foremost[0])
+        planned = world.ask(f"SELECT records FROM event_log_planned WHERE output = '{foremost[0]}'")
         numbers = [number for (records,) in planned for number in Stretches(map(tuple, json.loads(records)))]
-        parked = world.ask("SELECT record_id FROM event_log_parked WHERE output = :output", output=foremost[0])
+        parked = world.ask(f"SELECT record_id FROM event_log_parked WHERE output = '{foremost[0]}'")
         numbers += [number for (number,) in parked]  # what came behind a row that was not taken comes again
         doubt = {world.live[number] for number in numbers if number in world.live}
     world.added[name] = (set(world.rows), must, {uid for uid in has - doubt if not world.rows[uid].setbacks})

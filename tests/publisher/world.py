@@ -108,6 +108,8 @@ class World:
         self.dead = False
         """Whether the process has died that is being unwound: nothing that it does reaches anybody."""
         self.leaving = ExitStack()
+        asking = self.leaving.enter_context(engine.connect().execution_options(isolation_level="AUTOCOMMIT"))
+        self._driver: Any = asking.connection.driver_connection
         self.folder = Path()
         self._draw_more()
 
@@ -130,13 +132,11 @@ class World:
 
     # --- the database as a writer, an operator and the oracle see it ---------------------------------------------------
 
-    def ask(self, sql: str, **values: Any) -> list[tuple[Any, ...]]:
-        was, self.inside = self.inside, True
-        with self.engine.connect() as connection:
-            # Most of what the kit asks has no values; the driver alone needs half the time for it.
-            cursor = connection.execute(text(sql), values) if values else connection.exec_driver_sql(sql)
-            rows = [tuple(row) for row in cursor]
-        self.inside = was
+    def ask(self, sql: str) -> list[tuple[Any, ...]]:
+        cursor = self._driver.cursor()  # which needs a tenth of the time that SQLAlchemy would
+        cursor.execute(sql)
+        rows = list(cursor.fetchall())
+        cursor.close()
         return rows
 
     def run_sql(self, sql: str, rows: Sequence[dict[str, Any]] = (), **values: Any) -> None:
@@ -300,7 +300,7 @@ class World:
             self._set_back(record, row)
 
     def _set_back(self, record: int, row: Row) -> None:
-        [(letter,)] = self.ask("SELECT status FROM event_log WHERE record_id = :record", record=record)
+        [(letter,)] = self.ask(f"SELECT status FROM event_log WHERE record_id = {record}")
         if (
             self.quiet or not record % 2 or not requeue(self.log, [(record, record)], Choice(letters="SWEF"))
         ):  # else by hand
