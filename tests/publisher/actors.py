@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from concurrent.futures import Future
 from random import Random
 from typing import Protocol
 
@@ -121,7 +122,7 @@ class Publisher:
         plans_made = [consumer._ahead for consumer in self.consumers.values()]
         portions = [made.taken.events for made in plans_made if made is not None]
         ahead = self.journal.rows._ahead
-        if ahead is not None and ahead._reading.done():
+        if ahead is not None and ahead._reading.done() and Future.exception(ahead._reading) is None:
             portion = ahead._reading.result()
             if portion is not None:
                 portions.append(portion.rows)
