@@ -21,12 +21,10 @@ from msgspec import Struct
 from eventlog.config.outputs import formats_of, whole_kind
 from eventlog.config.policies import PolicyConfig
 from eventlog.config.settings import PublisherConfig, whole_source
-from eventlog.config.verify_settings import VerifyConfig
-from eventlog.config.web_settings import WebConfig
 from eventlog.core.model import Kind
 from eventlog.core.policies import Steps
 from eventlog.core.policies.steps import STEPS
-from eventlog.core.registry import offers, sink_named
+from eventlog.core.registry import offers, sink_named, table_named
 from eventlog.core.rules.meaning import EXPLANATION, MEANING, PRECEDENCE, STATUS, category_name
 from eventlog.qlik.change_tables.settings import ChangeTableSettings
 from eventlog.qlik.messages.settings import MessageSettings
@@ -54,8 +52,8 @@ TABLES: dict[str, tuple[type[Struct], ...]] = {
     "source.compare": (CompareSettings,),
     "source.compare.queries": (QuerySettings,),
     "publisher": (PublisherConfig,),
-    "web": (WebConfig,),
-    "verify": (VerifyConfig,),
+    "web": (table_named("web").settings,),
+    "verify": (table_named("verify").settings,),
     "output": tuple(
         whole_kind(sink) for sink in ("files", "stdout", "http", "webhook", "database", "kafka", "delta", "iceberg")
     ),

@@ -32,6 +32,7 @@ from eventlog.core.plugins import (
     SinkPlugin,
     SourceOrder,
     SourcePlugin,
+    TablePlugin,
 )
 from eventlog.core.schema import Catalog, Column, Table
 from eventlog.core.seams import Format, Lane, Resolved, Sink, SinkCapabilities, Tenure, Written
@@ -81,6 +82,7 @@ __all__ = [
     "StreamPiece",
     "StreamReader",
     "Table",
+    "TablePlugin",
     "Tenure",
     "Transaction",
     "Written",

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from eventlog.config.environment import SEVERAL, said_in
 from eventlog.config.outputs import table_of
-from eventlog.config.settings import Config, sections_of
+from eventlog.config.settings import Config, all_tables, sections_of
 from eventlog.config.weak_secrets import known_secrets
 from eventlog.core.errors import ConfigError
 from eventlog.core.registry import names
@@ -54,7 +54,14 @@ def settings_in_force(
     something.
     """
     secrets = known_secrets(config).words
-    leaves = list(_leaves(config, ()))
+    leaves: list[tuple[Place, Any]] = []
+    for name, section in config.sections():
+        leaves += _leaves(section, (name,))
+    for name in all_tables():
+        if name not in config.tables:
+            # One of another package may have nothing by default.
+            with suppress(ConfigError):
+                leaves += _leaves(config.table(name), (name,))
     if everything:
         # Also the tables of sources that nobody chose.
         written_of = {place[1] for place, _ in leaves if place[0] == "source"}

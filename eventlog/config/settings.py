@@ -16,24 +16,22 @@ from functools import cache, reduce
 from operator import or_
 from pathlib import Path
 from typing import Any, Final, Literal, get_args, get_origin
-from urllib.parse import quote
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, defstruct
 from msgspec.structs import replace
 
 from eventlog.config.environment import SEVERAL, fields_of, fitted, with_environment
 from eventlog.config.outputs import OutputConfig, derived, filled, formats_of, kinds_of, own_key, table_of, takes
 from eventlog.config.policies import PolicyConfig, refuse_policies, refuse_unknown_steps
+from eventlog.config.secret_values import with_secrets
 from eventlog.config.timetable import read_times
-from eventlog.config.verify_settings import VerifyConfig
-from eventlog.config.web_settings import WebConfig
 from eventlog.core.backoff import Backoff
 from eventlog.core.errors import ConfigError
 from eventlog.core.on_value import OnValue
 from eventlog.core.outputs import refuse_name
 from eventlog.core.policies.steps import STEPS
-from eventlog.core.registry import names, offers, problem, sink_named, source_named
+from eventlog.core.registry import names, offers, problem, sink_named, source_named, table_named
 from eventlog.core.secrets import SecretSettings
 from eventlog.core.suggest import did_you_mean
 from eventlog.sql.clocks import DATABASE, zone_of
@@ -170,14 +168,26 @@ class PublisherConfig(SecretSettings, frozen=True, kw_only=True, forbid_unknown_
 
 
 class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Everything that can be configured."""
+    """Everything that can be configured.
+
+    `tables` are those that capabilities bring, as far as somebody wrote them: `table` gives one.
+    """
 
     source: SourceConfig = SourceConfig()
     publisher: PublisherConfig = PublisherConfig()
     output: tuple[OutputConfig, ...] = ()
     policy: tuple[PolicyConfig, ...] = ()
-    web: WebConfig = WebConfig()
-    verify: VerifyConfig = VerifyConfig()
+    tables: Mapping[str, Any] = {}
+
+    def table(self, name: str) -> Any:
+        """The table that a capability brings, whether anybody wrote one or not."""
+        return filled(self.tables.get(name), table_named(name).settings, name)
+
+    def sections(self) -> Iterator[tuple[str, Any]]:
+        """What stands under each heading, as far as capabilities have one by what somebody wrote."""
+        for name in CORE_SECTIONS:
+            yield name, getattr(self, name)
+        yield from self.tables.items()
 
     def __post_init__(self) -> None:
         for number, output in enumerate(self.output):
@@ -186,17 +196,8 @@ class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
             within(f"output[{number}].max_behind_rows", output.max_behind_rows, 0, 1_000_000_000)
             within(f"output[{number}].max_behind_seconds", output.max_behind_seconds, 0, 31_622_400)
         refuse_policies(self.output, self.policy)
-        if self.verify.every and self.source.kind != LOG:
-            raise ConfigError(
-                f"verify.every needs a log of triggers, and source.kind is {self.source.kind}.",
-                hint="Take it out; `eventlog verify` compares the tables of source.kind compare.",
-            )
-        known = [output.name for output in self.output if output.name]
-        for name in self.verify.outputs:
-            if name not in known:
-                raise ConfigError(
-                    f"verify.outputs has {name!r}, and no output has that name.", hint=did_you_mean(name, known)
-                )
+        for name in self.tables:
+            table_named(name).check(self)
 
 
 def load(path: Path | None, environment: Mapping[str, str] | None = None, *, without_url: bool = False) -> Config:
@@ -223,17 +224,20 @@ def from_settings(settings: dict[str, Any], environment: Mapping[str, str], *, o
     """
     sections = sections_of(settings)
     _refuse_unknown(settings, origin, sections)
-    kind = typed_config(sections["output"], *sections["source"])
+    own = tuple(name for name in sections if name not in CORE_SECTIONS)
+    kind = typed_config(sections["output"], *sections["source"], own)
     try:
-        given = fitted(_with_secrets(settings, environment), (kind,))
-        typed = msgspec.convert(given, kind, strict=False)
+        given = fitted(with_secrets(settings, environment), (kind,))
+        typed: Any = msgspec.convert(given, kind, strict=False)
     except msgspec.ValidationError as error:
         raise ConfigError(f"{origin}: {_in_words(str(error), sections)}") from None
     if typed.source.kind != LOG and typed.source.kind not in names("sources"):
         raise ConfigError(f"{origin}: source.kind takes {', '.join(sorted([LOG, *names('sources')]))}.")
     for number, output in enumerate(typed.output):
         refuse_format(f"{origin}: output[{number}].format", output)
-    return Config(**{field.name: getattr(typed, field.name) for field in fields_of(Config)})
+    written = {name: getattr(typed, name) for name in own if name in given}
+    core = {name: getattr(typed, name) for name in CORE_SECTIONS}
+    return Config(**core, tables=written)
 
 
 @cache
@@ -266,10 +270,28 @@ _of_a_source = re.compile(r"EVENTLOG_SOURCE__[^_].*?__").match
 
 
 @cache
-def typed_config(kinds: tuple[type[Struct], ...], source: type[Struct]) -> type[Config]:
-    """The configuration with outputs of these types, and a source of this one."""
+def typed_config(kinds: tuple[type[Struct], ...], source: type[Struct], tables: tuple[str, ...]) -> type[Struct]:
+    """What a file can hold: outputs of these types, a source of this one, and these tables of
+    capabilities.
+    """
     union: Any = reduce(or_, kinds) if kinds else OutputConfig
-    return derived(Config, [("source", source, source()), ("output", tuple[union, ...], ())])
+    sections: list[tuple[str, Any, Any]] = [
+        ("source", source, source()),
+        ("publisher", PublisherConfig, PublisherConfig()),
+        ("output", tuple[union, ...], ()),
+        ("policy", tuple[PolicyConfig, ...], ()),
+        *[own_key(name, table_named(name).settings) for name in tables],
+    ]
+    return defstruct("Config", sections, frozen=True, kw_only=True, forbid_unknown_fields=True)
+
+
+def all_tables() -> tuple[str, ...]:
+    """The tables of all capabilities that can be used, as a schema tells them."""
+    return tuple(offer.name for offer in offers("tables") if problem(offer) is None and _may_be_table(offer.name))
+
+
+def _may_be_table(name: str) -> bool:
+    return name.isidentifier() and name not in CORE_SECTIONS
 
 
 def refuse_format(key: str, output: OutputConfig) -> None:
@@ -295,6 +317,9 @@ def _read(path: Path) -> tuple[dict[str, Any], str]:
         raise ConfigError(f"{path} is not TOML: {error}.") from None
 
 
+CORE_SECTIONS: Final = ("source", "publisher", "output", "policy")
+"""The sections that no capability brings."""
+
 Sections = Mapping[str, tuple[type[Struct], ...]]
 """What a section can hold, by its name."""
 
@@ -316,17 +341,30 @@ def sections_of(settings: Mapping[str, Any], environment: Mapping[str, str] | No
     return {
         "source": (source_kind(tuple(sorted(_sources_named(settings, environment)))),),
         "publisher": (PublisherConfig,),
-        "web": (WebConfig,),
-        "verify": (VerifyConfig,),
         "output": kinds_of(tables),
         "policy": (PolicyConfig,),
+        **{name: (table_named(name).settings,) for name in _tables_named(settings, environment)},
     }
+
+
+def _tables_named(settings: Mapping[str, Any], environment: Mapping[str, str]) -> Iterator[str]:
+    """The tables of capabilities that these settings have."""
+    given = {*settings} | {match[1].lower() for match in map(_of_a_table, environment) if match is not None}
+    given.difference_update(CORE_SECTIONS)
+    if given:  # else nobody needs to know what is installed
+        yield from (name for name in names("tables") if name in given and _may_be_table(name))
+
+
+_of_a_table = re.compile(r"EVENTLOG_([^_].*?)__").match
 
 
 def _refuse_unknown(settings: Mapping[str, Any], origin: str, sections: Sections, text: str = "") -> None:
     for section, content in settings.items():
         if section not in sections:
-            raise ConfigError(f"{origin}: [{section}] is not a section.", hint=did_you_mean(section, sections))
+            raise ConfigError(
+                f"{origin}: [{section}] is not a section.",
+                hint=did_you_mean(section, [*CORE_SECTIONS, *names("tables")]),
+            )
         if section not in SEVERAL:
             if not isinstance(content, dict):
                 raise ConfigError(f"{origin}: {section} is written as [{section}].")
@@ -352,63 +390,6 @@ def _refuse_unknown_keys(section: str, table: Mapping[str, Any], origin: str, ki
         if key not in known:
             hint = GONE.get(f"{section}.{key}") or did_you_mean(key, known)
             raise ConfigError(f"{origin}: {section}.{key} is not a key.", hint=hint)
-
-
-_secret = re.compile(r"\$\{(file:)?([^}]+)\}")
-
-
-_login = re.compile(r"(?<=://)[^/?#\s]*@")
-_query = re.compile(r"(?<=\?)[^#\s]*")
-
-
-def _with_secrets(value: Any, environment: Mapping[str, str]) -> Any:
-    if isinstance(value, str):
-        return _with_secrets_in_text(value, environment)
-    if isinstance(value, Mapping):
-        return {key: _with_secrets(inner, environment) for key, inner in value.items()}
-    if isinstance(value, list):
-        return [_with_secrets(inner, environment) for inner in value]
-    return value
-
-
-def _with_secrets_in_text(text: str, environment: Mapping[str, str]) -> str:
-    """The text with its secrets."""
-    # The name of a secret, which is a path perhaps, has signs of a URL as well: so the URL is read
-    # without the names.
-    bare = _secret.sub(lambda match: "x" * len(match[0]), text)
-    quoted: list[tuple[int, int]] = []
-    if "://" in bare:
-        quoted = [part.span() for pattern in (_login, _query) for part in pattern.finditer(bare)]
-
-    def put_in(match: re.Match[str]) -> str:
-        secret, place = _secret_value(match, environment), match.start()
-        # In the login and the query of a URL an @ or a / means something else, so there secrets are
-        # quoted.
-        if not any(begin <= place < end for begin, end in quoted):
-            return secret
-        # Where the name of a login stands there may be a name and a password.
-        if bare[:place].endswith("://"):
-            return quote(secret, safe=":")
-        return quote(secret, safe="")
-
-    return _secret.sub(put_in, text)
-
-
-def _secret_value(match: re.Match[str], environment: Mapping[str, str]) -> str:
-    from_file, name = match.groups()
-    if from_file:
-        try:
-            return Path(name).read_text(encoding="utf-8").strip("\r\n")
-        except (OSError, UnicodeDecodeError) as error:
-            why = getattr(error, "strerror", None) or "it is no UTF-8 text"
-            message = f"The secret file {name} cannot be read: {why}."
-            raise ConfigError(message, hint="It must be a text that this user may read.") from None
-    if name not in environment:
-        raise ConfigError(
-            f"The configuration names ${{{name}}}, and the environment has no {name}.",
-            hint="Set it, or write ${file:PATH}.",
-        )
-    return environment[name]
 
 
 _one_key = re.compile(r"Object (?:missing required|contains (?P<unknown>unknown)) field `(?P<name>.+)`").match

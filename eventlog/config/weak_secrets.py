@@ -49,7 +49,7 @@ def known_secrets(config: Config) -> KnownSecrets:
 
     What follows a scheme in a header, or is decoded, counts by itself.
     """
-    found = list(secret_places(config))
+    found = [secret for name, section in config.sections() for secret in secret_places(section, (name,))]
     ours = _ours(dict.fromkeys(secret for _, secret in found))
     weak = {secret for _, secret in found if len(secret) < MIN_SECRET_CHARACTERS or secret in ours}
     return KnownSecrets(

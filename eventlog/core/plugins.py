@@ -165,6 +165,20 @@ class SourcePlugin(Struct, frozen=True, kw_only=True):
         _refuse_changeable(self.settings)
 
 
+class TablePlugin(Struct, frozen=True, kw_only=True):
+    """A table of the configuration: what `[NAME]` holds, where NAME is the name of the entry point.
+    `config.table("NAME")` gives it, with its defaults where nobody wrote one.
+
+    `check` gets the whole configuration; ConfigError where the table does not go with the rest.
+    """
+
+    settings: type[Struct]
+    check: Callable[[Any], None] = lambda _config: None
+
+    def __post_init__(self) -> None:
+        _refuse_changeable(self.settings)
+
+
 class CheckPlugin(Struct, frozen=True, kw_only=True):
     """Points of `eventlog check` that belong to no output, under the name of the entry point; they
     get the configuration.

@@ -20,12 +20,13 @@ from eventlog.version import DISTRIBUTION
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
-    from eventlog.core.plugins import FormatPlugin, SinkPlugin, SourcePlugin
+    from eventlog.core.plugins import FormatPlugin, SinkPlugin, SourcePlugin, TablePlugin
 
 Group = Literal[
     "sinks",
     "formats",
     "sources",
+    "tables",
     "checks",
     "commands",
     "page",
@@ -39,6 +40,7 @@ GROUPS: Final[Mapping[Group, tuple[str, str]]] = {
     "sinks": ("sink", "eventlog.core.plugins:SinkPlugin"),
     "formats": ("format", "eventlog.core.plugins:FormatPlugin"),
     "sources": ("source", "eventlog.core.plugins:SourcePlugin"),
+    "tables": ("table of the configuration", "eventlog.core.plugins:TablePlugin"),
     "checks": ("check", "eventlog.core.plugins:CheckPlugin"),
     "commands": ("command", "click:Command"),
     "page": ("part of the page", "eventlog.core.plugins:PagePlugin"),
@@ -52,7 +54,7 @@ with the first of them: policies, which look for functions here, are part of wha
 of.
 """
 
-OWN_GROUPS: Final = ("sinks", "formats", "sources", "commands", "page", "endpoints", "linter_codecs")
+OWN_GROUPS: Final = ("sinks", "formats", "sources", "tables", "commands", "page", "endpoints", "linter_codecs")
 """Groups in which eventlog itself offers something."""
 
 
@@ -103,6 +105,11 @@ def format_named(name: str) -> FormatPlugin:
 
 def source_named(name: str) -> SourcePlugin:
     plugin: SourcePlugin = _found("sources", name)
+    return plugin
+
+
+def table_named(name: str) -> TablePlugin:
+    plugin: TablePlugin = _found("tables", name)
     return plugin
 
 

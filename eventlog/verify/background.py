@@ -38,6 +38,7 @@ from eventlog.verify.opening import target_of
 from eventlog.verify.proof import Limits, last_proof
 from eventlog.verify.report import summary
 from eventlog.verify.schedule import RETRY_SECONDS, Schedule
+from eventlog.verify.settings import settings_of
 from eventlog.verify.verifying import Verifier
 
 WAKE_SECONDS: Final = 60.0
@@ -75,11 +76,12 @@ class RegularProofs:
 
     def __init__(self, order: BackgroundOrder, clock: Callable[[], float] = time.time) -> None:
         self._config: Config = order.config
+        self._settings = settings_of(order.config)
         self._order = order
         self._clock = clock
         self._ended = Flag()
         self._breaker = Breaker()
-        settings = self._config.verify
+        settings = self._settings
         self._schedule = Schedule(every=settings.seconds, window=settings.window)
         self._pace = RegularPace(settings.rows_per_second, settings.window, self.pause)
         self._troubles: dict[str, str] = {}
@@ -220,7 +222,7 @@ class RegularProofs:
     # --- what is compared -------------------------------------------------------------------------
 
     def _outputs(self) -> Sequence[OutputConfig]:
-        named = self._config.verify.outputs
+        named = self._settings.outputs
         return [output for output in self._config.output if not named or name_of(output) in named]
 
     @contextmanager
@@ -231,7 +233,7 @@ class RegularProofs:
             engines.append(self._breaker.watch(connect(url)))
             return engines[-1]
 
-        settings = self._config.verify
+        settings = self._settings
         try:
             target = target_of(
                 output,
@@ -258,7 +260,7 @@ class RegularProofs:
     def _tables(self, verifier: Verifier) -> list[VerifiedTable]:
         source = self._config.source
         schema = source.schema if dialect_of(source.url).schemas else None
-        tables = verifier.sources(self._config.verify.tables, schema)
+        tables = verifier.sources(self._settings.tables, schema)
         # Without a key nothing can be compared, and nobody needs to be told so each day.
         return [table for table in tables if not table.table.whole_row]
 
@@ -273,7 +275,7 @@ class RegularProofs:
         """Says once what keeps an output from being compared."""
         self.pause(0)
         # Nobody asked for an output that cannot be read back.
-        if isinstance(error, UsageError) and not self._config.verify.outputs:
+        if isinstance(error, UsageError) and not self._settings.outputs:
             return
         sentence = _in_words(error)
         if self._troubles.get(output) != sentence:
@@ -292,7 +294,7 @@ def _in_words(error: Exception) -> str:
 
 
 def _wanted(config: Any) -> bool:
-    return bool(config.verify.every)
+    return bool(settings_of(config).every)
 
 
 VERIFY = BackgroundPlugin(wanted=_wanted, build=RegularProofs)

@@ -13,6 +13,7 @@ from eventlog.core.plural import counted, duration
 from eventlog.core.proofs import LastProof, read_proofs
 from eventlog.sources.marks import VERIFIED, Marks
 from eventlog.verify.schedule import Schedule
+from eventlog.verify.settings import settings_of
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
@@ -79,7 +80,8 @@ def findings_of(proofs: Sequence[LastProof], schedule: Schedule, now: float) -> 
 
 
 def _schedule(config: Config) -> Schedule:
-    return Schedule(every=config.verify.seconds, window=config.verify.window)
+    settings = settings_of(config)
+    return Schedule(every=settings.seconds, window=settings.window)
 
 
 def _read(engine: Engine, config: Config) -> tuple[LastProof, ...]:
@@ -94,7 +96,7 @@ def _read(engine: Engine, config: Config) -> tuple[LastProof, ...]:
 
 def _part(order: PageOrder) -> PageTable | None:
     # Nobody asked for proofs: then the page has no part for them.
-    if not order.config.verify.every:
+    if not settings_of(order.config).every:
         return None
     return table_of_proofs(_read(order.engine, order.config), _schedule(order.config), time.time())
 
@@ -103,7 +105,7 @@ def _findings(config: Any) -> Iterator[Finding]:
     from eventlog.sql.connect import connect
 
     # Without a database there is no log that could hold proofs.
-    if not (config.verify.every and config.source.url):
+    if not (settings_of(config).every and config.source.url):
         return
     engine = connect(config.source.url)
     try:

@@ -51,6 +51,7 @@ from eventlog.web.reading import (
     Sample,
     UnreadTable,
 )
+from eventlog.web.settings import settings_of
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine
@@ -210,7 +211,7 @@ class Collector:
         # Nobody has looked yet, and the first count is due at once.
         self._looked = self._count_at = float("-inf")
         database = shown_url(engine.url)
-        self._file = HistoryFile(config.web.history, database, self.log.name)
+        self._file = HistoryFile(settings_of(config).history, database, self.log.name)
         self._documents: dict[str, tuple[float, int]] = {}
         self._reading = PageReading(
             log=self.log.name, database=database, now=time(), history=self._file.read() if history is None else history

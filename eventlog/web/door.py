@@ -13,6 +13,7 @@ from eventlog.cli.site import read_address
 from eventlog.config.settings import Config
 from eventlog.core.packages import is_there, require
 from eventlog.core.plugins import EndpointOrder, EndpointPlugin, ServedEndpoint
+from eventlog.web.settings import settings_of
 
 if TYPE_CHECKING:
     from eventlog.daemon.vitals import PublisherHealth
@@ -39,7 +40,7 @@ def open_page(
 
 def watched_only(config: Config) -> Config:
     """The configuration with a page on which nobody acts."""
-    return replace(config, web=replace(config.web, read_only=True))
+    return replace(config, tables={**config.tables, "web": replace(settings_of(config), read_only=True)})
 
 
 def _beside_publisher(order: EndpointOrder) -> ServedEndpoint:
@@ -49,7 +50,7 @@ def _beside_publisher(order: EndpointOrder) -> ServedEndpoint:
 
     if not all(map(is_there, PACKAGES)):
         return Endpoint(order.address, order.vitals)
-    if is_open_door(read_address(order.address)[0], order.config.web):
+    if is_open_door(read_address(order.address)[0], settings_of(order.config)):
         why = "others reach this address; the page needs web.token or web.user_header there"
         order.journal.warning("page_off", why=why)
         return Endpoint(order.address, order.vitals)

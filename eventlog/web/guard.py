@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
-from eventlog.config.web_settings import WebConfig
+from eventlog.web.settings import WebConfig
 
 if TYPE_CHECKING:
     from itsdangerous import Signer

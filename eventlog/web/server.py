@@ -29,6 +29,7 @@ from eventlog.web.desk import Reception
 from eventlog.web.endpoint import PATIENCE_SECONDS, cannot_listen, health, is_late, leaving, ready
 from eventlog.web.guard import Guard, is_open_door
 from eventlog.web.metrics import CONTENT_TYPE, metrics
+from eventlog.web.settings import settings_of
 
 if TYPE_CHECKING:
     from eventlog.daemon.vitals import PublisherHealth
@@ -125,7 +126,7 @@ class PageServer:
         self._reception = reception
         self._host = host
         self._journal = journal
-        self._app = App(reception, Guard(reception.config.web), journal)
+        self._app = App(reception, Guard(settings_of(reception.config)), journal)
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         # Here and not in the server's thread, so that a port that is taken is an error of the command.
         try:
@@ -159,11 +160,12 @@ class PageServer:
         except ConfigError as error:
             self._journal.error("page_reload_failed", error=str(error))
             # The log changes all the same; only who may come does not.
-            config = replace(config, web=former)
+            config = replace(config, tables={**config.tables, "web": former})
         self._reception.adopt(config)
         # Sessions that somebody has ended stay ended.
-        if config.web != former:
-            self._app.guard = self._app.guard.adopting(config.web, time())
+        settings = settings_of(config)
+        if settings != former:
+            self._app.guard = self._app.guard.adopting(settings, time())
 
     def stop(self) -> None:
         self._app.closing = True
@@ -186,7 +188,7 @@ class PageServer:
 
 def refuse_open_door(host: str, config: Config) -> None:
     """Refuses an address that others reach, as long as nobody has to prove anything."""
-    if is_open_door(host, config.web):
+    if is_open_door(host, settings_of(config)):
         raise ConfigError(
             f"The page would be open to everybody who reaches {host}.",
             hint="Set web.token, or web.user_header behind a proxy; or listen on 127.0.0.1.",

@@ -140,7 +140,7 @@ def test_kubernetes_starts_what_the_program_understands() -> None:
     assert secrets
     plain = yaml.safe_load(re.sub(r"\$\{[^}]+\}", "x" * 20, yaml.safe_dump(said)))
     config = from_settings(plain, {}, origin="the ConfigMap")
-    assert config.web.guarded  # the pod's address is no loopback
+    assert config.table("web").guarded  # the pod's address is no loopback
     assert [mount["mountPath"] for mount in CONTAINER["volumeMounts"] if secrets[0].startswith(mount["mountPath"])]
 
 

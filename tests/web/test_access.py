@@ -12,12 +12,12 @@ from msgspec.structs import replace
 from sqlalchemy import Engine
 
 from eventlog.config.settings import Config, SourceConfig
-from eventlog.config.web_settings import WebConfig
 from eventlog.core.errors import ConfigError
 from eventlog.daemon.logging import journal, library_journal
 from eventlog.daemon.vitals import PublisherHealth
 from eventlog.web.door import open_page, watched_only
 from eventlog.web.server import PageServer
+from eventlog.web.settings import WebConfig
 from tests.conformance.event_logs import LogTable
 from tests.web.visiting import Visit, opened, watched
 
@@ -90,7 +90,7 @@ def test_cookies_are_for_this_page_alone(page: PageServer) -> None:
 def test_through_a_proxy_people_have_names_and_cookies_are_secure(log: LogTable) -> None:
     written = io.StringIO()
     web = WebConfig(user_header="X-Forwarded-User", hosts=("log.example.net",))
-    config = Config(source=SourceConfig(url=str(log.engine.url)), web=web)
+    config = Config(source=SourceConfig(url=str(log.engine.url)), tables={"web": web})
     page = open_page("127.0.0.1:0", config, journal("json", stream=written))
     try:
         assert Visit(page, Host="log.example.net").get("/").status == 403
@@ -147,7 +147,7 @@ def test_the_database_password_is_nowhere(postgresql: Engine) -> None:
 
 def test_settings_of_the_command_line_add_to_the_files(log: LogTable) -> None:
     config = Config(source=SourceConfig(url=str(log.engine.url)))
-    guarded = watched_only(replace(config, web=WebConfig(token=TOKEN)))
+    guarded = watched_only(replace(config, tables={"web": WebConfig(token=TOKEN)}))
     page = open_page("127.0.0.1:0", guarded, library_journal())
     try:
         assert Visit(page, Authorization=f"Bearer {TOKEN}").post("/act", {"action": "hold", "id": 2}).status == 403

@@ -19,7 +19,6 @@ from eventlog.admin.rows import LogRow
 from eventlog.capture import Style, TrackRequest, track
 from eventlog.capture.install import install
 from eventlog.config.settings import Config, SourceConfig
-from eventlog.config.web_settings import WebConfig
 from eventlog.core.errors import UsageError
 from eventlog.core.policies import steps
 from eventlog.daemon.logging import journal
@@ -34,6 +33,7 @@ from eventlog.web.door import open_page
 from eventlog.web.loading import Loading
 from eventlog.web.reading import RANGES, History, OutputSample, Sample
 from eventlog.web.server import PageServer
+from eventlog.web.settings import WebConfig
 from tests.conformance.event_logs import LogTable
 from tests.integration.publishing import until, url_of
 from tests.web.test_drawn import ROW
@@ -61,7 +61,7 @@ def paged(log: LogTable, config: Config) -> Iterator[tuple[PageServer, io.String
 
 
 def config_of(log: LogTable, web: WebConfig | None = None) -> Config:
-    return Config(source=SourceConfig(url=url_of(log.engine)), output=OUTPUTS, web=web or WebConfig())
+    return Config(source=SourceConfig(url=url_of(log.engine)), output=OUTPUTS, tables={"web": web or WebConfig()})
 
 
 @pytest.fixture

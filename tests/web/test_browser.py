@@ -14,8 +14,8 @@ from sqlalchemy import Engine
 
 from eventlog.capture import track
 from eventlog.capture.install import install
-from eventlog.config.web_settings import WebConfig
 from eventlog.web.server import PageServer
+from eventlog.web.settings import WebConfig
 from tests.conformance.event_logs import LogTable
 from tests.integration.publishing import until
 from tests.support.servers import absent, found

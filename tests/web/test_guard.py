@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from eventlog.config.web_settings import WebConfig
 from eventlog.core.errors import ConfigError
 from eventlog.web.guard import (
     SESSION_SECONDS,
@@ -21,6 +20,7 @@ from eventlog.web.guard import (
     is_local,
     is_open_door,
 )
+from eventlog.web.settings import WebConfig
 
 TOKEN = "a-token-of-sixteen-or-more"
 PROXIED = WebConfig(user_header="X-Forwarded-User", hosts=("log.example.net",), proxies=("10.0.0.0/8",))

@@ -14,13 +14,13 @@ from sqlalchemy import Engine
 
 from eventlog.capture.install import install
 from eventlog.config.settings import Config, SourceConfig
-from eventlog.config.web_settings import WebConfig
 from eventlog.daemon.logging import journal, library_journal
 from eventlog.daemon.publisher import Publisher
 from eventlog.sinks.outputs import FilesOutput
 from eventlog.sql.names import LogNames
 from eventlog.web.door import open_page
 from eventlog.web.server import PageServer
+from eventlog.web.settings import WebConfig
 from tests.conformance.event_logs import LogTable
 from tests.integration.publishing import Process, config_of, site, until, url_of
 from tests.web.visiting import Visit
@@ -31,7 +31,7 @@ EVERYWHERE = ".".join("0000")
 
 def config(log: LogTable, folder: str, web: WebConfig | None = None, table: str = "event_log") -> Config:
     source = SourceConfig(url=url_of(log.engine), log=table)
-    return Config(source=source, output=(FilesOutput(path=folder),), web=web or WebConfig())
+    return Config(source=source, output=(FilesOutput(path=folder),), tables={"web": web or WebConfig()})
 
 
 @contextmanager

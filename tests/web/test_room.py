@@ -13,12 +13,12 @@ import pytest
 from msgspec import Struct
 from sqlalchemy import Engine
 
-from eventlog.config.web_settings import WebConfig
 from eventlog.core.errors import SinkError
 from eventlog.daemon.vitals import PublisherHealth
 from eventlog.web import app as pages
 from eventlog.web import endpoint, server
 from eventlog.web.endpoint import ADDRESS_CONNECTIONS, MOST_CONNECTIONS, Endpoint, is_late, leaving
+from eventlog.web.settings import WebConfig
 from tests.integration.publishing import until
 from tests.web.test_access import TOKEN
 from tests.web.visiting import Visit, opened, watched

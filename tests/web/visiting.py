@@ -14,12 +14,12 @@ from msgspec import Struct
 from sqlalchemy import Engine
 
 from eventlog.config.settings import Config, SourceConfig
-from eventlog.config.web_settings import WebConfig
 from eventlog.daemon.logging import library_journal
 from eventlog.daemon.vitals import PublisherHealth
 from eventlog.sinks.outputs import FilesOutput
 from eventlog.web.door import open_page
 from eventlog.web.server import PageServer
+from eventlog.web.settings import WebConfig
 from tests.conformance.event_logs import LogTable, installed
 from tests.integration.publishing import url_of
 
@@ -104,7 +104,9 @@ def opened(
     engine: Engine, web: WebConfig | None = None, vitals: PublisherHealth | None = None, address: str = "127.0.0.1:0"
 ) -> Iterator[PageServer]:
     """The page, until the block ends."""
-    config = Config(source=SourceConfig(url=url_of(engine)), output=(FilesOutput(path="out"),), web=web or WebConfig())
+    config = Config(
+        source=SourceConfig(url=url_of(engine)), output=(FilesOutput(path="out"),), tables={"web": web or WebConfig()}
+    )
     page = open_page(address, config, library_journal(), vitals)
     try:
         yield page

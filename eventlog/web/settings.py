@@ -5,7 +5,9 @@ from __future__ import annotations
 from ipaddress import ip_address, ip_network
 from typing import Final
 
+from eventlog.config.settings import Config
 from eventlog.core.errors import ConfigError
+from eventlog.core.plugins import TablePlugin
 from eventlog.core.secrets import SecretSettings
 
 TOKEN_CHARACTERS: Final = 16
@@ -68,3 +70,12 @@ class WebConfig(SecretSettings, frozen=True, kw_only=True, forbid_unknown_fields
         # A server that listens on IPv6 sees visitors by IPv4 as ::ffff:10.1.2.3.
         known = getattr(address, "ipv4_mapped", None) or address
         return any(known in ip_network(proxy, strict=False) for proxy in self.proxies)
+
+
+def settings_of(config: Config) -> WebConfig:
+    """`[web]` of a configuration."""
+    settings: WebConfig = config.table("web")
+    return settings
+
+
+TABLE: Final = TablePlugin(settings=WebConfig)

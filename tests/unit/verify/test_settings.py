@@ -9,6 +9,7 @@ import pytest
 from eventlog.compare.pace import Window
 from eventlog.config.settings import Config, from_settings
 from eventlog.core.errors import ConfigError
+from eventlog.verify.settings import settings_of
 
 
 def read(verify: dict[str, Any], **more: Any) -> Config:
@@ -17,7 +18,7 @@ def read(verify: dict[str, Any], **more: Any) -> Config:
 
 @pytest.mark.parametrize("every, seconds", [("", 0), ("45s", 45), ("90m", 5400), ("6h", 21_600), ("1d", 86_400)])
 def test_a_time_has_a_unit(every: str, seconds: int) -> None:
-    assert read({"every": every}).verify.seconds == seconds
+    assert settings_of(read({"every": every})).seconds == seconds
 
 
 @pytest.mark.parametrize(
@@ -44,5 +45,5 @@ def test_it_needs_a_log() -> None:
 
 
 def test_the_window_is_read() -> None:
-    assert read({"between": "22:00-05:00"}).verify.window == Window(22 * 60, 5 * 60)
-    assert read({}).verify.window is None
+    assert settings_of(read({"between": "22:00-05:00"})).window == Window(22 * 60, 5 * 60)
+    assert settings_of(read({})).window is None

@@ -7,9 +7,12 @@ from __future__ import annotations
 from typing import Final
 
 from eventlog.compare.pace import Window, read_window
+from eventlog.config.settings import LOG, Config
 from eventlog.core.ages import seconds_of
 from eventlog.core.errors import ConfigError, UsageError
+from eventlog.core.plugins import TablePlugin
 from eventlog.core.secrets import SecretSettings
+from eventlog.core.suggest import did_you_mean
 
 LEAST_SECONDS: Final = 1
 MOST_SECONDS: Final = 366 * 86_400
@@ -63,3 +66,27 @@ class VerifyConfig(SecretSettings, frozen=True, kw_only=True, forbid_unknown_fie
         if not self.between:
             return None
         return read_window(self.between)
+
+
+def settings_of(config: Config) -> VerifyConfig:
+    """`[verify]` of a configuration."""
+    settings: VerifyConfig = config.table("verify")
+    return settings
+
+
+def _check(config: Config) -> None:
+    settings = settings_of(config)
+    if settings.every and config.source.kind != LOG:
+        raise ConfigError(
+            f"verify.every needs a log of triggers, and source.kind is {config.source.kind}.",
+            hint="Take it out; `eventlog verify` compares the tables of source.kind compare.",
+        )
+    known = [output.name for output in config.output if output.name]
+    for name in settings.outputs:
+        if name not in known:
+            raise ConfigError(
+                f"verify.outputs has {name!r}, and no output has that name.", hint=did_you_mean(name, known)
+            )
+
+
+TABLE: Final = TablePlugin(settings=VerifyConfig, check=_check)
