@@ -31,6 +31,7 @@ from eventlog.web.pages import (
     kind_name,
     live,
     live_output,
+    live_table,
     login_page,
     message_page,
     output_page,
@@ -466,3 +467,9 @@ def test_each_output_says_whether_it_is_in_step() -> None:
     assert '<span class="warn">lagging</span>, 1 row behind, 90 s</td>' in live(replace(READING, flow=Flow(lags=lags)))
     lags = {place.noted: OutputLag(rows=2000, paused=True)}
     assert '<span class="warn">paused</span>, 2,000 rows behind</td>' in live(replace(READING, flow=Flow(lags=lags)))
+
+
+def test_what_changes_on_the_page_of_a_table_without_a_load() -> None:
+    text = live_table("usr", None)
+    assert "/events?table=usr" in text
+    assert "Nobody has star" in text

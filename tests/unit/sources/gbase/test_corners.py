@@ -36,6 +36,7 @@ def test_moments_of_other_shapes() -> None:
     assert value("datetime month to day", "C50317") == "03-23"
     assert value("datetime year to hour", "C7141903170A") == dt.datetime(2025, 3, 23, 10)
     assert value("interval second(4) to fraction(5)", "C20C22191E32") == "1234.25305"
+    assert value("interval fraction to fraction(3)", "C01900") == ".250"
     assert codec(read_type("datetime year to fraction(2)"), TextRules()).encode(dt.datetime(2025, 3, 23)).hex() == (
         "c7141903170000" + "0000"
     )
