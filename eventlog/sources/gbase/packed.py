@@ -213,8 +213,13 @@ def pack_moment(value: Moment, kind: ColumnType) -> bytes:
 
 def pack_span(text: str, kind: ColumnType) -> bytes:
     """The bytes of an interval, or of a datetime that is text."""
-    fields = [int(number) for number in re.findall(r"\d+", text)]
-    return _packed(text.startswith("-"), fields, kind)
+    numbers = re.findall(r"\d+", text)
+    if kind.last == "fraction" and numbers:
+        # Behind a point zeros at the end mean nothing: 1.5 seconds are 1.500.
+        numbers[-1] = numbers[-1].ljust(kind.fraction, "0")
+        if len(numbers[-1]) > kind.fraction:
+            raise ValueError(f"its fraction has more digits than the {kind.fraction} of its type")
+    return _packed(text.startswith("-"), list(map(int, numbers)), kind)
 
 
 def _fields_reader(kind: ColumnType) -> Callable[[int, bytes], list[int]]:

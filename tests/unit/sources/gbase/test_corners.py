@@ -42,6 +42,25 @@ def test_moments_of_other_shapes() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    "kind, text, read",
+    [
+        ("interval second to fraction(3)", "1.25", "1.250"),
+        ("interval second to fraction(3)", "-1.250", "-1.250"),
+        ("interval fraction to fraction(3)", ".25", ".250"),
+        ("interval second to fraction(2)", "7.05", "7.05"),
+    ],
+)
+def test_a_fraction_may_be_written_without_zeros_at_its_end(kind: str, text: str, read: str) -> None:
+    of_kind = codec(read_type(kind), TextRules())
+    assert of_kind.decode(of_kind.encode(text)) == read
+
+
+def test_a_fraction_with_more_digits_than_its_type_is_refused() -> None:
+    with pytest.raises(ValueError, match="more digits than the 2 of its type"):
+        codec(read_type("interval second to fraction(2)"), TextRules()).encode("1.250")
+
+
 def test_codes_and_numbers_without_a_name() -> None:
     assert in_words(-1) == "-1, which syscdcv1:syscdcerrcodes may explain."
     assert name_of(77) == "unknown record 77"
