@@ -20,9 +20,8 @@ from bench.convert import log_file
 from bench.measure import Benchmark, Contestant, Target, Timings
 from bench.rules import CATALOG
 from eventlog.config.settings import Config
-from eventlog.core.policies import Steps
-from eventlog.core.policies.steps import Compute, Hash, Keep, Map, Rename, Text
 from eventlog.core.schema_file import catalog_to_json
+from eventlog.core.steps import Compute, Hash, Keep, Map, Rename, Steps, Text
 from eventlog.sinks.outputs import FilesOutput
 
 PROMISED: Final = 1.15

@@ -14,12 +14,12 @@ if TYPE_CHECKING:
     from eventlog import xds
     from eventlog.core.errors import EventlogError, KeySyntaxError
     from eventlog.core.model import ABSENT, Change, Document, Edit, Event, Kind, Op, Outcome, Reason, RowId, Status
-    from eventlog.core.policies.values import decrypted
     from eventlog.core.rules import Options, decide
     from eventlog.core.schema import Catalog, Column, Table
     from eventlog.core.schema_file import catalog_from_json
     from eventlog.core.tablekey import TableKey
     from eventlog.daemon import Publisher
+    from eventlog.policies.values import decrypted
     from eventlog.qlik import masks
     from eventlog.qlik.change_tables.settings import ChangeTableSettings
     from eventlog.qlik.messages.settings import MessageSettings
@@ -73,7 +73,7 @@ _HOMES = {
     "MessageSettings": "eventlog.qlik.messages.settings",
     "Publisher": "eventlog.daemon",
     "TableKey": "eventlog.core.tablekey",
-    "decrypted": "eventlog.core.policies.values",
+    "decrypted": "eventlog.policies.values",
 }
 """The module of each name, and what it is called there where that is another name."""
 

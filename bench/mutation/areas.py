@@ -44,7 +44,7 @@ AREAS = (
         files=("eventlog/core/rules/*.py",),
         tests=(
             "tests/unit/core/rules/test_[!g]*.py",
-            "tests/unit/core/policies/test_lookups.py",
+            "tests/unit/policies/test_lookups.py",
             "tests/unit/sql/test_clocks.py",
             "tests/unit/test_golden.py",
         ),

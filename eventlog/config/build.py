@@ -12,17 +12,16 @@ from typing import TYPE_CHECKING, Final
 from msgspec.structs import replace
 
 from eventlog.config.outputs import OutputConfig, default_output, own_table, plugin_of
-from eventlog.config.policies import checked_needs, steps_of
+from eventlog.config.policies import steps_of
 from eventlog.config.settings import LOG, Config, SourceConfig
 from eventlog.core.errors import ConfigError, EventlogError
 from eventlog.core.packages import require
-from eventlog.core.plugins import FormatOrder, SinkOrder, SourceOrder
-from eventlog.core.policies import Steps
-from eventlog.core.policies.steps import Lookup, Route
-from eventlog.core.registry import format_named, source_named
+from eventlog.core.plugins import FormatOrder, SinkOrder, SourceOrder, StepNeeds
+from eventlog.core.registry import format_named, source_named, steps_plugin
 from eventlog.core.rules import Options
 from eventlog.core.schema import Catalog
 from eventlog.core.schema_file import catalog_from_json
+from eventlog.core.steps import Lookup, Route, Steps
 from eventlog.delivery.answers import Strictness
 from eventlog.delivery.output import Output
 from eventlog.sources.marks import TRACKED, Marks
@@ -106,7 +105,7 @@ def decider_of(
     # Before the tables are read: what changes in between counts as new at the next look.
     tracked, stamp = tracked_of(engine, names), history_stamp(engine, names)
     catalog = with_definitions(engine, names, catalog_of(engine, names, config))
-    asked = checked_needs(policies_of(config), catalog)
+    asked = step_needs_of(config, catalog)
     round_ = Round(
         catalog=catalog,
         reader=SqlRowReader(reading, catalog, room_of(config), column_stamps(reading, catalog)),
@@ -202,6 +201,12 @@ def options_of(config: Config, connects_as: str | None = None) -> Options:
     )
 
 
+def step_needs_of(config: Config, catalog: Catalog) -> StepNeeds:
+    """What the steps of all outputs need beside changes."""
+    found = policies_of(config)
+    return steps_plugin().needs(found, catalog) if found else StepNeeds()
+
+
 NAME_CHARACTERS: Final = 170
 """Characters in the name of an output; the name of its mark has a prefix and takes 200."""
 
@@ -247,9 +252,7 @@ def _output(output: OutputConfig, config: Config) -> Output:
     steps = steps_of(output, config.policy)
     form = format_plugin.build(ordered)
     if steps:
-        from eventlog.core.policies.bound import PolicyFormat
-
-        form = PolicyFormat(form, steps)
+        form = steps_plugin().format(form, steps)
     build = format_plugin.folder if output.sink == "files" and format_plugin.folder is not None else plugin.build
     return Output(
         format=form,

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
 import msgspec
 
 from eventlog.core.errors import ConfigError
-from eventlog.core.model import Change
 from eventlog.core.outputs import OutputKeys, refuse_name
-from eventlog.core.policies import Policy, Steps
-from eventlog.core.policies.columns import Places
-from eventlog.core.policies.steps import STEPS, Route, placed
-from eventlog.core.schema import Catalog
 from eventlog.core.secrets import SecretSettings
+from eventlog.core.steps import STEPS, Route, Steps, placed
 from eventlog.core.suggest import did_you_mean
 
 
@@ -58,55 +54,6 @@ def refuse_policies(outputs: Sequence[OutputKeys], policies: Sequence[PolicyConf
                     hint = did_you_mean(name, names)
                 message = f"An output names the policy {name}, and there is none."
                 raise ConfigError(message, hint=hint)
-
-
-class Asked(NamedTuple):
-    """What policies need beside changes: of their objects, and of rows of other tables.
-
-    None where they need nothing.
-    """
-
-    needs: Callable[[Change], frozenset[str]] | None
-    looks: Callable[[Change], Places] | None
-
-
-def checked_needs(all_steps: Sequence[tuple[str, Steps]], catalog: Catalog) -> Asked:
-    """What the policies of these outputs need beside changes.
-
-    ConfigError, beginning with the output's name, where one names a table or attribute that there
-    is not.
-    """
-    policies = [checked(name, steps, catalog) for name, steps in all_steps if steps]
-    looking = [policy for policy in policies if policy.is_looking]
-
-    def needs(change: Change) -> frozenset[str]:
-        return frozenset[str]().union(*[policy.needs(change) for policy in policies])
-
-    def looks(change: Change) -> Places:
-        places: dict[str, Any] = {}
-        for policy in looking:
-            places |= policy.looks(change)
-        return places
-
-    if not policies:
-        return Asked(None, None)
-    # As nearly always: without a call more for every change.
-    if len(policies) == 1:
-        return Asked(policies[0].needs, policies[0].looks if looking else None)
-    return Asked(needs, looks if looking else None)
-
-
-def checked(name: str, steps: Steps, catalog: Catalog) -> Policy:
-    """The policy of an output for these tables.
-
-    ConfigError, beginning with its name, where it does not fit them.
-    """
-    try:
-        policy = Policy(steps, catalog)
-        policy.check()
-    except ConfigError as error:
-        raise ConfigError(f"Output {name}: {error.message}", hint=error.hint) from None
-    return policy
 
 
 def refuse_unknown_steps(

@@ -30,9 +30,9 @@ from eventlog.core.backoff import Backoff
 from eventlog.core.errors import ConfigError
 from eventlog.core.on_value import OnValue
 from eventlog.core.outputs import refuse_name
-from eventlog.core.policies.steps import STEPS
 from eventlog.core.registry import names, offers, problem, sink_named, source_named, table_named
 from eventlog.core.secrets import SecretSettings
+from eventlog.core.steps import STEPS
 from eventlog.core.suggest import did_you_mean
 from eventlog.sql.clocks import DATABASE, zone_of
 from eventlog.sql.names import LogNames, names_wanted, read_log_name

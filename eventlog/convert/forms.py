@@ -26,11 +26,11 @@ from eventlog.convert.settings import (
     TableFiles,
 )
 from eventlog.core.model import Change, Document, Outcome, Position, Refusal
-from eventlog.core.policies import Policy
 from eventlog.core.rules.definitions import DefinitionSpan
 from eventlog.core.rules.meaning import ended
 from eventlog.core.schema import Catalog, Table
 from eventlog.core.seams import FormerNames, Writer
+from eventlog.policies import Policy
 from eventlog.publisher.whole import Ends, note_end
 from eventlog.qlik.change_seq import ChangeSeq
 from eventlog.sql.names import TRANSACTION

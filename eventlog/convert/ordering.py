@@ -14,7 +14,6 @@ from msgspec.structs import replace
 
 from eventlog.cli.site import DEFAULT_FILE, content_of
 from eventlog.config.build import options_of
-from eventlog.config.policies import checked_needs
 from eventlog.config.settings import Config, load
 from eventlog.convert.settings import (
     Conversion,
@@ -37,6 +36,7 @@ from eventlog.core.packages import is_there, require
 from eventlog.core.rules import Options
 from eventlog.core.schema import Catalog
 from eventlog.core.schema_file import catalog_from_json
+from eventlog.policies.plugin import needs_of
 from eventlog.sinks.store.address import MODULE, SCHEMES, refuse_unknown
 from eventlog.sql.clocks import DATABASE, UTC, clock_of
 
@@ -130,7 +130,7 @@ def conversion_of(order: ConversionOrder) -> Conversion:
     # A stream has whole images, so a policy finds in them what it looks at.
     if steps and catalog is not None and order.source == "log":
         output = order.output or f"of the format {order.target}"
-        checked_needs([(output, steps)], catalog)
+        needs_of([(output, steps)], catalog)
     return Conversion(
         input=source,
         destination=order.out,

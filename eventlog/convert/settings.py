@@ -11,11 +11,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from eventlog.core.errors import ConfigError
-from eventlog.core.policies import Policy, Steps
-from eventlog.core.policies.steps import Lookup
 from eventlog.core.rules import Options
 from eventlog.core.schema import Catalog, Table
 from eventlog.core.seams import FormerNames
+from eventlog.core.steps import Lookup, Steps
+from eventlog.policies import Policy
 from eventlog.qlik.change_tables.settings import ChangeTableSettings
 from eventlog.qlik.messages.settings import MessageSettings
 from eventlog.sinks.change_files.settings import PARQUET, RowFiles

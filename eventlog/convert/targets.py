@@ -20,8 +20,7 @@ from eventlog.config.settings import Config
 from eventlog.convert.settings import MessageFiles, SentMessages, SentTables, TableFiles, Target
 from eventlog.core.errors import UsageError
 from eventlog.core.places import PlaceKind
-from eventlog.core.policies import Steps
-from eventlog.core.policies.steps import placed
+from eventlog.core.steps import Steps, placed
 from eventlog.core.suggest import did_you_mean
 from eventlog.qlik.change_tables.settings import ChangeTableSettings
 from eventlog.qlik.messages.settings import MessageSettings

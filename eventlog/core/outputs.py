@@ -9,8 +9,8 @@ from typing import Final, Literal
 
 from eventlog.core.errors import ConfigError
 from eventlog.core.places import PlaceKind
-from eventlog.core.policies.steps import Steps
 from eventlog.core.secrets import SecretSettings, visible
+from eventlog.core.steps import Steps
 
 NAME_RULE: Final = "1 to 100 letters, digits, blanks and . _ - and begins and ends with a letter or a digit"
 """What the name of an output, or of a policy, is made of."""

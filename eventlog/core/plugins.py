@@ -1,20 +1,22 @@
 """What a package can bring to eventlog: values that it offers among its entry points, under the
 names that people use.
 
-The groups are those of `eventlog.core.registry`; `eventlog.background` and `eventlog.endpoints` are
-ours alone as yet. What eventlog itself has of them comes in by the same groups.
+The groups are those of `eventlog.core.registry`; `eventlog.background`, `eventlog.endpoints`
+and `eventlog.steps` are ours alone as yet. What eventlog itself has of them comes in by the same groups.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Literal, Protocol
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Literal, NamedTuple, Protocol
 
 from msgspec import Struct
 
+from eventlog.core.model import Change
 from eventlog.core.outputs import OutputKeys
 from eventlog.core.schema import Catalog
 from eventlog.core.seams import Format, Sink
+from eventlog.core.steps import Steps
 
 EVERY_DOCUMENT = "*"
 """In `SinkPlugin.formats`: each format whose documents are bytes and nothing else, whoever brings
@@ -163,6 +165,26 @@ class SourcePlugin(Struct, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         _refuse_changeable(self.settings)
+
+
+class StepNeeds(NamedTuple):
+    """What the steps of outputs need beside changes: of their objects, and of rows of other tables.
+
+    None where they need nothing.
+    """
+
+    needs: Callable[[Change], frozenset[str]] | None = None
+    looks: Callable[[Change], Mapping[str, Any]] | None = None
+
+
+class StepsPlugin(Struct, frozen=True, kw_only=True):
+    """What applies the steps of outputs. `needs` gets the steps by the names of their outputs, and
+    the tables: ConfigError where one names what there is not. `format` is the format that stands
+    behind the steps.
+    """
+
+    needs: Callable[[Sequence[tuple[str, Steps]], Catalog], StepNeeds]
+    format: Callable[[Format, Steps], Format]
 
 
 class TablePlugin(Struct, frozen=True, kw_only=True):

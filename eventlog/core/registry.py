@@ -20,13 +20,14 @@ from eventlog.version import DISTRIBUTION
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
-    from eventlog.core.plugins import FormatPlugin, SinkPlugin, SourcePlugin, TablePlugin
+    from eventlog.core.plugins import FormatPlugin, SinkPlugin, SourcePlugin, StepsPlugin, TablePlugin
 
 Group = Literal[
     "sinks",
     "formats",
     "sources",
     "tables",
+    "steps",
     "checks",
     "commands",
     "page",
@@ -41,6 +42,7 @@ GROUPS: Final[Mapping[Group, tuple[str, str]]] = {
     "formats": ("format", "eventlog.core.plugins:FormatPlugin"),
     "sources": ("source", "eventlog.core.plugins:SourcePlugin"),
     "tables": ("table of the configuration", "eventlog.core.plugins:TablePlugin"),
+    "steps": ("what applies steps", "eventlog.core.plugins:StepsPlugin"),
     "checks": ("check", "eventlog.core.plugins:CheckPlugin"),
     "commands": ("command", "click:Command"),
     "page": ("part of the page", "eventlog.core.plugins:PagePlugin"),
@@ -54,7 +56,17 @@ with the first of them: policies, which look for functions here, are part of wha
 of.
 """
 
-OWN_GROUPS: Final = ("sinks", "formats", "sources", "tables", "commands", "page", "endpoints", "linter_codecs")
+OWN_GROUPS: Final = (
+    "sinks",
+    "formats",
+    "sources",
+    "tables",
+    "steps",
+    "commands",
+    "page",
+    "endpoints",
+    "linter_codecs",
+)
 """Groups in which eventlog itself offers something."""
 
 
@@ -110,6 +122,12 @@ def source_named(name: str) -> SourcePlugin:
 
 def table_named(name: str) -> TablePlugin:
     plugin: TablePlugin = _found("tables", name)
+    return plugin
+
+
+def steps_plugin() -> StepsPlugin:
+    """What applies the steps of outputs."""
+    plugin: StepsPlugin = _found("steps", "policies")
     return plugin
 
 

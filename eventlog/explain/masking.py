@@ -18,11 +18,11 @@ from eventlog.config.policies import steps_of
 from eventlog.config.settings import Config
 from eventlog.core.errors import DataError
 from eventlog.core.model import Change
-from eventlog.core.policies import Policy
 from eventlog.core.rules.screen import HIDDEN, Identities
 from eventlog.core.schema import WHOLE_ROW, Catalog
 from eventlog.core.tablekey import format_parts, parse
 from eventlog.core.view_columns import read_column_name
+from eventlog.policies import Policy
 
 NAMED: Final = ("table_name", "table_key", "column_name")
 

@@ -13,15 +13,15 @@ import msgspec
 from msgspec import Struct
 
 from eventlog.config.build import policies_of
-from eventlog.config.policies import checked
 from eventlog.config.settings import Config
 from eventlog.core.errors import DataError
 from eventlog.core.model import ABSENT, Cell, Change, Edit, Op, Refusal, RowId
-from eventlog.core.policies import Policy
-from eventlog.core.policies.values import Told
 from eventlog.core.rules.screen import HIDDEN
 from eventlog.core.schema import Catalog
 from eventlog.explain.masking import Mask
+from eventlog.policies import Policy
+from eventlog.policies.plugin import checked
+from eventlog.policies.values import Told
 
 
 class PolicyStep(Struct, frozen=True, kw_only=True):

@@ -22,13 +22,13 @@ from eventlog.compare.tables import TableSide, log_text
 from eventlog.compare.texts import read_cell
 from eventlog.core.errors import UsageError
 from eventlog.core.model import ABSENT, Change, Edit, Op, ReadBack, Refusal, RowId, Unreadable
-from eventlog.core.policies import Policy
-from eventlog.core.policies.columns import Places
-from eventlog.core.policies.shape import Shape
 from eventlog.core.schema import Column, Table
 from eventlog.core.seams import RowReader
 from eventlog.core.sql_types import Category
 from eventlog.core.tablekey import format_parts
+from eventlog.policies import Policy
+from eventlog.policies.columns import Places
+from eventlog.policies.shape import Shape
 from eventlog.qlik.readings import reading_of
 from eventlog.qlik.values import NEVER, Teller
 from eventlog.sources.compare.queries import QuerySide

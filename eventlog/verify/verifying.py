@@ -17,11 +17,11 @@ from sqlalchemy import Engine
 from eventlog.capture import installed
 from eventlog.compare.pace import Pace
 from eventlog.config.build import catalog_of, room_of
-from eventlog.config.policies import checked
 from eventlog.config.settings import Config
 from eventlog.core.errors import DataError, UsageError
-from eventlog.core.policies import Steps
 from eventlog.core.schema import Catalog, Table
+from eventlog.core.steps import Steps
+from eventlog.policies.plugin import checked
 from eventlog.qlik.values import TableValues
 from eventlog.refresh import loads
 from eventlog.sources.compare.catalog import query_of

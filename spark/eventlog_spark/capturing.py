@@ -31,9 +31,9 @@ from eventlog.convert.to_changes import CHANGES, ChangeForm
 from eventlog.core.errors import UsageError
 from eventlog.core.model import Change, Reason
 from eventlog.core.plural import counted
-from eventlog.core.policies import Steps
 from eventlog.core.rules.meaning import STATUS
 from eventlog.core.schema import Catalog, Table
+from eventlog.core.steps import Steps
 from eventlog.sources.gbase.files import refuse_dirty
 from eventlog.sources.gbase.settings import GBaseSettings
 from eventlog.sources.linter.settings import LinterSettings

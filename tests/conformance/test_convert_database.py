@@ -15,9 +15,9 @@ from eventlog.convert.local import convert
 from eventlog.convert.mark import can_be_marked, marking
 from eventlog.convert.settings import Conversion, DatabaseRows, FilesInput, LogInput, SnapshotRows
 from eventlog.core.errors import ConfigError, InstallError, UsageError
-from eventlog.core.policies.steps import Lookup
 from eventlog.core.rules import Options
 from eventlog.core.schema import Catalog
+from eventlog.core.steps import Lookup
 from eventlog.daemon.publisher import Publisher
 from eventlog.purge.archive import Archive
 from eventlog.sinks.outputs import FilesOutput

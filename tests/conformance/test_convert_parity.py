@@ -15,12 +15,13 @@ from hypothesis import strategies as st
 from eventlog.convert import partitions, plan, step
 from eventlog.core.errors import ConfigError
 from eventlog.core.model import Event, Outcome, Row, RowId
-from eventlog.core.policies import Policy, Steps
-from eventlog.core.policies.bound import PolicyFormat
 from eventlog.core.rules import Options, Round
 from eventlog.core.rules.definitions import DefinitionSpan
 from eventlog.core.schema import Catalog
+from eventlog.core.steps import Steps
 from eventlog.delivery.output import Output
+from eventlog.policies import Policy
+from eventlog.policies.bound import PolicyFormat
 from eventlog.publisher.decide import Part, encode
 from eventlog.xds.write import XdsFormat
 from tests.support.converting import (

@@ -33,12 +33,13 @@ from eventlog.convert.settings import (
 )
 from eventlog.core.errors import EX_USAGE, ConfigError, DataError, UsageError
 from eventlog.core.model import Event
-from eventlog.core.policies import Policy, Steps
-from eventlog.core.policies.bound import PolicyFormat
 from eventlog.core.rules import Round
 from eventlog.core.rules.definitions import DefinitionSpan
 from eventlog.core.seams import Format
+from eventlog.core.steps import Steps
 from eventlog.delivery.output import Output
+from eventlog.policies import Policy
+from eventlog.policies.bound import PolicyFormat
 from eventlog.publisher.decide import Encoded, Part, encode
 from eventlog.publisher.whole import GoingOn
 from eventlog.qlik.messages.document import MessagesDocument

@@ -17,9 +17,9 @@ from eventlog.convert.commit import SUCCESS, Summary
 from eventlog.convert.local import convert
 from eventlog.convert.settings import Conversion, DatabaseRows, FilesInput, SnapshotRows, Target
 from eventlog.core.model import Event, Row, RowId
-from eventlog.core.policies import Steps
 from eventlog.core.rules import Options
 from eventlog.core.schema import Catalog
+from eventlog.core.steps import Steps
 from eventlog.sql.names import STANDARD
 from eventlog.xds.write import XdsFormat
 from tests.support.strategies import PHONE

@@ -10,7 +10,8 @@ import pytest
 from sqlalchemy import Engine
 
 from eventlog.config.settings import Config, SourceConfig
-from eventlog.core.policies import Steps, steps
+from eventlog.core import steps
+from eventlog.core.steps import Steps
 from eventlog.daemon.logging import library_journal
 from eventlog.explain.rows import explain
 from eventlog.sinks.outputs import FilesOutput, StdoutOutput

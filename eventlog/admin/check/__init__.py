@@ -15,8 +15,7 @@ from eventlog.admin.check.outputs import output_points, told
 from eventlog.admin.check.plugins import plugin_points
 from eventlog.admin.check.point import Point, PointLevel, failure, ok, points, warning
 from eventlog.admin.check.server import local_time, server_points
-from eventlog.config.build import policies_of, source_order
-from eventlog.config.policies import checked_needs
+from eventlog.config.build import policies_of, source_order, step_needs_of
 from eventlog.config.settings import LOG, Config
 from eventlog.config.weak_secrets import MEND, WEAK, known_secrets
 from eventlog.core.errors import ConfigError, EventlogError
@@ -109,7 +108,7 @@ def _policies(engine: Engine, config: Config) -> Iterator[Point]:
 
     found = policies_of(config)
     if found and config.source.kind == "log":
-        checked_needs(found, catalog_of(engine, config.source.wanted_names, config))
+        step_needs_of(config, catalog_of(engine, config.source.wanted_names, config))
         yield ok("policies", f"all is there that the policies of {counted(len(found), 'output')} name")
 
 

@@ -8,13 +8,14 @@ import pytest
 from msgspec.structs import replace
 
 from eventlog.config.build import outputs_of, refuse_lookups
-from eventlog.config.policies import checked_needs, line_of, steps_of
+from eventlog.config.policies import line_of, steps_of
 from eventlog.config.settings import Config, load
 from eventlog.core.errors import ConfigError
 from eventlog.core.model import Change, Edit, Op, RowId
-from eventlog.core.policies.bound import PolicyFormat
-from eventlog.core.policies.steps import Lookup
 from eventlog.core.secrets import secret_places
+from eventlog.core.steps import Lookup
+from eventlog.policies.bound import PolicyFormat
+from eventlog.policies.plugin import needs_of
 from eventlog.xds.write import XdsFormat
 from tests.support.strategies import CATALOG
 
@@ -119,13 +120,13 @@ def test_what_policies_need_is_asked_for_together(tmp_path: Path) -> None:
         '[[output]]\nsink = "stdout"\n[[output.steps]]\ndo = "join"\nattribute = "full"\nof = ["fname", "lname"]\n',
     )
     mine = steps_of(config.output[0], config.policy)
-    needs, looks = checked_needs([("a", ()), ("b", mine)], CATALOG)
+    needs, looks = needs_of([("a", ()), ("b", mine)], CATALOG)
     assert needs is not None
     assert needs(changed(fname="b")) == {"lname"}
     assert looks is None
-    assert checked_needs([("a", ())], CATALOG) == (None, None)
+    assert needs_of([("a", ())], CATALOG) == (None, None)
     look = Lookup(attribute="found", of="fname", table="usr", take="lname")
-    needs, looks = checked_needs([("a", (look,)), ("b", mine), ("c", (replace(look, take="fname"),))], CATALOG)
+    needs, looks = needs_of([("a", (look,)), ("b", mine), ("c", (replace(look, take="fname"),))], CATALOG)
     assert needs is not None
     assert looks is not None
     assert needs(changed(fname="b")) == {"lname"}
@@ -148,7 +149,7 @@ def test_a_stream_has_no_tables_to_look_in(tmp_path: Path) -> None:
 def test_a_step_for_what_is_not_there_stops_the_publisher(tmp_path: Path) -> None:
     config = loaded(tmp_path, FILE.replace('attributes = ["lname"]', 'attributes = ["lnmae"]'))
     with pytest.raises(ConfigError, match="lnmae is no attribute"):
-        checked_needs([("hr", steps_of(config.output[0], config.policy))], CATALOG)
+        needs_of([("hr", steps_of(config.output[0], config.policy))], CATALOG)
 
 
 def test_the_policy_of_a_format_is_bound_once_for_the_same_tables(tmp_path: Path) -> None:

@@ -17,7 +17,6 @@ from eventlog.core.seams import encode
 from eventlog.qlik.change_seq import Sequencer
 from eventlog.qlik.messages.metadata import structure_of
 from eventlog.qlik.messages.reader import MessageReader
-from eventlog.qlik.messages.render import Moments
 from eventlog.qlik.messages.settings import MessageSettings
 from eventlog.qlik.messages.shape import shape_of
 from eventlog.qlik.messages.write import MessageFormat, WrittenMessage, sequence_time
@@ -496,12 +495,3 @@ def test_a_message_names_its_schema_where_a_registry_elsewhere_has_it() -> None:
     named = msgspec.json.decode(found.value or b"")["headers"].pop("externalSchemaId")
     assert named == shape_of(ORDERS, MessageSettings(external_schema_id=True)).schema_id
     assert b"externalSchemaId" not in (without.value or b"")
-
-
-def test_a_change_without_a_transaction_has_no_id_of_the_one_before() -> None:
-    moments, time = Moments(), dt.datetime(2026, 1, 2, 3, 4, 5)
-    first = inserted(1, customer="Ada")
-    with_transaction = replace(first, transaction=Transaction(id=7, time=time), time=None)
-    when, transaction = moments.of(with_transaction)
-    assert transaction
-    assert moments.of(replace(first, transaction=None, time=time)) == (when, "")

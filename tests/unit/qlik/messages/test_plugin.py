@@ -6,9 +6,9 @@ from pathlib import Path
 
 from eventlog.config.build import outputs_of
 from eventlog.config.settings import from_settings
-from eventlog.core.policies.bound import PolicyFormat
-from eventlog.core.policies.steps import Rename
 from eventlog.core.seams import FormerNames
+from eventlog.core.steps import Rename
+from eventlog.policies.bound import PolicyFormat
 from eventlog.qlik.messages.plugin import MESSAGES
 from eventlog.qlik.messages.settings import MessageSettings
 from eventlog.qlik.messages.write import MessageFormat

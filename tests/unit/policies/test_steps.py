@@ -8,12 +8,14 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from eventlog.core import steps
 from eventlog.core.errors import ConfigError
 from eventlog.core.model import ABSENT, Change, Edit, Op, Refusal, Row, RowId
-from eventlog.core.policies import Policy, Step, steps
-from eventlog.core.policies.values import decrypted, hashing
 from eventlog.core.schema import Catalog, Child, Column, Made, Table
 from eventlog.core.sql_types import Category
+from eventlog.core.steps import Step
+from eventlog.policies import Policy
+from eventlog.policies.values import decrypted, hashing
 
 SECRET = "a secret of tests only"
 USR = Table(

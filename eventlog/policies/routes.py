@@ -6,15 +6,15 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
+from eventlog.core import steps
 from eventlog.core.errors import ConfigError
 from eventlog.core.model import ABSENT, Absent, Cell, Change, Op, Refusal
 from eventlog.core.places import NoPlace, PlaceKind, place
-from eventlog.core.policies import steps
-from eventlog.core.policies.columns import Action
-from eventlog.core.policies.known import rows
-from eventlog.core.policies.shape import Shape
-from eventlog.core.policies.values import text_of
 from eventlog.core.sql_types import Category
+from eventlog.policies.columns import Action
+from eventlog.policies.known import rows
+from eventlog.policies.shape import Shape
+from eventlog.policies.values import text_of
 
 KNOWN_PLACES = 1000
 """Places that are remembered of each table."""

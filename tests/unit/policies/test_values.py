@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from eventlog.core.model import ABSENT
-from eventlog.core.policies.values import each, plain_of, text_of
 from eventlog.core.sql_types import Category
+from eventlog.policies.values import each, plain_of, text_of
 
 
 @pytest.mark.parametrize(

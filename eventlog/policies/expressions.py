@@ -14,8 +14,8 @@ from typing import Any, Final
 from eventlog.core.errors import ConfigError
 from eventlog.core.model import Cell, Value
 from eventlog.core.packages import require
-from eventlog.core.policies.values import plain_of
 from eventlog.core.sql_types import Category
+from eventlog.policies.values import plain_of
 
 # Finds new.NAME and new["NAME"], and texts so that what stands in them is passed over; a call such
 # as new.size() names no attribute.

@@ -10,10 +10,10 @@ from msgspec.structs import replace
 
 from eventlog.core.errors import ConfigError
 from eventlog.core.model import ABSENT, Change, Edit, Event, Kind, Op, ReadBack, Reason, Refusal, RowId, Unreadable
-from eventlog.core.policies import Policy
-from eventlog.core.policies.steps import Hash, Lookup, Rename, Step, Where
 from eventlog.core.rules import Decision, Round
 from eventlog.core.schema import Catalog, Child, Column, Table
+from eventlog.core.steps import Hash, Lookup, Rename, Step, Where
+from eventlog.policies import Policy
 
 USR = Table(
     name="usr",

@@ -13,7 +13,7 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from eventlog.core.model import Change, Edit, Op, Refusal, Row, RowId
-from eventlog.core.policies.values import ValueChange, each
+from eventlog.policies.values import ValueChange, each
 
 Action = Callable[[Change], Change | Refusal]
 Places = Mapping[str, tuple[RowId, str]]

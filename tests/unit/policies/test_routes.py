@@ -6,12 +6,13 @@ from typing import Any
 
 import pytest
 
+from eventlog.core import steps
 from eventlog.core.errors import ConfigError
 from eventlog.core.model import Change, Edit, Op, Refusal, RowId
 from eventlog.core.places import PlaceKind
-from eventlog.core.policies import Policy, Step, routes, steps
-from eventlog.core.policies.steps import placed
 from eventlog.core.schema import Catalog, Child, Column, Table
+from eventlog.core.steps import Step, placed
+from eventlog.policies import Policy, routes
 
 CATALOG = Catalog(
     [

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from eventlog.core import steps
 from eventlog.core.model import Change, Refusal, Value
-from eventlog.core.policies import steps
-from eventlog.core.policies.columns import Action, Columns
-from eventlog.core.policies.shape import Shape
-from eventlog.core.policies.values import dated, numbered
+from eventlog.policies.columns import Action, Columns
+from eventlog.policies.shape import Shape
+from eventlog.policies.values import dated, numbered
 
 
 class Unfit(Exception):  # noqa: N818  # an outcome, told in the note of a row

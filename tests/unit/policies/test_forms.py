@@ -11,11 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from eventlog.core import steps
 from eventlog.core.errors import ConfigError
 from eventlog.core.model import ABSENT, Change, Edit, Op, Refusal, RowId, Value
-from eventlog.core.policies import Policy, Step, steps
-from eventlog.core.policies.values import dated, numbered
 from eventlog.core.schema import Catalog, Column, Table
+from eventlog.core.steps import Step
+from eventlog.policies import Policy
+from eventlog.policies.values import dated, numbered
 from tests.support.plugins import Site, site
 
 __all__ = ["site"]
