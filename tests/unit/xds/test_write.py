@@ -18,7 +18,7 @@ from eventlog.core.seams import Written, encode
 from eventlog.version import VERSION
 from eventlog.xds.validate import validate
 from eventlog.xds.values import TimeSyntax
-from eventlog.xds.write import XdsFormat, document_id, said
+from eventlog.xds.write import XdsFormat, _batches, document_id, said
 from tests.support.xds_events import read_events
 
 T = Table(name="t", columns=(Column(name="k", key=1), Column(name="n", type="integer")))
@@ -283,3 +283,7 @@ def test_that_a_table_was_emptied_is_refused_in_words() -> None:
     assert str(refused.value) == (
         "XDS has no word for emptying a table; publish it in another format, or empty it there"
     )
+
+
+def test_no_changes_are_no_document_also_where_all_are_one() -> None:
+    assert list(_batches([], None)) == []

@@ -16,6 +16,7 @@ import pytest
 
 from eventlog.core.model import Edit, Op, RowId
 from eventlog.core.schema import Catalog, Column, Table
+from eventlog.qlik import typemap
 from eventlog.qlik.messages.settings import MessageSettings
 from eventlog.qlik.messages.shape import shape_of
 from eventlog.qlik.typemap import QlikType, qlik_type
@@ -184,3 +185,9 @@ def test_what_json_cannot_hold_is_refused_with_its_column(sql_type: str, value: 
     [note] = refusals([with_value(value)], catalog(sql_type), on_value="refuse-object")
     assert "column 'v'" in note
     assert problem in note
+
+
+def test_whole_numbers_without_a_sign_have_their_own_type() -> None:
+    """Asked past the cache, which another test may have filled."""
+    assert typemap._whole(4, unsigned=True) == QlikType("UINT4", 10)
+    assert typemap._whole(4, unsigned=False) == QlikType("INT4", 10)

@@ -7,7 +7,9 @@ from itertools import permutations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
+from eventlog.sources.linter import dump
 from eventlog.sources.linter.emulator import Lengths, spread
 from eventlog.sources.linter.operations import Operation, operation
 from eventlog.sources.linter.rows import DATA_BYTES, QueueRow
@@ -129,3 +131,8 @@ def test_rows_for_several_destinations_are_one_operation() -> None:
     assert operation(rows, pad=False).second == SECOND
     assert operation(rows[1:], pad=False) == Operation(rows[3], FIRST, SECOND)  # one of them is whole
     assert fault([*rows[1:3], *rows[4:]]) == "The row with EXTDATA 0 is missing."
+
+
+def test_a_row_that_goes_nowhere_else_is_told_without_a_target() -> None:
+    assert " to REMOTE" in dump._row(row(extdata=0))
+    assert " to " not in dump._row(replace(row(extdata=0), dst_server="", dst_table=""))
