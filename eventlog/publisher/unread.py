@@ -8,7 +8,6 @@ Law: no output has a batch ahead then, where earlier rows of the same object mig
 from __future__ import annotations
 
 from functools import partial
-from itertools import takewhile
 from typing import TYPE_CHECKING, Final
 
 from eventlog.core.model import EVERY_ROW
@@ -19,6 +18,7 @@ from eventlog.publisher.memory import see
 from eventlog.publisher.tables import Parked, encoded
 from eventlog.publisher.take import BEHIND
 from eventlog.publisher.unsealed import Spelling, name_of
+from eventlog.sources.log.reading import OBJECT, Rows, torn_places
 from eventlog.sources.marks import Stretches
 
 if TYPE_CHECKING:
@@ -40,10 +40,7 @@ def park_unread(journal: Journal, decider: Decider, limit: int) -> bool:
         values = {"objects": encoded([EVERY_ROW])}
         if any(journal.ask(connection, "parked_objects", output=output, **values) for output in memory.outputs):
             return False
-        # Nothing may pass a row that speaks of a whole table.
-        unread = list(
-            takewhile(lambda row: row[1][1] != EVERY_ROW, journal.rows.unread(connection, memory, UNREAD_ROWS, limit))
-        )
+        unread = journal.rows.unread(connection, memory, UNREAD_ROWS, limit)
         if not decider.knows_tables(memory, partial(journal.ask, connection)):
             return False
         waiting = _waiting(journal, connection, memory, decider.identities, unread)
@@ -51,11 +48,17 @@ def park_unread(journal: Journal, decider: Decider, limit: int) -> bool:
         # become too many. Where it counts which rows of a transaction come last, none is passed.
         room = 0 if journal.settings.ends else limit
         passed, behind = 0, dict[int, str]()
-        for number, spelling in unread:
-            if spelling in waiting:
-                behind[number] = waiting[spelling]
-            elif passed == room:
+        for place, row in enumerate(unread):
+            spelling: Spelling = row[OBJECT]
+            waits = spelling in waiting
+            # Nothing may pass a row that speaks of a whole table.
+            if spelling[1] == EVERY_ROW or (passed == room and not waits):
+                # The head of a change must not be parked where its rest, among rows of others, is not.
+                for torn in torn_places(unread, place):
+                    behind.pop(int(unread[torn][0]), None)
                 break
+            if waits:
+                behind[int(row[0])] = waiting[spelling]
             else:
                 passed += 1
         # Whether one of them is held is asked when its turn comes.
@@ -75,10 +78,11 @@ def _waiting(
     connection: Connection,
     memory: Memory,
     identities: Identities,
-    found: list[tuple[int, Spelling]],
+    unread: Rows,
 ) -> dict[Spelling, str]:
     """The objects of which rows wait for every output, by what rows say of them."""
-    rows = {spelling: identities.row_id(*spelling) for spelling in {spelling for _, spelling in found}}
+    spellings = {row[OBJECT] for row in unread if row[OBJECT][1] != EVERY_ROW}
+    rows = {spelling: identities.row_id(*spelling) for spelling in spellings}
     names = {spelling: name_of(row) for spelling, row in rows.items() if row is not None}
     waiting = set(names.values())
     for output in memory.outputs:

@@ -26,10 +26,10 @@ from eventlog.publisher.memory import Memory, Sealed
 from eventlog.publisher.tables import EVER, NEVER
 from eventlog.sources.log.reading import (
     NEAR_ROWS,
-    OBJECT,
     LogSettings,
     Portion,
     Request,
+    Rows,
     WaitingRows,
     continuing,
     end_with_a_change,
@@ -188,8 +188,8 @@ class UnsealedRows:
             checked.append(event if fault is None else replace(event, fault=fault))
         return checked
 
-    def unread(self, connection: Connection, memory: Memory, limit: int, most_late: int) -> list[tuple[int, Spelling]]:
-        """The next rows without their values, about so many: their numbers, and their objects.
+    def unread(self, connection: Connection, memory: Memory, limit: int, most_late: int) -> Rows:
+        """The next rows without their values, about so many.
 
         Rows of a change that goes on behind them are left out. None come where others are to be
         taken first, or where two have one number.
@@ -213,8 +213,7 @@ class UnsealedRows:
         if end >= asked:  # there are more behind them, and the last change may go on there
             end = end_with_a_change(rows, end - NEAR_ROWS)
         torn = torn_places(rows, end)
-        whole = [row for place, row in enumerate(rows[:end]) if place not in torn]
-        return [(int(row[0]), row[OBJECT]) for row in whole]
+        return [row for place, row in enumerate(rows[:end]) if place not in torn]
 
     def first_numbers(self, connection: Connection, memory: Memory, limit: int) -> list[int]:
         """Numbers of rows that wait and that nobody has taken: so many of the first ones."""
