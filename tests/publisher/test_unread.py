@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import pytest
-from sqlalchemy import Engine, event
+from sqlalchemy import Engine, event, text
 
 from eventlog.core.rules import Options, Round
 from eventlog.delivery.answers import Strictness
@@ -205,3 +205,20 @@ def test_nothing_is_parked_unread_by_who_does_not_know_the_tables(sqlite: Engine
     assert not park_unread(scene.journal, decider, 5)
     assert not park_unread(scene.journal, Decider(Round(options=Options()), stamp=7), 5)
     assert parks(scene)
+
+
+def test_the_head_of_a_change_is_not_parked_without_its_rest(sqlite: Engine) -> None:
+    scene = behind_a_held_row(sqlite, "one", ends=True)
+    scene.write(2, 6, objects=1)
+    fields = [(2, "idu=0", "v"), (3, "idu=0", "v"), (4, "idu=9", "v"), (5, "idu=0", "w"), (6, "idu=9", "w")]
+    with sqlite.begin() as connection:
+        for number, key, column in fields:  # row 5 goes on with the change of row 3
+            values = {"number": number, "key": key, "name": column}
+            connection.execute(
+                text(
+                    "UPDATE event_log SET event_type = 2, table_key = :key, column_name = :name WHERE record_id = :number"
+                ),
+                values,
+            )
+    assert parks(scene)
+    assert list(parked(scene)) == [1, 2]
