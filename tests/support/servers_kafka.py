@@ -267,9 +267,11 @@ def running(program: Callable[[Path], Program]) -> Iterator[Broker]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture
 def mock_cluster() -> Iterator[str]:
     """The servers of a stand-in inside this process."""
+    # One for each test: it draws its producers' numbers from 900,000 at random, and two of hundreds
+    # in one stand-in would get the same number now and then.
     with stand_in() as servers:
         yield servers
 
