@@ -197,7 +197,8 @@ class Consumer:
     def _parks_unread(self, now: int) -> bool:
         """Parks new rows without reading their values; whether that were most of them."""
         with self._journal.reading() as view:
-            if view.memory.output(self.name).paused:
+            memory = view.memory
+            if memory.output(self.name).paused or memory.batches or not memory.any_parked:
                 return False
             # With "stop" one answer holds up everything, and nothing may pass it unread either.
             stops = self._settings.strictness.on_retry == "stop"

@@ -46,6 +46,24 @@ def judge(world: World) -> None:
             _letter(world, uid, row, str(letter))
 
 
+def judge_retries(world: World) -> None:
+    """Asked at each commit: what is wanted again counts its attempts, and waits before it goes."""
+    retried = world.ask("SELECT output, record_id, due, attempts FROM event_log_parked WHERE reason = 'retry'")
+    world.anew &= {record for _, record, *_ in retried}
+    world.stopped_until = {output: due for output, _, due, _ in sorted(retried, key=lambda row: row[2] or 0)}
+    for output, record, due, attempts in retried:
+        if output in world.first and not attempts:  # one that came later begins to count
+            world.fail("wanted again, and no attempt is counted", output, record)
+        if record in world.anew:
+            continue
+        retry = output, record
+        if due is not None and output in world.first and retry not in world.retried:
+            came = [one[0] for one in world.trace if one[1] == "arrived" and (one[2], one[4]) == retry]
+            if came and due <= came[-1]:
+                world.fail("wanted again, and at once", output, record)
+        world.retried[retry] = due or 0
+
+
 def _attempts(world: World) -> None:
     """Nothing is offered more often than it may be, but for answers that got lost."""
     if not world.max_attempts:

@@ -33,7 +33,7 @@ from eventlog.sql.findlog import log_columns
 from eventlog.sql.log import Log
 from eventlog.sql.names import LogNames
 from tests.publisher.actors import Kill, PassingError, Publisher, Row, TestConsumer, TestJournal, TestLock, WorldDecider
-from tests.publisher.judging import judge, waits
+from tests.publisher.judging import judge, judge_retries, waits
 from tests.publisher.keeping import change_outputs, keep
 from tests.publisher.real import REAL, hidden_in
 from tests.publisher.targets import KINDS, ModelSink, Target
@@ -155,19 +155,7 @@ class World:
             raise Kill(what)
         self.trace.append((self.now, "point", what))
         if what == "committed":
-            retried = self.ask("SELECT output, record_id, due, attempts FROM event_log_parked WHERE reason = 'retry'")
-            self.anew &= {record for _, record, *_ in retried}
-            self.stopped_until = {output: due for output, _, due, _ in sorted(retried, key=lambda row: row[2] or 0)}
-            for output, record, due, attempts in retried:
-                if output in self.first and not attempts:  # one that came later begins to count
-                    self.fail("wanted again, and no attempt is counted", output, record)
-                if record in self.anew:
-                    continue
-                new = (output, record) not in self.retried and output in self.first
-                came = [one[0] for one in self.trace if one[1] == "arrived" and (one[2], one[4]) == (output, record)]
-                if new and due is not None and came and due <= came[-1]:
-                    self.fail("wanted again, and at once", output, record)
-                self.retried[output, record] = due or 0
+            judge_retries(self)
         if self.quiet:
             return
         if what != "commit":
