@@ -19,16 +19,16 @@ from eventlog.cli.mishaps import CLOSED_PIPE, INTERRUPTED, misused, told, traced
 from eventlog.version import VERSION
 
 SECTIONS: Final[Mapping[str, Mapping[str, str]]] = {
-    "To begin": {"demo": "demo", "init": "init", "config": "init", "rules": "rules"},
+    "To begin": {"demo": "", "init": "init", "config": "init", "rules": "rules"},
     "Log and triggers": {
-        "install": "install",
-        "upgrade": "install",
-        "uninstall": "install",
-        "track": "track",
-        "untrack": "track",
-        "triggers": "track",
-        "catalog": "track",
-        "rights": "install",
+        "install": "",
+        "upgrade": "",
+        "uninstall": "",
+        "track": "",
+        "untrack": "",
+        "triggers": "",
+        "catalog": "",
+        "rights": "",
         "check": "check",
     },
     "Publishing": {

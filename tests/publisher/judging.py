@@ -82,7 +82,7 @@ def _records(world: World) -> None:
         " LEFT JOIN event_log entry ON entry.record_id = kept.record_id"
     )
     gone = {row.record for row in world.rows.values() if row.gone}
-    outputs_stayed = not (world.added.keys() - set(world.first) or world.changed_outputs)
+    outputs_stayed = not (world.added.keys() - set(world.first) or world.forgotten)
     for record, said, letter, reason in world.ask(sql):
         if letter is None:
             if record not in gone and not (world.deletes and said in DELETED):
@@ -257,7 +257,7 @@ def _letter(world: World, uid: int, row: Row, letter: str) -> None:
         worst.add("E")  # given up, perhaps
     if row.names_no_object:
         # Those that said so may have been forgotten, and the last one with it.
-        worst = {"E", "S"} if world.changed_outputs and not votes else {"E"}
+        worst = {"E", "S"} if world.forgotten and not votes else {"E"}
     if row.excused:
         worst.add("W")
     if not worst.intersection(letter):

@@ -103,8 +103,9 @@ def change_outputs(world: World) -> None:
     if draw < 0.3 and len(world.targets) < 9:
         add(world, rng.choice([*KINDS]) + str(len(world.targets)))
     elif draw < 0.45 and len(names) > 1:
-        world.changed_outputs = True
-        world.publisher.journal.forget(rng.choice(names))
+        name = rng.choice(names)
+        world.forgotten.add(name)
+        world.publisher.journal.forget(name)
     elif draw < 0.7:
         world.publisher.journal.pause(rng.choice(names), rng.choice([None, "somebody"]))
     else:

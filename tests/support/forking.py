@@ -25,7 +25,13 @@ from typing import IO, Any, Final
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 LOADED: Final = (
-    *("eventlog.cli.main", "eventlog.cli.run", "eventlog.cli.install", "eventlog.convert.command", "eventlog.cli.log"),
+    *(
+        "eventlog.cli.main",
+        "eventlog.cli.run",
+        "eventlog.capture.install_commands",
+        "eventlog.convert.command",
+        "eventlog.cli.log",
+    ),
     *("eventlog.config.build", "eventlog.daemon.service", "eventlog.capture.install", "eventlog.capture.track"),
     *("eventlog.qlik.change_tables.format", "eventlog.qlik.messages.write", "eventlog.convert.local"),
     *("alembic.command", "sqlalchemy.dialects.postgresql", "sqlalchemy.dialects.sqlite", "psycopg", "pymysql"),

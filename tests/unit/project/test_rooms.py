@@ -22,7 +22,7 @@ NAMES = "|".join(sorted(dialect._ROOMS))
 ROOMS = sorted({place.partition(":")[0].split(".")[-2] for place in dialect._ROOMS.values()})
 REGISTRY = SQL / "dialect.py"
 ALLOWED = {
-    "eventlog/cli/demo.py": "the demonstration makes an SQLite file for itself",
+    "eventlog/demo/command.py": "the demonstration makes an SQLite file for itself",
     "eventlog/testing/__init__.py": "a test gets an SQLite file of its own",
 }
 _named = re.compile(rf"({NAMES})([_+:].*)?", re.DOTALL).fullmatch

@@ -93,7 +93,7 @@ def _step(number: int, what: str) -> None:
 
 def _run_script(engine: Engine, name: str) -> str:
     """Runs one of the demo's SQL files and gives back its text, indented for reading."""
-    text = files("eventlog.cli").joinpath(f"demo_{name}.sql").read_text(encoding="utf-8")
+    text = files("eventlog.demo").joinpath(f"{name}.sql").read_text(encoding="utf-8")
     lines = text.splitlines(keepends=True)
     script = "".join(line for line in lines if not line.startswith("--"))
     with engine.begin() as connection:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from eventlog.capture.install_commands import sql_option
 from eventlog.cli.asking import DryRun, agree, asking_options
-from eventlog.cli.install import sql_option
 from eventlog.cli.show import say, show_json, show_table
 from eventlog.cli.site import Site, complete_tables, json_option, site_options
 from eventlog.core.plural import counted
