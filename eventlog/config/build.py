@@ -7,9 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
-
-from msgspec.structs import replace
+from typing import TYPE_CHECKING, Any, Final
 
 from eventlog.config.outputs import OutputConfig, default_output, own_table, plugin_of
 from eventlog.config.policies import steps_of
@@ -17,11 +15,11 @@ from eventlog.config.settings import LOG, Config, SourceConfig
 from eventlog.core.errors import ConfigError, EventlogError
 from eventlog.core.packages import require
 from eventlog.core.plugins import FormatOrder, SinkOrder, SourceOrder, StepNeeds
-from eventlog.core.registry import format_named, source_named, steps_plugin
+from eventlog.core.registry import format_named, source_named, steps_plugin, streams_plugin
 from eventlog.core.rules import Options
 from eventlog.core.schema import Catalog
 from eventlog.core.schema_file import catalog_from_json
-from eventlog.core.steps import Lookup, Route, Steps
+from eventlog.core.steps import Route, Steps
 from eventlog.delivery.answers import Strictness
 from eventlog.delivery.output import Output
 from eventlog.sources.marks import TRACKED, Marks
@@ -32,10 +30,7 @@ if TYPE_CHECKING:
 
     from eventlog.publisher.books import ConsumerSettings
     from eventlog.publisher.decide import Decider, Looks
-    from eventlog.publisher.images import ImageDecider
     from eventlog.sources.log.reading import LogSettings
-    from eventlog.sources.stream.captured import CapturedImages
-    from eventlog.sources.stream.source import StreamMarks
     from eventlog.sql.names import LogNames
     from eventlog.sql.rows import Room
     from eventlog.xds.write import XdsFormat
@@ -168,24 +163,12 @@ def room_of(config: Config) -> Room:
     return Room(share=log_settings_of(config).share, value_limit=config.publisher.value_limit)
 
 
-def image_decider_of(config: Config, images: CapturedImages) -> ImageDecider:
-    """The rules for a stream, which describes its tables itself."""
-    from eventlog.core.rules import Round
-    from eventlog.publisher.images import ImageDecider
-
-    # Without tables keys are taken as they are written, and those of a stream are written in one
-    # way.
-    return ImageDecider(Round(options=replace(options_of(config), future=False)), images)
-
-
 def log_catalog_of(engine: Engine, names: LogNames, config: Config) -> Catalog:
     """The tables that the rows of a log speak of; those of a stream as it has described them last."""
-    from eventlog.sources.stream.captured import CapturedImages
-    from eventlog.sql.log import Log
-
     if config.source.kind == LOG:
         return catalog_of(engine, names, config)
-    return CapturedImages(Log(engine, names)).catalogs.newest()
+    catalog: Catalog = streams_plugin().catalog(engine, names)
+    return catalog
 
 
 def options_of(config: Config, connects_as: str | None = None) -> Options:
@@ -302,7 +285,7 @@ def refuse_twins(outputs: Sequence[OutputConfig]) -> None:
 Report = Callable[[str], None]
 
 
-def source_order(config: Config, marks: StreamMarks | None, report: Report) -> SourceOrder:
+def source_order(config: Config, marks: Any, report: Report) -> SourceOrder:
     """What the source's plug-in is asked with; `report` gets what is odd about it."""
     source = config.source
     return SourceOrder(
@@ -315,13 +298,6 @@ def source_order(config: Config, marks: StreamMarks | None, report: Report) -> S
         captured=source.tables,
         schema=source.schema,
     )
-
-
-def refuse_lookups(config: Config) -> None:
-    """ConfigError where a policy reads rows of other tables, and the source is a stream."""
-    if any(isinstance(step, Lookup) for output in config.output for step in steps_of(output, config.policy)):
-        said = "A step with `do = 'lookup'` reads rows of other tables, and a stream has no database to read them from."
-        raise ConfigError(said, hint="Take the step out; or let the receiver look that up.")
 
 
 def stream_log_of(source: SourceConfig) -> tuple[str, LogNames]:

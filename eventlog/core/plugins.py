@@ -1,8 +1,8 @@
 """What a package can bring to eventlog: values that it offers among its entry points, under the
 names that people use.
 
-The groups are those of `eventlog.core.registry`; `eventlog.background`, `eventlog.endpoints`
-and `eventlog.steps` are ours alone as yet. What eventlog itself has of them comes in by the same groups.
+The groups are those of `eventlog.core.registry`; `eventlog.background`, `eventlog.endpoints`,
+`eventlog.steps` and `eventlog.streams` are ours alone as yet. What eventlog itself has of them comes in by the same groups.
 """
 
 from __future__ import annotations
@@ -185,6 +185,16 @@ class StepsPlugin(Struct, frozen=True, kw_only=True):
 
     needs: Callable[[Sequence[tuple[str, Steps]], Catalog], StepNeeds]
     format: Callable[[Format, Steps], Format]
+
+
+class StreamsPlugin(Struct, frozen=True, kw_only=True):
+    """What publishes a change stream. `post` gets the configuration, the publisher's journal of
+    what happened, and what says whether it is alive. `catalog` gets an engine and the names of a
+    log: the tables as the stream has described them last.
+    """
+
+    post: Callable[..., Any]
+    catalog: Callable[[Any, Any], Catalog]
 
 
 class TablePlugin(Struct, frozen=True, kw_only=True):

@@ -20,7 +20,7 @@ from eventlog.version import DISTRIBUTION
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
-    from eventlog.core.plugins import FormatPlugin, SinkPlugin, SourcePlugin, StepsPlugin, TablePlugin
+    from eventlog.core.plugins import FormatPlugin, SinkPlugin, SourcePlugin, StepsPlugin, StreamsPlugin, TablePlugin
 
 Group = Literal[
     "sinks",
@@ -28,6 +28,7 @@ Group = Literal[
     "sources",
     "tables",
     "steps",
+    "streams",
     "checks",
     "commands",
     "page",
@@ -43,6 +44,7 @@ GROUPS: Final[Mapping[Group, tuple[str, str]]] = {
     "sources": ("source", "eventlog.core.plugins:SourcePlugin"),
     "tables": ("table of the configuration", "eventlog.core.plugins:TablePlugin"),
     "steps": ("what applies steps", "eventlog.core.plugins:StepsPlugin"),
+    "streams": ("what publishes streams", "eventlog.core.plugins:StreamsPlugin"),
     "checks": ("check", "eventlog.core.plugins:CheckPlugin"),
     "commands": ("command", "click:Command"),
     "page": ("part of the page", "eventlog.core.plugins:PagePlugin"),
@@ -62,6 +64,7 @@ OWN_GROUPS: Final = (
     "sources",
     "tables",
     "steps",
+    "streams",
     "commands",
     "page",
     "endpoints",
@@ -128,6 +131,12 @@ def table_named(name: str) -> TablePlugin:
 def steps_plugin() -> StepsPlugin:
     """What applies the steps of outputs."""
     plugin: StepsPlugin = _found("steps", "policies")
+    return plugin
+
+
+def streams_plugin() -> StreamsPlugin:
+    """What publishes a change stream."""
+    plugin: StreamsPlugin = _found("streams", "captured")
     return plugin
 
 

@@ -19,7 +19,7 @@ from eventlog.config.settings import Config
 from eventlog.core import tracing
 from eventlog.core.errors import ConfigError, EventlogError, SourceError, shortened
 from eventlog.core.plugins import BackgroundOrder, BackgroundWork
-from eventlog.core.registry import loaded, offers
+from eventlog.core.registry import loaded, offers, streams_plugin
 from eventlog.core.seams import Tenure
 from eventlog.daemon.lines import Line
 from eventlog.daemon.rest import Wakeup
@@ -355,7 +355,5 @@ def post_of(config: Config, journal: BoundLogger, engine: Engine | None, alive: 
     """
     if config.source.kind == "log":
         return Post(config, engine, alive)
-    # Here, because that module builds upon this one.
-    from eventlog.daemon.streams import StreamPost
-
-    return StreamPost(config, journal, alive)
+    post: Post = streams_plugin().post(config, journal, alive)
+    return post

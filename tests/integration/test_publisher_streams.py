@@ -13,8 +13,8 @@ from eventlog.cli.main import main
 from eventlog.config.settings import Config, from_settings
 from eventlog.core.errors import DataError, OccupiedError
 from eventlog.daemon.publisher import Publisher
-from eventlog.daemon.streams import CAPTURED
 from eventlog.sources.stream.source import FileMarks, read_place
+from eventlog.streams.post import CAPTURED
 
 SEED = [
     "000000240000001D00000042000000C80000006F00000000000000040000000100000001633120696E74656765722C20633220766172636861722832302C302900",

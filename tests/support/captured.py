@@ -12,12 +12,10 @@ import sqlalchemy as sa
 from eventlog.core.backoff import Backoff
 from eventlog.core.model import Event, Image
 from eventlog.core.rules import Options, Round
-from eventlog.daemon.streams import make_stream_log
 from eventlog.delivery.answers import Strictness
 from eventlog.delivery.output import Output
 from eventlog.publisher.books import ConsumerSettings
 from eventlog.publisher.consumer import Consumer
-from eventlog.publisher.images import ImageDecider
 from eventlog.publisher.journal import Journal
 from eventlog.sources.log.lock import LogLock
 from eventlog.sources.log.reading import LogSettings, Request, WaitingRows
@@ -27,6 +25,8 @@ from eventlog.sources.stream.source import StreamReader
 from eventlog.sql.connect import connect
 from eventlog.sql.log import ALL, Log
 from eventlog.sql.names import TRANSACTION, LogNames
+from eventlog.streams.deciding import ImageDecider
+from eventlog.streams.post import make_stream_log
 
 
 class Capturing:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from eventlog.config.build import outputs_of, refuse_lookups
+from eventlog.config.build import outputs_of
 from eventlog.config.policies import line_of, steps_of
 from eventlog.config.settings import Config, load
 from eventlog.core.errors import ConfigError
@@ -16,6 +16,7 @@ from eventlog.core.secrets import secret_places
 from eventlog.core.steps import Lookup
 from eventlog.policies.bound import PolicyFormat
 from eventlog.policies.plugin import needs_of
+from eventlog.streams.post import refuse_lookups
 from eventlog.xds.write import XdsFormat
 from tests.support.strategies import CATALOG
 

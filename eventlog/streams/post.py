@@ -16,13 +16,15 @@ from msgspec.structs import replace
 from structlog.stdlib import BoundLogger
 
 from eventlog.capture.install import install
-from eventlog.config.build import image_decider_of, log_settings_of, refuse_lookups, source_order, stream_log_of
+from eventlog.config.build import log_settings_of, source_order, stream_log_of
+from eventlog.config.policies import steps_of
 from eventlog.config.settings import Config
 from eventlog.core.durable_files import make_empty
-from eventlog.core.errors import DataError
+from eventlog.core.errors import ConfigError, DataError
 from eventlog.core.plugins import BackgroundWork
 from eventlog.core.registry import source_named
 from eventlog.core.seams import Tenure
+from eventlog.core.steps import Lookup
 from eventlog.daemon.lines import Line
 from eventlog.daemon.post import Post
 from eventlog.daemon.vitals import PublisherHealth
@@ -39,6 +41,7 @@ from eventlog.sql.connect import connect, limit_sessions, read_url, shown_url
 from eventlog.sql.findlog import log_columns
 from eventlog.sql.log import Log
 from eventlog.sql.names import TRANSACTION
+from eventlog.streams.deciding import image_decider_of
 
 CAPTURED = "captured in a log"
 """What the mark of the place says once a log has it: a version without such a log stops at it."""
@@ -194,6 +197,13 @@ class StreamPost(Post):
     def _looked_again(self, former: Decider, vitals: PublisherHealth, journal: BoundLogger) -> Decider:
         """Its tables are those of the stream at that time, however often somebody looks."""
         return former
+
+
+def refuse_lookups(config: Config) -> None:
+    """ConfigError where a policy reads rows of other tables, and the source is a stream."""
+    if any(isinstance(step, Lookup) for output in config.output for step in steps_of(output, config.policy)):
+        said = "A step with `do = 'lookup'` reads rows of other tables, and a stream has no database to read them from."
+        raise ConfigError(said, hint="Take the step out; or let the receiver look that up.")
 
 
 def make_stream_log(log: Log) -> None:

@@ -1,0 +1,7 @@
+"""A publisher at a change stream: what the stream gives is captured into a log of its own, and that
+log is published as any other.
+
+    post      captures the stream, and keeps other publishers away from it
+    deciding  the rules for rows that are images of a stream
+    plugin    how the core comes to both
+"""
