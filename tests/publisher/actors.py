@@ -99,6 +99,8 @@ class Row:
         self.change = change
         self.setbacks, self.gone, self.foreign, self.was_held = 0, False, False, False
         self.allowed: set[tuple[str, str]] | None = None
+        self.carried: set[tuple[str, str]] = set()
+        """The plans that had it when somebody changed its letter: their documents stay as they are."""
         self.past: list[dict[str, int]] = []
         self.letter = ""
         """What it had when somebody purged it."""

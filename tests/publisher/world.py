@@ -275,8 +275,10 @@ class World:
             if late != {output for output, _ in plans}:
                 self.fail("hold does not say who has it already", late, plans)
             row.was_held = True
-            self.held.setdefault(record, plans | self.plans_carrying(record))
-        elif what == "delete":
+            self.held.setdefault(record, plans | self.plans_carrying(record) | row.carried)
+            return
+        row.carried |= self.plans_with(record)
+        if what == "delete":
             self.run_sql("DELETE FROM event_log WHERE record_id = :record", record=record)
             row.gone, row.allowed = True, None if inside else self.may_go(record)
             self.held.pop(record, None)
