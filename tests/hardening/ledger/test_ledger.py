@@ -153,6 +153,6 @@ def expect_all_well(cell: Cell, engine: Engine, folder: Path, servers: Servers |
     "database", ["sqlite", *[pytest.param(name, marks=pytest.mark.long) for name in ("postgresql", "mariadb")]]
 )
 def test_a_campaign(request: pytest.FixtureRequest, tmp_path: Path, database: str, broker: Broker) -> None:
-    cell = campaign(database, seed=1, kills=3).cell
+    cell = campaign(database, seed=1, kills=2).cell
     report = Run(cell, request.getfixturevalue(database), tmp_path, Servers(kafka=broker.servers)).report()
     assert not report.findings, f"{cell}: {report}"
