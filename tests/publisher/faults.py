@@ -82,9 +82,9 @@ FAULTS = [
     ),
     JournalFault(
         "a late publisher may write",
-        "sources/log/lock.py",
-        "        if self.tenure is None or not kept:\n            self._lose()\n",
-        "",
+        "sql/sqlite/journal.sql",
+        "WHERE name = 'publisher' AND value LIKE '% ' || :token\n",
+        "WHERE name = 'publisher'\n",
     ),
     # resolve
     JournalFault(
