@@ -198,7 +198,7 @@ class Consumer:
         """Parks new rows without reading their values; whether that were most of them."""
         with self._journal.reading() as view:
             memory = view.memory
-            if memory.output(self.name).paused or memory.batches or not memory.any_parked:
+            if memory.output(self.name).paused or not memory.any_parked:
                 return False
             # With "stop" one answer holds up everything, and nothing may pass it unread either.
             stops = self._settings.strictness.on_retry == "stop"
