@@ -65,6 +65,22 @@ def test_each_taking_has_a_higher_epoch_and_the_log_stays_the_same(log: LogTable
     assert tenures[0].name.startswith(f"event_log in {log.engine.url.get_backend_name()}:")
 
 
+def test_who_enters_where_somebody_has_deleted_the_mark_of_holds_begins_anew(log: LogTable) -> None:
+    lock = lock_of(log)
+    taken(lock)
+    with lock.log.transaction() as connection:
+        assert lock.enter(connection, soon=False) == mark_of(log, "holding")
+    log.run("DELETE FROM event_log_mark WHERE name = 'holding'")
+    with lock.log.transaction() as connection, pytest.raises(OccupiedError):
+        lock.enter(connection, soon=False)
+    lock.drop()
+    log.run("DELETE FROM event_log_mark WHERE name = 'publisher'")
+    taken(lock)
+    with lock.log.transaction() as connection:
+        assert lock.enter(connection, soon=False) == mark_of(log, "holding")
+    lock.leave()
+
+
 def test_a_place_is_told_without_whatever_may_be_a_secret() -> None:
     url = read_url("postgresql+psycopg://me:secret@db:5433/app?host=/run/pg&password=secret&options=secret")
     assert place_of(url) == "postgresql://db:5433/app?host=%2Frun%2Fpg"

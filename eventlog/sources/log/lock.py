@@ -149,9 +149,11 @@ class LogLock:
         else:
             holding = self.log.rows(connection, self.log.query("journal_lock"))
             kept = self._touch(connection, self.token, soon=soon)
-        if self.tenure is None or not kept:
+        stamp = holding[0][0] if holding else None
+        # Somebody has deleted the mark of holds: who takes the lock next makes it anew.
+        if self.tenure is None or not kept or stamp is None:
             self._lose()
-        return str(holding[0][0])
+        return str(stamp)
 
     def mark(self, connection: Connection, name: str, value: str, *, soon: bool = False) -> None:
         """Makes or replaces a mark if this process still has the lock, else OccupiedError.

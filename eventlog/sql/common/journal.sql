@@ -1,7 +1,7 @@
 -- The journal: what was sealed, how far each output is, what is planned, parked, held and said.
 -- docs/decisions/0055-the-journal.md says what the tables mean.
 
--- journal_lock: waits for who writes the journal, and says how often holds have changed
+-- journal_lock: waits for who writes the journal, and says how often holds have changed; where no `journal_enter` does it
 SELECT value FROM /* marks */event_log_mark WHERE name = 'holding' FOR UPDATE;
 
 -- batches_read: every batch that some output has ahead of it
