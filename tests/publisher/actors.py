@@ -101,6 +101,8 @@ class Row:
         self.allowed: set[tuple[str, str]] | None = None
         self.carried: set[tuple[str, str]] = set()
         """The plans that had it when somebody changed its letter: their documents stay as they are."""
+        self.came: dict[str, tuple[int, str]] = {}
+        """When it came first to each output, and by which plan."""
         self.past: list[dict[str, int]] = []
         self.letter = ""
         """What it had when somebody purged it."""

@@ -195,14 +195,8 @@ def _numbers(world: World, name: str, target: Target) -> None:
     came: dict[int, list[Taken]] = {}
     for one in target.came:
         came.setdefault(world.rows[one.uid].transaction, []).append(one)
-    # Nothing is kept back for a row that somebody holds, or whose table may not be read, so nothing is left that could be
-    # the last where it is filtered then.
-    held = {row.object for row in world.rows.values() if row.was_held or row.object[0] in world.were_denied}
-    spoiled = {
-        row.transaction
-        for row in world.rows.values()
-        if row.object in touched or (row.object in held and is_filtered(name, row.change))
-    }
+    spoiled = {row.transaction for row in world.rows.values() if row.object in touched}
+    spoiled |= _not_kept_back(world, name)
     for transaction, several in came.items():
         if transaction in spoiled:
             continue
@@ -215,6 +209,30 @@ def _numbers(world: World, name: str, target: Target) -> None:
             )
         if name[0] in BY_TABLE:
             _table_numbers(world, name, transaction, changes)
+
+
+def _not_kept_back(world: World, name: str) -> set[int]:
+    """Transactions of which nothing was kept back: a row was held, or its table might not be read, when others went. So
+    nothing was left that could be the last where it was filtered then.
+    """
+    held = {row.object for row in world.rows.values() if row.was_held}
+    filtered: dict[int, list[Row]] = collections.defaultdict(list)
+    not_kept = set()
+    for row in world.rows.values():
+        if is_filtered(name, row.change):
+            if row.object[0] in world.were_denied:
+                not_kept.add(row.transaction)
+            elif row.object in held:
+                filtered[row.transaction].append(row)
+    for row in world.rows.values():
+        if name not in row.came:
+            continue
+        when, plan = row.came[name]
+        for held_row in filtered.get(row.transaction, ()):
+            released = world.released.get(held_row.object)
+            if released is None or when < released[0] or (name, plan) in released[1]:
+                not_kept.add(row.transaction)
+    return not_kept
 
 
 def _table_numbers(world: World, name: str, transaction: int, several: list[Taken]) -> None:

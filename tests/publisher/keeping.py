@@ -104,8 +104,14 @@ def change_outputs(world: World) -> None:
         add(world, rng.choice([*KINDS]) + str(len(world.targets)))
     elif draw < 0.45 and len(names) > 1:
         name = rng.choice(names)
+        replaced = world.more.random() < 0.3
+        if replaced:  # the one that is ahead: what it had is still to come to the others
+            order = "SELECT name FROM event_log_output ORDER BY position DESC, name"
+            name = str(world.ask(order)[0][0])
         world.forgotten.add(name)
         world.publisher.journal.forget(name)
+        if replaced and len(world.targets) < 9:
+            add(world, name[0] + str(len(world.targets)))
     elif draw < 0.7:
         world.publisher.journal.pause(rng.choice(names), rng.choice([None, "somebody"]))
     else:

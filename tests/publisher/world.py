@@ -104,6 +104,8 @@ class World:
         self.freezer: threading.Thread | None = None
         self.in_transaction = 0
         self.forgotten: set[str] = set()
+        self.released: dict[str, tuple[int, set[tuple[str, str]]]] = {}
+        """When a row of an object was last released, and the plans that there were by then."""
         self.trace: list[tuple[Any, ...]] = []
         self.dead = False
         """Whether the process has died that is being unwound: nothing that it does reaches anybody."""
@@ -124,6 +126,11 @@ class World:
         self.keepers = more.choice([0, 0, 0.04])
         self.deletes = more.random() < 0.1
         """Whether rows leave the log when they are published."""
+        self.hesitant = more.choice([0, 0, 0.5])
+        """How likely somebody takes rows away whose documents go again as they are, or gives them back."""
+        if self.hesitant:
+            self.unreadable, self.stubborn, self.max_attempts = 0.4, 0.6, 0
+            self.first = ["r", *[name for name in self.first if name != "r"]]
         if more.random() < 0.2:
             # Documents of two objects, so that one is behind another that is itself behind what comes again.
             self.mixed, self.largest, self.on_retry, self.last_key = True, 2, "object", 3
@@ -203,6 +210,7 @@ class World:
         # To an output that was forgotten a publisher that was frozen may still write what it had planned.
         if target.name[0] == "p" or target.name in self.forgotten:
             return
+        row.came.setdefault(target.name, (len(self.trace), plan))
         if record in self.held and (target.name, plan) not in self.held[record]:
             self.fail("a held row left", target.name, record, plan)
         if row.allowed is not None and (target.name, plan) not in row.allowed:
@@ -242,15 +250,15 @@ class World:
 
     # --- operators ---------------------------------------------------------------------------------------------
 
-    def operator(self, *, inside: bool = False, what: str = "") -> None:
-        """Somebody holds, releases, deletes, letters or sets back a row."""
+    def operator(self, *, inside: bool = False, what: str = "", sent: bool = False) -> None:
+        """Somebody holds, releases, deletes, letters or sets back a row; perhaps one that is `sent` again as it is."""
         was, self.inside = self.inside, True
         try:
-            self._operate(inside, what)
+            self._operate(inside, what, sent)
         finally:
             self.inside = was
 
-    def _operate(self, inside: bool, what: str = "") -> None:
+    def _operate(self, inside: bool, what: str, sent: bool) -> None:
         rng = self.rng
         what = what or rng.choice(self.operations)
         if what == "release":
@@ -264,6 +272,11 @@ class World:
         found = self.ask(f"SELECT record_id FROM event_log WHERE status {status} ORDER BY record_id")
         if not found:
             return
+        if sent:
+            sent_rows = self._sent(left=what == "undo")
+            found = [row for row in found if row[0] in sent_rows]
+            if not found:
+                return
         (record,) = rng.choice(found[-12:])
         row = self.rows[self.live[record]]
         self.counts[what] += 1
@@ -290,6 +303,15 @@ class World:
         elif row.setbacks < 3:
             self._set_back(record, row)
 
+    def _sent(self, *, left: bool) -> set[int]:
+        """The rows of documents that go again as they are, or those that have `left` them."""
+        rows = set[int]()
+        for covers, records in self.ask("SELECT covers, records FROM event_log_planned WHERE covers IS NOT NULL"):
+            covered = {position[0] for change in json.loads(covers).values() for position in change}
+            waiting = set(Stretches(map(tuple, json.loads(records))))
+            rows |= covered - waiting if left else covered & waiting
+        return rows
+
     def _set_back(self, record: int, row: Row) -> None:
         [(letter,)] = self.ask(f"SELECT status FROM event_log WHERE record_id = {record}")
         if (
@@ -308,6 +330,8 @@ class World:
         row.foreign = False
 
     def _release(self, record: int) -> None:
+        plans = self.ask("SELECT output, plan FROM event_log_planned")
+        self.released[self.rows[self.live[record]].object] = len(self.trace), {(output, plan) for output, plan in plans}
         with self.log.transaction() as connection:
             release(connection, self.log, [(record, record)])
 
@@ -426,6 +450,8 @@ class World:
             write(self)
             if not self.quiet and self.busy_operator and rng.random() < 0.12:
                 self.operator()
+            if not self.quiet and self.more.random() < self.hesitant:
+                self.operator(what=self.more.choice(["letter", "undo"]), sent=True)
             if not self.quiet and rng.random() < self.takes_rights:
                 self.denied = set(rng.sample("AB", rng.choice([0, 0, 1, 2])))
                 self.were_denied |= self.denied
