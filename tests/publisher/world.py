@@ -19,14 +19,12 @@ from typing import Any, Literal
 
 from sqlalchemy import Engine, text
 
-from eventlog.admin.rows import Choice, requeue
 from eventlog.core.errors import OccupiedError, SinkError, SourceError
 from eventlog.core.rules import Options, Round
 from eventlog.core.seams import Tenure
 from eventlog.delivery.answers import Strictness
 from eventlog.delivery.output import Output
 from eventlog.publisher.books import ConsumerSettings
-from eventlog.publisher.care import hold, release
 from eventlog.sources.log.reading import LogSettings
 from eventlog.sources.marks import Stretches
 from eventlog.sql.findlog import log_columns
@@ -35,6 +33,7 @@ from eventlog.sql.names import LogNames
 from tests.publisher.actors import Kill, PassingError, Publisher, Row, TestConsumer, TestJournal, TestLock, WorldDecider
 from tests.publisher.judging import judge, judge_retries, waits
 from tests.publisher.keeping import change_outputs, keep
+from tests.publisher.operating import let_go, operate
 from tests.publisher.real import REAL, hidden_in
 from tests.publisher.targets import KINDS, ModelSink, Target
 from tests.publisher.writing import end_one, write
@@ -131,6 +130,13 @@ class World:
         if self.hesitant:
             self.unreadable, self.stubborn, self.max_attempts = 0.4, 0.6, 0
             self.first = ["r", *[name for name in self.first if name != "r"]]
+        if more.random() < 0.15:
+            # Nearly every object is held, and what came behind goes in the end, a few rows each time. Nothing else touches
+            # a row: of its transaction not much could be judged.
+            self.operations, self.busy_operator, self.last_key = [*["hold"] * 8, "release"], 1, 3
+            self.limit, self.commits, self.transaction_rows = 3, 0.25, [2, 4, 6]
+            self.keepers, self.hesitant, self.takes_rights, self.late_back = 0, 0, 0, False
+            self.first = [name for name in self.first if name != "r"] or ["f"]
         if more.random() < 0.2:
             # Documents of two objects, so that one is behind another that is itself behind what comes again.
             self.mixed, self.largest, self.on_retry, self.last_key = True, 2, "object", 3
@@ -182,7 +188,7 @@ class World:
     def meanwhile(self) -> None:
         """What others do while a publisher is in the middle of something."""
         if self.busy_operator and self.rng.random() < 0.03:
-            self.operator(inside=True)
+            operate(self, inside=True)
         if self.more.random() < self.keepers:
             keep(self, between=False)
         thread = threading.current_thread()
@@ -247,93 +253,6 @@ class World:
         sealed = any(record in Stretches(map(tuple, json.loads(records))) for (records,) in batches)
         read_ahead = self.publisher is not None and self.publisher.has_read_ahead(record)
         return None if sealed or read_ahead else self.plans_with(record) | self.plans_carrying(record)
-
-    # --- operators ---------------------------------------------------------------------------------------------
-
-    def operator(self, *, inside: bool = False, what: str = "", sent: bool = False) -> None:
-        """Somebody holds, releases, deletes, letters or sets back a row; perhaps one that is `sent` again as it is."""
-        was, self.inside = self.inside, True
-        try:
-            self._operate(inside, what, sent)
-        finally:
-            self.inside = was
-
-    def _operate(self, inside: bool, what: str, sent: bool) -> None:
-        rng = self.rng
-        what = what or rng.choice(self.operations)
-        if what == "release":
-            if self.held:
-                record = rng.choice(sorted(self.held))
-                del self.held[record]
-                self._release(record)
-                self.trace.append((self.now, "release", record))
-            return
-        status = {"back": "<> 'N'", "undo": "= 'X'"}.get(what, "= 'N'")
-        found = self.ask(f"SELECT record_id FROM event_log WHERE status {status} ORDER BY record_id")
-        if not found:
-            return
-        if sent:
-            sent_rows = self._sent(left=what == "undo")
-            found = [row for row in found if row[0] in sent_rows]
-            if not found:
-                return
-        (record,) = rng.choice(found[-12:])
-        row = self.rows[self.live[record]]
-        self.counts[what] += 1
-        self.trace.append((self.now, what, record, row.uid, row.object))
-        if what == "hold":
-            plans = self.plans_with(record)
-            with self.log.transaction() as connection:
-                _, late = hold(connection, self.log, [(record, record)], "somebody")
-            if late != {output for output, _ in plans}:
-                self.fail("hold does not say who has it already", late, plans)
-            row.was_held = True
-            self.held.setdefault(record, plans | self.plans_carrying(record) | row.carried)
-            return
-        row.carried |= self.plans_with(record)
-        if what == "delete":
-            self.run_sql("DELETE FROM event_log WHERE record_id = :record", record=record)
-            row.gone, row.allowed = True, None if inside else self.may_go(record)
-            self.held.pop(record, None)
-        elif what == "letter":
-            self.run_sql("UPDATE event_log SET status = 'X' WHERE record_id = :record", record=record)
-            row.foreign, row.allowed = True, None if inside else self.may_go(record)
-            self.held.pop(record, None)
-            self._release(record)
-        elif row.setbacks < 3:
-            self._set_back(record, row)
-
-    def _sent(self, *, left: bool) -> set[int]:
-        """The rows of documents that go again as they are, or those that have `left` them."""
-        rows = set[int]()
-        for covers, records in self.ask("SELECT covers, records FROM event_log_planned WHERE covers IS NOT NULL"):
-            covered = {position[0] for change in json.loads(covers).values() for position in change}
-            waiting = set(Stretches(map(tuple, json.loads(records))))
-            rows |= covered - waiting if left else covered & waiting
-        return rows
-
-    def _set_back(self, record: int, row: Row) -> None:
-        [(letter,)] = self.ask(f"SELECT status FROM event_log WHERE record_id = {record}")
-        if (
-            self.quiet or not record % 2 or not requeue(self.log, [(record, record)], Choice(letters="SWEF"))
-        ):  # else by hand
-            self.run_sql("UPDATE event_log SET status = 'N' WHERE record_id = :record", record=record)
-        row.setbacks, row.allowed = row.setbacks + 1, None
-        if self.held.pop(record, None) is not None:  # else nobody is told: that tells the publisher to read all anew
-            self._release(record)
-        self.retried = {key: due for key, due in self.retried.items() if key[1] != record}
-        self.anew.add(record)
-        if letter != "X":
-            row.past.append(
-                {name: sum(one.uid == row.uid for one in self.targets[name].came) for name in self.outputs()}
-            )
-        row.foreign = False
-
-    def _release(self, record: int) -> None:
-        plans = self.ask("SELECT output, plan FROM event_log_planned")
-        self.released[self.rows[self.live[record]].object] = len(self.trace), {(output, plan) for output, plan in plans}
-        with self.log.transaction() as connection:
-            release(connection, self.log, [(record, record)])
 
     # --- outputs -----------------------------------------------------------------------------------------------------------
 
@@ -449,9 +368,9 @@ class World:
             self.now += 1
             write(self)
             if not self.quiet and self.busy_operator and rng.random() < 0.12:
-                self.operator()
+                operate(self)
             if not self.quiet and self.more.random() < self.hesitant:
-                self.operator(what=self.more.choice(["letter", "undo"]), sent=True)
+                operate(self, what=self.more.choice(["letter", "undo"]), sent=True)
             if not self.quiet and rng.random() < self.takes_rights:
                 self.denied = set(rng.sample("AB", rng.choice([0, 0, 1, 2])))
                 self.were_denied |= self.denied
@@ -467,7 +386,7 @@ class World:
                     if not self.late_back:
                         break
                     self.late_back, idle = False, 0
-                    self.operator(what="back")
+                    operate(self, what="back")
                 if idle > 400:
                     self.fail("never at rest", waits(self))
         self.start()
@@ -508,7 +427,7 @@ class World:
         if self.rng.random() < 0.5:  # else it must come to rest without a new start
             self.publisher = None
         for record in sorted(self.held):
-            self._release(record)
+            let_go(self, record)
         self.held.clear()
         if self.publisher is None:
             self.run_sql("UPDATE event_log_output SET paused = NULL")

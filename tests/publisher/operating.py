@@ -1,0 +1,103 @@
+"""What operators of a history do at any moment: they hold, release, delete, letter and set back rows."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from eventlog.admin.rows import Choice, requeue
+from eventlog.publisher.care import hold, release
+from eventlog.sources.marks import Stretches
+
+if TYPE_CHECKING:
+    from tests.publisher.actors import Row
+    from tests.publisher.world import World
+
+
+def operate(world: World, *, inside: bool = False, what: str = "", sent: bool = False) -> None:
+    """Somebody holds, releases, deletes, letters or sets back a row; perhaps one that is `sent` again as it is."""
+    was, world.inside = world.inside, True
+    try:
+        _operate(world, inside, what, sent)
+    finally:
+        world.inside = was
+
+
+def _operate(world: World, inside: bool, what: str, sent: bool) -> None:
+    rng = world.rng
+    what = what or rng.choice(world.operations)
+    if what == "release":
+        if world.held:
+            record = rng.choice(sorted(world.held))
+            del world.held[record]
+            let_go(world, record)
+            world.trace.append((world.now, "release", record))
+        return
+    status = {"back": "<> 'N'", "undo": "= 'X'"}.get(what, "= 'N'")
+    found = world.ask(f"SELECT record_id FROM event_log WHERE status {status} ORDER BY record_id")
+    if not found:
+        return
+    if sent:
+        sent_rows = _sent(world, left=what == "undo")
+        found = [row for row in found if row[0] in sent_rows]
+        if not found:
+            return
+    (record,) = rng.choice(found[-12:])
+    row = world.rows[world.live[record]]
+    world.counts[what] += 1
+    world.trace.append((world.now, what, record, row.uid, row.object))
+    if what == "hold":
+        plans = world.plans_with(record)
+        with world.log.transaction() as connection:
+            _, late = hold(connection, world.log, [(record, record)], "somebody")
+        if late != {output for output, _ in plans}:
+            world.fail("hold does not say who has it already", late, plans)
+        row.was_held = True
+        world.held.setdefault(record, plans | world.plans_carrying(record) | row.carried)
+        return
+    row.carried |= world.plans_with(record)
+    if what == "delete":
+        world.run_sql("DELETE FROM event_log WHERE record_id = :record", record=record)
+        row.gone, row.allowed = True, None if inside else world.may_go(record)
+        world.held.pop(record, None)
+    elif what == "letter":
+        world.run_sql("UPDATE event_log SET status = 'X' WHERE record_id = :record", record=record)
+        row.foreign, row.allowed = True, None if inside else world.may_go(record)
+        world.held.pop(record, None)
+        let_go(world, record)
+    elif row.setbacks < 3:
+        _set_back(world, record, row)
+
+
+def _sent(world: World, *, left: bool) -> set[int]:
+    """The rows of documents that go again as they are, or those that have `left` them."""
+    rows = set[int]()
+    for covers, records in world.ask("SELECT covers, records FROM event_log_planned WHERE covers IS NOT NULL"):
+        covered = {position[0] for change in json.loads(covers).values() for position in change}
+        waiting = set(Stretches(map(tuple, json.loads(records))))
+        rows |= covered - waiting if left else covered & waiting
+    return rows
+
+
+def _set_back(world: World, record: int, row: Row) -> None:
+    [(letter,)] = world.ask(f"SELECT status FROM event_log WHERE record_id = {record}")
+    if (
+        world.quiet or not record % 2 or not requeue(world.log, [(record, record)], Choice(letters="SWEF"))
+    ):  # else by hand
+        world.run_sql("UPDATE event_log SET status = 'N' WHERE record_id = :record", record=record)
+    row.setbacks, row.allowed = row.setbacks + 1, None
+    if world.held.pop(record, None) is not None:  # else nobody is told: that tells the publisher to read all anew
+        let_go(world, record)
+    world.retried = {key: due for key, due in world.retried.items() if key[1] != record}
+    world.anew.add(record)
+    if letter != "X":
+        row.past.append({name: sum(one.uid == row.uid for one in world.targets[name].came) for name in world.outputs()})
+    row.foreign = False
+
+
+def let_go(world: World, record: int) -> None:
+    """Releases a row that somebody held."""
+    plans = world.ask("SELECT output, plan FROM event_log_planned")
+    world.released[world.rows[world.live[record]].object] = len(world.trace), {(output, plan) for output, plan in plans}
+    with world.log.transaction() as connection:
+        release(connection, world.log, [(record, record)])
