@@ -18,7 +18,7 @@ from eventlog.core.schema import Table
 from eventlog.daemon.publisher import Publisher
 from eventlog.sources.compare.reader import CompareReader
 from tests.integration.publishing import in_thread, until, url_of
-from tests.integration.test_publisher_times import Wall, wall
+from tests.integration.test_publisher_times import wall
 from tests.support.xds_events import read_events
 
 __all__ = ["wall"]
@@ -151,19 +151,6 @@ def test_a_server_that_was_away_is_no_start(site: Site, monkeypatch: pytest.Monk
     assert site.events == ["add", "add"]
 
 
-def test_cycles_begin_at_times_of_day(site: Site, wall: Wall) -> None:
-    with in_thread(site.publisher(publisher='time_of_day = ["02:00"]')):
-        site.run("INSERT INTO usr VALUES (1, 'a')")
-        wall.looks()
-        assert site.events == []
-        wall.set(3)
-        until(lambda: len(site.events) == 1, "the cycle of two at night")
-        wall.looks()
-        site.run("INSERT INTO usr VALUES (2, 'b')")
-        wall.looks()
-        assert len(site.events) == 1
-
-
 def test_outside_of_its_hours_it_reads_nothing_says_that_it_lives_and_can_be_stopped(site: Site) -> None:
     now = dt.datetime.now()  # the clock on the wall, as people set it
     closed, opened = [
@@ -186,10 +173,3 @@ def test_a_stop_is_obeyed_while_the_pace_is_kept(site: Site) -> None:
         until(lambda: len(site.events) == 300, "what was read is published, and does not wait for the pace")
         began = monotonic()
     assert monotonic() - began < 10  # the next range may be read after a minute
-
-
-def test_a_run_that_ends_waits_for_the_pace(site: Site) -> None:
-    site.run("INSERT INTO usr VALUES (1, 'a'), (2, 'a')")
-    began = monotonic()
-    assert len(site.once(compare="rows_per_second = 1")) == 2
-    assert monotonic() - began > 1

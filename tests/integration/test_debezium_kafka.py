@@ -20,7 +20,7 @@ from eventlog.capture import Style, TriggerOptions, track
 from eventlog.capture.install import install
 from eventlog.config.settings import Config, PublisherConfig, SourceConfig
 from eventlog.core.errors import SinkError
-from eventlog.core.model import Change, Op, Reason, RowId, Status, Transaction
+from eventlog.core.model import Change, Op, Reason, RowId, Status
 from eventlog.core.schema import Catalog, Column, Table
 from eventlog.core.seams import encode
 from eventlog.publisher.settling import settle
@@ -29,13 +29,12 @@ from eventlog.sinks.events.settings import DebeziumSettings
 from eventlog.sinks.kafka.plugin import KafkaOutput
 from eventlog.sinks.kafka.sink import KafkaSink
 from tests.integration.publishing import publish_all
-from tests.support.connect import read_as
-from tests.support.events import SHOP, event_format, shop_changes
+from tests.support.events import event_format
 from tests.support.logged import run
 from tests.support.messages import read_by_both
 from tests.support.random_work import KEYS, RandomWork, keyed, standing, typed
 from tests.support.registry_server import RegistryServer
-from tests.support.servers_kafka import Broker, consumed, settings
+from tests.support.servers_kafka import consumed, settings
 from tests.support.servers_registry import RealRegistry
 from tests.support.told import published, tracked_tables
 
@@ -68,25 +67,6 @@ def numbered(content: bytes, schemas: Sequence[str]) -> Any:
 def position(event: dict[str, Any]) -> int:
     """The last row of the log behind an event: the partitions of a topic have no common order."""
     return int(event["source"]["position"].rpartition("-")[2])
-
-
-@pytest.mark.in_turn
-def test_readers_of_avro_find_what_the_envelope_in_json_says(broker: Broker) -> None:
-    topic = broker.topic()
-    plain = documents(shop_changes(), SHOP, topic=topic, schemas=True)
-    with (
-        RegistryServer() as registry,
-        closing(KafkaSink(settings(broker.servers, **registry.login))) as sink,
-    ):
-        batch = documents(shop_changes(), SHOP, topic=topic, encoding="avro")
-        assert list(sink.commit("", batch)) == []
-    sent = [one.value for made in plain for one in made.messages]
-    said = [json.loads(one) for one in sent if one is not None]
-    found = [one.value for one in consumed(broker.servers, topic)]
-    assert found.count(None) == 1  # the tombstone
-    told = [numbered(value, registry.schemas) for value in found if value is not None]
-    assert told == [read_as(one["schema"], one["payload"]) for one in said]
-    assert list(registry.subjects) == [f"{topic}-value", f"{topic}-key"]
 
 
 def test_a_type_that_changes_is_set_aside_in_the_words_of_the_registry(mock_cluster: str) -> None:
@@ -219,30 +199,6 @@ def counted_rightly(marks: Sequence[Any], events: Mapping[str, Sequence[Any]]) -
         said = ended[name]["data_collections"]
         assert {one["data_collection"]: one["event_count"] for one in said} == counts
     return set(begun)
-
-
-def test_an_event_that_the_registry_refuses_takes_no_number(mock_cluster: str) -> None:
-    """It is asked before events are numbered, so a transaction is counted without it."""
-    former = (Column(name="id", type="integer", key=1), Column(name="v", type="varchar(9)"))
-    latter = (former[0], Column(name="v", type="date"))
-    change = Change(row=RowId(None, "t", "id=1"), op=Op.ADD, positions=((1,),))
-    in_transaction = structs.replace(change, transaction=Transaction(id=1))
-    how: dict[str, Any] = {
-        "topic": "mock.dbz.refused",
-        "encoding": "avro",
-        "transaction_topic": "mock.dbz.refused.tx",
-    }
-    form = event_format("debezium", topics=True, **how)
-    with RegistryServer() as registry:
-        refuses = KafkaSink(settings(mock_cluster, **registry.login)).capabilities.refuses
-        assert refuses is not None
-        said = [
-            refuses(one)
-            for columns in (former, latter)
-            for one in form.writer(Catalog([Table(name="t", columns=columns)]))([in_transaction])
-        ]
-    assert said[0] is None
-    assert (said[1] or "").startswith(f"{REFUSED} mock.dbz.refused-value: ")
 
 
 @pytest.fixture

@@ -11,16 +11,11 @@ import msgspec
 import pytest
 from sqlalchemy import Engine, text
 
-from eventlog.admin.check.triggers import gap_points
 from eventlog.capture import Style, TriggerOptions, track, trigger_states
 from eventlog.capture.install import install
 from eventlog.config.settings import Config, PublisherConfig, SourceConfig
-from eventlog.explain.rows import explain
 from eventlog.sinks.outputs import FilesOutput
-from eventlog.sql.history import history
-from eventlog.sql.names import LogNames
 from tests.integration.publishing import publish_all
-from tests.support.following import Site
 from tests.support.logged import run
 
 USR = "CREATE TABLE usr (idu INTEGER NOT NULL PRIMARY KEY, a VARCHAR(40), b VARCHAR(40))"
@@ -54,40 +49,6 @@ def letters(engine: Engine) -> list[tuple[int, str, str | None, str | None]]:
         return [tuple(row) for row in connection.execute(text(query))]
 
 
-def test_rows_before_a_rename_and_a_drop_are_told_as_they_were(postgresql: Engine, tmp_path: Path) -> None:
-    """And whole images go on at once, under the new names."""
-    install(postgresql)
-    run(postgresql, USR)
-    track(postgresql, ["usr"], TriggerOptions(style=Style.IMAGE, follow_ddl=True))
-    run(postgresql, "INSERT INTO usr VALUES (1, 'x', 'y'), (2, 'x', 'y')", "UPDATE usr SET b = 'z' WHERE idu = 1")
-    run(postgresql, "ALTER TABLE usr RENAME COLUMN a TO aa", "ALTER TABLE usr DROP COLUMN b")
-    run(postgresql, "DELETE FROM usr WHERE idu = 2")
-    publish(postgresql, tmp_path)
-    assert [(one["value"]["beforeData"], one["value"]["data"]) for one in told(tmp_path)] == [
-        (None, {"idu": 1, "a": "x", "b": "y"}),
-        (None, {"idu": 2, "a": "x", "b": "y"}),
-        ({"idu": 1, "a": "x", "b": "y"}, {"idu": 1, "a": "x", "b": "z"}),
-        (None, {"idu": 2, "aa": "x"}),
-    ]
-    assert {status for _, status, *_ in letters(postgresql)} == {"S"}
-
-
-def test_rows_are_explained_as_they_will_be_told(postgresql: Engine) -> None:
-    install(postgresql)
-    run(postgresql, USR)
-    track(postgresql, ["usr"], TriggerOptions(style=Style.FIELD, follow_ddl=True))
-    run(postgresql, "INSERT INTO usr VALUES (1, 'x', 'y')", "UPDATE usr SET a = 'z' WHERE idu = 1")
-    run(postgresql, "ALTER TABLE usr RENAME COLUMN a TO aa", "ALTER TABLE usr DROP COLUMN b")
-    run(postgresql, "UPDATE usr SET aa = 'last'")
-    config = Config(source=SourceConfig(url=postgresql.url.render_as_string(hide_password=False), user="nobody"))
-    numbers = [number for number, *_ in letters(postgresql)]
-    found = [explain(postgresql, LogNames(), config, number) for number in numbers]
-    assert {row.status for one in found for row in one.rows} == {"S"}
-    documents = [one.document or "" for one in found]
-    assert all('attr-name="aa"' in document for document in documents)
-    assert 'attr-name="b"' in documents[0]
-
-
 @pytest.mark.parametrize("style", [Style.IMAGE, Style.ROW_BACK])
 def test_rows_of_a_table_that_has_another_name_or_is_gone(postgresql: Engine, tmp_path: Path, style: Style) -> None:
     install(postgresql)
@@ -118,23 +79,6 @@ def test_a_single_column_that_is_gone_cannot_be_read_back(postgresql: Engine, tm
     assert note == "usr has no captured column b any more to be read back, and no value of it was logged."
 
 
-def test_types_are_those_of_then(postgresql: Engine, tmp_path: Path) -> None:
-    install(postgresql)
-    run(postgresql, "CREATE TABLE usr (idu INTEGER PRIMARY KEY, n INTEGER)")
-    track(postgresql, ["usr"], TriggerOptions(style=Style.IMAGE, follow_ddl=True))
-    run(postgresql, "INSERT INTO usr VALUES (1, 5)", "ALTER TABLE usr ALTER COLUMN n TYPE TEXT")
-    run(postgresql, "INSERT INTO usr VALUES (2, 'five')", "ALTER TABLE usr ADD COLUMN at TIMESTAMP")
-    run(postgresql, "UPDATE usr SET at = '2026-01-02 03:04:05' WHERE idu = 2")
-    publish(postgresql, tmp_path)
-    assert [one["value"]["data"] for one in told(tmp_path)] == [
-        {"idu": 1, "n": 5},
-        {"idu": 2, "n": "five"},
-        {"idu": 2, "n": "five", "at": "2026-01-02 03:04:05.000000"},
-    ]
-    versions = history(postgresql, LogNames(), ["usr"])
-    assert [[*one.columns] for one in versions] == [["idu", "n"], ["idu", "n"], ["idu", "n", "at"]]
-
-
 def test_a_policy_sees_todays_names_alone(postgresql: Engine, tmp_path: Path) -> None:
     """What it hides was hidden under another name, too; and what has no name any more nobody could hide."""
     install(postgresql)
@@ -163,20 +107,6 @@ def test_triggers_follow_a_table_that_has_another_name(sqlite: Engine, tmp_path:
         ("person", 3),
     ]
     assert {one.owner for one in trigger_states(sqlite)} == {"person"}
-
-
-def test_check_says_between_which_rows_a_new_column_may_be_missing(sqlite: Engine) -> None:
-    install(sqlite)
-    run(sqlite, USR)
-    track(sqlite, ["usr"], TriggerOptions(style=Style.IMAGE))
-    site = Site(sqlite, follow=True)
-    with site.publisher:
-        run(sqlite, "INSERT INTO usr VALUES (1, 'x', 'y')")
-        site.poll()
-        run(sqlite, "ALTER TABLE usr ADD COLUMN c TEXT", "UPDATE usr SET c = 'lost'", "UPDATE usr SET a = 'z'")
-        site.poll()
-    [point] = gap_points(sqlite, LogNames())
-    assert "between rows 2 and 4 of the log, changes of c may not" in point.said
 
 
 def test_a_number_that_a_row_cannot_have_takes_no_documents_place(postgresql: Engine, tmp_path: Path) -> None:

@@ -9,15 +9,12 @@ import datetime as dt
 import struct
 from collections.abc import Iterator
 from decimal import Decimal
-from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from eventlog.cli.main import main
 from eventlog.core.model import Value
 from eventlog.sources.gbase.emulator import GBASE, INFORMIX, RecordDialect, record, row_record, shop, table_record
 from eventlog.sources.gbase.files import chunks_of
@@ -26,7 +23,7 @@ from eventlog.sources.gbase.records import ROWS, CdcRecord, RecordFrame
 from eventlog.sources.gbase.rows import FIXED_HEADER_BYTES, GBaseRowReader
 from eventlog.sources.gbase.values import TextRules
 from tests.gbase_client import OtherReader, classpath
-from tests.gbase_client.comparing import NAMES, read_by_both, split
+from tests.gbase_client.comparing import read_by_both, split
 from tests.support.gbase_server import GBaseServer
 from tests.support.gbase_streams import SEED, captured
 from tests.support.strategies_gbase import QUALIFIERS, rows, tables
@@ -98,39 +95,6 @@ def test_a_shop_is_read_alike(client: OtherReader) -> None:
     found = read_by_both(client, stream)
     assert [other for _, other in found] == [own for own, _ in found]
     assert {frame.number for frame in stream} == set(CdcRecord) - {CdcRecord.TRUNCATE, CdcRecord.ERROR}
-
-
-def test_a_file_of_emulate_is_read_alike_but_for_rows_with_an_interval(client: OtherReader, tmp_path: Path) -> None:
-    file = tmp_path / "capture.bin"
-    done = CliRunner().invoke(main, ["emulate", "gbase", "--dialect", "informix", "--rows", "200", "--out", str(file)])
-    assert done.exit_code == 0
-    found = read_by_both(client, split([file.read_bytes()]))
-    refused = [(own, other) for own, other in found if "failed" in other]
-    assert {own["label"] for own, _ in refused} == {"2"}
-    assert {other["failed"].partition(":")[0] for _, other in refused} == {"Unsupported column type"}
-    alike = [pair for pair in found if pair not in refused]
-    assert [other for _, other in alike] == [own for own, _ in alike]
-    assert len(alike) > len(refused) > 50
-
-
-def test_records_of_every_number_are_read_alike(client: OtherReader) -> None:
-    table = layout_of(-5, "c1 integer, c2 varchar(20,0)")
-    seq, tx = 12 << 32 | 0xFFFF_F018, 2**31 - 1
-    changes = (CdcRecord.INSERT, CdcRecord.DELETE, CdcRecord.UPDBEF, CdcRecord.UPDAFT)
-    stream = [
-        table_record(table),
-        record(CdcRecord.BEGINTX, seq, tx, 2**33, 2005),
-        *(row_record(number, seq, tx, table, {"c1": number, "c2": "é"}, INFORMIX) for number in changes),
-        record(CdcRecord.DISCARD, seq, tx),
-        record(CdcRecord.TRUNCATE, seq, tx, 5),
-        record(CdcRecord.COMMTX, seq, tx, 2**33 + 1),
-        record(CdcRecord.RBTX, seq, tx),
-        record(CdcRecord.TIMEOUT, 0),
-        record(CdcRecord.ERROR, 1, -83713),
-    ]
-    found = read_by_both(client, split(stream))
-    assert [other for _, other in found] == [own for own, _ in found]
-    assert {own["type"] for own, _ in found} == {NAMES.get(number, number.name) for number in CdcRecord}
 
 
 @settings(max_examples=400, deadline=None)
@@ -258,23 +222,3 @@ def test_values_that_the_client_reads_otherwise(
     by_us, by_it = of_bytes(client, text, value)
     assert by_us == own
     assert by_it == other if other is None or text in EXACTLY else by_it.startswith(other)
-
-
-def test_the_client_fails_where_a_record_has_another_number_or_a_column_a_quoted_name(client: OtherReader) -> None:
-    unknown = struct.pack(">4I", 16, 0, 66, 77)
-    assert [frame.number for frame in split([unknown, record(CdcRecord.TIMEOUT, 5)])] == [77, CdcRecord.TIMEOUT]
-    assert client.read([unknown]) == [{"failed": "Record type:77 not defined."}]
-    assert list(client.read([table_record(layout_of(7, '"My Col" integer'))])[0]) == ["failed"]
-
-
-def test_the_client_fails_where_a_read_cuts_a_record(client: OtherReader) -> None:
-    whole = table_record(layout_of(7, "c1 integer"))
-    assert len(split([whole[:30], whole[30:]])) == 1
-    assert list(client.read([whole[:30]])[0]) == ["failed"]
-
-
-def test_the_driver_takes_an_intervals_field_without_digits_for_one_of_none(driver: OtherReader) -> None:
-    layout = layout_of(7, "c1 interval hour to second")
-    row = row_record(CdcRecord.INSERT, 9, 3, layout, {"c1": "-1:02:03"}, INFORMIX)
-    assert GBaseRowReader(layout, TextRules(), "auto")(row, FIXED_HEADER_BYTES) == {"c1": "-1:02:03"}
-    assert driver.tell(table_record(layout), row) == {"value": " 0:00:00"}

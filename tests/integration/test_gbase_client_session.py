@@ -84,39 +84,6 @@ def test_a_session_begins_with_the_same_calls(classes: str) -> None:
     assert begun[-1][1:] == [["setInt", 101], ["setLong", 0]]
 
 
-def test_a_session_ends_with_the_same_calls_but_for_what_is_more_careful(classes: str) -> None:
-    """Eventlog deactivates the session first, goes backwards, and leaves logging on where others capture."""
-    _, theirs = their_calls(session(classes, TABLES, []))
-    _, ours = our_calls()
-    names = {CUSTOMER: "first", PURCHASE: "second"}
-    assert [_short(call, names) for call in theirs] == [
-        ("endcapture", "first"),
-        ("set_fullrowlogging", "first", 0),
-        ("endcapture", "second"),
-        ("set_fullrowlogging", "second", 0),
-        ("closesess",),
-    ]
-    assert [_short(call, names) for call in ours] == [
-        ("deactivatesess",),
-        ("endcapture", "second"),
-        ("select count(*)",),
-        ("set_fullrowlogging", "second", 0),
-        ("endcapture", "first"),
-        ("select count(*)",),
-        ("set_fullrowlogging", "first", 0),
-        ("closesess",),
-    ]
-
-
-def _short(call: Call, names: dict[str, str]) -> tuple[Any, ...]:
-    """The name of the function, and its arguments but for the session, the position and the parts of a name."""
-    if call[0].startswith("select"):
-        return ("select count(*)",)
-    bound = [value for how, value in call[1:] if how != "setLong" and value != 101]
-    [function] = re.findall(r"cdc_(\w+)\(", call[0])
-    return (function, *(names.get(value, value) for value in bound))
-
-
 def replayed(server: GBaseServer, calls: list[Call]) -> int:
     """Makes the client's calls at the emulator, which refuses none; the number of the session."""
     for text, *bound in calls:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from threading import Thread
@@ -13,15 +11,13 @@ from sqlalchemy import Engine
 
 from eventlog.core.errors import SinkError
 from eventlog.core.model import Document
-from eventlog.publisher.journal import Journal
-from eventlog.publisher.plans import Done, Settled
 from eventlog.sinks.http.address import HttpSettings
 from eventlog.sinks.http.sink import HttpLane, HttpSink
 from tests.conformance.event_logs import LogTable
 from tests.integration.parallel_server import ParallelServer, after
 from tests.integration.posting import always, at_first, fill, letters, publisher, running, said, threads_end
 from tests.integration.publishing import PATIENCE, site
-from tests.integration.scripted_server import Step, answer, silence
+from tests.integration.scripted_server import answer, silence
 
 
 @pytest.fixture
@@ -45,18 +41,6 @@ def test_objects_go_together_over_connections_that_are_kept(log: LogTable) -> No
     for first in range(1, 9):
         mine = [number for number in server.came if number < 33 and number % 8 == first % 8]
         assert mine == sorted(mine)
-
-
-def test_modules_are_there_before_threads_ask_for_them() -> None:
-    script = (
-        "import sys; from eventlog.sinks.http.sink import HttpSink; from eventlog.sinks.http.address import HttpSettings\n"
-        "asked_for = ('urllib3.connection', 'eventlog.xds.read')\n"
-        "print([name in sys.modules for name in asked_for])\n"
-        "HttpSink(HttpSettings(url='http://localhost/', connections=1))\n"
-        "print([name in sys.modules for name in asked_for])"
-    )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert done.stdout.splitlines() == ["[False, False]", "[True, True]"], "each output that lags has a thread"
 
 
 def test_who_breaks_off_waits_for_no_answer_and_can_begin_again() -> None:
@@ -86,28 +70,6 @@ def test_who_breaks_off_waits_for_no_answer_and_can_begin_again() -> None:
         sink.close()
 
 
-def test_one_object_takes_one_connection(log: LogTable) -> None:
-    fill(log, "a" * 20)
-    with ParallelServer(always(answer())) as server, publisher(log, server) as publishing:
-        publishing.run_once()
-    assert server.came == list(range(1, 21))
-    assert server.most == 1
-
-
-@pytest.mark.parametrize(
-    "level,letter", [("success", "S"), ("warning", "W"), ("error", "E")], ids=["taken", "warned", "refused"]
-)
-def test_each_event_ends_as_its_own_answer_says(log: LogTable, level: str, letter: str) -> None:
-    fill(log, "abcdabcd")
-
-    def fate(number: int, _attempt: int) -> Step:
-        return said(level, number) if number % 2 else answer()
-
-    with ParallelServer(fate) as server, publisher(log, server) as publishing:
-        publishing.run_once()
-    assert letters(log) == f"{letter}S" * 4
-
-
 def test_by_object_only_its_own_rows_wait_for_a_refused_one(log: LogTable) -> None:
     fill(log, "abcabcabc")
     with (
@@ -120,49 +82,6 @@ def test_by_object_only_its_own_rows_wait_for_a_refused_one(log: LogTable) -> No
     assert letters(log) == "S" * 9
     assert [number for number in server.came if number in (2, 5, 8)] == [2, 2, 5, 8]
     assert len(server.came) == 10
-
-
-def test_several_changes_in_a_document_join_what_they_speak_of(log: LogTable) -> None:
-    """Documents of three: aba, cde, fca, b: the third waits for both, the fourth for the first only."""
-    fill(log, "abacdefcab")
-    with ParallelServer(always(after(0.05, answer()))) as server, publisher(log, server, batch_size=3) as publishing:
-        publishing.run_once()
-    assert set(server.came[:2]) == {3, 6}
-    assert server.came.index(9) > max(server.answered.index(3), server.answered.index(6))
-    assert server.came.index(10) > server.answered.index(3)
-    assert letters(log) == "S" * 10
-
-
-@pytest.mark.parametrize("connections", [1, 4])
-def test_answers_that_the_journal_does_not_know_are_at_most_so_many_a_connection(
-    log: LogTable, monkeypatch: pytest.MonkeyPatch, connections: int
-) -> None:
-    """And not fewer: all connections stand still while the journal is written."""
-    monkeypatch.setattr("eventlog.publisher.sending.ANSWERED_DOCUMENTS", 3)
-    known: list[int] = []
-    done = Journal.done
-
-    def entered(journal: Journal, name: str, what: Done) -> Settled:
-        known.append(len(what.planned))
-        return done(journal, name, what)
-
-    monkeypatch.setattr(Journal, "done", entered)
-    fill(log, "abcdefgh" * 3)
-    with ParallelServer(always(answer())) as server, publisher(log, server, connections) as publishing:
-        publishing.run_once()
-    assert known == [3 * connections] * (24 // (3 * connections))
-    assert letters(log) == "S" * 24
-
-
-def test_told_to_stop_it_finishes_the_batch_and_ends(log: LogTable, tmp_path: Path) -> None:
-    fill(log, "abcdefgh" * 3)
-    with ParallelServer(always(after(0.05, answer()))) as server:
-        with running(log, tmp_path, server) as process:
-            assert server.until(lambda: len(server.came) >= 4)
-            assert process.stop() == 0
-        assert server.until(lambda: server.closed == server.connections)
-    assert letters(log) == "S" * 24
-    assert sorted(server.came) == list(range(1, 25))
 
 
 def test_told_to_stop_while_a_receiver_hangs_it_ends_within_the_time_for_a_request(

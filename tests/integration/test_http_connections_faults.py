@@ -16,7 +16,7 @@ from eventlog.core.errors import SinkError
 from eventlog.daemon.publisher import Publisher
 from tests.conformance.event_logs import LogTable
 from tests.integration.parallel_server import ParallelServer, after
-from tests.integration.posting import at_first, fill, letters, publisher, said, threads_end, when_all_came
+from tests.integration.posting import fill, letters, publisher, said, threads_end, when_all_came
 from tests.integration.publishing import site, until
 from tests.integration.scripted_server import Step, answer, hang_up, raw, silence
 
@@ -85,34 +85,6 @@ def test_a_fault_on_one_connection_leaves_what_others_had_answered(log: LogTable
     assert letters(log) == "S" * 84
     assert sorted(server.came) == sorted([2, *range(1, 85)]), "what was answered is not sent again"
     assert standing.position == ((2,) if step is silence else (84,)), "the last that it took"
-
-
-@pytest.mark.parametrize(
-    "step", [answer(b"garbage"), raw(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n<nd")], ids=["garbage", "half"]
-)
-def test_an_answer_that_nobody_can_read_holds_its_object(log: LogTable, step: Step) -> None:
-    fill(log, "abab")
-    with ParallelServer(at_first(1, step)) as server, publisher(log, server, on_retry="object") as publishing:
-        publishing.run_once()
-        assert letters(log) == "NSNS"
-        publishing.run_once()
-    assert letters(log) == "SSSS"
-    assert [number for number in server.came if number in (1, 3)] == [1, 1, 3]
-
-
-def test_fatal_ends_it_and_what_was_on_its_way_counts(log: LogTable) -> None:
-    fill(log, "abcdefgh" * 5)
-    held: list[ParallelServer] = []
-
-    def fate(number: int, _attempt: int) -> Step:
-        return when_all_came(lambda: held[0], 4, said("fatal", 3) if number == 3 else after(0.1, answer()))
-
-    with ParallelServer(fate) as server, publisher(log, server) as publishing:
-        held.append(server)
-        report = publishing.run_once()
-    assert report.fatal
-    assert letters(log)[:4] == "SSFS"
-    assert set(letters(log)[8:]) == {"N"}
 
 
 @pytest.mark.in_turn

@@ -14,7 +14,6 @@ import pytest
 from sqlalchemy import Engine
 
 from eventlog.config.settings import Config, PublisherConfig, SourceConfig
-from eventlog.core.errors import SinkError
 from eventlog.daemon import Publisher
 from eventlog.sinks.http.receiver import ReceivedDocument, Receiver
 from eventlog.sinks.outputs import HttpOutput
@@ -67,15 +66,6 @@ def test_a_document_that_was_taken_is_recognised_and_one_that_was_not_is_new() -
     assert [delivery.repeated for delivery in came] == [False, True, False, False, False, False]
 
 
-def test_the_same_document_under_another_plan_is_no_repeat() -> None:
-    came: list[ReceivedDocument] = []
-    receiver = Receiver(came.append)
-    with receiving(receiver):
-        for plan in ("a", "a", "b", "b"):
-            assert post(receiver.url, DOCUMENT, **{"Eventlog-Plan": plan})[0] == 200
-    assert [delivery.repeated for delivery in came] == [False, True, False, True]
-
-
 def test_a_publisher_that_was_replaced_is_refused_and_those_of_other_logs_are_not() -> None:
     came: list[ReceivedDocument] = []
     receiver = Receiver(came.append)
@@ -108,13 +98,6 @@ def test_what_is_no_document_is_refused_with_a_sentence(body: bytes) -> None:
         without_end, _ = post(receiver.url, b"x", **{"Content-Length": "9" * 5000})
     assert (status, too_large, without_end, came) == (400, 413, 411, [])
     assert said.startswith(b"Line 1: ")
-
-
-def test_a_port_that_is_taken_is_told() -> None:
-    receiver = Receiver(print)
-    port = int(receiver.url.rstrip("/").rpartition(":")[2])
-    with receiving(receiver), pytest.raises(SinkError, match=f"Nobody can listen on 127.0.0.1:{port}"):
-        Receiver(print, port=port)
 
 
 def test_the_command_prints_a_document_and_ends(tmp_path: Path) -> None:

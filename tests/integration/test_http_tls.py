@@ -87,16 +87,6 @@ def test_an_authority_that_is_named_is_believed_and_the_connection_is_kept(tmp_p
     assert (len(server.requests), server.connections) == (2, 1)
 
 
-def test_several_connections_believe_the_same_authority(tmp_path: Path) -> None:
-    us = identity(tmp_path, "localhost")
-    with ScriptedServer([answer()], context(us)) as server:
-        sink = HttpSink(HttpSettings(url=server.url, ca_file=str(us.certificate), connections=3))
-        for lane in sink.lanes:
-            assert list(lane.commit("", [DOCUMENT])) == []
-            lane.close()  # this server listens to one at a time
-    assert (len(server.requests), server.connections) == (3, 3)
-
-
 @pytest.mark.parametrize(
     "name,days,why", [("localhost", 1, "self"), ("localhost", -1, "expired"), ("other", 1, "match")]
 )

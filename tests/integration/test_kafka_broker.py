@@ -11,12 +11,12 @@ from confluent_kafka.admin import AdminClient
 from msgspec.structs import replace
 
 from eventlog.core.errors import SinkError
-from eventlog.core.model import Document, Reason, Status
+from eventlog.core.model import Reason, Status
 from eventlog.core.schema import Column
 from eventlog.qlik.messages.reader import MessageReader
 from eventlog.sinks.kafka.reading import topic_values
 from eventlog.sinks.kafka.sink import KafkaSink
-from tests.support.messages import documents, inserted, orders, updated
+from tests.support.messages import documents, inserted, orders
 from tests.support.servers_kafka import Broker, consumed, settings
 from tests.support.sinks import opened, tenure
 
@@ -106,21 +106,6 @@ def test_a_topic_that_is_missing_is_said_and_made_where_that_is_wanted(broker: B
     making.close()
 
 
-def test_a_row_keeps_its_partition_and_its_order(broker: Broker) -> None:
-    topic = broker.topic(partitions=4)
-    changes = [updated(n % 20, customer=("", f"{n:04d}")) for n in range(200)]
-    sink = KafkaSink(settings(broker.servers, compression="zstd"))
-    sink.commit("", documents(changes, topic=topic))
-    found = consumed(broker.servers, topic)
-    places = {(one.key, one.partition) for one in found}
-    assert len(places) == 20 == len({key for key, _ in places})
-    assert len({partition for _, partition in places}) > 1
-    for key, _ in places:
-        told = [msgspec.json.decode(one.value or b"")["data"]["customer"] for one in found if one.key == key]
-        assert told == sorted(told)
-    sink.close()
-
-
 def test_metadata_are_told_before_the_data_and_again_when_a_column_is_added(broker: Broker) -> None:
     topic, about, ours = broker.topic(), broker.topic(), settings(broker.servers)
     how: dict[str, Any] = {"mode": "metadata", "encoding": "avro", "topic": topic, "metadata_topic": about}
@@ -141,14 +126,6 @@ def test_metadata_are_told_before_the_data_and_again_when_a_column_is_added(brok
     assert "rank" not in (read[0].row or {})
     assert (read[-1].row or {})["rank"] == 8
     again.close()
-
-
-def test_other_documents_go_to_the_topic_that_is_named(broker: Broker) -> None:
-    topic = broker.topic()
-    sink = KafkaSink(settings(broker.servers, topic=topic))
-    sink.commit("", [Document(id="1", body=b"<nds/>", covers={})])
-    assert [one.value for one in consumed(broker.servers, topic)] == [b"<nds/>"]
-    sink.close()
 
 
 @pytest.mark.in_turn

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import shutil
-import subprocess
 from contextlib import closing
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -15,7 +12,6 @@ from eventlog.cli.main import exit_code
 from eventlog.core.model import Op
 from eventlog.sinks.kafka.sink import KafkaSink
 from tests.support.messages import change, documents, inserted, updated
-from tests.support.servers import absent
 from tests.support.servers_kafka import settings
 
 CHANGES = [inserted(1, customer="Ada", note="a\0b\n\xff"), updated(1, customer=("Ada", "Żółć")), change(1, Op.DELETE)]
@@ -46,41 +42,3 @@ def test_topics_are_read_from_a_broker(mock_cluster: str, capsys: pytest.Capture
 def test_a_topic_that_is_not_there_is_a_sentence(mock_cluster: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert exit_code(["decode", "messages", "decoded.nothing", "--kafka", mock_cluster]) == 69
     assert "has no topic decoded.nothing" in capsys.readouterr().err
-
-
-def test_brokers_are_reached_as_the_configuration_says(
-    tmp_path: Path, mock_cluster: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    topic, _ = sent(mock_cluster, "config", encoding="json")
-    config = tmp_path / "eventlog.toml"
-    config.write_text(
-        '[[output]]\nformat = "messages"\nsink = "kafka"\nservers = "elsewhere:1"\ntransactional_id = "x"\n'
-        "timeout = 9.0\n"
-    )
-    assert exit_code(["decode", "messages", topic, "--kafka", mock_cluster, "-c", str(config), "--json"]) == 0
-    assert len(shown(capsys)) == 3
-
-
-@pytest.mark.parametrize("encoding", ["json", "avro"])
-def test_topics_are_read_as_kcat_writes_them(
-    tmp_path: Path, mock_cluster: str, capsys: pytest.CaptureFixture[str], encoding: str
-) -> None:
-    kcat = shutil.which("kcat")
-    if kcat is None:
-        absent("kafka", "there is no kcat")
-    topics = sent(mock_cluster, f"kcat.{encoding}", encoding=encoding)
-    files = []
-    for topic in topics:
-        done = subprocess.run(
-            [kcat, "-b", mock_cluster, "-C", "-t", topic, "-e", "-q", "-J"],
-            capture_output=True,
-            check=True,
-            timeout=300,
-        )
-        files.append(tmp_path / topic)
-        files[-1].write_bytes(done.stdout)
-    assert exit_code(["decode", "messages", *map(str, files), "--json"]) == 0
-    found = shown(capsys)
-    assert sorted(one.get("operation") or one["kind"] for one in found) == ["DELETE", "INSERT", "UPDATE", "metadata"]
-    rows = {one["operation"]: one["row"] for one in found if one["kind"] == "data"}
-    assert (rows["INSERT"]["note"], rows["UPDATE"]["customer"]) == ("a\0b\n\xff", "Żółć")

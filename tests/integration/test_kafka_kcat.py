@@ -13,10 +13,8 @@ import pytest
 
 from eventlog.core.model import Op
 from eventlog.qlik.messages.schemas import ENVELOPE, text_of
-from eventlog.qlik.messages.settings import MessageSettings
-from eventlog.qlik.messages.shape import shape_of
 from eventlog.sinks.kafka.sink import KafkaSink
-from tests.support.messages import ORDERS, change, documents, inserted, read_by_both, updated
+from tests.support.messages import change, documents, inserted, read_by_both, updated
 from tests.support.registry_server import RegistryServer
 from tests.support.servers import absent
 from tests.support.servers_kafka import USERS, Broker, settings
@@ -81,22 +79,6 @@ def test_kcat_reads_what_was_written(broker: Broker, mode: str, encoding: str) -
     assert (row["customer"], row["amount"], row["placed_on"], row["note"]) == ("Ada", "19.90", "1969-12-31", "a\0b\n")
     assert (found[1]["data"]["customer"], found[1]["beforeData"]["customer"]) == ("Żółć", "Ada")
     assert [key for key, _ in fetched(broker.servers, topic)] == ["1"] * 3
-
-
-@pytest.mark.parametrize("mode", ["bare", "envelope"])
-def test_kcat_fetches_avro_that_says_nowhere_what_it_is(broker: Broker, mode: Any) -> None:
-    topic = broker.topic()
-    how: dict[str, Any] = {"mode": mode, "encoding": "avro", "topic": topic}
-    batch = documents(CHANGES, **how)
-    with closing(KafkaSink(settings(broker.servers))) as sink:
-        sink.commit("", batch)
-    schema = shape_of(ORDERS, MessageSettings(mode=mode, encoding="avro")).data_text
-    values = [value for _, value in fetched(broker.servers, topic)]
-    if mode == "envelope":
-        values = [read_by_both(text_of(ENVELOPE), one)["message"] for one in values]
-    found = [read_by_both(schema, one) for one in values]
-    assert [one["headers"]["operation"] for one in found] == ["INSERT", "UPDATE", "DELETE"]
-    assert found[0]["data"]["note"] == "a\0b\n"
 
 
 def test_kcat_comes_in_with_the_same_certificates_and_passwords(broker: Broker) -> None:

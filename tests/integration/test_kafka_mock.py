@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime as dt
 import gc
 from typing import Any
 
@@ -11,7 +10,7 @@ import pytest
 from confluent_kafka import Producer
 from msgspec.structs import replace
 
-from eventlog.core.errors import ConfigError, DataError, SinkError
+from eventlog.core.errors import DataError, SinkError
 from eventlog.core.model import Document, Edit, Reason
 from eventlog.core.schema import Catalog, Column
 from eventlog.core.seams import encode
@@ -23,15 +22,6 @@ from tests.support.registry_server import RegistryServer
 from tests.support.servers import free_port
 from tests.support.servers_kafka import consumed, settings, stand_in
 from tests.support.sinks import opened, tenure
-
-
-def test_messages_come_with_key_and_value(mock_cluster: str) -> None:
-    sink = KafkaSink(settings(mock_cluster))
-    batch = documents([inserted(1, customer="Ada"), inserted(2, customer="Bob")], topic="mock.keys")
-    assert list(sink.commit("", batch)) == []
-    found = {one.key: one.value for one in consumed(mock_cluster, "mock.keys")}
-    assert found == {message.key: message.value for message in batch[0].messages}
-    sink.close()
 
 
 def test_a_full_queue_is_waited_for(mock_cluster: str) -> None:
@@ -89,12 +79,6 @@ def test_a_connection_that_failed_is_gone_though_its_error_is_kept() -> None:
     assert another.value.may_pass
 
 
-def test_documents_that_are_no_messages_need_a_topic(mock_cluster: str) -> None:
-    sink = KafkaSink(settings(mock_cluster))
-    with pytest.raises(ConfigError, match=r"output\.topic is missing"):
-        sink.commit("", [Document(id="1", body=b"", covers={})])
-
-
 @pytest.mark.parametrize("value, last", [(b'{"last":"00004"}', "00004"), (b"{", None)])
 def test_a_mark_of_an_older_eventlog_is_gone_on_from_and_a_damaged_one_is_told(
     mock_cluster: str, value: bytes, last: str | None
@@ -111,23 +95,6 @@ def test_a_mark_of_an_older_eventlog_is_gone_on_from_and_a_damaged_one_is_told(
     assert opened(sink, tenure()).last() == last
     sink.commit("a", [Document(id="00003", body=b"<late/>", covers={})])
     assert opened(KafkaSink(ours), tenure(2)).last() == last
-    sink.close()
-
-
-def test_metadata_bear_the_time_at_which_they_were_sent(mock_cluster: str) -> None:
-    clock = dt.datetime(2024, 5, 6, 7, 0, 0, 125_000, tzinfo=dt.UTC)
-    sink = KafkaSink(settings(mock_cluster), clock=lambda: clock)
-    sink.commit("", documents([inserted(1)], mode="metadata", topic="mock.md.data", metadata_topic="mock.md"))
-    [told] = consumed(mock_cluster, "mock.md")
-    lineage = msgspec.json.decode(told.value or b"")["message"]["lineage"]
-    assert lineage == {
-        "server": "eventlog",
-        "task": "eventlog",
-        "schema": "shop",
-        "table": "orders",
-        "tableVersion": 1,
-        "timestamp": "2024-05-06T07:00:00.125",
-    }
     sink.close()
 
 
@@ -164,12 +131,6 @@ def test_a_registry_numbers_keys_and_values(mock_cluster: str) -> None:
         [schema] = registry.subjects[subject]
         assert told[:5] == b"\0" + (registry.schemas.index(schema) + 1).to_bytes(4, "big")
     assert registry.subjects["mock.registry-key"][0].startswith('{"type":"record","name":"KeyRecord"')
-
-
-def test_numbered_messages_need_a_registry(mock_cluster: str) -> None:
-    sink = KafkaSink(settings(mock_cluster))
-    with pytest.raises(ConfigError, match=r"output\.registry is missing"):
-        sink.commit("", documents([inserted(1)], mode="registry", encoding="avro", topic="mock.none"))
 
 
 def test_events_come_with_headers_keys_and_tombstones(mock_cluster: str) -> None:

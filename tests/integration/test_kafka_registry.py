@@ -10,13 +10,10 @@ import urllib3
 from msgspec.structs import replace
 
 from eventlog.core.errors import ConfigError, ExpressionError, SinkError
-from eventlog.core.model import Reason, Status
-from eventlog.core.schema import Catalog, Column, Table
-from eventlog.qlik.messages.reader import MessageReader
 from eventlog.sinks.kafka.registry import registry_of
 from eventlog.sinks.kafka.settings import KafkaSettings
 from eventlog.sinks.kafka.sink import KafkaSink
-from tests.support.messages import ORDERS, documents, inserted, orders
+from tests.support.messages import documents, inserted
 from tests.support.registry_server import PASSWORD, USER, RegistryServer
 from tests.support.servers import free_port
 from tests.support.servers_kafka import consumed, settings
@@ -77,31 +74,6 @@ def test_an_address_that_is_none_is_refused(url: str) -> None:
     with pytest.raises(ConfigError) as caught:
         registry_of(with_registry(url))
     assert "secret" not in str(caught.value)
-
-
-def test_a_column_that_is_added_is_compatible_and_one_whose_type_changes_is_set_aside(
-    server: RegistryServer, mock_cluster: str
-) -> None:
-    how: dict[str, Any] = {"mode": "registry", "encoding": "avro", "topic": "mock.evolving"}
-    own = {"registry": server.url, "registry_user": USER, "registry_password": PASSWORD}
-    sink = KafkaSink(settings(mock_cluster, **own))
-    assert list(sink.commit("", documents([inserted(1, customer="Ada")], **how))) == []
-    wider = orders(Column(name="rank", type="integer"))
-    assert list(sink.commit("", documents([inserted(2, rank=3)], wider, sink.last(), **how))) == []
-    columns = tuple(
-        [Column(name=c.name, type="integer" if c.name == "amount" else c.type, key=c.key) for c in ORDERS.columns]
-    )
-    other = Catalog([Table(schema="shop", name="orders", columns=columns)])
-    [said] = sink.commit("", documents([inserted(3, amount=1)], other, sink.last(), **how))
-    assert (said.position, said.status, said.reason) == ((3,), Status.ERROR, Reason.REFUSED)
-    assert "incompatible" in (said.note or "")
-    reader = MessageReader(registry_of(with_registry(server.url)).schema_of)
-    read = sorted(
-        [reader.read(one.value) for one in consumed(mock_cluster, "mock.evolving")], key=lambda one: one.sequence or ""
-    )
-    assert [(one.table, (one.row or {})["order_id"]) for one in read] == [("shop.orders", 1), ("shop.orders", 2)]
-    assert (read[1].row or {})["rank"] == 3
-    sink.close()
 
 
 def test_nothing_is_written_while_the_registry_is_away(server: RegistryServer, mock_cluster: str) -> None:

@@ -29,7 +29,7 @@ from tests.support.changerows import told
 from tests.support.converting import log_row, write_lines
 from tests.support.forking import Forked
 from tests.support.lakes import LAKES, Lake, delta, put
-from tests.support.servers_store import ENVIRONMENT, SECRET, StoreServer
+from tests.support.servers_store import SECRET, StoreServer
 
 SCHEMA = """{"tables": [{"name": "usr", "columns": [
     {"name": "idu", "type": "integer", "key": 1}, {"name": "fname", "type": "varchar(8)"}]}]}"""
@@ -129,16 +129,6 @@ def _plain(row: dict[str, Any]) -> dict[str, Any]:
     return {name: float(value) if name == "pay" else value for name, value in row.items() if value is not None}
 
 
-def test_check_says_what_it_finds_and_makes_nothing(tmp_path: Path) -> None:
-    engine, _ = logged(tmp_path, delta(tmp_path / "other"))
-    engine.dispose()
-    file = tmp_path / "eventlog.toml"
-    file.write_text(f'[source]\nurl = "{engine.url}"\n[[output]]\nsink = "delta"\npath = "{tmp_path / "lake"}"\n')
-    done = eventlog("check", "--config", str(file))
-    assert "The folder" in done.stdout
-    assert not (tmp_path / "lake").exists()
-
-
 def test_a_catalog_keeps_its_secrets() -> None:
     catalog = {
         "type": "rest",
@@ -175,28 +165,6 @@ def test_a_mirror_needs_what_tells_of_its_rows(keys: dict[str, Any]) -> None:
         DeltaOutput(path="x", mode="mirror", change_tables=tables)
     with pytest.raises(ConfigError, match="neither a type nor a uri"):
         IcebergOutput(path="x", catalog={})
-
-
-@pytest.mark.parametrize(
-    "status, code, said",
-    [
-        (403, "AccessDenied", "may not be used with these credentials"),
-        (404, "NoSuchBucket", "has no such bucket"),
-        (301, "PermanentRedirect", "is in another region"),
-    ],
-)
-def test_what_a_store_answers_is_told_in_a_sentence(
-    status: int, code: str, said: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name, value in ENVIRONMENT.items():
-        monkeypatch.setenv(name, value)
-    with answering(status, code) as url:
-        lake = delta("s3://bucket/p", store=StoreSettings(endpoint=url, region="us-east-1"))
-        for act in (lambda: lake.tables().schema("usr"), lake.sink):
-            with pytest.raises(SinkError, match=said) as caught:
-                act()
-            assert caught.value.may_pass
-            assert SECRET not in str(caught.value)
 
 
 @pytest.mark.parametrize("kind", sorted(LAKES))

@@ -14,7 +14,6 @@ from sqlalchemy.exc import DBAPIError
 
 from eventlog.capture import Style, TriggerCondition, TriggerOptions, track, track_sql, trigger_states
 from eventlog.capture.install import install, install_sql, uninstall_sql
-from eventlog.capture.rights import Roles, give_rights
 from eventlog.core.errors import InstallError, SourceError
 from eventlog.core.model import Outcome
 from eventlog.sources.log.reading import LogSettings
@@ -97,16 +96,6 @@ def test_the_perpetrator_is_the_writer_without_the_host_and_needs_no_right_on_th
     ):
         with pytest.raises(DBAPIError, match="denied"):
             run(account, attempt)
-
-
-def test_an_installer_with_the_least_rights_replaces_triggers(usr: Engine, account: Engine) -> None:
-    give_rights(usr, Roles(installer=f"{account.url.username}@%"), tables=["usr"])
-    track(account, ["usr"])
-    assert {state.state for state in track(account, ["usr"], TriggerOptions(style=Style.FIELD))} == {
-        TriggerCondition.CURRENT
-    }
-    run(usr, JACK)
-    assert [row[0] for row in logged(usr)] == [1, 1]
 
 
 def test_triggers_of_others_on_the_same_table_are_left_alone(usr: Engine) -> None:
@@ -221,20 +210,6 @@ def test_a_log_of_another_database_is_named_in_full(usr: Engine) -> None:
     assert {state.state for state in trigger_states(usr)} == {TriggerCondition.MISSING}  # by the log's bare name
 
 
-def test_the_log_of_the_same_name_in_another_database_is_another_log(usr: Engine) -> None:
-    track(usr, ["usr"])
-    other = create_engine(usr.url.set(database=f"{usr.url.database}_other"))
-    run(usr, f"CREATE DATABASE {other.url.database}")
-    install(other)
-    run(other, *USR)
-    assert trigger_states(other) == []
-    track(other, ["usr"])
-    run(other, JACK)
-    other.dispose()
-    assert states(usr) == [TriggerCondition.CURRENT] * 6
-    assert logged(usr) == []
-
-
 def test_a_view_cannot_be_tracked_and_the_way_out_is_named(usr: Engine) -> None:
     run(usr, "CREATE VIEW v AS SELECT idu AS pk_idu, fname FROM usr")
     with pytest.raises(InstallError, match=r"v is a view.*no triggers on views.*tables that it reads"):
@@ -271,19 +246,3 @@ def test_a_wrong_statement_does_not_pass_and_a_killed_session_does(usr: Engine) 
     with pytest.raises(SourceError) as killed:
         killed_at_work(usr)
     assert killed.value.may_pass
-
-
-def waiting_a_second(engine: Engine) -> None:
-    with transaction(engine, "The test") as connection:
-        connection.exec_driver_sql("SET SESSION innodb_lock_wait_timeout = 1")
-        connection.exec_driver_sql("UPDATE usr SET fname = 'y'")
-
-
-def test_a_lock_that_is_held_too_long_passes(usr: Engine) -> None:
-    run(usr, JACK)
-    with usr.connect() as holder:
-        holder.execute(text("UPDATE usr SET fname = 'x'"))
-        with pytest.raises(SourceError, match="Lock wait timeout") as late:
-            waiting_a_second(usr)
-        holder.rollback()
-    assert late.value.may_pass

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 from random import Random
-from typing import Any, Literal
+from typing import Any
 
 import pytest
 from sqlalchemy import Engine
@@ -20,7 +20,6 @@ from tests.support.messages import change, messages
 from tests.support.random_work import KEYS, RandomWork, standing, typed
 from tests.support.told import published, tracked_tables
 
-Mode = Literal["bare", "envelope"]
 NAMES = ("customer", "amount", "placed_on", "note")
 Rows = dict[int, dict[str, Any]]
 
@@ -77,18 +76,6 @@ def applied(written: list[dict[str, Any]]) -> dict[tuple[Any, ...], dict[str, An
 
 
 @pytest.mark.in_turn
-@pytest.mark.parametrize("mode", ["bare", "envelope"])
-def test_a_history_of_whole_rows_is_written_as_it_was(classes: str, mode: Mode) -> None:
-    changes, rows = history(seed=5, length=400)
-    told = [json.loads(one.value or b"") for one in messages(changes, mode=mode)]
-    keys = [{"order_id": (one.get("message") or one)["data"]["order_id"]} for one in told]
-    written = handled(classes, [{"key": key, "value": value} for key, value in zip(keys, told, strict=True)])
-    assert not [one for one in written if "error" in one]
-    assert {"ReplaceOneModel", "UpdateOneModel", "DeleteOneModel", "nothing"} == {one["does"] for one in written}
-    assert applied(written) == {(key,): {"order_id": key, **row} for key, row in rows.items()}
-
-
-@pytest.mark.in_turn
 def test_what_a_real_log_tells_of_random_work_is_written_as_the_tables_hold_it(
     classes: str, postgresql: Engine, tmp_path: Path
 ) -> None:
@@ -114,16 +101,6 @@ def test_what_a_real_log_tells_of_random_work_is_written_as_the_tables_hold_it(
 def key_of(message: Mapping[str, Any], key: tuple[str, ...]) -> dict[str, Any]:
     """The document that a converter makes of the key: `avro_key = true` writes it so."""
     return {name: message["data"][name] for name in key}
-
-
-def test_without_keys_it_finds_a_row_by_all_that_it_held(classes: str) -> None:
-    changes, _ = history(seed=7, length=50)
-    told = [json.loads(one.value or b"") for one in messages(changes, mode="bare", key="none")]
-    written = handled(classes, [{"key": None, "value": value} for value in told])
-    for value, one in zip(told, written, strict=True):
-        operation = value["headers"]["operation"]
-        held = value["beforeData"] if operation == "UPDATE" else value["data"]
-        assert operation == "INSERT" or one["does"] == "nothing" or one["filter"] == held
 
 
 def test_a_key_that_is_no_document_is_refused_by_it(classes: str) -> None:

@@ -31,7 +31,7 @@ from tests.integration.publishing import Process, settled, site, until
 from tests.support import changerows, sink_places
 from tests.support.converting import elements_of, files_of, log_row, write_lines, write_parquet
 from tests.support.forking import Forked
-from tests.support.servers_store import DYING, ENVIRONMENT, SECRET, StoreServer, content
+from tests.support.servers_store import ENVIRONMENT, SECRET, StoreServer, content
 from tests.support.sinks import KilledError, dying, opened, tenure
 
 USR = {
@@ -133,33 +133,6 @@ def test_a_bucket_that_comes_later_gets_all_that_waits(s3_store: StoreServer, sq
     assert len(content(s3_store.objects("s3://later/p"))) == 1
 
 
-def test_a_conversion_that_is_killed_while_it_brings_its_output_goes_on(s3_store: StoreServer, tmp_path: Path) -> None:
-    lines = write_lines(tmp_path / "a.jsonl", [log_row(number, table_key=f"idu={number}") for number in range(1, 8)])
-    address = s3_store.address()
-    environment = {**ENVIRONMENT, "AWS_ENDPOINT_URL": s3_store.url, "TMPDIR": str(tmp_path)}
-    here = ("--engine", "local", "--jobs", "1", "--part-events", "3")
-    words = ("convert", lines, "--out", address, *here)
-    objects = s3_store.objects(address)
-    ok("convert", lines, "--out", tmp_path / "whole", *here)
-    for before in (7, 13):
-        killed = Forked(*words, environment=environment, program=DYING.format(before=before, seconds=0))
-        assert killed.wait(120) in (-signal.SIGKILL, 0)
-        assert content(objects).keys() >= {path.name for path in (tmp_path / "whole").iterdir()} or (
-            "_SUCCESS" not in content(objects)
-        )
-    done = eventlog(*words, environment=environment)
-    assert done.returncode == 0, done.stderr
-    again = eventlog(*words, environment=environment)
-    assert f"{address} holds this conversion already" in again.stderr
-    assert again.stdout == "7 rows, 7 changes, 3 parts (S 7).\n"
-    assert content(objects) == {path.name: path.read_bytes() for path in (tmp_path / "whole").iterdir()}
-    assert not [name for name in objects.names() if name.startswith(".eventlog")]
-    assert not list(tmp_path.glob("eventlog-*"))
-    other = eventlog(*words, "--coalesce", environment=environment)
-    assert (other.returncode, "is not empty" in other.stderr) == (64, True)
-    ok(*words, "--coalesce", "--overwrite", environment=environment)
-
-
 def test_an_output_whose_copy_was_half_removed_is_made_again(s3_store: StoreServer, tmp_path: Path) -> None:
     """The copy on this machine goes when the store has it; whoever is killed then leaves a part of it."""
     lines = write_lines(tmp_path / "a.jsonl", [log_row(number, table_key=f"idu={number}") for number in range(1, 8)])
@@ -237,16 +210,6 @@ def test_what_cannot_be_read_is_told(s3_store: StoreServer, tmp_path: Path, addr
     done = eventlog("convert", address, "--out", tmp_path / "out", "--engine", "local", environment=environment)
     assert (done.returncode, said in done.stderr, "Traceback" in done.stderr) == (code, True, False), done.stderr
     assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.parametrize("option", ["--kafka", "--to-database"])
-def test_what_a_conversion_to_a_store_does_not_do(option: str, tmp_path: Path) -> None:
-    value = {"--kafka": ("localhost:1",), "--to-database": ("sqlite:///x.db",)}[option]
-    target = {"--kafka": ("--to", "messages"), "--to-database": ("--to", "change-tables")}[option]
-    words = ("convert", "sqlite:///x.db", "--out", "s3://bucket/p", "--engine", "local", option, *value, *target)
-    done = eventlog(*words, cwd=tmp_path)
-    assert done.returncode == 64
-    assert f"{option} cannot be combined with an address: s3://bucket/p." in done.stderr
 
 
 def test_old_rows_are_archived_in_a_bucket_before_they_go(

@@ -11,7 +11,7 @@ import pytest
 from sqlalchemy import create_engine
 
 from eventlog.cli.main import exit_code
-from eventlog.core.errors import EX_CONFIG, EX_USAGE, OK
+from eventlog.core.errors import EX_USAGE, OK
 from eventlog.core.model import Outcome
 from eventlog.publisher.states import OutputPlace, read_places
 from eventlog.sql.log import Log
@@ -136,11 +136,3 @@ def test_nothing_is_given_up_without_a_yes_where_nobody_sits(
     code, _, told = call(*act)
     assert (code, "use --yes" in told) == (EX_USAGE, True), told
     assert (log.statuses(), kept(log)) == before
-
-
-def test_a_bound_that_makes_no_sense_is_refused(log: LogTable, tmp_path: Path, call: Any) -> None:
-    config = tmp_path / "eventlog.toml"
-    config.write_text(config.read_text() + "max_behind_rows = -1\n")
-    code, _, said = call("list")
-    assert code == EX_CONFIG
-    assert "output[1].max_behind_rows" in said

@@ -16,8 +16,6 @@ import pytest
 from sqlalchemy import Engine, create_engine, text
 from sqlalchemy.exc import OperationalError
 
-from eventlog.capture import track
-from eventlog.capture.install import install
 from eventlog.core.errors import ConfigError, InstallError, SourceError
 from eventlog.daemon.publisher import Publisher
 from eventlog.sql.connect import connect, limit_sessions
@@ -86,20 +84,6 @@ def test_a_database_that_restarts_is_waited_for(own_server: OwnServer, tmp_path:
     engine.dispose()
 
 
-def test_it_starts_before_its_database_does(own_server: OwnServer, tmp_path: Path) -> None:
-    engine = create_engine(own_server.url)
-    log = site(engine)
-    log.write(1)
-    engine.dispose()
-    own_server.down()
-    with Process(engine, tmp_path / "out") as process:
-        process.wait_for("failed", 2)
-        own_server.up()
-        until(settled(log, 1), "the row that waited")
-        assert process.stop() == 0
-    engine.dispose()
-
-
 def test_connections_that_are_cut_again_and_again_lose_and_double_nothing(postgresql: Engine, tmp_path: Path) -> None:
     log = site(postgresql)
     out = tmp_path / "out"
@@ -117,27 +101,6 @@ def test_connections_that_are_cut_again_and_again_lose_and_double_nothing(postgr
             time.sleep(0.1)
         until(settled(log, 100), "all rows")
     assert list(published(out).values()) == [[str(number)] for number in range(1, 101)]
-
-
-def test_a_look_at_the_logs_indexes_that_fails_is_told_in_our_words(
-    postgresql: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with postgresql.begin() as connection:
-        connection.exec_driver_sql("CREATE TABLE usr (idu INTEGER PRIMARY KEY, fname VARCHAR(40))")
-    install(postgresql)
-    track(postgresql, ["usr"])
-    with postgresql.begin() as connection:
-        connection.exec_driver_sql("INSERT INTO usr VALUES (1, 'a')")
-
-    def away(*_: object) -> bool:
-        raise OperationalError("SELECT 1", {}, Exception("it went away"))
-
-    monkeypatch.setattr("eventlog.publisher.unsealed.has_number_index", away)
-    with (
-        Publisher(config_of(postgresql, tmp_path / "out")) as publisher,
-        pytest.raises(SourceError, match="The event log event_log cannot be used: it went away"),
-    ):
-        publisher.run_once()
 
 
 def test_a_lock_is_not_waited_for_for_ever(postgresql: Engine, tmp_path: Path) -> None:

@@ -57,12 +57,6 @@ def told(broker: Broker, config: Config) -> list[tuple[str, str | None]]:
 CHANGES = [("INSERT", "Jack"), ("UPDATE", "Ann"), ("DELETE", None)]
 
 
-def test_every_change_is_one_message(broker: Broker, config: Config) -> None:
-    publish_all(config)
-    publish_all(config)
-    assert told(broker, config) == CHANGES
-
-
 def test_who_dies_before_the_log_is_marked_repeats_nothing(
     broker: Broker, config: Config, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -75,20 +75,6 @@ def test_it_reads_its_configuration_again_and_keeps_the_former_when_it_must(log:
         assert process.stop() == 0
 
 
-def test_a_setting_that_does_nothing_is_said_once(log: LogTable, tmp_path: Path) -> None:
-    file = tmp_path / "eventlog.toml"
-    out = f'sink = "files"\npath = "{tmp_path / "out"}"'
-    file.write_text(f'[[output]]\n{out}\nformat = "messages"\nmessages.metadata_topic = "shapes"\n')
-    with Process(log.engine, tmp_path / "out", "--config", str(file), out=False) as process:
-        for number in (1, 2):
-            log.write(number, key="idu=1")
-            until(settled(log, number), "a row is published all the same")
-        assert process.stop() == 0
-        assert process.actions().count("setting_ignored") == 1
-        assert process.wait_for("setting_ignored")["setting"] == "output.messages.metadata_topic"
-        assert process.wait_for("setting_ignored")["level"] == "warning"
-
-
 def test_the_heart_beats_when_there_is_nothing_else_to_say(log: LogTable, tmp_path: Path) -> None:
     log.write(1)
     with Process(log.engine, tmp_path / "out", heartbeat_interval=0.005) as process:

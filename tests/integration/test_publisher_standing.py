@@ -21,11 +21,10 @@ from eventlog.core.errors import EX_TRY_AGAIN, OK, OccupiedError, SinkError
 from eventlog.daemon.publisher import Publisher
 from eventlog.daemon.vitals import Ledger, Tempo
 from eventlog.delivery.output import OutputState
-from eventlog.sinks.files import FileSink
 from eventlog.sinks.outputs import HttpOutput
 from eventlog.sources.log.lock import LogLock
 from eventlog.sql.log import Log
-from tests.integration.publishing import config_of, in_thread, site, until
+from tests.integration.publishing import config_of, site
 
 NOWHERE = "http://127.0.0.1:9/xds"
 
@@ -54,47 +53,6 @@ def test_each_output_tells_its_last_document_and_what_went_wrong(engine: Engine,
     assert set(log.statuses().values()) == {"N"}, "they are kept for the output that is not configured any more"
     assert forget(Log(engine, log.names), f"http {NOWHERE}", [files_name], by="me") == 2
     assert set(log.statuses().values()) == {"W"}
-
-
-def test_it_is_told_while_batch_follows_batch(sqlite: Engine, tmp_path: Path) -> None:
-    log = site(sqlite)
-    log.write_all([3, 4])
-    with Publisher(config_of(sqlite, tmp_path, query_limit=1)) as publisher:
-        publisher.run_once()
-        told = facts(sqlite, log.names).outputs[f"files {tmp_path.resolve()}"].position
-        assert told in ((3,), (4,)), "the second batch may be delivered by now"
-
-
-def test_one_that_fails_and_waits_says_so_meanwhile(sqlite: Engine, tmp_path: Path) -> None:
-    log = site(sqlite)
-    log.write(7)
-    with in_thread(Publisher(two_outputs(sqlite, tmp_path))):
-        until(lambda: facts(sqlite, log.names).outputs.get(f"http {NOWHERE}"), "the error is entered")
-        assert facts(sqlite, log.names).outputs[f"files {tmp_path.resolve()}"].position == (7,)
-        assert log.statuses()[7] == "N"
-
-
-def test_the_next_publisher_goes_on_where_the_former_was(
-    sqlite: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def full(*_: object) -> None:
-        raise SinkError("Documents cannot be written.")
-
-    log = site(sqlite)
-    blocked = tmp_path / "out"
-    log.write(1)
-    with Publisher(config_of(sqlite, blocked)) as publisher, monkeypatch.context() as disk:
-        disk.setattr(FileSink, "commit", full)
-        with pytest.raises(SinkError):
-            publisher.run_once()
-    with Publisher(config_of(sqlite, blocked)) as publisher:
-        assert publisher.run_once().settled == 1
-    [standing] = facts(sqlite, log.names).outputs.values()
-    assert standing.position == (1,)
-    assert "cannot be written" in str(standing.error)
-    assert standing.failed_at is not None
-    assert standing.at is not None
-    assert standing.failed_at < standing.at
 
 
 def test_an_output_that_cannot_be_opened_says_so(sqlite: Engine, tmp_path: Path) -> None:
@@ -222,17 +180,3 @@ def test_what_a_publisher_settled_is_told_as_a_rate(engine: Engine, tmp_path: Pa
     found = facts(engine, log.names)
     assert (found.rate.rows, found.rate.per_second) == (60, 1.0)
     assert "1.0 rows a second were finished in the last 60 s." in list(found.sentences())
-
-
-def test_what_is_finished_is_entered_seldom_and_nothing_is_forgotten_between(sqlite: Engine) -> None:
-    log = Log(sqlite, site(sqlite).names)
-    lock = LogLock(log, 60.0)
-    assert lock.take()
-    tempo = Tempo(lock)
-    for _ in range(5):
-        tempo.rows += 10
-        tempo.enter()
-    assert facts(sqlite, log.names).rate.rows == 10
-    tempo.enter(now=True)
-    assert facts(sqlite, log.names).rate.rows == 50
-    lock.leave()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import signal
@@ -156,12 +155,3 @@ def test_a_session_that_is_lost_ends_all_with_a_sentence(site: Engine) -> None:
     assert said.startswith("eventlog: The event log public.event_log cannot be used: ")
     assert said.strip().endswith(GO_ON)
     check_it_goes_on(site, 3)
-
-
-def test_several_tables_are_loaded_one_after_the_other(site: Engine) -> None:
-    assert json.loads(refreshed(site, "grp", "--jobs", "4", "--chunk", "50", "--json")) == [
-        {"table": "usr", "rows": COUNT, "before": 0},
-        {"table": "grp", "rows": 100, "before": 0},
-    ]
-    told = "SELECT table_name, count(*), count(DISTINCT table_key) FROM event_log GROUP BY 1 ORDER BY 1"
-    assert asked(site, told) == [("grp", 100, 100), ("usr", COUNT, COUNT)]

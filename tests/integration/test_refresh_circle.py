@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Callable, Iterator, Sequence
-from threading import Event, Thread
 from typing import Any
 
 import pytest
@@ -206,33 +205,6 @@ def test_an_output_that_is_added_later_gets_a_load_of_its_own(engine: Engine, st
     loaded = [row for row in circle.log_rows("S") if row[1] == f"{REFRESH_FOR}messages"]
     assert len(loaded) > COUNT - 20
     assert told <= len(circle.rows("t__ct")) < told + 7 + COUNT
-
-
-@pytest.mark.parametrize("style", ["row-back", "field"])
-def test_writers_publisher_and_load_at_the_same_time(postgresql: Engine, style: str) -> None:
-    circle = Circle(postgresql, style)
-    done = Event()
-    failures: list[Exception] = []
-
-    def write(seed: int) -> None:
-        dice = random.Random(seed)
-        while not done.is_set():
-            some_changes(postgresql, dice, 5)
-
-    writers = [Thread(target=kept(write, failures), args=(seed,)) for seed in (1, 2)]
-    loader = Thread(target=kept(lambda _: [list(circle.refresh(3)) for _ in range(3)], failures), args=(0,))
-    threads = (*writers, loader)
-    for thread in threads:
-        thread.start()
-    try:
-        while loader.is_alive():
-            circle.publish()
-    finally:
-        done.set()
-        for thread in threads:
-            thread.join()
-    assert failures == []
-    circle.check()
 
 
 def came_second(error: DBAPIError) -> bool:

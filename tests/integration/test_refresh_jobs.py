@@ -8,11 +8,10 @@ from contextlib import contextmanager
 from threading import Event, Thread
 
 import pytest
-from sqlalchemy import Engine, text
+from sqlalchemy import Engine
 
 from eventlog.refresh import Refresh, RefreshPace, Stand, loads, work_on
-from eventlog.refresh.ranges import Stands
-from tests.integration.test_refresh_circle import COUNT, Circle, kept, some_changes
+from tests.integration.test_refresh_circle import Circle, kept, some_changes
 from tests.support.servers import databases
 
 
@@ -59,32 +58,6 @@ def test_keys_cross_bounds_between_stretches_of_any_range(engine: Engine, style:
     circle.check()
     assert max(load.counts) > 4
     assert refresh(circle, 4).begin() == (Stand(total=len(circle.rows("t"))),)
-
-
-def told_and_to_come(circle: Circle) -> tuple[Refresh, Stands]:
-    """A load in four ranges of fifteen rows, of which the second and the last are through."""
-    work = refresh(circle, 15)
-    stands = work.begin(jobs=2)
-    assert [(one.after, one.upto) for one in stands] == [("", "k=14"), ("k=14", "k=29"), ("k=29", "k=44"), ("k=44", "")]
-    for place in (1, 3):
-        list(work.stretches(stands[place]))
-    return work, stands
-
-
-@pytest.mark.in_turn
-@pytest.mark.parametrize("old, new", [(40, 20), (20, 40), (14, 15), (15, 14), (44, 100), (50, -1), (0, 29), (29, 30)])
-def test_a_row_that_moves_into_a_range_that_is_through_is_told_there(engine: Engine, old: int, new: int) -> None:
-    circle = Circle(engine, "row-back")
-    work, stands = told_and_to_come(circle)
-    with engine.begin() as connection:
-        connection.execute(text("DELETE FROM t WHERE k = :new"), {"new": new})
-        connection.execute(text("UPDATE t SET k = :new, a = 'moved' WHERE k = :old"), {"old": old, "new": new})
-    for place in (0, 2):
-        list(work.stretches(stands[place]))
-    work.end(stands)
-    circle.check()
-    assert circle.rows("t__mirror")[new][1] == "moved"
-    assert len(circle.rows("t__mirror")) in (COUNT, COUNT - 1)
 
 
 @contextmanager

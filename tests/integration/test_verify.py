@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import random
-import re
 from collections.abc import Sequence
 from pathlib import Path
 from threading import Event, Thread
@@ -203,33 +202,6 @@ def test_under_load_an_equal_pair_is_never_told_to_differ(
         finally:
             stop.set()
             writer.join()
-
-
-def test_reports_and_metrics(sqlite: Engine, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    circle = Circle(sqlite, sqlite, tmp_path, capsys, key="number")
-    circle.write(50)
-    circle.publish()
-    circle.plant(4)
-    files = [tmp_path / f"report.{ending}" for ending in ("html", "json", "txt")]
-    arguments = [word for file in files for word in ("--report", str(file))]
-    code, out = circle.command(
-        *(
-            "verify",
-            "--output",
-            "lake",
-            "--mirrors",
-            *arguments,
-            "--metrics",
-            str(tmp_path / "m.prom"),
-        )
-    )
-    assert code == 1
-    assert "usr: 4 objects differ" in out
-    assert "Source and output differ." in files[0].read_text()
-    assert json.loads(files[1].read_text())["equal"] is False
-    assert out.strip() in files[2].read_text()
-    assert re.search(r'differences\{kind="missing",[^}]*\} 1\b', (tmp_path / "m.prom").read_text())
-    assert circle.command("verify", "--output", "lake", "--report", "x.pdf")[0] == 64
 
 
 @pytest.mark.parametrize("file_format", ["csv", "json", "parquet"])

@@ -150,21 +150,6 @@ def test_a_kill_during_a_proof_leaves_the_last_result(
         assert time.monotonic() - began < 30
 
 
-def test_a_publisher_ends_at_once_while_a_proof_is_held_back(
-    sqlite: Engine, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    more = f"{EVERY_SECOND}rows_per_second = 0.01\n"
-    circle = Circle(sqlite, sqlite, tmp_path, capsys, key="number", more=more)
-    circle.write(40)
-    circle.publish()
-    with Process(sqlite, tmp_path / "slow", "--config", str(circle.file), out=False) as process:
-        process.wait_for("verified")  # the next one waits for more than an hour
-        time.sleep(1.5)
-        began = time.monotonic()
-        assert process.stop() == 0
-        assert time.monotonic() - began < 30
-
-
 def test_of_two_publishers_one_compares(source: Engine, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     circle = Circle(source, source, tmp_path, capsys, key="number", more=EVERY_SECOND)
     circle.write(40)

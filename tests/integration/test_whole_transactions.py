@@ -19,11 +19,8 @@ from sqlalchemy import Engine, text
 from sqlalchemy.exc import DBAPIError
 
 from eventlog.config.settings import Config, PublisherConfig, SourceConfig
-from eventlog.convert.local import convert
-from eventlog.convert.settings import Conversion, LogInput, MessageFiles
 from eventlog.daemon.publisher import Publisher
 from eventlog.sinks.outputs import FilesOutput
-from eventlog.sql.reflect import reflect
 from tests.support.wal2json import asked_of_wal2json, judged_database
 
 TRANSACTIONS = int(os.environ.get("EVENTLOG_TRANSACTIONS", "30"))
@@ -84,27 +81,6 @@ def test_transactions_are_whole(judged: Engine, tmp_path: Path) -> None:
             pass
     told = [json.loads(line)["value"] for line in lines_in(tmp_path)]
     assert compared(told, said_by_wal2json(judged)) > TRANSACTIONS
-
-
-def test_conversions_tell_whole_transactions(judged: Engine, tmp_path: Path) -> None:
-    workers = [Worker(judged, seed) for seed in range(10, 13)]
-    for worker in workers:
-        worker.start()
-    for worker in workers:
-        worker.join()
-    order = Conversion(
-        input=LogInput(url=judged.url.render_as_string(hide_password=False)),
-        destination=tmp_path / "out",
-        catalog=reflect(judged, ["usr"]),
-        format=MessageFiles(),
-        part_events=40,
-        transactions="whole",
-    )
-    convert(order, jobs=2)
-    told = [json.loads(line) for line in lines_in(tmp_path / "out")]
-    assert compared(told, said_by_wal2json(judged)) > TRANSACTIONS
-    positions = [int(one["headers"]["streamPosition"]) for one in told]
-    assert positions != sorted(positions), "nothing was interleaved, so this says nothing"
 
 
 def lines_in(folder: Path) -> list[str]:
