@@ -1,29 +1,100 @@
-"""Several connections to one receiver, with a log behind them: what goes together, what answers do, how it ends."""
+"""Several connections to one receiver, with a log behind them: what goes together, what answers and faults do, how it ends."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import os
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from random import Random
 from threading import Thread
+from typing import Any
 
 import pytest
 from sqlalchemy import Engine
 
+from eventlog.admin.status import facts
+from eventlog.config.settings import Config, PublisherConfig, SourceConfig
 from eventlog.core.errors import SinkError
 from eventlog.core.model import Document
+from eventlog.daemon.publisher import Publisher
 from eventlog.sinks.http.address import HttpSettings
 from eventlog.sinks.http.sink import HttpLane, HttpSink
+from eventlog.sinks.outputs import HttpOutput
 from tests.conformance.event_logs import LogTable
-from tests.integration.parallel_server import ParallelServer, after
-from tests.integration.posting import always, at_first, fill, letters, publisher, running, said, threads_end
-from tests.integration.publishing import PATIENCE, site
-from tests.integration.scripted_server import answer, silence
+from tests.integration.parallel_server import Fate, ParallelServer, after
+from tests.integration.publishing import PATIENCE, Process, site, until, url_of
+from tests.integration.scripted_server import Step, answer, hang_up, raw, silence
 
 
 @pytest.fixture
 def log(sqlite: Engine) -> Iterator[LogTable]:
     with threads_end():
         yield site(sqlite)
+
+
+def said(level: str, *events: int) -> Step:
+    statuses = "".join(f'<status level="{level}" event-id="{event}">so it is</status>' for event in events)
+    return answer(f'<nds dtdversion="2.0"><output>{statuses}</output></nds>'.encode())
+
+
+@contextmanager
+def threads_end() -> Iterator[None]:
+    """Sees to it that no thread is left behind."""
+    before = set(threading.enumerate())
+    yield
+    until(lambda: set(threading.enumerate()) <= before, f"threads end: {threading.enumerate()}")
+
+
+def fill(log: LogTable, objects: str) -> None:
+    """A row for each letter, of the object that it names; in turn of two kinds, so that each is a change of its own."""
+    for number, letter in enumerate(objects, 1):
+        kind = 2 + objects[: number - 1].count(letter) % 2
+        log.write(number, key=f"idu={ord(letter)}", event_type=kind, old_value="Jack", new_value="John")
+
+
+def publisher(log: LogTable, server: ParallelServer, connections: int = 4, **settings: Any) -> Publisher:
+    output = {name: settings.pop(name) for name in ("total_timeout", "read_timeout") if name in settings}
+    publishing = {"allow_loopback": True, "retry_first": 0.0, **settings}
+    return Publisher(
+        Config(
+            source=SourceConfig(url=url_of(log.engine)),
+            publisher=PublisherConfig(**publishing),
+            output=(HttpOutput(url=server.url, connections=connections, **output),),
+        )
+    )
+
+
+def letters(log: LogTable) -> str:
+    return "".join(log.statuses().values())
+
+
+def always(step: Step) -> Fate:
+    return lambda _number, _attempt: step
+
+
+def at_first(number: int, step: Step) -> Fate:
+    """Plays a step when that document comes for the first time, and takes everything else."""
+    return lambda found, attempt: step if (found, attempt) == (number, 1) else answer()
+
+
+def when_all_came(server: Callable[[], ParallelServer], count: int, step: Step) -> Step:
+    """Answers when so many are there."""
+
+    def wait(connection: Any) -> None:
+        assert server().until(lambda: len(server().came) >= count)
+        step(connection)
+
+    return wait
+
+
+def running(log: LogTable, folder: Path, server: ParallelServer, *keys: str) -> Process:
+    """A publisher of its own, with four connections."""
+    file = folder / "eventlog.toml"
+    output = ['sink = "http"', f'url = "{server.url}"', "connections = 4", *keys]
+    file.write_text("[[output]]\n" + "\n".join(output) + "\n")
+    return Process(log.engine, folder / "out", "--config", str(file), out=False)
 
 
 def test_objects_go_together_over_connections_that_are_kept(log: LogTable) -> None:
@@ -113,3 +184,102 @@ def test_one_that_is_killed_sends_again_what_was_not_noted_and_in_order(log: Log
     for first in range(1, 5):
         mine = [number for number in again if number % 4 == first % 4]
         assert mine == sorted(mine)
+
+
+def test_everything_that_was_not_on_its_way_waits_where_that_is_wanted(log: LogTable) -> None:
+    fill(log, "abcdefgh")
+    held: list[ParallelServer] = []
+
+    def fate(number: int, attempt: int) -> Step:
+        if number == 1:
+            return said("retry", 1) if attempt == 1 else answer()
+        return when_settled if attempt == 1 and number <= 4 else answer()
+
+    def when_settled(connection: Any) -> None:
+        """Answers when nobody else can come: number 1 was refused, and three are on their way."""
+        assert held[0].until(lambda: 1 in held[0].answered and len(held[0].came) >= 4)
+        after(0.3, answer())(connection)
+
+    with ParallelServer(fate) as server, publisher(log, server) as publishing:
+        held.append(server)
+        publishing.run_once()
+        assert letters(log) == "NSSSNNNN"
+        assert sorted(server.came) == [1, 2, 3, 4]
+        until(lambda: (publishing.run_once(), letters(log) == "S" * 8)[1], "the rest is taken")
+    assert sorted(server.came) == [1, 1, *range(2, 9)]
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        hang_up,
+        answer(b"", "503 Later"),
+        raw(b"HTTP/1."),
+        silence,
+    ],
+    ids=["hangs up", "busy", "half a word", "silence"],
+)
+def test_a_fault_on_one_connection_leaves_what_others_had_answered(log: LogTable, step: Step) -> None:
+    fill(log, "abcd" + "efgh" * 20)
+    held: list[ParallelServer] = []
+    together = when_all_came(lambda: held[0], 4, answer())
+
+    def fate(number: int, attempt: int) -> Step:
+        if number == 2 and attempt == 1:
+            return when_all_came(lambda: held[0], 4, step)
+        return together if number <= 4 else after(0.01, answer())
+
+    with ParallelServer(fate) as server:
+        held.append(server)
+        with publisher(log, server, read_timeout=2.0) as publishing, pytest.raises(SinkError):
+            publishing.run_once()
+        assert letters(log)[1] == "N", "2 is not there yet"
+        assert letters(log).count("S") == len(server.came) - 1 or step is not silence
+        assert step is silence or len(server.came) < 84, "who is silent does not keep others from going on"
+        [standing] = facts(log.engine, log.names).outputs.values()
+        assert standing.position not in (None, (2,)), "2 is not there yet"
+        with publisher(log, server) as publishing:
+            publishing.run_once()
+        [standing] = facts(log.engine, log.names).outputs.values()
+    assert letters(log) == "S" * 84
+    assert sorted(server.came) == sorted([2, *range(1, 85)]), "what was answered is not sent again"
+    assert standing.position == ((2,) if step is silence else (84,)), "the last that it took"
+
+
+@pytest.mark.in_turn
+@pytest.mark.parametrize("by_object", [False, True], ids=["stop", "object"])
+@pytest.mark.parametrize("seed", range(int(os.environ.get("EVENTLOG_RACES", "4"))))
+def test_a_receiver_with_whims_gets_each_object_in_order_and_each_answer_counts_once(
+    log: LogTable, seed: int, by_object: bool
+) -> None:
+    dice = Random(seed)
+    objects = "".join(dice.choice("abcdefgh") for _ in range(60))
+    fill(log, objects)
+    final: dict[int, str] = {}
+    wrong: list[str] = []
+
+    def fate(number: int, attempt: int) -> Step:
+        earlier = [one for one in range(1, number) if objects[one - 1] == objects[number - 1]]
+        wrong.extend(f"{number} came before {one}" for one in earlier if one not in final)
+        wrong.extend([f"{number} came again after {final[number]}"] if number in final else [])
+        kinds = ["success", "success", "success", "warning", "error", "retry", "busy", "cut"]
+        kind = "success" if attempt > 3 else dice.choice(kinds)
+        if kind in ("busy", "cut", "retry"):
+            step = {"busy": answer(b"", "503 Later"), "cut": hang_up, "retry": said("retry", number)}[kind]
+        else:
+            final[number] = {"success": "S", "warning": "W", "error": "E"}[kind]
+            step = said(kind, number)
+        return after(dice.random() / 200, step)
+
+    on_retry = "object" if by_object else "stop"
+    with ParallelServer(fate) as server, publisher(log, server, connections=6, on_retry=on_retry) as publishing:
+        until(lambda: not _left(publishing, log), "everything is taken")
+    assert wrong == []
+    assert log.statuses() == final
+
+
+def _left(publishing: Publisher, log: LogTable) -> bool:
+    """Whether rows are left after another round."""
+    with suppress(SinkError):
+        publishing.run_once()
+    return "N" in letters(log)
