@@ -1,4 +1,4 @@
-"""Rows keep the definition under which they were captured, whatever becomes of their table before they are published."""
+"""Rows keep the definition under which they were captured, also in a conversion."""
 
 from __future__ import annotations
 
@@ -8,14 +8,19 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import pyarrow as pa
 import pytest
+from pyarrow import parquet
 from sqlalchemy import Engine, text
 
 from eventlog.capture import Style, TriggerOptions, track, trigger_states
 from eventlog.capture.install import install
+from eventlog.cli.main import exit_code
 from eventlog.config.settings import Config, PublisherConfig, SourceConfig
+from eventlog.convert import step
 from eventlog.sinks.outputs import FilesOutput
 from tests.integration.publishing import publish_all
+from tests.support.altered_logs import altered_log, convert, published, said, url_of
 from tests.support.logged import run
 
 USR = "CREATE TABLE usr (idu INTEGER NOT NULL PRIMARY KEY, a VARCHAR(40), b VARCHAR(40))"
@@ -125,3 +130,65 @@ def test_a_number_that_a_row_cannot_have_takes_no_documents_place(postgresql: En
     assert len(list(tmp_path.glob("*.xml"))) == 2
     found = [(number, status) for number, status, *_ in letters(postgresql)]
     assert sorted(found) == [(-5, "E"), (0, "E"), (999, "S"), (1000, "E"), (1000, "S")]
+
+
+@pytest.mark.in_turn
+@pytest.mark.parametrize(
+    "database, style",
+    [
+        ("postgresql", Style.IMAGE),
+        ("postgresql", Style.FIELD),
+        ("postgresql", Style.ROW_BACK),
+        ("postgresql", Style.FIELD_BACK),
+        ("mariadb", Style.IMAGE),
+        ("sqlite", Style.IMAGE),
+        ("sqlite", Style.FIELD),
+    ],
+)
+def test_a_log_with_alterations_gives_what_the_publisher_makes_of_it(
+    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, database: str, style: Style
+) -> None:
+    engine: Engine = request.getfixturevalue(database)
+    altered_log(engine, style)
+    convert(url_of(engine), tmp_path / "whole", "--engine", "local", "--jobs", "1")
+    monkeypatch.setattr(step, "CHUNK_ROWS", 2)
+    convert(url_of(engine), tmp_path / "pieces", "--engine", "local", "--jobs", "1")
+    published(engine, tmp_path / "published")
+    expected = said(tmp_path / "published")
+    for folder in ("whole", "pieces"):
+        found = said(tmp_path / folder)
+        for name, what in expected.items():
+            assert found[name] == what, (folder, name)
+
+
+@pytest.mark.in_turn
+@pytest.mark.parametrize(
+    "database, style, by",
+    [
+        ("postgresql", Style.IMAGE, "--schema"),
+        ("sqlite", Style.IMAGE, "--schema"),
+        ("sqlite", Style.IMAGE, "--database"),
+        ("postgresql", Style.ROW_BACK, "--database"),
+    ],
+)
+def test_an_archive_of_such_a_log_is_told_as_the_publisher_tells_it(
+    request: pytest.FixtureRequest,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    database: str,
+    style: Style,
+    by: str,
+) -> None:
+    engine: Engine = request.getfixturevalue(database)
+    altered_log(engine, style)
+    with engine.connect() as connection:
+        found = connection.execute(text("SELECT * FROM event_log ORDER BY record_id")).mappings()
+        rows = [dict(row) | {"event_time": str(row["event_time"])} for row in found]
+    archive = tmp_path / "archive.parquet"
+    parquet.write_table(pa.Table.from_pylist(rows), archive)
+    assert exit_code(["catalog", "--database", url_of(engine)]) == 0
+    schema = tmp_path / "schema.json"
+    schema.write_text(capsys.readouterr().out)
+    convert(str(archive), tmp_path / "converted", by, str(schema) if by == "--schema" else url_of(engine))
+    published(engine, tmp_path / "published")
+    assert said(tmp_path / "converted") == said(tmp_path / "published")

@@ -16,7 +16,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from eventlog.core.model import Value
-from eventlog.sources.gbase.emulator import GBASE, INFORMIX, RecordDialect, record, row_record, shop, table_record
+from eventlog.sources.gbase.emulator import INFORMIX, RecordDialect, record, row_record, shop, table_record
 from eventlog.sources.gbase.files import chunks_of
 from eventlog.sources.gbase.layout import CapturedLayout, ColumnType, ValueForm, layout_of
 from eventlog.sources.gbase.records import ROWS, CdcRecord, RecordFrame
@@ -26,13 +26,12 @@ from tests.gbase_client import OtherReader, classpath
 from tests.gbase_client.comparing import read_by_both, split
 from tests.support.gbase_server import GBaseServer
 from tests.support.gbase_streams import SEED, captured
-from tests.support.strategies_gbase import QUALIFIERS, rows, tables
+from tests.support.strategies_gbase import rows, tables
 
 CAPTURED = {
     "stores:shop.customer": "id,born,active,kind,name,note",
     "stores:shop.purchase": "id,customer,price,weight,at,place",
 }
-YEARS = ("year", "month")
 DAY = dt.datetime(2025, 3, 23, 10, 57, 19, 254_000)
 EXACTLY = ("boolean", "lvarchar", "money(8)", "datetime year to fraction", "datetime month to day", "date")
 SPELLED = [
@@ -155,20 +154,6 @@ def test_texts_of_other_code_sets_are_read_alike(classes: str, encoding: str, wo
     assert (own["values"]["c2"], own["values"]["c3"]) == (word, word * 2)
 
 
-@settings(max_examples=200, deadline=None)
-@given(st.data())
-def test_the_driver_reads_intervals_alike(driver: OtherReader, data: st.DataObject) -> None:
-    """The client refuses them; the driver below it reads them in the rows of a query."""
-    first, last = data.draw(st.sampled_from([pair for pair in QUALIFIERS if (pair[0] in YEARS) == (pair[1] in YEARS)]))
-    digits = data.draw(st.integers(1, 8 if first == "year" else 9))  # the driver counts months, in 32 bits
-    end = f"fraction({data.draw(st.integers(1, 5))})" if last == "fraction" else last
-    layout = layout_of(7, f"c1 interval {first}({digits}) to {end}")
-    row = row_record(CdcRecord.INSERT, 9, 3, layout, data.draw(rows(layout)), INFORMIX)
-    own = GBaseRowReader(layout, TextRules(), "auto")(row, 36)["c1"]
-    other = driver.tell(table_record(layout), row)["value"]
-    assert (other and other.strip()) == own
-
-
 def of_bytes(client: OtherReader, text: str, value: str) -> tuple[Any, Any]:
     """The value of a column's bytes as eventlog reads them, and as the client says it or why it does not."""
     layout, data = layout_of(7, f"c1 {text}"), bytes.fromhex(value)
@@ -188,17 +173,6 @@ def test_the_published_dump_is_read_alike_but_for_the_width_of_its_varchar(clien
     assert own.pop("values") == {"c1": 15, "c2": "abcabcabc"}
     assert other.pop("values") == {"c1": 15, "c2": ""}
     assert [other for _, other in found] == [own for own, _ in found]
-
-
-def test_the_client_does_not_look_at_the_sizes(client: OtherReader) -> None:
-    """Their byte order is nothing to it, and behind a VARCHAR with two bytes of length it reads at the wrong place."""
-    table = layout_of(5, "c1 varchar(20,0), c2 varchar(20,0)")
-    values: dict[str, Value] = {"c1": "hello", "c2": "a"}
-    dialects = (INFORMIX, RecordDialect(sizes="little", wide=False), GBASE)
-    stream = [table_record(table), *(row_record(CdcRecord.INSERT, 9, 3, table, values, one) for one in dialects)]
-    found = read_by_both(client, split(stream))[1:]
-    assert [own["values"] for own, _ in found] == [values] * 3
-    assert [other["values"] for _, other in found] == [values, values, {"c1": "", "c2": "hello"}]
 
 
 @pytest.mark.parametrize(

@@ -1,23 +1,28 @@
-"""A whole session of IBM's change stream client beside one of eventlog: the calls, and the transactions that come out."""
+"""IBM's change stream client and its driver beside eventlog: a session's transactions, and documents of the publisher."""
 
 from __future__ import annotations
 
+import json
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
+from importlib.util import find_spec
 from itertools import chain
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from eventlog.sources.gbase.drivers import JdbcDriver
 from eventlog.sources.gbase.emulator import CUSTOMER, PURCHASE, shop
 from eventlog.sources.gbase.reader import RecordReader
 from eventlog.sources.gbase.records import CdcRecord, frames
-from eventlog.sources.gbase.session import CaptureSession
 from eventlog.sources.gbase.settings import GBaseSettings
-from tests.gbase_client import Told, classpath, session
+from tests.gbase_client import Told, classpath, framed, session
 from tests.gbase_client.comparing import read_by_us, split
 from tests.support.gbase_server import GBaseServer
+from tests.support.gbase_streams import captured
+from tests.support.servers import absent
 
 COLUMNS = {CUSTOMER: "id,born,active,kind,name,note", PURCHASE: "id,customer,price,weight,at,place"}
 TABLES = [f"{table}={columns}" for table, columns in COLUMNS.items()]
@@ -30,40 +35,6 @@ def classes(tmp_path_factory: pytest.TempPathFactory) -> str:
     return classpath(tmp_path_factory.mktemp("client"))
 
 
-class Noting:
-    """A connection of Java's kind that notes what is asked: its statements and their rows are itself."""
-
-    def __init__(self) -> None:
-        self.calls: list[Call] = []
-
-    def prepareStatement(self, text: str) -> Noting:  # noqa: N802  # Java's name
-        self.calls.append([text.lower().replace(", ", ",")])
-        return self
-
-    def __getattr__(self, name: str) -> Any:
-        return lambda *arguments: self._note(name, *arguments)
-
-    def _note(self, name: str, *arguments: Any) -> Any:
-        if name.startswith("set"):
-            self.calls[-1].append([name, arguments[1]])
-        if name == "getLong":
-            return 101 if "opensess" in self.calls[-1][0] else 0
-        return self
-
-
-def our_calls() -> tuple[list[Call], list[Call]]:
-    """What eventlog asks of a server through JDBC when a session begins, and when it ends."""
-    driver = object.__new__(JdbcDriver)
-    noted = driver._connection = Noting()
-    tables = {str(label): table for label, table in enumerate(COLUMNS, start=1)}
-    columns = {table: tuple(names.split(",")) for table, names in COLUMNS.items()}
-    own = GBaseSettings(tables=tables, columns=columns, server="emulated", timeout=5, max_records=1)
-    opened = CaptureSession(driver, own, 0)
-    begun, noted.calls = noted.calls, []
-    opened.close()
-    return begun, noted.calls
-
-
 def their_calls(told: list[Told]) -> tuple[list[Call], list[Call]]:
     """The same of the client, whose reading lies between."""
     calls: list[list[Call]] = [[], []]
@@ -73,15 +44,6 @@ def their_calls(told: list[Told]) -> tuple[list[Call], list[Call]]:
         if "call" in line:
             calls[ended].append(line["call"])
     return calls[0], calls[1]
-
-
-def test_a_session_begins_with_the_same_calls(classes: str) -> None:
-    """The client asks the server for its name, which eventlog is told; and it takes one record a read, where 256 may be."""
-    begun, _ = their_calls(session(classes, TABLES, []))
-    assert begun.pop(0) == ["SELECT env_value FROM sysmaster:sysenv where env_name = 'INFORMIXSERVER'"]
-    assert begun == our_calls()[0]
-    assert begun[0][1:] == [["setString", "emulated"], *(["setInt", number] for number in (0, 5, 1, 1, 1))]
-    assert begun[-1][1:] == [["setInt", 101], ["setLong", 0]]
 
 
 def replayed(server: GBaseServer, calls: list[Call]) -> int:
@@ -139,3 +101,59 @@ def _transactions(reads: list[bytes]) -> Iterator[tuple[int, int, list[tuple[str
     for committed in RecordReader(GBaseSettings()).read(split(reads)):
         rows = [(told[frame.offset]["type"], seq, str(label)) for _, seq, label, frame in committed.items]
         yield committed.seq, numbers[committed.seq], rows
+
+
+PUBLISHED = {**COLUMNS, PURCHASE: "id,customer,price,weight,at,lasting,place"}
+
+
+def publish(place: Path, source: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Runs the publisher with a source of GBase streams into a folder of documents."""
+    names = {table: names.split(",") for table, names in PUBLISHED.items()}
+    columns = ", ".join(f'"{table}" = {json.dumps(columns)}' for table, columns in names.items())
+    (place / "eventlog.toml").write_text(
+        f"""[source]
+kind = "gbase"
+[source.gbase]
+{source}
+tables = {{ "1" = "{CUSTOMER}", "2" = "{PURCHASE}" }}
+columns = {{ {columns} }}
+keys = {{ "shop.customer" = ["id"], "shop.purchase" = ["id"] }}
+marks = "{place / "marks.json"}"
+[publisher]
+batch_size = 128
+[[output]]
+sink = "files"
+path = "{place / "out"}"
+"""
+    )
+    command = [sys.executable, "-m", "eventlog", "run", "--config", str(place / "eventlog.toml"), *arguments]
+    return subprocess.run(command, capture_output=True, text=True, cwd=place, timeout=300, check=False)
+
+
+def documents(place: Path) -> list[str]:
+    return [path.read_text() for path in sorted((place / "out").glob("*.xml"))]
+
+
+@pytest.mark.in_turn
+def test_the_publisher_reads_a_session_through_ibms_class_as_it_reads_the_file(classes: str, tmp_path: Path) -> None:
+    if find_spec("jpype") is None:
+        absent("jdbc", "the package JPype1 is not installed")
+    live, filed = tmp_path / "live", tmp_path / "filed"
+    live.mkdir()
+    filed.mkdir()
+    server = GBaseServer(wide=False)
+    shop(120, emulator=server)
+    reads = captured(server, PUBLISHED)
+    (live / "reads").write_bytes(framed([*reads, reads[-1]]))
+    (filed / "stream").write_bytes(b"".join(reads))
+    jars = json.dumps(classes.split(":"))
+    source = f'driver = "jdbc"\nurl = "jdbc:offline:{live}"\nclasspath = {jars}\nserver = "emulated"'
+    run = publish(live, source, "--until-empty")
+    assert run.returncode == 0, run.stderr
+    run = publish(filed, f'path = "{filed / "stream"}"', "--until-empty")
+    assert run.returncode == 0, run.stderr
+    assert len(documents(live)) > 0
+    assert documents(live) == documents(filed)
+    calls = [json.loads(line) for line in (live / "calls").read_text().splitlines()]
+    assert calls[0][0] == "EXECUTE FUNCTION informix.cdc_opensess(?, ?, ?, ?, ?, ?)"
+    assert calls[-1] == ["EXECUTE FUNCTION informix.cdc_closesess(?)", ["setInt", 101]]

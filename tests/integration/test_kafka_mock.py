@@ -1,24 +1,30 @@
-"""The Kafka sink against librdkafka's stand-in, which every machine has: what needs no broker that aborts."""
+"""The Kafka sink against librdkafka's stand-in, which every machine has, with a registry by HTTP; and topics that are decoded."""
 
 from __future__ import annotations
 
 import gc
+from collections.abc import Iterator
+from contextlib import closing
 from typing import Any
 
 import msgspec
 import pytest
+import urllib3
 from confluent_kafka import Producer
 from msgspec.structs import replace
 
-from eventlog.core.errors import DataError, SinkError
-from eventlog.core.model import Document, Edit, Reason
+from eventlog.cli.main import exit_code
+from eventlog.core.errors import ConfigError, DataError, ExpressionError, SinkError
+from eventlog.core.model import Document, Edit, Op, Reason
 from eventlog.core.schema import Catalog, Column
 from eventlog.core.seams import encode
 from eventlog.qlik.messages.document import MessagesDocument
+from eventlog.sinks.kafka.registry import registry_of
+from eventlog.sinks.kafka.settings import KafkaSettings
 from eventlog.sinks.kafka.sink import KafkaSink
 from tests.support.events import SHOP, event_format, shop_changes
-from tests.support.messages import documents, inserted, orders
-from tests.support.registry_server import RegistryServer
+from tests.support.messages import change, documents, inserted, orders, updated
+from tests.support.registry_server import PASSWORD, USER, RegistryServer
 from tests.support.servers import free_port
 from tests.support.servers_kafka import consumed, settings, stand_in
 from tests.support.sinks import opened, tenure
@@ -167,3 +173,102 @@ def test_an_event_that_is_too_large_is_set_aside(mock_cluster: str) -> None:
     [why] = [refuses(one) for one in form.writer(SHOP)([note])]
     assert why is not None
     assert "more than topic shop.goods takes" in why
+
+
+@pytest.fixture
+def server() -> Iterator[RegistryServer]:
+    with RegistryServer() as running:
+        yield running
+
+
+def with_registry(url: str, password: str = PASSWORD) -> KafkaSettings:
+    return settings("127.0.0.1:1", registry=url, registry_user=USER, registry_password=password, registry_timeout=2.0)
+
+
+def test_a_schema_has_one_number_and_the_number_gives_it_back(server: RegistryServer) -> None:
+    registry = registry_of(with_registry(server.url))
+    first, second = '{"type":"record","name":"A","fields":[]}', '{"type":"record","name":"B","fields":[]}'
+    assert [registry.number_of("s/ü", first), registry.number_of("t", second), registry.number_of("s/ü", first)] == [
+        1,
+        2,
+        1,
+    ]
+    assert (registry.schema_of(1), sorted(server.subjects)) == (first, ["s/ü", "t"])
+    with pytest.raises(ExpressionError, match="no schema with the number 9"):
+        registry.schema_of(9)
+
+
+def test_who_may_not_is_told_so_without_the_password(server: RegistryServer) -> None:
+    with pytest.raises(SinkError, match=r"refuses us \(401\)") as caught:
+        registry_of(with_registry(server.url, "wrong")).number_of("s", "{}")
+    assert not caught.value.may_pass
+    assert "wrong" not in str(caught.value)
+
+
+def test_a_header_of_one_s_own_takes_the_place_of_name_and_password(server: RegistryServer) -> None:
+    header = urllib3.make_headers(basic_auth=f"{USER}:{PASSWORD}")["authorization"]
+    ours = settings("127.0.0.1:1", registry=server.url, registry_authorization=header, registry_user="x")
+    assert registry_of(ours).number_of("s", "{}") == 1
+    with pytest.raises(SinkError, match=r"refuses us \(401\)") as caught:
+        registry_of(replace(ours, registry_authorization="Bearer t0ken")).number_of("s", "{}")
+    assert "t0ken" not in str(caught.value)
+    with pytest.raises(SinkError, match=r"refuses us \(401\)"):
+        registry_of(settings("127.0.0.1:1", registry=server.url)).number_of("s", "{}")
+
+
+def test_a_registry_that_does_not_answer_may_come_back(server: RegistryServer) -> None:
+    with pytest.raises(SinkError, match="does not answer") as caught:
+        registry_of(with_registry(f"http://127.0.0.1:{free_port()}")).number_of("s", "{}")
+    assert caught.value.may_pass
+    server.broken = b"<html>"
+    with pytest.raises(SinkError, match="no JSON"):
+        registry_of(with_registry(server.url)).number_of("s", "{}")
+
+
+@pytest.mark.parametrize("url", ["localhost:8081", "ftp://host", "http://user:secret@host"])
+def test_an_address_that_is_none_is_refused(url: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        registry_of(with_registry(url))
+    assert "secret" not in str(caught.value)
+
+
+def test_nothing_is_written_while_the_registry_is_away(server: RegistryServer, mock_cluster: str) -> None:
+    how: dict[str, Any] = {"mode": "registry", "encoding": "avro", "topic": "mock.away"}
+    own = {"registry": f"http://127.0.0.1:{free_port()}", "registry_timeout": 1.0}
+    batch = documents([inserted(1, customer="Ada")], **how)
+    sink = KafkaSink(settings(mock_cluster, **own))
+    with pytest.raises(SinkError, match=r"registry .* does not answer.*tried again") as caught:
+        sink.commit("", batch)
+    assert caught.value.may_pass
+    assert (sink.last(), consumed(mock_cluster, "mock.away")) == ("", [])
+    sink.close()
+
+
+CHANGES = [inserted(1, customer="Ada", note="a\0b\n\xff"), updated(1, customer=("Ada", "Żółć")), change(1, Op.DELETE)]
+
+
+def sent(servers: str, name: str, **how: Any) -> tuple[str, str]:
+    """The topics of the changes and of their metadata."""
+    topic, about = f"decoded.{name}", f"decoded.{name}.about"
+    with closing(KafkaSink(settings(servers))) as sink:
+        sink.commit("", documents(CHANGES, topic=topic, metadata_topic=about, mode="metadata", **how))
+    return topic, about
+
+
+def shown(capsys: pytest.CaptureFixture[str]) -> list[dict[str, Any]]:
+    return [msgspec.json.decode(line) for line in capsys.readouterr().out.splitlines()]
+
+
+@pytest.mark.parametrize("encoding", ["json", "avro"])
+def test_topics_are_read_from_a_broker(mock_cluster: str, capsys: pytest.CaptureFixture[str], encoding: str) -> None:
+    topic, about = sent(mock_cluster, f"broker.{encoding}", encoding=encoding)
+    assert exit_code(["decode", "messages", topic, about, "--kafka", mock_cluster, "--json"]) == 0
+    found = shown(capsys)
+    assert sorted(one.get("operation") or one["kind"] for one in found) == ["DELETE", "INSERT", "UPDATE", "metadata"]
+    assert {one["row"]["order_id"] for one in found if one["kind"] == "data"} == {1}
+    assert any(one["place"].startswith(f"{about}, partition ") for one in found)
+
+
+def test_a_topic_that_is_not_there_is_a_sentence(mock_cluster: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert exit_code(["decode", "messages", "decoded.nothing", "--kafka", mock_cluster]) == 69
+    assert "has no topic decoded.nothing" in capsys.readouterr().err

@@ -61,12 +61,8 @@ def refused(broker: Broker, servers: str, **how: Any) -> SinkError:
 
 
 def test_who_shows_a_certificate_is_let_in(broker: Broker) -> None:
-    assert written(broker, broker.tls, **certified(broker)) == [b"1", b"2"]
-
-
-def test_certificate_and_key_may_be_in_one_file(broker: Broker) -> None:
-    one = trusting(broker, client_certificate=str(broker.writer.both))
-    assert written(broker, broker.tls, **one) == [b"1", b"2"]
+    for how in (certified(broker), trusting(broker, client_certificate=str(broker.writer.both))):
+        assert written(broker, broker.tls, **how) == [b"1", b"2"]
 
 
 @pytest.mark.parametrize("sasl", LOGINS)
@@ -74,17 +70,9 @@ def test_who_says_the_password_is_let_in(broker: Broker, sasl: str) -> None:
     assert written(broker, broker.login, **named(broker, sasl)) == [b"1", b"2"]
 
 
-@pytest.mark.parametrize("sasl", ["plain", "scram-sha-512"])
-def test_a_wrong_password_is_said_and_waiting_does_not_help(broker: Broker, sasl: str) -> None:
-    error = refused(broker, broker.login, **named(broker, sasl, password=WRONG))
+def test_a_wrong_password_is_said_and_waiting_does_not_help(broker: Broker) -> None:
+    error = refused(broker, broker.login, **named(broker, "scram-sha-512", password=WRONG))
     assert "Check output.sasl, output.user and output.password." in str(error)
-    assert not error.may_pass
-
-
-def test_an_unknown_user_is_said_and_waiting_does_not_help(broker: Broker) -> None:
-    how = trusting(broker, sasl="scram-sha-512", user="nobody", password=WRONG)
-    error = refused(broker, broker.login, **how)
-    assert "refuses us" in str(error)
     assert not error.may_pass
 
 
@@ -105,18 +93,16 @@ def test_a_broker_under_another_name_is_not_believed(broker: Broker) -> None:
     assert written(broker, elsewhere, **(certified(broker) | unchecked)) == [b"1", b"2"]
 
 
-def test_who_shows_no_certificate_or_a_stranger_s_is_told_which_settings_say_it(broker: Broker, tmp_path: Path) -> None:
+def test_who_shows_a_stranger_s_certificate_is_told_which_settings_say_it(broker: Broker, tmp_path: Path) -> None:
     stranger = Authority(tmp_path, "other").identity("writer")
-    own = {"client_certificate": str(stranger.certificate), "client_key": str(stranger.key)}
-    for how in (trusting(broker), trusting(broker, **own)):
-        error = refused(broker, broker.tls, **how)
-        assert "Check output.client_certificate and output.client_key" in str(error)
-        assert not error.may_pass
+    error = refused(broker, broker.tls, **trusting(broker, client_certificate=str(stranger.both)))
+    assert "Check output.client_certificate and output.client_key" in str(error)
+    assert not error.may_pass
 
 
 def test_without_tls_or_with_too_much_of_it_the_silence_is_explained(broker: Broker) -> None:
     for servers, how in ((broker.tls, {}), (broker.servers, trusting(broker))):
-        silent = refused(broker, servers, **how)
+        silent = refused(broker, servers, **how, timeout=1.0)
         assert "does not answer" in str(silent)
         assert "check output.tls and output.sasl" in str(silent)
         assert silent.may_pass

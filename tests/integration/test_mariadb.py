@@ -14,10 +14,8 @@ from sqlalchemy.exc import DBAPIError
 
 from eventlog.capture import Style, TriggerCondition, TriggerOptions, track, track_sql, trigger_states
 from eventlog.capture.install import install, install_sql, uninstall_sql
-from eventlog.core.errors import InstallError, SourceError
+from eventlog.core.errors import InstallError
 from eventlog.core.model import Outcome
-from eventlog.sources.log.reading import LogSettings
-from eventlog.sql.access import transaction
 from eventlog.sql.names import LogNames
 from tests.integration.publishing import until
 from tests.support.log_rows import LogRows
@@ -210,12 +208,6 @@ def test_a_log_of_another_database_is_named_in_full(usr: Engine) -> None:
     assert {state.state for state in trigger_states(usr)} == {TriggerCondition.MISSING}  # by the log's bare name
 
 
-def test_a_view_cannot_be_tracked_and_the_way_out_is_named(usr: Engine) -> None:
-    run(usr, "CREATE VIEW v AS SELECT idu AS pk_idu, fname FROM usr")
-    with pytest.raises(InstallError, match=r"v is a view.*no triggers on views.*tables that it reads"):
-        track(usr, ["v"])
-
-
 def test_a_log_whose_collation_knows_no_case_is_read_by_its_letters(usr: Engine) -> None:
     ci = "VARCHAR(3) CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci"
     run(usr, f"ALTER TABLE event_log DROP CONSTRAINT event_log_status_ck, MODIFY status {ci}")
@@ -229,20 +221,3 @@ def test_a_log_whose_collation_knows_no_case_is_read_by_its_letters(usr: Engine)
     with usr.connect() as connection:
         letters = connection.execute(text("SELECT status FROM event_log ORDER BY record_id")).scalars().all()
     assert letters == ["n", "S", "N ", "S"]
-
-
-def killed_at_work(engine: Engine) -> None:
-    with transaction(engine, "The test") as connection:
-        number = connection.exec_driver_sql("SELECT CONNECTION_ID()").scalar()
-        run(engine, f"KILL {number}")
-        connection.exec_driver_sql("SELECT 1")
-
-
-def test_a_wrong_statement_does_not_pass_and_a_killed_session_does(usr: Engine) -> None:
-    settings = LogSettings(handle_future_events=True, clock="no_such_column")
-    with pytest.raises(SourceError, match="no_such_column") as wrong:
-        LogRows(usr, LogNames(), settings=settings).read(0)
-    assert not wrong.value.may_pass
-    with pytest.raises(SourceError) as killed:
-        killed_at_work(usr)
-    assert killed.value.may_pass

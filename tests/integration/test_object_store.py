@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import datetime as dt
 import json
-import random
 import signal
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator
+from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from io import BytesIO
 from pathlib import Path
@@ -21,25 +20,21 @@ from eventlog.core.errors import SinkError
 from eventlog.core.model import Document, Op
 from eventlog.core.seams import Sink
 from eventlog.sinks.change_files.sink import ChangeTableFiles
-from eventlog.sinks.files import FileSink
 from eventlog.sinks.plans import Plans
 from eventlog.sinks.store.address import StoreSettings
 from eventlog.sinks.store.objects import objects_at
-from eventlog.sinks.store.plans import HIDDEN, StoredPlans
+from eventlog.sinks.store.plans import HIDDEN
 from tests.acceptance.command import eventlog, ok
 from tests.integration.publishing import Process, settled, site, until
-from tests.support import changerows, sink_places
+from tests.support import changerows
 from tests.support.converting import elements_of, files_of, log_row, write_lines, write_parquet
 from tests.support.forking import Forked
 from tests.support.servers_store import ENVIRONMENT, SECRET, StoreServer, content
-from tests.support.sinks import KilledError, dying, opened, tenure
 
 USR = {
     "name": "usr",
     "columns": [{"name": "idu", "type": "integer", "key": 1}, {"name": "fname", "type": "varchar(64)"}],
 }
-DEATHS = 20
-"""Of each kind of sink, at any of its requests."""
 
 OLD = "2020-01-01 00:00:00"
 DYING_IN_A_REMOVAL = """
@@ -55,13 +50,6 @@ shutil.rmtree = rmtree
 """
 """A process that is killed when it has removed a file of an output that is brought to its store."""
 
-Made = Callable[[Path | Plans], Sink]
-Documents = Callable[[int, str], list[Document]]
-
-
-def document(number: int, _: str) -> list[Document]:
-    return [sink_places.xds(3 * number + place) for place in range(1 + number % 3)]
-
 
 def rows(number: int, after: str) -> list[Document]:
     table = "grp" if number % 4 == 0 else "usr"
@@ -70,47 +58,6 @@ def rows(number: int, after: str) -> list[Document]:
 
 def tables(place: Path | Plans) -> Sink:
     return ChangeTableFiles(place, now=lambda: dt.datetime(2024, 5, 6, tzinfo=dt.UTC))
-
-
-KINDS: dict[str, tuple[Made, Documents]] = {
-    "documents": (lambda place: FileSink(place, ".xml"), document),
-    "change tables": (tables, rows),
-}
-
-
-@pytest.mark.in_turn
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_publisher_that_dies_again_and_again_leaves_what_a_folder_has(
-    s3_store: StoreServer, tmp_path: Path, kind: str
-) -> None:
-    """Each heir asks what became of the plan, as a publisher does, and goes on from there."""
-    make, documents = KINDS[kind]
-    objects = s3_store.objects(s3_store.address())
-    dice, deaths, epoch, number = random.Random(41), 0, 1, 1
-    ordered = kind == "documents"
-    sink = opened(make(StoredPlans(objects, ordered=ordered)), tenure(epoch))
-    while deaths < DEATHS:
-        plan = documents(number, sink.last())
-        with dying(dice.randint(1, 14)) as died, suppress(KilledError):
-            sink.prepare(str(number), plan)
-            sink.commit(str(number), plan)
-            number += 1
-        deaths += died.happened
-        if died.happened:
-            epoch += 1
-            sink = opened(make(StoredPlans(objects, ordered=ordered)), tenure(epoch))
-            number += sink.resolve(str(number)).documents is None
-    whole = opened(make(tmp_path / "whole"), tenure())
-    for one in range(1, number):
-        whole.commit(str(one), documents(one, whole.last()))
-    found = content(objects)
-    assert list(objects.names(HIDDEN)) == []
-    assert found == {
-        str(path.relative_to(tmp_path / "whole")): path.read_bytes()
-        for path in (tmp_path / "whole").rglob("*")
-        if path.is_file() and not path.relative_to(tmp_path / "whole").parts[0].startswith(".eventlog")
-    }
-    assert number > DEATHS / 3
 
 
 def configured(folder: Path, address: str, server: StoreServer, more: str = "") -> Path:

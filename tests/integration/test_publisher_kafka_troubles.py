@@ -13,7 +13,7 @@ from eventlog.capture.install import install
 from eventlog.config.settings import Config, from_settings
 from eventlog.daemon.publisher import Publisher
 from eventlog.qlik.messages.schemas import ENVELOPE, text_of
-from tests.integration.publishing import in_thread, publish_all, until
+from tests.integration.publishing import publish_all
 from tests.support.messages import read_by_both
 from tests.support.servers_kafka import Broker, consumed
 
@@ -96,28 +96,6 @@ class Site:
 @pytest.fixture
 def site(sqlite: Engine, broker: Broker) -> Site:
     return Site(sqlite, broker)
-
-
-@pytest.mark.in_turn
-def test_a_broker_that_is_down_at_the_start_and_in_the_middle_is_waited_for(site: Site, broker: Broker) -> None:
-    site.log(1, note="early")
-    config = site.config(timeout=3.0, publisher={"polling_interval": 1})
-    broker.stop()
-    try:
-        with in_thread(Publisher(config)) as publisher:
-            until(lambda: publisher.vitals.reading().error, "it says that nobody answers")
-            assert site.statuses() == ["N"]
-            broker.start()
-            until(lambda: site.statuses() == ["S"], "the first row")
-            broker.stop()
-            site.log(2, note="late")
-            until(lambda: publisher.vitals.reading().error, "it says it again")
-            assert site.statuses() == ["S", "N"]
-            broker.start()
-            until(lambda: site.statuses() == ["S", "S"], "the second row")
-    finally:
-        broker.start()
-    assert [one["note"] for one in site.told()] == ["early", "late"]
 
 
 @pytest.mark.parametrize("encoding", ["json", "avro"])

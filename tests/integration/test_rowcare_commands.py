@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from datetime import datetime
 from getpass import getuser
 from pathlib import Path
@@ -15,7 +14,6 @@ from sqlalchemy import create_engine
 from eventlog.cli.log import COLUMNS
 from eventlog.cli.main import exit_code
 from eventlog.core.errors import EX_CONFIG, EX_USAGE, OK
-from eventlog.purge.deleting import Purged
 from tests.conformance.event_logs import LogTable, installed
 
 
@@ -133,20 +131,3 @@ def test_without_its_companions_a_log_says_what_to_do(log: LogTable, call: Any, 
     code, _, error = call(*arguments)
     assert code == EX_CONFIG
     assert "`eventlog install --log event_log` makes it" in error
-
-
-def test_long_work_says_how_far_it_is(log: LogTable, call: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("eventlog.cli.watching.LINE_SECONDS", 0.0)
-    log.write(1, status="S", event_time="2020-01-01 00:00:00")
-    assert "purge: 1 row, " in call("purge", "--older-than", "1d", "--yes")[2]
-
-
-def test_an_interrupted_purge_says_what_is_gone(log: LogTable, call: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken_off(*_: Any) -> Iterator[Purged]:
-        yield Purged(rows=7)
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("eventlog.purge.deleting.purge", broken_off)
-    code, _, said = call("purge", "--older-than", "1d", "--yes")
-    assert code == 130
-    assert said.endswith("eventlog: interrupted; 7 rows deleted, and the same command continues from there.\n")

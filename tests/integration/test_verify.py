@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from threading import Event, Thread
@@ -204,6 +205,33 @@ def test_under_load_an_equal_pair_is_never_told_to_differ(
             writer.join()
 
 
+def test_reports_and_metrics(sqlite: Engine, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    circle = Circle(sqlite, sqlite, tmp_path, capsys, key="number")
+    circle.write(50)
+    circle.publish()
+    circle.plant(4)
+    files = [tmp_path / f"report.{ending}" for ending in ("html", "json", "txt")]
+    arguments = [word for file in files for word in ("--report", str(file))]
+    code, out = circle.command(
+        *(
+            "verify",
+            "--output",
+            "lake",
+            "--mirrors",
+            *arguments,
+            "--metrics",
+            str(tmp_path / "m.prom"),
+        )
+    )
+    assert code == 1
+    assert "usr: 4 objects differ" in out
+    assert "Source and output differ." in files[0].read_text()
+    assert json.loads(files[1].read_text())["equal"] is False
+    assert out.strip() in files[2].read_text()
+    assert re.search(r'differences\{kind="missing",[^}]*\} 1\b', (tmp_path / "m.prom").read_text())
+    assert circle.command("verify", "--output", "lake", "--report", "x.pdf")[0] == 64
+
+
 @pytest.mark.parametrize("file_format", ["csv", "json", "parquet"])
 def test_files_of_every_form(
     sqlite: Engine, tmp_path: Path, capsys: pytest.CaptureFixture[str], file_format: str
@@ -267,24 +295,6 @@ def test_a_vault_is_compared_by_its_associations(
     assert circle.verify("--output", "lake", "--associations", str(vault))[1]["missing"] == there
 
 
-def test_a_database_that_only_sqlalchemy_knows(
-    sqlite: Engine, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    sa.dialects.registry.register("elsewhere", "sqlalchemy.dialects.sqlite.pysqlite", "dialect")
-    circle = Circle(sqlite, sqlite, tmp_path, capsys, key="both")
-    circle.write(80)
-    circle.publish()
-    url = f"elsewhere:///{sqlite.url.database}"
-    held = ("--output", "lake", "--against", url, "--suffix", "__mirror")
-    assert circle.verify(*held)[0] == 0
-    put = circle.plant(12)
-    code, told = circle.verify(*held)
-    assert code == 1
-    assert {(one["kind"], *(v["column"] for v in one["values"])) for one in told["differences"]} == put
-    code, told = circle.verify("--output", "lake", "--against", url, "--suffix", "_nowhere")
-    assert "no table for it" in told["problem"]
-
-
 @pytest.mark.parametrize("mode", ["json", "avro"])
 def test_a_topic_holds_the_rows_that_its_messages_add_up_to(
     sqlite: Engine, mock_cluster: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], mode: str
@@ -314,3 +324,29 @@ messages = {{encoding = "{mode}", topic = "verify_{mode}.{{table}}", metadata_to
     assert (code, told["value"], told["repaired"]) == (1, many, many)
     circle.publish()
     assert circle.verify("--output", "bus")[0] == 0
+
+
+@pytest.mark.in_turn
+def test_what_waits_for_another_output_only_hides_no_difference(
+    source: Engine, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    circle = Circle(source, source, tmp_path, capsys, key="number")
+    circle.write(60)
+    circle.publish()
+    assert circle.command("outputs", "pause", "files")[0] == 0
+    with source.begin() as connection:
+        connection.execute(circle.table.update().values(size=4711))
+    circle.publish()
+    for held in (["--output", "lake"], ["--output", "lake", "--mirrors"]):
+        code, told = circle.verify(*held, "--wait", "0")
+        assert (code, told["waiting"], told["problem"]) == (0, 0, None), told
+    code, told = circle.verify("--output", "files", "--wait", "0")
+    assert (code, told["value"]) == (0, 0), told
+    assert told["waiting"] == told["rows"] > 0
+    circle.plant(8)
+    code, told = circle.verify("--output", "lake", "--mirrors", "--wait", "0")
+    assert (code, told["waiting"]) == (1, 0), told
+    assert told["missing"] + told["value"] + told["extra"] == 8
+    assert circle.command("outputs", "resume", "files")[0] == 0
+    circle.publish()
+    assert circle.verify("--output", "files", "--wait", "0")[1]["waiting"] == 0

@@ -107,19 +107,6 @@ def test_a_change_table_is_compared_by_what_its_rows_add_up_to(
     assert _told(circle, "append") == (0, None, 0, 0, 0, 0)
 
 
-def test_rows_on_their_way_to_a_lake_are_no_differences(
-    sqlite: Engine, kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    circle = LakeCircle(sqlite, kind, tmp_path, capsys, "number")
-    assert "no table for it" in circle.verify("--output", "mirror")[1]["problem"]
-    circle.write(100)
-    circle.publish()
-    circle.write(20)
-    code, told = circle.verify("--output", "mirror", "--wait", "0")
-    assert code == 0
-    assert 0 < told["waiting"] <= 20
-
-
 def _told(circle: Circle, output: str, *arguments: str) -> tuple[Any, ...]:
     code, told = circle.verify("--output", output, *arguments)
     assert not told["waiting"], told
