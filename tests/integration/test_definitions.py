@@ -69,21 +69,6 @@ def test_rows_of_a_table_that_has_another_name_or_is_gone(postgresql: Engine, tm
     assert (status, reason) == (("S", None) if style is Style.IMAGE else ("W", "vanished")), note
 
 
-def test_a_single_column_that_is_gone_cannot_be_read_back(postgresql: Engine, tmp_path: Path) -> None:
-    install(postgresql)
-    run(postgresql, USR)
-    run(postgresql, "INSERT INTO usr VALUES (1, 'x', 'y')")
-    track(postgresql, ["usr"], TriggerOptions(style=Style.FIELD_BACK, follow_ddl=True))
-    run(postgresql, "UPDATE usr SET a = 'z', b = 'z'", "ALTER TABLE usr DROP COLUMN b")
-    run(postgresql, "ALTER TABLE usr RENAME COLUMN a TO aa")
-    publish(postgresql, tmp_path, "xds")
-    [document] = tmp_path.glob("*.xml")
-    assert 'attr-name="aa"' in document.read_text()
-    (_, renamed, _, _), (_, gone, _, note) = letters(postgresql)
-    assert (renamed, gone) == ("S", "W")
-    assert note == "usr has no captured column b any more to be read back, and no value of it was logged."
-
-
 def test_a_policy_sees_todays_names_alone(postgresql: Engine, tmp_path: Path) -> None:
     """What it hides was hidden under another name, too; and what has no name any more nobody could hide."""
     install(postgresql)
@@ -137,11 +122,9 @@ def test_a_number_that_a_row_cannot_have_takes_no_documents_place(postgresql: En
     "database, style",
     [
         ("postgresql", Style.IMAGE),
-        ("postgresql", Style.FIELD),
         ("postgresql", Style.ROW_BACK),
         ("postgresql", Style.FIELD_BACK),
         ("mariadb", Style.IMAGE),
-        ("sqlite", Style.IMAGE),
         ("sqlite", Style.FIELD),
     ],
 )
@@ -165,9 +148,7 @@ def test_a_log_with_alterations_gives_what_the_publisher_makes_of_it(
 @pytest.mark.parametrize(
     "database, style, by",
     [
-        ("postgresql", Style.IMAGE, "--schema"),
         ("sqlite", Style.IMAGE, "--schema"),
-        ("sqlite", Style.IMAGE, "--database"),
         ("postgresql", Style.ROW_BACK, "--database"),
     ],
 )

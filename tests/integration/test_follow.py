@@ -11,10 +11,8 @@ from sqlalchemy.exc import DBAPIError
 from eventlog.admin.check.point import PointLevel
 from eventlog.admin.check.triggers import trigger_points
 from eventlog.capture import Style, TriggerCondition, TriggerOptions, track, trigger_states
-from eventlog.capture.install import install, upgrade
+from eventlog.capture.install import install
 from eventlog.capture.rights import Roles, give_rights
-from eventlog.config.build import catalog_of
-from eventlog.config.settings import Config
 from eventlog.core.errors import EventlogError, InstallError
 from eventlog.sql.dialect import dialect_of
 from eventlog.sql.history import history
@@ -162,13 +160,6 @@ def test_the_history_has_every_version_that_was_seen_also_over_a_restart(usr: En
     assert "post" in versions[2].columns
     with pytest.raises(EventlogError, match="No history of grp"):
         history(usr, LogNames(), ["grp"])
-
-
-@pytest.mark.in_turn
-def test_the_catalog_of_a_log_without_a_history(usr: Engine) -> None:
-    upgrade(usr, to="0001")
-    track(usr, ["usr"], FIELDS)
-    assert {table.version for table in catalog_of(usr, LogNames(), Config())} == {1}
 
 
 @pytest.mark.in_turn

@@ -16,7 +16,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from eventlog.core.model import Value
-from eventlog.sources.gbase.emulator import INFORMIX, RecordDialect, record, row_record, shop, table_record
+from eventlog.sources.gbase.emulator import INFORMIX, record, row_record, shop, table_record
 from eventlog.sources.gbase.files import chunks_of
 from eventlog.sources.gbase.layout import CapturedLayout, ColumnType, ValueForm, layout_of
 from eventlog.sources.gbase.records import ROWS, CdcRecord, RecordFrame
@@ -53,13 +53,6 @@ def classes(tmp_path_factory: pytest.TempPathFactory) -> str:
 @pytest.fixture(scope="module")
 def client(classes: str) -> Iterator[OtherReader]:
     reader = OtherReader(classes, "Reader")
-    yield reader
-    reader.close()
-
-
-@pytest.fixture(scope="module")
-def driver(classes: str) -> Iterator[OtherReader]:
-    reader = OtherReader(classes, "Spans")
     yield reader
     reader.close()
 
@@ -139,19 +132,6 @@ def test_the_ends_of_a_type_are_read_alike(client: OtherReader, text: str, value
     found = read_by_both(client, rows_of(text, *values))
     assert [other for _, other in found] == [own for own, _ in found]
     assert len(found) == len(values) + 1
-
-
-@pytest.mark.parametrize("encoding, word", [("GB18030", "变更𠮷"), ("ISO8859-1", "Ärger")])
-def test_texts_of_other_code_sets_are_read_alike(classes: str, encoding: str, word: str) -> None:
-    texts = TextRules(encoding=encoding)
-    layout = layout_of(7, "c1 char(20), c2 nvarchar(40), c3 lvarchar(60)")
-    values: dict[str, Value] = {"c1": word, "c2": word, "c3": word * 2}
-    row = row_record(CdcRecord.DELETE, 9, 3, layout, values, RecordDialect(sizes="big", wide=False, texts=texts))
-    reader = OtherReader(classes, "Reader", encoding)
-    _, (own, other) = read_by_both(reader, split([table_record(layout), row]), texts)
-    reader.close()
-    assert other == own
-    assert (own["values"]["c2"], own["values"]["c3"]) == (word, word * 2)
 
 
 def of_bytes(client: OtherReader, text: str, value: str) -> tuple[Any, Any]:

@@ -6,7 +6,6 @@ import os
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from pathlib import Path
 from random import Random
 from threading import Thread
 from typing import Any
@@ -24,7 +23,7 @@ from eventlog.sinks.http.sink import HttpLane, HttpSink
 from eventlog.sinks.outputs import HttpOutput
 from tests.conformance.event_logs import LogTable
 from tests.integration.parallel_server import Fate, ParallelServer, after
-from tests.integration.publishing import PATIENCE, Process, site, until, url_of
+from tests.integration.publishing import site, until, url_of
 from tests.integration.scripted_server import Step, answer, hang_up, raw, silence
 
 
@@ -74,11 +73,6 @@ def always(step: Step) -> Fate:
     return lambda _number, _attempt: step
 
 
-def at_first(number: int, step: Step) -> Fate:
-    """Plays a step when that document comes for the first time, and takes everything else."""
-    return lambda found, attempt: step if (found, attempt) == (number, 1) else answer()
-
-
 def when_all_came(server: Callable[[], ParallelServer], count: int, step: Step) -> Step:
     """Answers when so many are there."""
 
@@ -87,14 +81,6 @@ def when_all_came(server: Callable[[], ParallelServer], count: int, step: Step) 
         step(connection)
 
     return wait
-
-
-def running(log: LogTable, folder: Path, server: ParallelServer, *keys: str) -> Process:
-    """A publisher of its own, with four connections."""
-    file = folder / "eventlog.toml"
-    output = ['sink = "http"', f'url = "{server.url}"', "connections = 4", *keys]
-    file.write_text("[[output]]\n" + "\n".join(output) + "\n")
-    return Process(log.engine, folder / "out", "--config", str(file), out=False)
 
 
 def test_objects_go_together_over_connections_that_are_kept(log: LogTable) -> None:
@@ -139,74 +125,6 @@ def test_who_breaks_off_waits_for_no_answer_and_can_begin_again() -> None:
         lane.close()
         assert list(lane.commit("", [document])) == []
         sink.close()
-
-
-def test_by_object_only_its_own_rows_wait_for_a_refused_one(log: LogTable) -> None:
-    fill(log, "abcabcabc")
-    with (
-        ParallelServer(at_first(2, said("retry", 2))) as server,
-        publisher(log, server, on_retry="object") as publishing,
-    ):
-        publishing.run_once()
-        assert letters(log) == "SNSSNSSNS"
-        publishing.run_once()
-    assert letters(log) == "S" * 9
-    assert [number for number in server.came if number in (2, 5, 8)] == [2, 2, 5, 8]
-    assert len(server.came) == 10
-
-
-def test_told_to_stop_while_a_receiver_hangs_it_ends_within_the_time_for_a_request(
-    log: LogTable, tmp_path: Path
-) -> None:
-    fill(log, "abcdefgh")
-    with ParallelServer(always(silence)) as server:
-        with running(log, tmp_path, server, "total_timeout = 2") as process:
-            assert server.until(lambda: len(server.came) >= 4)
-            assert process.stop() == 0
-        assert sorted(server.came) == [1, 2, 3, 4]
-    assert letters(log) == "N" * 8
-
-
-def test_one_that_is_killed_sends_again_what_was_not_noted_and_in_order(log: LogTable, tmp_path: Path) -> None:
-    fill(log, "abcd" * 10)
-    with ParallelServer(always(after(0.02, answer()))) as server:
-        with running(log, tmp_path, server) as process:
-            assert server.until(lambda: len(server.answered) >= 12)
-            process.process.kill()
-            process.end()
-        begun = list(server.came)
-        with publisher(log, server) as publishing:
-            publishing.wait_for_lock(PATIENCE)
-            publishing.run_once()
-    assert letters(log) == "S" * 40
-    again = server.came[len(begun) :]
-    assert sorted(set(begun) | set(again)) == list(range(1, 41))
-    for first in range(1, 5):
-        mine = [number for number in again if number % 4 == first % 4]
-        assert mine == sorted(mine)
-
-
-def test_everything_that_was_not_on_its_way_waits_where_that_is_wanted(log: LogTable) -> None:
-    fill(log, "abcdefgh")
-    held: list[ParallelServer] = []
-
-    def fate(number: int, attempt: int) -> Step:
-        if number == 1:
-            return said("retry", 1) if attempt == 1 else answer()
-        return when_settled if attempt == 1 and number <= 4 else answer()
-
-    def when_settled(connection: Any) -> None:
-        """Answers when nobody else can come: number 1 was refused, and three are on their way."""
-        assert held[0].until(lambda: 1 in held[0].answered and len(held[0].came) >= 4)
-        after(0.3, answer())(connection)
-
-    with ParallelServer(fate) as server, publisher(log, server) as publishing:
-        held.append(server)
-        publishing.run_once()
-        assert letters(log) == "NSSSNNNN"
-        assert sorted(server.came) == [1, 2, 3, 4]
-        until(lambda: (publishing.run_once(), letters(log) == "S" * 8)[1], "the rest is taken")
-    assert sorted(server.came) == [1, 1, *range(2, 9)]
 
 
 @pytest.mark.parametrize(

@@ -113,29 +113,11 @@ def test_a_conflict_with_a_later_publisher_is_told_from_other_conflicts(
     assert not isinstance(caught.value, SinkError) or not caught.value.may_pass
 
 
-def test_documents_go_in_order_over_one_connection() -> None:
-    outcomes, server = sent([answer(), answer(b" \n"), answer(b"", "204 No Content"), answer()], 4)
-    assert outcomes == []
-    assert [body for _, body in server.requests] == [b"<n>%d</n>" % number for number in (1, 2, 3, 4)]
-    assert server.connections == 1
-
-
-def test_a_connection_that_the_server_ends_after_each_answer_is_opened_anew() -> None:
-    outcomes, server = sent([answer(b"", "200 OK", "Connection: close")], 3)
-    assert (outcomes, len(server.requests)) == ([], 3)
-
-
 def test_a_kept_connection_that_was_given_up_is_replaced() -> None:
     outcomes, server = sent([answer(), hang_up, answer()], 2)
     assert outcomes == []
     assert [body for _, body in server.requests] == [b"<n>1</n>", b"<n>2</n>", b"<n>2</n>"]
     assert server.connections == 2
-
-
-def test_an_answer_becomes_an_outcome_and_the_rest_goes_on() -> None:
-    outcomes, server = sent([answer(ERROR), answer()], 2)
-    assert outcomes == [Outcome(position=(1,), status=Status.ERROR, reason=Reason.REFUSED, note="no")]
-    assert len(server.requests) == 2
 
 
 @pytest.mark.parametrize("reply,letter", [(RETRY, Status.NEW), (FATAL, Status.FATAL)])

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from confluent_kafka import Producer, TopicPartition
+from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient
 from msgspec.structs import replace
 
@@ -69,23 +69,6 @@ def test_a_plan_whose_documents_go_one_by_one_may_break_off_between_them(
     assert [one.position for one in again.commit("a", batch)] == [(2,)]
     assert [one.position for one in again.commit("a", batch)] == [(2,)]
     assert numbers(broker, topic) == [1, 3, 4]
-    again.close()
-
-
-@pytest.mark.in_turn
-def test_what_a_dead_writer_has_left_open_is_waited_for(broker: Broker) -> None:
-    ours = settings(broker.servers, timeout=6.0)
-    batch = documents([inserted(1, customer="Ada")], topic=broker.topic())
-    sink = opened(KafkaSink(ours))
-    sink.commit("a", batch)
-    sink.close()
-    dead = Producer({"bootstrap.servers": broker.servers, "transactional.id": "dead", "transaction.timeout.ms": 10_000})
-    dead.init_transactions(60)
-    dead.begin_transaction()
-    dead.produce(ours.marks_topic, key=b"dead", value=b"{}")
-    assert dead.flush(60) == 0
-    again = opened(KafkaSink(ours))
-    assert again.last() == batch[-1].id
     again.close()
 
 

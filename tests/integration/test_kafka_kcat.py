@@ -17,7 +17,7 @@ from eventlog.sinks.kafka.sink import KafkaSink
 from tests.support.messages import change, documents, inserted, read_by_both, updated
 from tests.support.registry_server import RegistryServer
 from tests.support.servers import absent
-from tests.support.servers_kafka import USERS, Broker, settings
+from tests.support.servers_kafka import Broker, settings
 
 CHANGES = [
     inserted(1, customer="Ada", amount="19.90", placed_on="1969-12-31", note="a\0b\n"),
@@ -79,16 +79,3 @@ def test_kcat_reads_what_was_written(broker: Broker, mode: str, encoding: str) -
     assert (row["customer"], row["amount"], row["placed_on"], row["note"]) == ("Ada", "19.90", "1969-12-31", "a\0b\n")
     assert (found[1]["data"]["customer"], found[1]["beforeData"]["customer"]) == ("Żółć", "Ada")
     assert [key for key, _ in fetched(broker.servers, topic)] == ["1"] * 3
-
-
-def test_kcat_comes_in_with_the_same_certificates_and_passwords(broker: Broker) -> None:
-    topic = broker.topic()
-    with closing(KafkaSink(settings(broker.servers))) as sink:
-        sink.commit("", documents([inserted(1, customer="Ada")], topic=topic))
-    trust = f"ssl.ca.location={broker.authority.certificate}"
-    own = (f"ssl.certificate.location={broker.writer.certificate}", f"ssl.key.location={broker.writer.key}")
-    user = ("sasl.mechanism=SCRAM-SHA-512", "sasl.username=writer", f"sasl.password={USERS['writer']}")
-    over_tls = fetched(broker.tls, topic, "security.protocol=ssl", trust, *own)
-    over_login = fetched(broker.login, topic, "security.protocol=sasl_ssl", trust, *user)
-    assert [key for key, _ in over_tls] == ["1"]
-    assert over_tls == over_login

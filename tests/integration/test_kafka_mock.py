@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from eventlog.cli.main import exit_code
 from eventlog.core.errors import ConfigError, DataError, ExpressionError, SinkError
-from eventlog.core.model import Document, Edit, Op, Reason
+from eventlog.core.model import Document, Edit, Op
 from eventlog.core.schema import Catalog, Column
 from eventlog.core.seams import encode
 from eventlog.qlik.messages.document import MessagesDocument
@@ -34,20 +34,6 @@ def test_a_full_queue_is_waited_for(mock_cluster: str) -> None:
     sink = KafkaSink(settings(mock_cluster, options={"queue.buffering.max.messages": 7, "linger.ms": 0}))
     sink.commit("", documents([inserted(n, customer="Ada") for n in range(200)], topic="mock.queue"))
     assert len(consumed(mock_cluster, "mock.queue")) == 200
-    sink.close()
-
-
-def test_what_our_own_limit_refuses_is_set_aside_at_once(mock_cluster: str) -> None:
-    sink = KafkaSink(settings(mock_cluster, max_message_bytes=2000))
-    batch = documents(
-        [inserted(1, note="x" * 3000), inserted(2, note="y"), inserted(3, note="z" * 1560)], topic="mock.size"
-    )
-    said = sink.commit("", batch)
-    assert (1,) in {one.position for one in said}
-    assert {one.reason for one in said} == {Reason.REFUSED}
-    told = [msgspec.json.decode(one.value or b"")["data"]["order_id"] for one in consumed(mock_cluster, "mock.size")]
-    assert 2 in told
-    assert 1 not in told
     sink.close()
 
 
@@ -122,21 +108,6 @@ def test_versions_go_on_from_what_the_table_counts_and_from_what_was_told(mock_c
     assert sorted(said["lineage"]["tableVersion"] for _, said in found) == [3, 4, 9]
     assert [key for key, _ in found] == [said["schemaId"].encode() for _, said in found]
     sink.close()
-
-
-def test_a_registry_numbers_keys_and_values(mock_cluster: str) -> None:
-    how: dict[str, Any] = {"mode": "registry", "encoding": "avro", "avro_key": True, "topic": "mock.registry"}
-    with RegistryServer() as registry:
-        sink = KafkaSink(settings(mock_cluster, **registry.login))
-        sink.commit("", documents([inserted(1, customer="Ada")], **how))
-        sink.close()
-    [found] = consumed(mock_cluster, "mock.registry")
-    key, value = found.key or b"", found.value or b""
-    schemas = {"mock.registry-key": key, "mock.registry-value": value}
-    for subject, told in schemas.items():
-        [schema] = registry.subjects[subject]
-        assert told[:5] == b"\0" + (registry.schemas.index(schema) + 1).to_bytes(4, "big")
-    assert registry.subjects["mock.registry-key"][0].startswith('{"type":"record","name":"KeyRecord"')
 
 
 def test_events_come_with_headers_keys_and_tombstones(mock_cluster: str) -> None:
@@ -267,8 +238,3 @@ def test_topics_are_read_from_a_broker(mock_cluster: str, capsys: pytest.Capture
     assert sorted(one.get("operation") or one["kind"] for one in found) == ["DELETE", "INSERT", "UPDATE", "metadata"]
     assert {one["row"]["order_id"] for one in found if one["kind"] == "data"} == {1}
     assert any(one["place"].startswith(f"{about}, partition ") for one in found)
-
-
-def test_a_topic_that_is_not_there_is_a_sentence(mock_cluster: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert exit_code(["decode", "messages", "decoded.nothing", "--kafka", mock_cluster]) == 69
-    assert "has no topic decoded.nothing" in capsys.readouterr().err

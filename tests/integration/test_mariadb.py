@@ -149,16 +149,6 @@ def test_no_change_is_lost_while_triggers_are_replaced(usr: Engine) -> None:
     assert len({row[1] for row in logged(usr)}) == len(numbers) > 16
 
 
-def test_writers_do_not_wait_for_each_other_at_the_log(usr: Engine, impatient: Engine) -> None:
-    track(usr, ["usr"])
-    with usr.connect() as slow:
-        slow.execute(text("INSERT INTO usr (idu) VALUES (1), (2), (3)"))
-        slow.execute(text("UPDATE usr SET fname = 'x' WHERE idu = 2"))
-        run(impatient, "INSERT INTO usr (idu) VALUES (4)", "UPDATE usr SET fname = 'y' WHERE idu = 4")
-        slow.commit()
-    assert len(logged(usr)) == 6
-
-
 def test_a_long_statement_keeps_nobody_from_numbering_log_rows(usr: Engine, impatient: Engine) -> None:
     track(usr, ["usr"])
     waits = "SELECT 1 FROM information_schema.processlist WHERE info LIKE 'INSERT%' AND state LIKE 'User lock'"

@@ -16,13 +16,10 @@ import pyarrow.parquet as pq
 import pytest
 from sqlalchemy import Engine
 
-from eventlog.core.errors import SinkError
 from eventlog.core.model import Document, Op
 from eventlog.core.seams import Sink
 from eventlog.sinks.change_files.sink import ChangeTableFiles
 from eventlog.sinks.plans import Plans
-from eventlog.sinks.store.address import StoreSettings
-from eventlog.sinks.store.objects import objects_at
 from eventlog.sinks.store.plans import HIDDEN
 from tests.acceptance.command import eventlog, ok
 from tests.integration.publishing import Process, settled, site, until
@@ -198,29 +195,3 @@ def answering(status: int, code: str) -> Iterator[str]:
         Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
         yield f"http://127.0.0.1:{server.server_address[1]}"
         server.shutdown()
-
-
-@pytest.mark.parametrize(
-    "status,code,said",
-    [
-        (403, "AccessDenied", "may not be used with these credentials"),
-        (403, "InvalidAccessKeyId", "does not know these credentials"),
-        (403, "RequestTimeTooSkewed", "does not believe the clock of this machine"),
-        (400, "AuthorizationHeaderMalformed", "is in another region"),
-        (301, "PermanentRedirect", "is in another region"),
-        (404, "NoSuchBucket", "has no such bucket"),
-        (418, "Unheard", "answers Unheard"),
-    ],
-)
-def test_what_a_store_answers_is_told_in_a_sentence(
-    status: int, code: str, said: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name, value in ENVIRONMENT.items():
-        monkeypatch.setenv(name, value)
-    with answering(status, code) as url:
-        objects = objects_at("s3://bucket/p", StoreSettings(endpoint=url))
-        for act in (lambda: objects.put("a", b""), lambda: objects.read("a"), lambda: list(objects.names())):
-            with pytest.raises(SinkError, match=f"^s3://bucket/p {said}") as caught:
-                act()
-            assert caught.value.may_pass
-            assert SECRET not in str(caught.value)

@@ -155,15 +155,6 @@ def test_names_follow_the_order_of_writing_where_times_order_the_log(engine: Eng
     assert f"{20:020d}" in {path.stem for path in tmp_path.glob("*.xml")}
 
 
-@pytest.mark.parametrize("future", [True, False])
-def test_names_are_numbers_as_long_as_they_rise(sqlite: Engine, tmp_path: Path, future: bool) -> None:
-    install(sqlite)
-    run(sqlite, "CREATE TABLE usr (idu INTEGER NOT NULL PRIMARY KEY, fname VARCHAR(64))")
-    rows(sqlite, (1, 1, "a"), (2, 2, "b"), (3, 3, "c"))
-    assert values_of(sqlite, tmp_path, future=future) == ["a", "b", "c"]
-    assert sorted(path.stem for path in tmp_path.glob("*.xml")) == [f"{number:020d}" for number in (1, 2, 3)]
-
-
 ROWS = 20_000
 NUMBERS = {
     "sqlite": "WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < {rows})",
@@ -232,14 +223,3 @@ def test_a_statement_runs_as_it_is_written_after_cycles_that_published(
     assert log.ask("SELECT text, n FROM cycles") == [(":a 50% %s %%", 1)]
     failures = [line for line in map(json.loads, told.getvalue().splitlines()) if line["action"] == "post_poll_failed"]
     assert [failure["statement"] for failure in failures] == [wrong]
-
-
-def test_with_delete_from_log_they_find_the_rows_gone(engine: Engine, tmp_path: Path) -> None:
-    log = site(engine)
-    log.run("CREATE TABLE cycles (n INTEGER)")
-    statements = ("INSERT INTO cycles SELECT count(*) FROM event_log",)
-    config = config_of(engine, tmp_path / "out", post_poll_statements=statements, delete_from_log=True)
-    with Publisher(config) as publisher:
-        log.write_all([1, 2])
-        assert publisher.run_once().settled == 2
-    assert log.ask("SELECT n FROM cycles") == [(0,)]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import signal
-import socket
 from pathlib import Path
 from urllib.request import urlopen
 
@@ -75,16 +74,6 @@ def test_it_reads_its_configuration_again_and_keeps_the_former_when_it_must(log:
         assert process.stop() == 0
 
 
-def test_the_heart_beats_when_there_is_nothing_else_to_say(log: LogTable, tmp_path: Path) -> None:
-    log.write(1)
-    with Process(log.engine, tmp_path / "out", heartbeat_interval=0.005) as process:
-        process.wait_for("heartbeat", 2)
-        process.stop()
-    beat = (tmp_path / "out" / "0-heartbeat.xml").read_text()
-    assert '<status level="success" type="heartbeat"/>' in beat
-    assert len(list((tmp_path / "out").glob("*.xml"))) == 2
-
-
 def test_a_fatal_answer_ends_it_with_its_own_exit_code(log: LogTable, tmp_path: Path) -> None:
     for number in (1, 2):
         log.write(number, key=f"idu={number}")
@@ -117,23 +106,6 @@ def test_it_can_be_watched(log: LogTable, tmp_path: Path) -> None:
         assert urlopen(f"http://127.0.0.1:{port}/ready").status == 200
     assert 'eventlog_rows_total{status="S"} 1.0\n' in metrics
     assert 'eventlog_state{state="publishing"} 1.0\n' in metrics
-
-
-def test_systemd_is_told_what_goes_on(log: LogTable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("NOTIFY_SOCKET", str(tmp_path / "notify"))
-    monkeypatch.setenv("WATCHDOG_USEC", "1000000")
-    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as listener:
-        listener.bind(str(tmp_path / "notify"))
-        listener.settimeout(30)
-        with Process(log.engine, tmp_path / "out") as process:
-            heard: list[str] = []
-            while heard.count("WATCHDOG=1") < 3:
-                heard.append(listener.recv(200).decode())
-            assert process.stop() == 0
-        listener.settimeout(1)
-        while "STOPPING=1" not in heard:
-            heard.append(listener.recv(200).decode())
-    assert "READY=1" in heard
 
 
 WITHOUT_OUT = "import sys; sys.argv.remove('--out'); sys.argv.pop(2)"

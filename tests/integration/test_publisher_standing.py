@@ -17,9 +17,9 @@ from eventlog.admin.outputs import forget
 from eventlog.admin.status import facts
 from eventlog.cli.main import exit_code
 from eventlog.config.settings import Config
-from eventlog.core.errors import EX_TRY_AGAIN, OK, OccupiedError, SinkError
+from eventlog.core.errors import EX_TRY_AGAIN, OK, SinkError
 from eventlog.daemon.publisher import Publisher
-from eventlog.daemon.vitals import Ledger, Tempo
+from eventlog.daemon.vitals import Ledger
 from eventlog.delivery.output import OutputState
 from eventlog.sinks.outputs import HttpOutput
 from eventlog.sources.log.lock import LogLock
@@ -53,18 +53,6 @@ def test_each_output_tells_its_last_document_and_what_went_wrong(engine: Engine,
     assert set(log.statuses().values()) == {"N"}, "they are kept for the output that is not configured any more"
     assert forget(Log(engine, log.names), f"http {NOWHERE}", [files_name], by="me") == 2
     assert set(log.statuses().values()) == {"W"}
-
-
-def test_an_output_that_cannot_be_opened_says_so(sqlite: Engine, tmp_path: Path) -> None:
-    log = site(sqlite)
-    log.write(1)
-    with Publisher(config_of(sqlite, tmp_path / "out")) as publisher:
-        (tmp_path / "out").write_text("a file in the place of the folder")
-        with pytest.raises(SinkError):
-            publisher.run_once()
-    [standing] = facts(sqlite, log.names).outputs.values()
-    assert "cannot be written" in str(standing.error)
-    assert standing.at is None
 
 
 def test_the_command_shows_it_as_text_and_as_json(
@@ -134,30 +122,6 @@ def test_a_command_that_ends_does_not_promise_another_try(
     assert "Run it again once that is repaired." in said
     assert exit_code(["status", "--config", str(settings)]) == OK
     assert "tried again" not in said + " ".join(capsys.readouterr().out.split())
-
-
-def test_entries_are_few_and_only_of_who_has_the_seat(sqlite: Engine) -> None:
-    log = Log(sqlite, site(sqlite).names)
-    lock = LogLock(log, 60.0)
-    assert lock.take()
-    ledger = Ledger(lock)
-    for number in (1, 2, 3):
-        ledger.enter({"out": OutputState(document="d", position=(number,), at=1.0)})
-    assert facts(sqlite, log.names).outputs["out"].position == (1,)
-    ledger.enter({"out": OutputState(document="d", position=(3,), at=1.0)}, now=True)
-    assert facts(sqlite, log.names).outputs["out"].position == (3,)
-    with log.transaction() as connection:
-        connection.exec_driver_sql(
-            "UPDATE event_log_mark SET value = '2999-01-01 00:00:00 other' WHERE name = 'publisher'"
-        )
-    with pytest.raises(OccupiedError):
-        ledger.enter({"out": OutputState(document="d", position=(4,), at=1.0)}, now=True)
-    tempo = Tempo(lock)
-    tempo.rows += 10
-    with pytest.raises(OccupiedError):
-        tempo.enter()
-    found = facts(sqlite, log.names)
-    assert (found.outputs["out"].position, found.rate.rows) == ((3,), 0)
 
 
 def test_what_a_receiver_says_does_not_command_the_terminal(sqlite: Engine, capsys: pytest.CaptureFixture[str]) -> None:

@@ -130,38 +130,6 @@ def test_outputs_of_a_stream_are_paused_and_asked_for_as_those_of_a_log(
     assert "The event log event_log has no row 1" in str(gone.exception)
 
 
-HIDES = """
-[[output]]
-name = "one"
-sink = "files"
-path = "one"
-policies = ["quiet"]
-[[policy]]
-name = "quiet"
-[[policy.steps]]
-do = "drop"
-attributes = ["c2"]
-"""
-
-
-def test_a_row_of_a_stream_is_explained_without_what_policies_hide(
-    place: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(place)
-    # The key is of a column that the stream has not: so the row ends as an error, and stays.
-    (place / "eventlog.toml").write_text(
-        '[source]\nkind = "gbase"\n[source.gbase]\npath = "stream.hex"\ntables = { "111" = "shop.t1" }\n'
-        'keys = { "shop.t1" = ["c3"] }\n' + HIDES
-    )
-    CliRunner().invoke(main, ["run", "--until-empty", "--config", "eventlog.toml"])
-    hidden = CliRunner().invoke(main, ["explain", "1", "--config", "eventlog.toml"]).output
-    assert "invalid" in hidden
-    assert '"c1": 15' in hidden
-    assert "abcabcabc" not in hidden
-    shown = CliRunner().invoke(main, ["explain", "1", "--values", "--config", "eventlog.toml"]).output
-    assert "abcabcabc" in shown
-
-
 def test_what_a_former_version_has_published_does_not_come_again(place: Path) -> None:
     marks = FileMarks(place / "marks.json")
     position = f"[{0x0B017460A0},{0x0B01746050},0]"

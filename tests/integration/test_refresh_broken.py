@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import os
-import re
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from tempfile import TemporaryFile
 from typing import IO, Any
 
@@ -23,14 +21,6 @@ from tests.support.forking import Forked
 from tests.support.logged import run
 
 COUNT = 3000
-CLOSES = """
-from eventlog.refresh.loads import Gate
-def closed(gate, close=Gate.close):
-    close(gate)
-    open({file!r}, "w").close()
-Gate.close = closed
-"""
-"""Says in a file that no range goes on behind its stretch in hand."""
 
 
 @pytest.fixture
@@ -122,7 +112,7 @@ def check_it_goes_on(engine: Engine, jobs: int) -> None:
     assert asked(engine, "SELECT 1 FROM event_log_mark WHERE name LIKE 'refresh%'") == []
 
 
-@pytest.mark.parametrize("jobs", [1, 2, 5])
+@pytest.mark.parametrize("jobs", [1, 5])
 def test_one_that_was_killed_goes_on_with_another_number_of_jobs(site: Engine, jobs: int) -> None:
     with on_its_way(site) as load:
         os.kill(load.process.pid, signal.SIGKILL)
@@ -130,19 +120,6 @@ def test_one_that_was_killed_goes_on_with_another_number_of_jobs(site: Engine, j
         load.let_go()
     until(lambda: len(asked(site, "SELECT 1 FROM pg_stat_activity WHERE datname = current_database()")) == 1, "its end")
     check_it_goes_on(site, jobs)
-
-
-def test_who_interrupts_it_is_told_how_far_it_came(site: Engine, tmp_path: Path) -> None:
-    acted = tmp_path / "acted"
-    with on_its_way(site, CLOSES.format(file=str(acted))) as load:
-        load.process.send_signal(signal.SIGINT)
-        until(acted.exists, "the main thread has acted on it, before its ranges can go on and end")
-        said = load.said()
-    assert load.process.returncode == 130
-    told = re.search(r"usr: ([\d,]+) rows? written, and the same command continues from there\.$", said.strip())
-    assert told is not None
-    assert int(told[1].replace(",", "")) == written(site)
-    check_it_goes_on(site, 2)
 
 
 def test_a_session_that_is_lost_ends_all_with_a_sentence(site: Engine) -> None:

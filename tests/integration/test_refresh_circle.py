@@ -17,7 +17,7 @@ from eventlog.capture import Style, located, track
 from eventlog.capture import TriggerOptions as TrackOptions
 from eventlog.capture.install import install
 from eventlog.config.settings import Config, PublisherConfig, SourceConfig
-from eventlog.core.model import REFRESH_FOR, Document, Outcome
+from eventlog.core.model import Document, Outcome
 from eventlog.core.seams import Resolved, SinkCapabilities
 from eventlog.daemon.publisher import Publisher
 from eventlog.delivery.output import Output
@@ -164,50 +164,6 @@ def some_changes(engine: Engine, dice: random.Random, most: int) -> None:
     with engine.begin() as connection:
         for _ in range(dice.randint(0, most)):
             change(connection, dice)
-
-
-@pytest.mark.in_turn
-@pytest.mark.parametrize("style", ["row-back", "field", "field-back"])
-def test_changes_between_stretches_and_a_load_that_is_broken_off(engine: Engine, style: str) -> None:
-    circle = Circle(engine, style)
-    dice = random.Random(11)
-    steps = circle.refresh(4)
-    while True:
-        some_changes(engine, dice, 4)
-        if dice.random() < 0.2:
-            steps = circle.refresh(dice.randint(2, 9))
-        if next(steps, None) is None:
-            break
-        some_changes(engine, dice, 3)
-        if dice.random() < 0.6:
-            circle.publish()
-    circle.check()
-    assert len(circle.rows("t__ct")) >= COUNT - 10
-
-
-@pytest.mark.in_turn
-@pytest.mark.parametrize("style", ["row-back", "field"])
-def test_an_output_that_is_added_later_gets_a_load_of_its_own(engine: Engine, style: str) -> None:
-    """Changes run meanwhile, loads of both are broken off; the other output loses no change, and is told no row anew."""
-    circle = Circle(engine, style)
-    dice = random.Random(12)
-    list(circle.refresh(COUNT))
-    circle.check()
-    told = len(circle.rows("t__ct"))
-    circle.consumer.rows.clear()
-    circle.consumer.operations.clear()
-    steps = circle.refresh(4, only="messages")
-    next(circle.refresh(7))  # one of all outputs that is broken off is no part of it
-    while next(steps, None) is not None:
-        some_changes(engine, dice, 2)
-        if dice.random() < 0.2:
-            steps = circle.refresh(dice.randint(2, 9), only="messages")
-        if dice.random() < 0.6:
-            circle.publish()
-    circle.check()
-    loaded = [row for row in circle.log_rows("S") if row[1] == f"{REFRESH_FOR}messages"]
-    assert len(loaded) > COUNT - 20
-    assert told <= len(circle.rows("t__ct")) < told + 7 + COUNT
 
 
 def came_second(error: DBAPIError) -> bool:

@@ -155,24 +155,6 @@ def test_it_reports_as_json_and_names_what_nobody_tracks(url: str, capsys: pytes
     assert "usr" not in said.err.splitlines()[-1]
 
 
-def test_a_stream_has_no_log_to_write_into(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    settings = tmp_path / "eventlog.toml"
-    settings.write_text(
-        '[source]\nkind = "gbase"\n[source.gbase]\npath = "stream.hex"\ntables = { "111" = "shop.t1" }\n'
-    )
-    assert exit_code(["refresh", "t1", "--config", str(settings)]) == 78
-    assert "The source is gbase, which has no event log to write into." in capsys.readouterr().err
-
-
-def test_sqlite_has_one_writer_and_so_one_job(url: str, capsys: pytest.CaptureFixture[str]) -> None:
-    capsys.readouterr()
-    assert exit_code(["refresh", "usr", "--jobs", "4", "--chunk", "100", "--database", url]) == 0
-    said = capsys.readouterr()
-    assert said.err == "sqlite lets one session write at a time: --jobs 4 is taken as 1.\n"
-    assert f"usr: {COUNT:,} rows wait to be published." in said.out
-    assert asked(url, "SELECT table_key FROM event_log ORDER BY record_id LIMIT 1") == [("idu=0",)]
-
-
 @pytest.mark.parametrize("jobs", ["0", "16", "many"])
 def test_a_number_of_jobs_that_makes_no_sense_is_refused(
     url: str, jobs: str, capsys: pytest.CaptureFixture[str]

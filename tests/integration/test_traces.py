@@ -151,12 +151,3 @@ def test_the_setting_without_the_extra_is_refused_with_what_to_install(monkeypat
     config = Config(source=SourceConfig(url="sqlite://"), publisher=PublisherConfig(traces=True))
     with pytest.raises(ConfigError, match=r"publisher\.traces needs the package opentelemetry"), _traced(config):
         raise AssertionError("it was let in")
-
-
-def test_the_setting_switches_traces_on_and_the_end_switches_them_off(monkeypatch: pytest.MonkeyPatch) -> None:
-    sending = SimpleSpanProcessor(InMemorySpanExporter())
-    monkeypatch.setattr("eventlog.daemon.traces._sending", lambda: sending)
-    config = Config(source=SourceConfig(url="sqlite://"), publisher=PublisherConfig(traces=True))
-    with _traced(config):
-        assert tracing.batch_span(lambda: (), None, 1) is not None
-    assert tracing.batch_span(lambda: (), None, 1) is None

@@ -29,13 +29,6 @@ def test_a_dialect_alone_is_enough(url: str) -> None:
     assert "Take the triggers off first" in printed
 
 
-@pytest.mark.parametrize(
-    "url", ["sqlite:///app.db", "postgresql+psycopg://db/app", "postgresql:///app", "oracle://scott@/", "mysql://?a=b"]
-)
-def test_a_url_that_says_where_is_looked_at(url: str) -> None:
-    assert names_a_place(url)
-
-
 def test_a_database_is_looked_at_and_left_as_it_is(tmp_path: Path) -> None:
     place = f"sqlite:///{tmp_path / 'app.db'}"
     refused = eventlog("uninstall", "--sql", "--database", place)

@@ -24,7 +24,7 @@ from eventlog.config.settings import Config, from_settings
 from eventlog.core.errors import EventlogError, OccupiedError, SinkError
 from eventlog.core.model import Document, Outcome, Status
 from eventlog.core.plugins import SinkOrder
-from eventlog.core.seams import Format, Sink, encode
+from eventlog.core.seams import Format, Sink
 from eventlog.sinks.webhook.plugin import WEBHOOK, WebhookOutput
 from eventlog.sinks.webhook.sink import WebhookSink
 from eventlog.testing import FormatSuite, SinkSuite, SinkTarget, document
@@ -38,7 +38,7 @@ from tests.integration.scripted_server import (
     raw,
     silence,
 )
-from tests.support.events import SHOP, event_format, shop_changes
+from tests.support.events import event_format
 from tests.support.sinks import opened, tenure
 
 SECRET = f"whsec_{b64encode(b'k' * 32).decode()}"
@@ -146,17 +146,6 @@ def test_a_request_is_signed_and_says_what_it_is() -> None:
     assert verified(request, NEW_SECRET)
     assert not verified(request._replace(body=b'{"a":2}'))
     assert not verified(request, f"whsec_{b64encode(b'x' * 32).decode()}")
-
-
-def test_what_comes_again_has_the_same_id_and_what_was_requeued_another() -> None:
-    with ScriptedServer([answer()]) as server:
-        first, heir = opened(sink_to(server), tenure()), opened(sink_to(server), tenure(2))
-        for sink, plan in ((first, "p1"), (heir, "p1"), (heir, "p2")):
-            sink.commit(plan, [json_document(1)])
-            sink.close()
-        one, again, requeued = requests(server)
-    assert one.id == again.id != requeued.id
-    assert all(map(verified, (one, again, requeued)))
 
 
 @pytest.mark.parametrize("status", ["400 Bad Request", "404 Not Found", "410 Gone", "413 Too Large", "422 No"])
@@ -279,31 +268,6 @@ def test_a_proxy_gets_the_whole_address_and_its_login() -> None:
     assert request.headers["host"] == "receiver.example"
 
 
-def test_cloudevents_in_binary_mode_have_their_attributes_in_headers() -> None:
-    [made, *_] = encoded("cloudevents")
-    with ScriptedServer([answer()]) as server:
-        settings: Any = {"format": "cloudevents", "cloudevents": {"mode": "binary"}}
-        output = from_settings({"output": [webhook(server.url, **settings)]}, {}, origin="a test").output[0]
-        sink = WEBHOOK.build(SinkOrder(output=output, format=event_format("cloudevents", batch=1, array=True)))
-        sink.commit("p1", [made])
-        sink.close()
-        [request] = requests(server)
-    event = json.loads(made.body)
-    assert request.headers["content-type"] == "application/json"
-    assert request.headers["ce-id"] == event["id"]
-    assert request.headers["ce-type"] == "eventlog.goods.insert"
-    assert json.loads(request.body) == event["data"]
-    assert verified(request)
-
-
-def encoded(kind: str) -> list[Document]:
-    return [
-        one
-        for one in encode(event_format(kind, batch=1, array=True), shop_changes(), SHOP)
-        if isinstance(one, Document)
-    ]
-
-
 def webhook(url: str, **settings: Any) -> dict[str, Any]:
     return {"sink": "webhook", "url": url, "secrets": [SECRET], **settings}
 
@@ -365,18 +329,6 @@ def test_a_publisher_sends_each_table_to_its_address_and_refused_rows_can_come_a
     assert requeued.body == first[1].body
     assert requeued.id != first[1].id
     assert all(map(verified, (*first, requeued)))
-
-
-def test_a_step_routes_changes_to_addresses_below(tmp_path: Path) -> None:
-    """By what a row holds; a value that would be several parts of a path gives no place."""
-    steps = [{"do": "route", "to": "{table}/{new.name}", "otherwise": "others"}]
-    rows = [f"INSERT INTO people VALUES ({number}, {name})" for number, name in enumerate(("'Ada'", "'a/b'", "NULL"))]
-    with ScriptedServer([answer()]) as server:
-        output = webhook(f"http://localhost:{server.port}/in/", steps=steps)
-        assert set(published(tmp_path, output, *rows)[1].values()) == {"S"}
-        made = requests(server)
-    assert [one.line.split(" ")[1] for one in made] == ["/in/people/Ada", "/in/others", "/in/others"]
-    assert all(map(verified, made))
 
 
 @pytest.mark.parametrize("sink", ["webhook", "http"])
