@@ -100,7 +100,7 @@ def test_what_destroys_wants_a_yes_where_nobody_sits(
 def test_every_command_that_takes_a_yes_is_asked_for_one() -> None:
     """Rows that wait again are told again, and nothing of them is gone: `requeue` asks at a terminal alone.
 
-    Those of `outputs` are asked in test_outputs_commands.py.
+    Those of `outputs` are asked in test_commands_of_care.py.
     """
     known = {act[0] for act in DESTROYS} | {"outputs skip", "outputs forget", "requeue"}
     assert {name for name, command in every_command(main) if "yes" in {one.name for one in command.params}} == known

@@ -50,13 +50,10 @@ TABLE = "CREATE TABLE people (id INTEGER PRIMARY KEY, name VARCHAR(40), pay NUME
 
 
 def output_of(lake: Lake) -> dict[str, Any]:
-    found: dict[str, Any] = {
-        "sink": lake.settings.sink,
-        "path": lake.settings.path,
-        "mode": lake.settings.mode,
-    }
-    if isinstance(lake.settings, IcebergOutput):
-        found["catalog"] = lake.settings.catalog
+    settings = lake.settings
+    found: dict[str, Any] = {"sink": settings.sink, "path": settings.path, "mode": settings.mode}
+    if isinstance(settings, IcebergOutput):
+        found["catalog"] = settings.catalog
     return found
 
 
@@ -134,12 +131,7 @@ def _plain(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_a_catalog_keeps_its_secrets() -> None:
-    catalog = {
-        "type": "rest",
-        "uri": "https://u:pw-of-uri@c",
-        "token": "tok-1",
-        "credential": "me:cred-2",
-    }
+    catalog = {"type": "rest", "uri": "https://u:pw-of-uri@c", "token": "tok-1", "credential": "me:cred-2"}
     catalog |= {"s3.secret-access-key": "key-3", "adls.account-key": "key-4", "warehouse": "w"}
     output = IcebergOutput(path="s3://bucket/lake", catalog=catalog)
     assert {"pw-of-uri", "tok-1", "me:cred-2", "key-3", "key-4"} <= {secret for _, secret in secret_places(output)}
@@ -215,38 +207,18 @@ def test_a_conversion_goes_into_a_lake_once_and_goes_on_after_a_kill(tmp_path: P
     file = tmp_path / "eventlog.toml"
     catalog = f'catalog = {{ type = "sql", uri = "{output["catalog"]["uri"]}" }}\n' if "catalog" in output else ""
     file.write_text(f'[[output]]\nname = "lake"\nsink = "{kind}"\npath = "{output["path"]}"\n{catalog}')
-    words: tuple[str, ...] = (
-        "convert",
-        str(lines),
-        "--schema",
-        str(tmp_path / "schema.json"),
-        "--to",
-        "change-tables",
-    )
-    words += (
-        "--to-lake",
-        "lake",
-        "--config",
-        str(file),
-        "--out",
-        str(tmp_path / "outcomes"),
-        "--engine",
-        "local",
-    )
-    killed = Forked(*words, environment={}, program=DYING_AT_A_TABLE)
+    words = ("convert", str(lines), "--schema", str(tmp_path / "schema.json"), "--to", "change-tables")
+    into = ("--config", str(file), "--engine", "local", "--to-lake")
+    here = (*words, *into, "lake", "--out", str(tmp_path / "outcomes"))
+    killed = Forked(*here, environment={}, program=DYING_AT_A_TABLE)
     assert killed.wait(120) == -signal.SIGKILL
     assert lake.read("usr__ct") is None
-    done = eventlog(*words)
-    assert done.returncode == 0, done.stderr
-    assert lake.keys("usr__ct") == list(range(1, 21))
-    again = eventlog(*words)
-    assert again.returncode == 0, again.stderr
-    assert lake.keys("usr__ct") == list(range(1, 21))
-    other = eventlog(*words[:-6], "--config", str(file), "--to-lake", "lak", "--out", str(tmp_path / "x"))
-    assert (other.returncode, "no output of the configuration into a lake" in other.stderr) == (
-        64,
-        True,
-    )
+    for _ in range(2):
+        done = eventlog(*here)
+        assert done.returncode == 0, done.stderr
+        assert lake.keys("usr__ct") == list(range(1, 21))
+    other = eventlog(*words, *into, "lak", "--out", str(tmp_path / "x"))
+    assert (other.returncode, "no output of the configuration into a lake" in other.stderr) == (64, True)
 
 
 ADD = told(1, Op.ADD, 1, fname="Jack", pay="1.50", photo="qqo=", since="2026-01-02 03:04:05.5")
