@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from collections.abc import Iterator
 from datetime import datetime
 from getpass import getuser
 from pathlib import Path
@@ -17,6 +18,7 @@ from eventlog.cli.main import exit_code
 from eventlog.core.errors import EX_CONFIG, EX_USAGE, OK
 from eventlog.core.model import Outcome
 from eventlog.publisher.states import OutputPlace, read_places
+from eventlog.purge.deleting import Purged
 from eventlog.sql.log import Log
 from tests.conformance.event_logs import LogTable, installed
 from tests.support.log_rows import OUTPUT, LogRows
@@ -250,3 +252,14 @@ def test_nothing_is_given_up_without_a_yes_where_nobody_sits(
     code, _, told = outputs(*act)
     assert (code, "use --yes" in told) == (EX_USAGE, True), told
     assert (log.statuses(), kept(log)) == before
+
+
+def test_an_interrupted_purge_says_what_is_gone(log: LogTable, call: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken_off(*_: Any) -> Iterator[Purged]:
+        yield Purged(rows=7)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("eventlog.purge.deleting.purge", broken_off)
+    code, _, said = call("purge", "--older-than", "1d", "--yes")
+    assert code == 130
+    assert said.endswith("eventlog: interrupted; 7 rows deleted, and the same command continues from there.\n")

@@ -13,14 +13,18 @@ import pytest
 from pyarrow import parquet
 from sqlalchemy import Engine, text
 
+from eventlog.admin.check.triggers import gap_points
 from eventlog.capture import Style, TriggerOptions, track, trigger_states
 from eventlog.capture.install import install
 from eventlog.cli.main import exit_code
 from eventlog.config.settings import Config, PublisherConfig, SourceConfig
 from eventlog.convert import step
+from eventlog.explain.rows import explain
 from eventlog.sinks.outputs import FilesOutput
+from eventlog.sql.names import LogNames
 from tests.integration.publishing import publish_all
 from tests.support.altered_logs import altered_log, convert, published, said, url_of
+from tests.support.following import Site
 from tests.support.logged import run
 
 USR = "CREATE TABLE usr (idu INTEGER NOT NULL PRIMARY KEY, a VARCHAR(40), b VARCHAR(40))"
@@ -99,24 +103,6 @@ def test_triggers_follow_a_table_that_has_another_name(sqlite: Engine, tmp_path:
     assert {one.owner for one in trigger_states(sqlite)} == {"person"}
 
 
-def test_a_number_that_a_row_cannot_have_takes_no_documents_place(postgresql: Engine, tmp_path: Path) -> None:
-    install(postgresql)
-    run(postgresql, USR)
-    track(postgresql, ["usr"], TriggerOptions(style=Style.IMAGE))
-    write = "INSERT INTO event_log (record_id, event_type, table_name, table_key, column_name, new_value)"
-    row = "{} VALUES ({}, 1, 'usr', 'idu=1', 'a', '{}')".format
-    run(postgresql, row(write, 1000, "first"))
-    publish(postgresql, tmp_path, "xds")
-    [document] = tmp_path.glob("*.xml")
-    before = document.read_text()
-    run(postgresql, row(write, 1000, "second"), row(write, -5, "x"), row(write, 0, "x"), row(write, 999, "late"))
-    publish(postgresql, tmp_path, "xds")
-    assert document.read_text() == before
-    assert len(list(tmp_path.glob("*.xml"))) == 2
-    found = [(number, status) for number, status, *_ in letters(postgresql)]
-    assert sorted(found) == [(-5, "E"), (0, "E"), (999, "S"), (1000, "E"), (1000, "S")]
-
-
 @pytest.mark.in_turn
 @pytest.mark.parametrize(
     "database, style",
@@ -173,3 +159,33 @@ def test_an_archive_of_such_a_log_is_told_as_the_publisher_tells_it(
     convert(str(archive), tmp_path / "converted", by, str(schema) if by == "--schema" else url_of(engine))
     published(engine, tmp_path / "published")
     assert said(tmp_path / "converted") == said(tmp_path / "published")
+
+
+def test_check_says_between_which_rows_a_new_column_may_be_missing(sqlite: Engine) -> None:
+    install(sqlite)
+    run(sqlite, USR)
+    track(sqlite, ["usr"], TriggerOptions(style=Style.IMAGE))
+    site = Site(sqlite, follow=True)
+    with site.publisher:
+        run(sqlite, "INSERT INTO usr VALUES (1, 'x', 'y')")
+        site.poll()
+        run(sqlite, "ALTER TABLE usr ADD COLUMN c TEXT", "UPDATE usr SET c = 'lost'", "UPDATE usr SET a = 'z'")
+        site.poll()
+    [point] = gap_points(sqlite, LogNames())
+    assert "between rows 2 and 4 of the log, changes of c may not" in point.said
+
+
+def test_rows_are_explained_as_they_will_be_told(postgresql: Engine) -> None:
+    install(postgresql)
+    run(postgresql, USR)
+    track(postgresql, ["usr"], TriggerOptions(style=Style.FIELD, follow_ddl=True))
+    run(postgresql, "INSERT INTO usr VALUES (1, 'x', 'y')", "UPDATE usr SET a = 'z' WHERE idu = 1")
+    run(postgresql, "ALTER TABLE usr RENAME COLUMN a TO aa", "ALTER TABLE usr DROP COLUMN b")
+    run(postgresql, "UPDATE usr SET aa = 'last'")
+    config = Config(source=SourceConfig(url=postgresql.url.render_as_string(hide_password=False), user="nobody"))
+    numbers = [number for number, *_ in letters(postgresql)]
+    found = [explain(postgresql, LogNames(), config, number) for number in numbers]
+    assert {row.status for one in found for row in one.rows} == {"S"}
+    documents = [one.document or "" for one in found]
+    assert all('attr-name="aa"' in document for document in documents)
+    assert 'attr-name="b"' in documents[0]

@@ -231,17 +231,17 @@ def test_an_answer_that_never_begins_is_an_error_that_may_pass(step: Step) -> No
         (silence, {"total_timeout": 0.3}),
         (drop_by_drop(b"HTTP/1.1 200 OK\r\nX-Long: " + b"x" * 2000, 0.05), {"total_timeout": 0.4, "read_timeout": 5}),
         (
-            drop_by_drop(b"HTTP/1.1 200 OK\r\nContent-Length: 5000\r\n\r\n" + b" " * 2000, 0.05),
-            {"total_timeout": 2.5, "read_timeout": 5},
+            drop_by_drop(b"HTTP/1.1 200 OK\r\nContent-Length: 5000\r\n\r\n" + b" " * 2000, 0.02),
+            {"total_timeout": 1.3, "read_timeout": 5},
         ),
-        (drop_by_drop(b"HTTP/1.0 200 OK\r\n\r\n" + b" " * 2000, 0.05), {"total_timeout": 1.5, "read_timeout": 5}),
+        (drop_by_drop(b"HTTP/1.0 200 OK\r\n\r\n" + b" " * 2000, 0.02), {"total_timeout": 0.8, "read_timeout": 5}),
     ],
     ids=["read", "total", "drops in the head", "drops in the body", "drops without an end"],
 )
 def test_a_receiver_that_hangs_is_left(step: Step, settings: dict[str, float]) -> None:
     start = time.monotonic()
     error = refused([step], **settings)
-    assert time.monotonic() - start < 60, "two thousand drops take a hundred seconds"
+    assert time.monotonic() - start < 30, "two thousand drops take forty seconds"
     assert error.may_pass
     assert "did not answer in time" in str(error)
 

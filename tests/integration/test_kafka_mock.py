@@ -238,3 +238,10 @@ def test_topics_are_read_from_a_broker(mock_cluster: str, capsys: pytest.Capture
     assert sorted(one.get("operation") or one["kind"] for one in found) == ["DELETE", "INSERT", "UPDATE", "metadata"]
     assert {one["row"]["order_id"] for one in found if one["kind"] == "data"} == {1}
     assert any(one["place"].startswith(f"{about}, partition ") for one in found)
+
+
+def test_documents_need_a_topic_and_numbered_messages_a_registry(mock_cluster: str) -> None:
+    numbered = documents([inserted(1)], mode="registry", encoding="avro", topic="mock.none")
+    for batch, key in (([Document(id="1", body=b"", covers={})], "topic"), (numbered, "registry")):
+        with pytest.raises(ConfigError, match=rf"output\.{key} is missing"):
+            KafkaSink(settings(mock_cluster)).commit("", batch)

@@ -16,7 +16,6 @@ from eventlog.daemon import rest
 from eventlog.daemon.logging import journal
 from eventlog.daemon.publisher import Publisher
 from eventlog.sinks.outputs import FilesOutput
-from tests.conformance.event_logs import LogTable
 from tests.integration.publishing import config_of, in_thread, publish_all, published, settled, site, until
 from tests.support.logged import run
 from tests.support.xds_events import read_events
@@ -85,36 +84,6 @@ def test_cycles_begin_at_each_of_several_times_of_day_and_at_no_other(
         log.write(6, key="idu=6")
         wall.looks()
         assert log.statuses()[6] == "N"
-
-
-def test_an_event_that_lies_ahead_waits_for_the_databases_clock_whatever_the_machines_says(
-    engine: Engine, tmp_path: Path, wall: Wall
-) -> None:
-    log = site(engine)
-    out = tmp_path / "out"
-    log.write(1, event_time=moment(log, 3600), new_value="later")
-    log.write(2, key="idu=2", event_time=moment(log, -3600))
-    log.write(3, key="idu=1", event_time=moment(log, -7200), new_value="first")
-    with Publisher(config_of(engine, out, handle_future_events=True, batch_size=1)) as publisher:
-        wall.set(23, days=9)
-        assert publisher.run_once().settled == 2
-        assert publisher.run_once().settled == 0
-        assert log.statuses() == {1: "N", 2: "S", 3: "S"}
-        log.run(f"UPDATE event_log SET event_time = '{moment(log, -1)}' WHERE record_id = 1")
-        assert publisher.run_once().settled == 1
-    assert sorted(ids for [ids] in published(out).values()) == ["1", "2", "3"]
-
-
-def moment(log: LogTable, seconds: int) -> str:
-    """A time by the database's clock, in UTC."""
-    clocks = {
-        "sqlite": "strftime('%Y-%m-%d %H\\:%M\\:%S', 'now')",
-        "postgresql": "CURRENT_TIMESTAMP(0) AT TIME ZONE 'UTC'",
-        "mysql": "UTC_TIMESTAMP()",
-    }
-    [(now,)] = log.ask(f"SELECT {clocks[log.engine.dialect.name]}")
-    found = dt.datetime.fromisoformat(str(now)) + dt.timedelta(seconds=seconds)
-    return found.isoformat(" ")
 
 
 NOW = dt.datetime(2025, 3, 23, 10, 0, 0)

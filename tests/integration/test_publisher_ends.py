@@ -299,3 +299,17 @@ def test_it_can_be_watched(log: LogTable, tmp_path: Path) -> None:
 
 WITHOUT_OUT = "import sys; sys.argv.remove('--out'); sys.argv.pop(2)"
 """Takes the folder off the command line, so that the configuration's own output counts."""
+
+
+def test_a_setting_that_does_nothing_is_said_once(log: LogTable, tmp_path: Path) -> None:
+    file = tmp_path / "eventlog.toml"
+    out = f'sink = "files"\npath = "{tmp_path / "out"}"'
+    file.write_text(f'[[output]]\n{out}\nformat = "messages"\nmessages.metadata_topic = "shapes"\n')
+    with Process(log.engine, tmp_path / "out", "--config", str(file), out=False) as process:
+        for number in (1, 2):
+            log.write(number, key="idu=1")
+            until(settled(log, number), "a row is published all the same")
+        assert process.stop() == 0
+        assert process.actions().count("setting_ignored") == 1
+        assert process.wait_for("setting_ignored")["setting"] == "output.messages.metadata_topic"
+        assert process.wait_for("setting_ignored")["level"] == "warning"

@@ -161,3 +161,12 @@ def test_a_number_of_jobs_that_makes_no_sense_is_refused(
 ) -> None:
     assert exit_code(["refresh", "usr", "--jobs", jobs, "--database", url]) == 64
     assert re.search(rf"Invalid value for '--jobs': '?{jobs}'? is not ", capsys.readouterr().err)
+
+
+def test_it_begins_anew_when_asked(url: str, capsys: pytest.CaptureFixture[str]) -> None:
+    mark = '{"after": "idu=2997", "rows": 2998, "total": 3000}'
+    with closing(sqlite3.connect(url.removeprefix("sqlite:///"))) as connection:
+        connection.execute("INSERT INTO event_log_mark VALUES ('refresh: usr', ?)", [mark])
+        connection.commit()
+    assert exit_code(["refresh", "usr", "--again", "--database", url]) == 0
+    assert f"usr: {COUNT:,} rows wait to be published." in capsys.readouterr().out

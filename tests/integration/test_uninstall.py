@@ -141,3 +141,13 @@ def test_it_shows_and_wants_a_yes(sqlite: Engine, capsys: pytest.CaptureFixture[
     assert exit_code(["triggers", *where]) == OK
     assert exit_code(["uninstall", "--yes", *where]) == OK
     assert "is removed" in capsys.readouterr().out
+
+
+def test_an_adopted_log_stays(sqlite: Engine, capsys: pytest.CaptureFixture[str]) -> None:
+    install(sqlite, LogNames(table="other"))
+    run(sqlite, "CREATE TABLE event_log AS SELECT * FROM other")
+    where = ["--database", str(sqlite.url)]
+    assert exit_code(["install", *where]) == OK
+    assert exit_code(["uninstall", "--yes", *where]) == OK
+    assert "nothing of the log itself, which was adopted: 0 rows" in capsys.readouterr().err
+    run(sqlite, "INSERT INTO event_log (record_id) VALUES (1)")
