@@ -36,7 +36,7 @@ def of(output: OutputConfig) -> Point:
     return point
 
 
-def fails(output: OutputConfig, said: str, code: int = EX_UNAVAILABLE) -> Point:
+def expect_failure(output: OutputConfig, said: str, code: int = EX_UNAVAILABLE) -> Point:
     """The point of an output that fails with these words, and without a secret."""
     point = of(output)
     assert (point.level, point.exit_code) == (PointLevel.FAILURE, code)
@@ -64,19 +64,19 @@ def test_a_place_stays_as_it_is(tmp_path: Path, output: Any, below: str, level: 
 @pytest.mark.parametrize("below", ["", "/out"])
 def test_a_file_where_the_folder_should_be_fails(tmp_path: Path, below: str) -> None:
     (tmp_path / "taken").touch()
-    fails(FilesOutput(path=f"{tmp_path}/taken{below}"), f"{tmp_path}/taken is something else", EX_CONFIG)
+    expect_failure(FilesOutput(path=f"{tmp_path}/taken{below}"), f"{tmp_path}/taken is something else", EX_CONFIG)
 
 
 def test_a_folder_that_may_not_be_written_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tmp_path.chmod(0o500)
     if os.geteuid() == 0:  # whom the system lets write everywhere
         monkeypatch.setattr(os, "access", lambda path, mode: mode & ~(Path(path).stat().st_mode >> 6) == 0)
-    fails(FilesOutput(path=str(tmp_path)), "cannot be written", EX_CONFIG)
+    expect_failure(FilesOutput(path=str(tmp_path)), "cannot be written", EX_CONFIG)
 
 
 def test_a_full_disk_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=0))
-    fails(FilesOutput(path=str(tmp_path)), "is full")
+    expect_failure(FilesOutput(path=str(tmp_path)), "is full")
 
 
 @contextmanager
@@ -97,14 +97,16 @@ def test_an_address_where_somebody_listens_is_ok_if_it_speaks_as_it_should() -> 
     with listener() as port:
         assert of(HttpOutput(url=f"http://127.0.0.1:{port}/in?token=s3cret")).level is PointLevel.OK
     with listener() as port:
-        fails(HttpOutput(url=f"https://127.0.0.1:{port}/in", connect_timeout=5), "")
+        expect_failure(HttpOutput(url=f"https://127.0.0.1:{port}/in", connect_timeout=5), "")
 
 
 def test_addresses_where_nobody_listens_fail() -> None:
     port = free_port()
-    fails(HttpOutput(url=f"http://127.0.0.1:{port}/in?token=s3cret"), f"http://127.0.0.1:{port} cannot be reached")
-    fails(DatabaseOutput(url=f"postgresql+psycopg://me:s3cret@127.0.0.1:{port}/lake"), "")
-    point = fails(KafkaOutput(servers=f"127.0.0.1:{port}", timeout=0.5), "does not answer")
+    expect_failure(
+        HttpOutput(url=f"http://127.0.0.1:{port}/in?token=s3cret"), f"http://127.0.0.1:{port} cannot be reached"
+    )
+    expect_failure(DatabaseOutput(url=f"postgresql+psycopg://me:s3cret@127.0.0.1:{port}/lake"), "")
+    point = expect_failure(KafkaOutput(servers=f"127.0.0.1:{port}", timeout=0.5), "does not answer")
     assert point.mend == "See that a broker listens there, or change the output's `servers`."
 
 
@@ -121,10 +123,10 @@ def test_a_schema_that_is_not_there_or_closed_fails(postgresql: Engine) -> None:
         connection.exec_driver_sql("CREATE SCHEMA closed")
         connection.exec_driver_sql("GRANT USAGE ON SCHEMA closed TO reads_only")
     url = postgresql.url.render_as_string(hide_password=False)
-    point = fails(DatabaseOutput(url=url, schema="nowhere"), "has no schema nowhere")
+    point = expect_failure(DatabaseOutput(url=url, schema="nowhere"), "has no schema nowhere")
     assert "Create it" in str(point.mend)
     url = postgresql.url.set(username="reads_only").render_as_string(hide_password=False)
-    point = fails(DatabaseOutput(url=url, schema="closed"), "permission denied")
+    point = expect_failure(DatabaseOutput(url=url, schema="closed"), "permission denied")
     assert point.mend == "GRANT USAGE, CREATE ON SCHEMA closed TO reads_only gives the right."
 
 
@@ -148,7 +150,7 @@ def test_a_topic_that_is_not_there_is_a_warning_unless_it_may_be_made(mock_clust
 )
 def test_a_registry_that_does_not_answer_fails(mock_cluster: str, form: dict[str, Any]) -> None:
     registry = f"http://127.0.0.1:{free_port()}"
-    fails(KafkaOutput(servers=mock_cluster, registry=registry, **form), "schema registry")
+    expect_failure(KafkaOutput(servers=mock_cluster, registry=registry, **form), "schema registry")
 
 
 def test_the_command_ends_with_the_code_of_the_first_failure(tmp_path: Path) -> None:
