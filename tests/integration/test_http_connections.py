@@ -18,6 +18,8 @@ from eventlog.config.settings import Config, PublisherConfig, SourceConfig
 from eventlog.core.errors import SinkError
 from eventlog.core.model import Document
 from eventlog.daemon.publisher import Publisher
+from eventlog.publisher.journal import Journal
+from eventlog.publisher.plans import Done, Settled
 from eventlog.sinks.http.address import HttpSettings
 from eventlog.sinks.http.sink import HttpLane, HttpSink
 from eventlog.sinks.outputs import HttpOutput
@@ -201,3 +203,24 @@ def _left(publishing: Publisher, log: LogTable) -> bool:
     with suppress(SinkError):
         publishing.run_once()
     return "N" in letters(log)
+
+
+@pytest.mark.parametrize("connections", [1, 4])
+def test_answers_that_the_journal_does_not_know_are_at_most_so_many_a_connection(
+    log: LogTable, monkeypatch: pytest.MonkeyPatch, connections: int
+) -> None:
+    """And not fewer: all connections stand still while the journal is written."""
+    monkeypatch.setattr("eventlog.publisher.sending.ANSWERED_DOCUMENTS", 3)
+    known: list[int] = []
+    done = Journal.done
+
+    def entered(journal: Journal, name: str, what: Done) -> Settled:
+        known.append(len(what.planned))
+        return done(journal, name, what)
+
+    monkeypatch.setattr(Journal, "done", entered)
+    fill(log, "abcdefgh" * 3)
+    with ParallelServer(always(answer())) as server, publisher(log, server, connections) as publishing:
+        publishing.run_once()
+    assert known == [3 * connections] * (24 // (3 * connections))
+    assert letters(log) == "S" * 24
