@@ -18,10 +18,7 @@ from eventlog.core.schema import Table
 from eventlog.daemon.publisher import Publisher
 from eventlog.sources.compare.reader import CompareReader
 from tests.integration.publishing import in_thread, until, url_of
-from tests.integration.test_publisher_times import Wall, wall
 from tests.support.xds_events import read_events
-
-__all__ = ["wall"]
 
 CONFIG = """
 [source]
@@ -83,14 +80,17 @@ class Site:
         return [event.op.value for one in documents for event in read_events(one.read_bytes())]
 
 
-@pytest.fixture(params=["file", "database"])
-def site(sqlite: Engine, tmp_path: Path, request: pytest.FixtureRequest) -> Site:
-    kept = request.param == "database"
-    state = url_of(request.getfixturevalue("postgresql")) if kept else str(tmp_path / "state.db")
-    return Site(sqlite, tmp_path, state)
+@pytest.fixture
+def site(sqlite: Engine, tmp_path: Path) -> Site:
+    return Site(sqlite, tmp_path, str(tmp_path / "state.db"))
 
 
-def test_a_later_start_tells_what_changed_everything_or_nothing_that_is_there(site: Site) -> None:
+@pytest.mark.parametrize("kept", ["file", "database"])
+def test_a_later_start_tells_what_changed_everything_or_nothing_that_is_there(
+    site: Site, kept: str, request: pytest.FixtureRequest
+) -> None:
+    if kept == "database":
+        site.state = url_of(request.getfixturevalue("postgresql"))
     site.run("INSERT INTO usr VALUES (1, 'a'), (2, 'b')")
     assert len(site.once()) == 2
     site.run("UPDATE usr SET fname = 'c' WHERE idu = 1")
@@ -102,12 +102,6 @@ def test_a_later_start_tells_what_changed_everything_or_nothing_that_is_there(si
     for told in (["delete", "add"], ["add"]):
         assert site.once(compare='restart = "resync"') == told
     assert site.once() == []
-
-
-def test_the_first_start_goes_by_its_own_setting(site: Site) -> None:
-    site.run("INSERT INTO usr VALUES (1, 'a')")
-    assert site.once(compare='start = "future-only"\nrestart = "resync"') == []
-    assert len(site.once(compare='start = "future-only"\nrestart = "resync"')) == 1
 
 
 def test_a_first_start_that_fails_goes_on_as_a_first_start(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -151,19 +145,6 @@ def test_a_server_that_was_away_is_no_start(site: Site, monkeypatch: pytest.Monk
     assert site.events == ["add", "add"]
 
 
-def test_cycles_begin_at_times_of_day(site: Site, wall: Wall) -> None:
-    with in_thread(site.publisher(publisher='time_of_day = ["02:00"]')):
-        site.run("INSERT INTO usr VALUES (1, 'a')")
-        wall.looks()
-        assert site.events == []
-        wall.set(3)
-        until(lambda: len(site.events) == 1, "the cycle of two at night")
-        wall.looks()
-        site.run("INSERT INTO usr VALUES (2, 'b')")
-        wall.looks()
-        assert len(site.events) == 1
-
-
 def test_outside_of_its_hours_it_reads_nothing_says_that_it_lives_and_can_be_stopped(site: Site) -> None:
     now = dt.datetime.now()  # the clock on the wall, as people set it
     closed, opened = [
@@ -186,10 +167,3 @@ def test_a_stop_is_obeyed_while_the_pace_is_kept(site: Site) -> None:
         until(lambda: len(site.events) == 300, "what was read is published, and does not wait for the pace")
         began = monotonic()
     assert monotonic() - began < 10  # the next range may be read after a minute
-
-
-def test_a_run_that_ends_waits_for_the_pace(site: Site) -> None:
-    site.run("INSERT INTO usr VALUES (1, 'a'), (2, 'a')")
-    began = monotonic()
-    assert len(site.once(compare="rows_per_second = 1")) == 2
-    assert monotonic() - began > 1

@@ -16,35 +16,19 @@ from confluent_kafka.serialization import MessageField, SerializationContext
 from msgspec import structs
 from sqlalchemy import Engine
 
-from eventlog.capture import Style, TriggerOptions, track
-from eventlog.capture.install import install
+from eventlog.capture import Style
 from eventlog.config.settings import Config, PublisherConfig, SourceConfig
 from eventlog.core.errors import SinkError
-from eventlog.core.model import Change, Op, Reason, RowId, Status, Transaction
-from eventlog.core.schema import Catalog, Column, Table
-from eventlog.core.seams import encode
 from eventlog.publisher.settling import settle
-from eventlog.qlik.messages.document import MessagesDocument
 from eventlog.sinks.events.settings import DebeziumSettings
 from eventlog.sinks.kafka.plugin import KafkaOutput
-from eventlog.sinks.kafka.sink import KafkaSink
 from tests.integration.publishing import publish_all
-from tests.support.connect import read_as
-from tests.support.events import SHOP, event_format, shop_changes
-from tests.support.logged import run
 from tests.support.messages import read_by_both
 from tests.support.random_work import KEYS, RandomWork, keyed, standing, typed
 from tests.support.registry_server import RegistryServer
-from tests.support.servers_kafka import Broker, consumed, settings
+from tests.support.servers_kafka import consumed, settings
 from tests.support.servers_registry import RealRegistry
 from tests.support.told import published, tracked_tables
-
-REFUSED = "the schema registry refuses the schema of"
-
-
-def documents(changes: Sequence[Change], catalog: Catalog, **how: Any) -> list[MessagesDocument]:
-    form = event_format("debezium", topics=True, **how)
-    return [one for one in encode(form, changes, catalog) if isinstance(one, MessagesDocument)]
 
 
 def output(servers: str, transactional_id: str, login: dict[str, Any], **how: Any) -> KafkaOutput:
@@ -68,80 +52,6 @@ def numbered(content: bytes, schemas: Sequence[str]) -> Any:
 def position(event: dict[str, Any]) -> int:
     """The last row of the log behind an event: the partitions of a topic have no common order."""
     return int(event["source"]["position"].rpartition("-")[2])
-
-
-@pytest.mark.in_turn
-def test_readers_of_avro_find_what_the_envelope_in_json_says(broker: Broker) -> None:
-    topic = broker.topic()
-    plain = documents(shop_changes(), SHOP, topic=topic, schemas=True)
-    with (
-        RegistryServer() as registry,
-        closing(KafkaSink(settings(broker.servers, **registry.login))) as sink,
-    ):
-        batch = documents(shop_changes(), SHOP, topic=topic, encoding="avro")
-        assert list(sink.commit("", batch)) == []
-    sent = [one.value for made in plain for one in made.messages]
-    said = [json.loads(one) for one in sent if one is not None]
-    found = [one.value for one in consumed(broker.servers, topic)]
-    assert found.count(None) == 1  # the tombstone
-    told = [numbered(value, registry.schemas) for value in found if value is not None]
-    assert told == [read_as(one["schema"], one["payload"]) for one in said]
-    assert list(registry.subjects) == [f"{topic}-value", f"{topic}-key"]
-
-
-def test_a_type_that_changes_is_set_aside_in_the_words_of_the_registry(mock_cluster: str) -> None:
-    columns = (Column(name="id", type="integer", key=1), Column(name="v", type="varchar(9)"))
-    other = (columns[0], Column(name="v", type="date"))
-    change = Change(row=RowId(None, "t", "id=1"), op=Op.ADD, positions=((1,),))
-    with (
-        RegistryServer() as registry,
-        closing(KafkaSink(settings(mock_cluster, **registry.login))) as sink,
-    ):
-        how = {"topic": "mock.dbz.clash", "encoding": "avro"}
-        former, latter = (Catalog([Table(name="t", columns=one)]) for one in (columns, other))
-        assert list(sink.commit("", documents([change], former, **how))) == []
-        [said] = sink.commit("", documents([change], latter, **how))
-    assert (said.status, said.reason) == (Status.ERROR, Reason.REFUSED)
-    assert (said.note or "").startswith(f"{REFUSED} mock.dbz.clash-value: ")
-
-
-def test_the_schema_changes_at_the_row_whose_definition_changed(
-    postgresql: Engine,
-    mock_cluster: str,
-) -> None:
-    """Rows that waited while columns came and went are told under the schemas of their time."""
-    install(postgresql)
-    run(postgresql, "CREATE TABLE usr (idu INTEGER PRIMARY KEY, a TEXT, b TEXT)")
-    track(postgresql, ["usr"], TriggerOptions(style=Style.IMAGE, follow_ddl=True))
-    run(postgresql, "INSERT INTO usr VALUES (1, 'x', 'y')", "UPDATE usr SET b = 'z' WHERE idu = 1")
-    run(postgresql, "ALTER TABLE usr DROP COLUMN b", "ALTER TABLE usr ADD COLUMN n INTEGER")
-    run(postgresql, "UPDATE usr SET n = 7 WHERE idu = 1", "ALTER TABLE usr DROP COLUMN n")
-    run(postgresql, "INSERT INTO usr VALUES (2, 'last')")
-    with RegistryServer() as registry:
-        source = SourceConfig(
-            url=postgresql.url.render_as_string(hide_password=False),
-            user="nobody",
-        )
-        found = output(mock_cluster, "dbz-times", registry.login, topic="dbz.times")
-        config = Config(
-            source=source,
-            publisher=PublisherConfig(polling_interval=1),
-            output=(found,),
-        )
-        publish_all(config, engine=postgresql)
-        values = [one.value or b"" for one in consumed(mock_cluster, "dbz.times")]
-    values.sort(key=lambda value: position(numbered(value, registry.schemas)))
-    assert [numbered(value, registry.schemas)["after"] for value in values] == [
-        {"idu": 1, "a": "x", "b": "y"},
-        {"idu": 1, "a": "x", "b": "z"},
-        {"idu": 1, "a": "x", "n": 7},
-        {"idu": 2, "a": "last"},
-    ]
-    first, same, second, third = [value[1:5] for value in values]
-    assert first == same
-    assert len({first, second, third}) == 3
-    assert len(registry.subjects["dbz.times-value"]) == 3
-    assert len(registry.subjects["dbz.times-key"]) == 1
 
 
 @pytest.mark.in_turn
@@ -219,30 +129,6 @@ def counted_rightly(marks: Sequence[Any], events: Mapping[str, Sequence[Any]]) -
         said = ended[name]["data_collections"]
         assert {one["data_collection"]: one["event_count"] for one in said} == counts
     return set(begun)
-
-
-def test_an_event_that_the_registry_refuses_takes_no_number(mock_cluster: str) -> None:
-    """It is asked before events are numbered, so a transaction is counted without it."""
-    former = (Column(name="id", type="integer", key=1), Column(name="v", type="varchar(9)"))
-    latter = (former[0], Column(name="v", type="date"))
-    change = Change(row=RowId(None, "t", "id=1"), op=Op.ADD, positions=((1,),))
-    in_transaction = structs.replace(change, transaction=Transaction(id=1))
-    how: dict[str, Any] = {
-        "topic": "mock.dbz.refused",
-        "encoding": "avro",
-        "transaction_topic": "mock.dbz.refused.tx",
-    }
-    form = event_format("debezium", topics=True, **how)
-    with RegistryServer() as registry:
-        refuses = KafkaSink(settings(mock_cluster, **registry.login)).capabilities.refuses
-        assert refuses is not None
-        said = [
-            refuses(one)
-            for columns in (former, latter)
-            for one in form.writer(Catalog([Table(name="t", columns=columns)]))([in_transaction])
-        ]
-    assert said[0] is None
-    assert (said[1] or "").startswith(f"{REFUSED} mock.dbz.refused-value: ")
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""Rows keep the definition under which they were captured, whatever becomes of their table before they are published."""
+"""Rows keep the definition under which they were captured, also in a conversion."""
 
 from __future__ import annotations
 
@@ -8,18 +8,22 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import pyarrow as pa
 import pytest
+from pyarrow import parquet
 from sqlalchemy import Engine, text
 
 from eventlog.admin.check.triggers import gap_points
 from eventlog.capture import Style, TriggerOptions, track, trigger_states
 from eventlog.capture.install import install
+from eventlog.cli.main import exit_code
 from eventlog.config.settings import Config, PublisherConfig, SourceConfig
+from eventlog.convert import step
 from eventlog.explain.rows import explain
 from eventlog.sinks.outputs import FilesOutput
-from eventlog.sql.history import history
 from eventlog.sql.names import LogNames
 from tests.integration.publishing import publish_all
+from tests.support.altered_logs import altered_log, convert, published, said, url_of
 from tests.support.following import Site
 from tests.support.logged import run
 
@@ -54,40 +58,6 @@ def letters(engine: Engine) -> list[tuple[int, str, str | None, str | None]]:
         return [tuple(row) for row in connection.execute(text(query))]
 
 
-def test_rows_before_a_rename_and_a_drop_are_told_as_they_were(postgresql: Engine, tmp_path: Path) -> None:
-    """And whole images go on at once, under the new names."""
-    install(postgresql)
-    run(postgresql, USR)
-    track(postgresql, ["usr"], TriggerOptions(style=Style.IMAGE, follow_ddl=True))
-    run(postgresql, "INSERT INTO usr VALUES (1, 'x', 'y'), (2, 'x', 'y')", "UPDATE usr SET b = 'z' WHERE idu = 1")
-    run(postgresql, "ALTER TABLE usr RENAME COLUMN a TO aa", "ALTER TABLE usr DROP COLUMN b")
-    run(postgresql, "DELETE FROM usr WHERE idu = 2")
-    publish(postgresql, tmp_path)
-    assert [(one["value"]["beforeData"], one["value"]["data"]) for one in told(tmp_path)] == [
-        (None, {"idu": 1, "a": "x", "b": "y"}),
-        (None, {"idu": 2, "a": "x", "b": "y"}),
-        ({"idu": 1, "a": "x", "b": "y"}, {"idu": 1, "a": "x", "b": "z"}),
-        (None, {"idu": 2, "aa": "x"}),
-    ]
-    assert {status for _, status, *_ in letters(postgresql)} == {"S"}
-
-
-def test_rows_are_explained_as_they_will_be_told(postgresql: Engine) -> None:
-    install(postgresql)
-    run(postgresql, USR)
-    track(postgresql, ["usr"], TriggerOptions(style=Style.FIELD, follow_ddl=True))
-    run(postgresql, "INSERT INTO usr VALUES (1, 'x', 'y')", "UPDATE usr SET a = 'z' WHERE idu = 1")
-    run(postgresql, "ALTER TABLE usr RENAME COLUMN a TO aa", "ALTER TABLE usr DROP COLUMN b")
-    run(postgresql, "UPDATE usr SET aa = 'last'")
-    config = Config(source=SourceConfig(url=postgresql.url.render_as_string(hide_password=False), user="nobody"))
-    numbers = [number for number, *_ in letters(postgresql)]
-    found = [explain(postgresql, LogNames(), config, number) for number in numbers]
-    assert {row.status for one in found for row in one.rows} == {"S"}
-    documents = [one.document or "" for one in found]
-    assert all('attr-name="aa"' in document for document in documents)
-    assert 'attr-name="b"' in documents[0]
-
-
 @pytest.mark.parametrize("style", [Style.IMAGE, Style.ROW_BACK])
 def test_rows_of_a_table_that_has_another_name_or_is_gone(postgresql: Engine, tmp_path: Path, style: Style) -> None:
     install(postgresql)
@@ -101,38 +71,6 @@ def test_rows_of_a_table_that_has_another_name_or_is_gone(postgresql: Engine, tm
     publish(postgresql, tmp_path)
     *_, (_, status, reason, note) = letters(postgresql)
     assert (status, reason) == (("S", None) if style is Style.IMAGE else ("W", "vanished")), note
-
-
-def test_a_single_column_that_is_gone_cannot_be_read_back(postgresql: Engine, tmp_path: Path) -> None:
-    install(postgresql)
-    run(postgresql, USR)
-    run(postgresql, "INSERT INTO usr VALUES (1, 'x', 'y')")
-    track(postgresql, ["usr"], TriggerOptions(style=Style.FIELD_BACK, follow_ddl=True))
-    run(postgresql, "UPDATE usr SET a = 'z', b = 'z'", "ALTER TABLE usr DROP COLUMN b")
-    run(postgresql, "ALTER TABLE usr RENAME COLUMN a TO aa")
-    publish(postgresql, tmp_path, "xds")
-    [document] = tmp_path.glob("*.xml")
-    assert 'attr-name="aa"' in document.read_text()
-    (_, renamed, _, _), (_, gone, _, note) = letters(postgresql)
-    assert (renamed, gone) == ("S", "W")
-    assert note == "usr has no captured column b any more to be read back, and no value of it was logged."
-
-
-def test_types_are_those_of_then(postgresql: Engine, tmp_path: Path) -> None:
-    install(postgresql)
-    run(postgresql, "CREATE TABLE usr (idu INTEGER PRIMARY KEY, n INTEGER)")
-    track(postgresql, ["usr"], TriggerOptions(style=Style.IMAGE, follow_ddl=True))
-    run(postgresql, "INSERT INTO usr VALUES (1, 5)", "ALTER TABLE usr ALTER COLUMN n TYPE TEXT")
-    run(postgresql, "INSERT INTO usr VALUES (2, 'five')", "ALTER TABLE usr ADD COLUMN at TIMESTAMP")
-    run(postgresql, "UPDATE usr SET at = '2026-01-02 03:04:05' WHERE idu = 2")
-    publish(postgresql, tmp_path)
-    assert [one["value"]["data"] for one in told(tmp_path)] == [
-        {"idu": 1, "n": 5},
-        {"idu": 2, "n": "five"},
-        {"idu": 2, "n": "five", "at": "2026-01-02 03:04:05.000000"},
-    ]
-    versions = history(postgresql, LogNames(), ["usr"])
-    assert [[*one.columns] for one in versions] == [["idu", "n"], ["idu", "n"], ["idu", "n", "at"]]
 
 
 def test_a_policy_sees_todays_names_alone(postgresql: Engine, tmp_path: Path) -> None:
@@ -165,6 +103,64 @@ def test_triggers_follow_a_table_that_has_another_name(sqlite: Engine, tmp_path:
     assert {one.owner for one in trigger_states(sqlite)} == {"person"}
 
 
+@pytest.mark.in_turn
+@pytest.mark.parametrize(
+    "database, style",
+    [
+        ("postgresql", Style.IMAGE),
+        ("postgresql", Style.ROW_BACK),
+        ("postgresql", Style.FIELD_BACK),
+        ("mariadb", Style.IMAGE),
+        ("sqlite", Style.FIELD),
+    ],
+)
+def test_a_log_with_alterations_gives_what_the_publisher_makes_of_it(
+    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, database: str, style: Style
+) -> None:
+    engine: Engine = request.getfixturevalue(database)
+    altered_log(engine, style)
+    convert(url_of(engine), tmp_path / "whole", "--engine", "local", "--jobs", "1")
+    monkeypatch.setattr(step, "CHUNK_ROWS", 2)
+    convert(url_of(engine), tmp_path / "pieces", "--engine", "local", "--jobs", "1")
+    published(engine, tmp_path / "published")
+    expected = said(tmp_path / "published")
+    for folder in ("whole", "pieces"):
+        found = said(tmp_path / folder)
+        for name, what in expected.items():
+            assert found[name] == what, (folder, name)
+
+
+@pytest.mark.in_turn
+@pytest.mark.parametrize(
+    "database, style, by",
+    [
+        ("sqlite", Style.IMAGE, "--schema"),
+        ("postgresql", Style.ROW_BACK, "--database"),
+    ],
+)
+def test_an_archive_of_such_a_log_is_told_as_the_publisher_tells_it(
+    request: pytest.FixtureRequest,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    database: str,
+    style: Style,
+    by: str,
+) -> None:
+    engine: Engine = request.getfixturevalue(database)
+    altered_log(engine, style)
+    with engine.connect() as connection:
+        found = connection.execute(text("SELECT * FROM event_log ORDER BY record_id")).mappings()
+        rows = [dict(row) | {"event_time": str(row["event_time"])} for row in found]
+    archive = tmp_path / "archive.parquet"
+    parquet.write_table(pa.Table.from_pylist(rows), archive)
+    assert exit_code(["catalog", "--database", url_of(engine)]) == 0
+    schema = tmp_path / "schema.json"
+    schema.write_text(capsys.readouterr().out)
+    convert(str(archive), tmp_path / "converted", by, str(schema) if by == "--schema" else url_of(engine))
+    published(engine, tmp_path / "published")
+    assert said(tmp_path / "converted") == said(tmp_path / "published")
+
+
 def test_check_says_between_which_rows_a_new_column_may_be_missing(sqlite: Engine) -> None:
     install(sqlite)
     run(sqlite, USR)
@@ -179,19 +175,17 @@ def test_check_says_between_which_rows_a_new_column_may_be_missing(sqlite: Engin
     assert "between rows 2 and 4 of the log, changes of c may not" in point.said
 
 
-def test_a_number_that_a_row_cannot_have_takes_no_documents_place(postgresql: Engine, tmp_path: Path) -> None:
+def test_rows_are_explained_as_they_will_be_told(postgresql: Engine) -> None:
     install(postgresql)
     run(postgresql, USR)
-    track(postgresql, ["usr"], TriggerOptions(style=Style.IMAGE))
-    write = "INSERT INTO event_log (record_id, event_type, table_name, table_key, column_name, new_value)"
-    row = "{} VALUES ({}, 1, 'usr', 'idu=1', 'a', '{}')".format
-    run(postgresql, row(write, 1000, "first"))
-    publish(postgresql, tmp_path, "xds")
-    [document] = tmp_path.glob("*.xml")
-    before = document.read_text()
-    run(postgresql, row(write, 1000, "second"), row(write, -5, "x"), row(write, 0, "x"), row(write, 999, "late"))
-    publish(postgresql, tmp_path, "xds")
-    assert document.read_text() == before
-    assert len(list(tmp_path.glob("*.xml"))) == 2
-    found = [(number, status) for number, status, *_ in letters(postgresql)]
-    assert sorted(found) == [(-5, "E"), (0, "E"), (999, "S"), (1000, "E"), (1000, "S")]
+    track(postgresql, ["usr"], TriggerOptions(style=Style.FIELD, follow_ddl=True))
+    run(postgresql, "INSERT INTO usr VALUES (1, 'x', 'y')", "UPDATE usr SET a = 'z' WHERE idu = 1")
+    run(postgresql, "ALTER TABLE usr RENAME COLUMN a TO aa", "ALTER TABLE usr DROP COLUMN b")
+    run(postgresql, "UPDATE usr SET aa = 'last'")
+    config = Config(source=SourceConfig(url=postgresql.url.render_as_string(hide_password=False), user="nobody"))
+    numbers = [number for number, *_ in letters(postgresql)]
+    found = [explain(postgresql, LogNames(), config, number) for number in numbers]
+    assert {row.status for one in found for row in one.rows} == {"S"}
+    documents = [one.document or "" for one in found]
+    assert all('attr-name="aa"' in document for document in documents)
+    assert 'attr-name="b"' in documents[0]

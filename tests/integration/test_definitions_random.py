@@ -6,15 +6,12 @@ from __future__ import annotations
 
 import os
 import random
-from itertools import groupby
 from pathlib import Path
-from threading import Event, Thread
 
 import pytest
 from sqlalchemy import Engine, text
-from sqlalchemy.exc import DBAPIError
 
-from eventlog.capture import Style, TriggerOptions, track
+from eventlog.capture import Style, TriggerOptions
 from eventlog.capture.install import install, uninstall
 from eventlog.config.settings import Config, PublisherConfig, SourceConfig
 from eventlog.core.errors import MachineError
@@ -198,60 +195,3 @@ def histories(engine: Engine, folder: Path, style: Style, count: int) -> int:
         uninstall(engine, purge=True)
         run(engine, f"DROP TABLE {last}")
     return count
-
-
-class LiveWriter(Thread):
-    """Writes to one row all the time, whatever happens to the other columns."""
-
-    def __init__(self, engine: Engine, key: int, ended: Event) -> None:
-        super().__init__(daemon=True)
-        self.engine, self.key, self.ended = engine, key, ended
-        self.errors: list[str] = []
-
-    def run(self) -> None:
-        count = 0
-        while not self.ended.is_set():
-            count += 1
-            try:
-                run(self.engine, f"UPDATE usr SET kept = 'v{count}' WHERE idu = {self.key}")
-            except DBAPIError as error:
-                self.errors.append(str(error))
-
-
-@pytest.mark.in_turn
-def test_a_definition_begins_with_the_first_row_of_its_triggers(postgresql: Engine, tmp_path: Path) -> None:
-    """Three writers and a publisher at work, while columns come, go and get other names."""
-    install(postgresql)
-    run(postgresql, "CREATE TABLE usr (idu INTEGER NOT NULL PRIMARY KEY, kept TEXT, a0 TEXT)")
-    run(postgresql, "INSERT INTO usr VALUES (1), (2), (3)")
-    track(postgresql, ["usr"], TriggerOptions(style=Style.IMAGE, follow_ddl=True))
-    ended = Event()
-    writers = [LiveWriter(postgresql, key, ended) for key in (1, 2, 3)]
-    for writer in writers:
-        writer.start()
-    shapes = [["idu", "kept", "a0"]]
-    with publisher_of(postgresql, tmp_path) as publisher:
-        for number in range(1, 9):
-            *_, last = shapes[-1]
-            statement, shape = random.choice(
-                [
-                    (f"ADD COLUMN a{number} TEXT", [*shapes[-1], f"a{number}"]),
-                    (f"RENAME COLUMN {last} TO a{number}", [*shapes[-1][:-1], f"a{number}"]),
-                    (f"DROP COLUMN {last}", shapes[-1][:-1]),
-                ][: 3 if len(shapes[-1]) > 3 else 2]
-            )
-            run(postgresql, f"ALTER TABLE usr {statement}")
-            shapes.append(shape)
-            publisher.run_once()
-        ended.set()
-        for writer in writers:
-            writer.join()
-        for _ in publisher.rounds(until_empty=True):
-            pass
-    assert [writer.errors for writer in writers] == [[], [], []]
-    with postgresql.connect() as connection:
-        assert set(connection.execute(text("SELECT status FROM event_log")).scalars()) == {"S"}
-    told = [[*(one.after or {})] for one in MessageFiles(tmp_path / "messages").told()]
-    seen = [names for names, _ in groupby(told)]
-    expected = iter(shapes)
-    assert all(names in expected for names in seen), (seen, shapes)

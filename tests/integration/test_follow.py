@@ -10,18 +10,15 @@ from sqlalchemy.exc import DBAPIError
 
 from eventlog.admin.check.point import PointLevel
 from eventlog.admin.check.triggers import trigger_points
-from eventlog.capture import Style, TriggerCondition, TriggerOptions, located, track, trigger_states
-from eventlog.capture.install import install, upgrade
+from eventlog.capture import Style, TriggerCondition, TriggerOptions, track, trigger_states
+from eventlog.capture.install import install
 from eventlog.capture.rights import Roles, give_rights
-from eventlog.config.build import catalog_of
-from eventlog.config.settings import Config
 from eventlog.core.errors import EventlogError, InstallError
-from eventlog.core.schema import Table
 from eventlog.sql.dialect import dialect_of
-from eventlog.sql.history import ShapeVersion, add_version, history, shape_of
+from eventlog.sql.history import history
 from eventlog.sql.names import LogNames
 from tests.support.following import Site
-from tests.support.logged import USR, left_by, logged, run
+from tests.support.logged import USR, left_by, run
 
 FIELDS = TriggerOptions(style=Style.FIELD, exclude=("age",))
 
@@ -166,30 +163,6 @@ def test_the_history_has_every_version_that_was_seen_also_over_a_restart(usr: En
 
 
 @pytest.mark.in_turn
-def test_the_catalog_has_the_versions_of_the_history(usr: Engine) -> None:
-    track(usr, ["usr"], TriggerOptions(style=Style.FIELD))
-
-    def seen() -> Table:
-        return next(table for table in catalog_of(usr, LogNames(), Config()) if table.name == "usr")
-
-    table = seen()
-    assert table.version == 1
-    with usr.begin() as connection:
-        kept = ShapeVersion(table=table.whole, version=4, seen_at="now", columns=shape_of(table))
-        add_version(connection, located(connection, LogNames()), kept)
-    assert seen().version == 4
-    run(usr, "ALTER TABLE usr ADD COLUMN mail VARCHAR(64)")
-    assert seen().version == 5
-
-
-@pytest.mark.in_turn
-def test_the_catalog_of_a_log_without_a_history(usr: Engine) -> None:
-    upgrade(usr, to="0001")
-    track(usr, ["usr"], FIELDS)
-    assert {table.version for table in catalog_of(usr, LogNames(), Config())} == {1}
-
-
-@pytest.mark.in_turn
 def test_a_log_without_a_history_is_followed_as_well(usr: Engine) -> None:
     run(usr, "DROP TABLE event_log_schema")
     track(usr, ["usr"], FIELDS)
@@ -226,32 +199,3 @@ def test_a_publisher_with_least_rights_says_what_it_may_not_do(postgresql: Engin
         assert [one.version for one in history(postgresql, LogNames())] == [1, 2]
     finally:
         run(postgresql, f"DROP OWNED BY {name}", f"DROP ROLE {name}")
-
-
-@pytest.mark.parametrize("rows", [False, True])
-def test_a_row_back_trigger_of_postgresql_does_not_age(postgresql: Engine, rows: bool) -> None:
-    """Columns come, go, and change their name and type in sessions that have fired the trigger before."""
-    install(postgresql)
-    run(postgresql, *USR)
-    track(postgresql, ["usr"], TriggerOptions(rows=rows))
-    run(postgresql, "INSERT INTO usr VALUES (1, 'Jack', 'Frost', 30)", "UPDATE usr SET age = 31")
-    update = [(6, "idu=1", None, None, None)]
-    changes = (
-        "ALTER TABLE usr ADD COLUMN mail VARCHAR(64) DEFAULT 'none'",
-        "ALTER TABLE usr ADD COLUMN tags json",
-        "ALTER TABLE usr RENAME COLUMN fname TO given",
-        "ALTER TABLE usr ALTER COLUMN age TYPE text",
-        "ALTER TABLE usr DROP COLUMN lname",
-    )
-    with postgresql.connect() as connection:
-        for number, change in enumerate(changes):
-            connection.exec_driver_sql(change)
-            connection.exec_driver_sql("DELETE FROM event_log")
-            connection.exec_driver_sql(f"UPDATE usr SET mail = 'm{number}'")
-            connection.commit()
-            assert logged(postgresql) == update, change
-    assert left_by(postgresql, "UPDATE usr SET tags = '{}'") == update
-    assert left_by(postgresql, "UPDATE usr SET tags = '{}', given = given") == []
-    assert left_by(postgresql, "UPDATE usr SET age = NULL") == update
-    assert states(postgresql) == {TriggerCondition.CURRENT}
-    assert left_by(postgresql, "UPDATE usr SET idu = 2") == [(4, "idu=1", *[None] * 3), (5, "idu=2", *[None] * 3)]

@@ -182,18 +182,3 @@ def test_a_new_column_is_read_back_from_the_next_poll_on(
     first, second = (path.read_text() for path in sorted(tmp_path.glob("*.xml")))
     assert "mail" not in first
     assert "joe@example.net" in second
-
-
-def test_a_table_that_is_gone_keeps_the_others_from_nothing(sqlite: Engine, tmp_path: Path) -> None:
-    install(sqlite)
-    run(sqlite, *USR, "CREATE TABLE grp (idg INTEGER NOT NULL PRIMARY KEY)", "INSERT INTO usr (idu) VALUES (1)")
-    track(sqlite, ["usr"], TriggerOptions(style=Style.ROW_BACK))
-    source = SourceConfig(url=str(sqlite.url), user="nobody", tables=("usr", "grp"))
-    config = Config(source=source, output=(FilesOutput(path=str(tmp_path / "out")),))
-    with Publisher(config, engine=sqlite) as publisher:
-        publisher.run_once()
-        run(sqlite, "DROP TABLE grp", "UPDATE usr SET fname = 'Joe' WHERE idu = 1")
-        poll(publisher)
-        run(sqlite, "UPDATE usr SET fname = 'Jim' WHERE idu = 1")
-        poll(publisher)
-    assert ["Joe" in path.read_text() for path in sorted((tmp_path / "out").glob("*.xml"))] == [True, False]

@@ -1,41 +1,44 @@
-"""What the emulator writes is read alike by eventlog and by IBM's change stream client for Informix: records and values.
-
-What the client reads otherwise is at the end, difference by difference; the documentation names them.
-"""
+"""IBM's change stream client and its driver beside eventlog: records, values, transactions, and documents of the publisher."""
 
 from __future__ import annotations
 
 import datetime as dt
+import json
+import re
 import struct
+import subprocess
+import sys
 from collections.abc import Iterator
 from decimal import Decimal
+from importlib.util import find_spec
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from eventlog.cli.main import main
 from eventlog.core.model import Value
-from eventlog.sources.gbase.emulator import GBASE, INFORMIX, RecordDialect, record, row_record, shop, table_record
+from eventlog.sources.gbase.emulator import CUSTOMER, INFORMIX, PURCHASE, record, row_record, shop, table_record
 from eventlog.sources.gbase.files import chunks_of
 from eventlog.sources.gbase.layout import CapturedLayout, ColumnType, ValueForm, layout_of
-from eventlog.sources.gbase.records import ROWS, CdcRecord, RecordFrame
+from eventlog.sources.gbase.reader import RecordReader
+from eventlog.sources.gbase.records import ROWS, CdcRecord, RecordFrame, frames
 from eventlog.sources.gbase.rows import FIXED_HEADER_BYTES, GBaseRowReader
+from eventlog.sources.gbase.settings import GBaseSettings
 from eventlog.sources.gbase.values import TextRules
-from tests.gbase_client import OtherReader, classpath
-from tests.gbase_client.comparing import NAMES, read_by_both, split
+from tests.gbase_client import OtherReader, Told, classpath, framed, session
+from tests.gbase_client.comparing import read_by_both, read_by_us, split
 from tests.support.gbase_server import GBaseServer
 from tests.support.gbase_streams import SEED, captured
-from tests.support.strategies_gbase import QUALIFIERS, rows, tables
+from tests.support.servers import absent
+from tests.support.strategies_gbase import rows, tables
 
 CAPTURED = {
     "stores:shop.customer": "id,born,active,kind,name,note",
     "stores:shop.purchase": "id,customer,price,weight,at,place",
 }
-YEARS = ("year", "month")
 DAY = dt.datetime(2025, 3, 23, 10, 57, 19, 254_000)
 EXACTLY = ("boolean", "lvarchar", "money(8)", "datetime year to fraction", "datetime month to day", "date")
 SPELLED = [
@@ -57,13 +60,6 @@ def classes(tmp_path_factory: pytest.TempPathFactory) -> str:
 @pytest.fixture(scope="module")
 def client(classes: str) -> Iterator[OtherReader]:
     reader = OtherReader(classes, "Reader")
-    yield reader
-    reader.close()
-
-
-@pytest.fixture(scope="module")
-def driver(classes: str) -> Iterator[OtherReader]:
-    reader = OtherReader(classes, "Spans")
     yield reader
     reader.close()
 
@@ -98,39 +94,6 @@ def test_a_shop_is_read_alike(client: OtherReader) -> None:
     found = read_by_both(client, stream)
     assert [other for _, other in found] == [own for own, _ in found]
     assert {frame.number for frame in stream} == set(CdcRecord) - {CdcRecord.TRUNCATE, CdcRecord.ERROR}
-
-
-def test_a_file_of_emulate_is_read_alike_but_for_rows_with_an_interval(client: OtherReader, tmp_path: Path) -> None:
-    file = tmp_path / "capture.bin"
-    done = CliRunner().invoke(main, ["emulate", "gbase", "--dialect", "informix", "--rows", "200", "--out", str(file)])
-    assert done.exit_code == 0
-    found = read_by_both(client, split([file.read_bytes()]))
-    refused = [(own, other) for own, other in found if "failed" in other]
-    assert {own["label"] for own, _ in refused} == {"2"}
-    assert {other["failed"].partition(":")[0] for _, other in refused} == {"Unsupported column type"}
-    alike = [pair for pair in found if pair not in refused]
-    assert [other for _, other in alike] == [own for own, _ in alike]
-    assert len(alike) > len(refused) > 50
-
-
-def test_records_of_every_number_are_read_alike(client: OtherReader) -> None:
-    table = layout_of(-5, "c1 integer, c2 varchar(20,0)")
-    seq, tx = 12 << 32 | 0xFFFF_F018, 2**31 - 1
-    changes = (CdcRecord.INSERT, CdcRecord.DELETE, CdcRecord.UPDBEF, CdcRecord.UPDAFT)
-    stream = [
-        table_record(table),
-        record(CdcRecord.BEGINTX, seq, tx, 2**33, 2005),
-        *(row_record(number, seq, tx, table, {"c1": number, "c2": "é"}, INFORMIX) for number in changes),
-        record(CdcRecord.DISCARD, seq, tx),
-        record(CdcRecord.TRUNCATE, seq, tx, 5),
-        record(CdcRecord.COMMTX, seq, tx, 2**33 + 1),
-        record(CdcRecord.RBTX, seq, tx),
-        record(CdcRecord.TIMEOUT, 0),
-        record(CdcRecord.ERROR, 1, -83713),
-    ]
-    found = read_by_both(client, split(stream))
-    assert [other for _, other in found] == [own for own, _ in found]
-    assert {own["type"] for own, _ in found} == {NAMES.get(number, number.name) for number in CdcRecord}
 
 
 @settings(max_examples=400, deadline=None)
@@ -178,33 +141,6 @@ def test_the_ends_of_a_type_are_read_alike(client: OtherReader, text: str, value
     assert len(found) == len(values) + 1
 
 
-@pytest.mark.parametrize("encoding, word", [("GB18030", "变更𠮷"), ("ISO8859-1", "Ärger")])
-def test_texts_of_other_code_sets_are_read_alike(classes: str, encoding: str, word: str) -> None:
-    texts = TextRules(encoding=encoding)
-    layout = layout_of(7, "c1 char(20), c2 nvarchar(40), c3 lvarchar(60)")
-    values: dict[str, Value] = {"c1": word, "c2": word, "c3": word * 2}
-    row = row_record(CdcRecord.DELETE, 9, 3, layout, values, RecordDialect(sizes="big", wide=False, texts=texts))
-    reader = OtherReader(classes, "Reader", encoding)
-    _, (own, other) = read_by_both(reader, split([table_record(layout), row]), texts)
-    reader.close()
-    assert other == own
-    assert (own["values"]["c2"], own["values"]["c3"]) == (word, word * 2)
-
-
-@settings(max_examples=200, deadline=None)
-@given(st.data())
-def test_the_driver_reads_intervals_alike(driver: OtherReader, data: st.DataObject) -> None:
-    """The client refuses them; the driver below it reads them in the rows of a query."""
-    first, last = data.draw(st.sampled_from([pair for pair in QUALIFIERS if (pair[0] in YEARS) == (pair[1] in YEARS)]))
-    digits = data.draw(st.integers(1, 8 if first == "year" else 9))  # the driver counts months, in 32 bits
-    end = f"fraction({data.draw(st.integers(1, 5))})" if last == "fraction" else last
-    layout = layout_of(7, f"c1 interval {first}({digits}) to {end}")
-    row = row_record(CdcRecord.INSERT, 9, 3, layout, data.draw(rows(layout)), INFORMIX)
-    own = GBaseRowReader(layout, TextRules(), "auto")(row, 36)["c1"]
-    other = driver.tell(table_record(layout), row)["value"]
-    assert (other and other.strip()) == own
-
-
 def of_bytes(client: OtherReader, text: str, value: str) -> tuple[Any, Any]:
     """The value of a column's bytes as eventlog reads them, and as the client says it or why it does not."""
     layout, data = layout_of(7, f"c1 {text}"), bytes.fromhex(value)
@@ -224,17 +160,6 @@ def test_the_published_dump_is_read_alike_but_for_the_width_of_its_varchar(clien
     assert own.pop("values") == {"c1": 15, "c2": "abcabcabc"}
     assert other.pop("values") == {"c1": 15, "c2": ""}
     assert [other for _, other in found] == [own for own, _ in found]
-
-
-def test_the_client_does_not_look_at_the_sizes(client: OtherReader) -> None:
-    """Their byte order is nothing to it, and behind a VARCHAR with two bytes of length it reads at the wrong place."""
-    table = layout_of(5, "c1 varchar(20,0), c2 varchar(20,0)")
-    values: dict[str, Value] = {"c1": "hello", "c2": "a"}
-    dialects = (INFORMIX, RecordDialect(sizes="little", wide=False), GBASE)
-    stream = [table_record(table), *(row_record(CdcRecord.INSERT, 9, 3, table, values, one) for one in dialects)]
-    found = read_by_both(client, split(stream))[1:]
-    assert [own["values"] for own, _ in found] == [values] * 3
-    assert [other["values"] for _, other in found] == [values, values, {"c1": "", "c2": "hello"}]
 
 
 @pytest.mark.parametrize(
@@ -260,21 +185,131 @@ def test_values_that_the_client_reads_otherwise(
     assert by_it == other if other is None or text in EXACTLY else by_it.startswith(other)
 
 
-def test_the_client_fails_where_a_record_has_another_number_or_a_column_a_quoted_name(client: OtherReader) -> None:
-    unknown = struct.pack(">4I", 16, 0, 66, 77)
-    assert [frame.number for frame in split([unknown, record(CdcRecord.TIMEOUT, 5)])] == [77, CdcRecord.TIMEOUT]
-    assert client.read([unknown]) == [{"failed": "Record type:77 not defined."}]
-    assert list(client.read([table_record(layout_of(7, '"My Col" integer'))])[0]) == ["failed"]
+COLUMNS = {CUSTOMER: "id,born,active,kind,name,note", PURCHASE: "id,customer,price,weight,at,place"}
+TABLES = [f"{table}={columns}" for table, columns in COLUMNS.items()]
+Call = list[Any]
+"""A statement, and how each of its arguments is bound."""
 
 
-def test_the_client_fails_where_a_read_cuts_a_record(client: OtherReader) -> None:
-    whole = table_record(layout_of(7, "c1 integer"))
-    assert len(split([whole[:30], whole[30:]])) == 1
-    assert list(client.read([whole[:30]])[0]) == ["failed"]
+def their_calls(told: list[Told]) -> tuple[list[Call], list[Call]]:
+    """The same of the client, whose reading lies between."""
+    calls: list[list[Call]] = [[], []]
+    ended = False
+    for line in told:
+        ended = ended or "end" in line
+        if "call" in line:
+            calls[ended].append(line["call"])
+    return calls[0], calls[1]
 
 
-def test_the_driver_takes_an_intervals_field_without_digits_for_one_of_none(driver: OtherReader) -> None:
-    layout = layout_of(7, "c1 interval hour to second")
-    row = row_record(CdcRecord.INSERT, 9, 3, layout, {"c1": "-1:02:03"}, INFORMIX)
-    assert GBaseRowReader(layout, TextRules(), "auto")(row, FIXED_HEADER_BYTES) == {"c1": "-1:02:03"}
-    assert driver.tell(table_record(layout), row) == {"value": " 0:00:00"}
+def replayed(server: GBaseServer, calls: list[Call]) -> int:
+    """Makes the client's calls at the emulator, which refuses none; the number of the session."""
+    for text, *bound in calls:
+        [function] = re.findall(r"cdc_(\w+)\(", text)
+        answer = getattr(server, function)(*(value for _, value in bound))
+        assert answer == (101 if function == "opensess" else 0)
+    return 101
+
+
+def read_one_by_one(server: GBaseServer, number: int) -> Iterator[bytes]:
+    """What the client's reads give: one record each, as it has asked for."""
+    while not server.idle(number):
+        yield server.read(number, 10_240)
+
+
+def test_the_same_transactions_come_out(classes: str) -> None:
+    """The emulator takes the client's calls, and its records give the transactions that eventlog puts together.
+
+    Those that were rolled back and what a savepoint took back are in neither; of TRUNCATE the client's do not tell.
+    """
+    server = GBaseServer(wide=False)
+    shop(300, emulator=server)
+    tx = server.begin()
+    server.row(CdcRecord.TRUNCATE, tx, CUSTOMER, {})
+    server.update(tx, CUSTOMER, _customer(1), _customer(2))
+    server.end(tx)
+    begun, _ = their_calls(session(classes, TABLES, []))
+    begun[-1][-1] = ["setLong", 1]  # from the beginning of the log, and not from now
+    number = replayed(server, begun[1:])
+    reads = list(read_one_by_one(server, number))
+    theirs = [
+        (end["seq"], end["txid"], [(row["type"], row["seq"], row["label"]) for row in rows])
+        for end, rows in (line["commit"] for line in session(classes, TABLES, reads) if "commit" in line)
+    ]
+    ours = [one for one in _transactions(reads) if any(kind != "TRUNCATE" for kind, _, _ in one[2])]
+    assert ours[-1][2].pop(0)[0] == "TRUNCATE"
+    assert theirs == ours
+    assert len(theirs) > 30
+    kinds = {CdcRecord(frame.number) for frame in split(reads)}
+    assert kinds >= {CdcRecord.RBTX, CdcRecord.DISCARD, CdcRecord.TRUNCATE}
+    assert all(len(list(chain.from_iterable(frames([read])))) == 1 for read in reads)
+
+
+def _customer(number: int) -> dict[str, Any]:
+    return {"id": number, "born": None, "active": True, "kind": "priv", "name": "Zoë", "note": None}
+
+
+def _transactions(reads: list[bytes]) -> Iterator[tuple[int, int, list[tuple[str, int, str]]]]:
+    """Commit, number and records of each transaction that eventlog puts together."""
+    layouts: dict[int, Any] = {}
+    told = {frame.offset: read_by_us(frame, layouts) for frame in split(reads)}
+    numbers = {one["seq"]: one["txid"] for one in told.values() if one["type"] == "COMMIT"}
+    for committed in RecordReader(GBaseSettings()).read(split(reads)):
+        rows = [(told[frame.offset]["type"], seq, str(label)) for _, seq, label, frame in committed.items]
+        yield committed.seq, numbers[committed.seq], rows
+
+
+PUBLISHED = {**COLUMNS, PURCHASE: "id,customer,price,weight,at,lasting,place"}
+
+
+def publish(place: Path, source: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Runs the publisher with a source of GBase streams into a folder of documents."""
+    names = {table: names.split(",") for table, names in PUBLISHED.items()}
+    columns = ", ".join(f'"{table}" = {json.dumps(columns)}' for table, columns in names.items())
+    (place / "eventlog.toml").write_text(
+        f"""[source]
+kind = "gbase"
+[source.gbase]
+{source}
+tables = {{ "1" = "{CUSTOMER}", "2" = "{PURCHASE}" }}
+columns = {{ {columns} }}
+keys = {{ "shop.customer" = ["id"], "shop.purchase" = ["id"] }}
+marks = "{place / "marks.json"}"
+[publisher]
+batch_size = 128
+[[output]]
+sink = "files"
+path = "{place / "out"}"
+"""
+    )
+    command = [sys.executable, "-m", "eventlog", "run", "--config", str(place / "eventlog.toml"), *arguments]
+    return subprocess.run(command, capture_output=True, text=True, cwd=place, timeout=300, check=False)
+
+
+def documents(place: Path) -> list[str]:
+    return [path.read_text() for path in sorted((place / "out").glob("*.xml"))]
+
+
+@pytest.mark.in_turn
+def test_the_publisher_reads_a_session_through_ibms_class_as_it_reads_the_file(classes: str, tmp_path: Path) -> None:
+    if find_spec("jpype") is None:
+        absent("jdbc", "the package JPype1 is not installed")
+    live, filed = tmp_path / "live", tmp_path / "filed"
+    live.mkdir()
+    filed.mkdir()
+    server = GBaseServer(wide=False)
+    shop(120, emulator=server)
+    reads = captured(server, PUBLISHED)
+    (live / "reads").write_bytes(framed([*reads, reads[-1]]))
+    (filed / "stream").write_bytes(b"".join(reads))
+    jars = json.dumps(classes.split(":"))
+    source = f'driver = "jdbc"\nurl = "jdbc:offline:{live}"\nclasspath = {jars}\nserver = "emulated"'
+    run = publish(live, source, "--until-empty")
+    assert run.returncode == 0, run.stderr
+    run = publish(filed, f'path = "{filed / "stream"}"', "--until-empty")
+    assert run.returncode == 0, run.stderr
+    assert len(documents(live)) > 0
+    assert documents(live) == documents(filed)
+    calls = [json.loads(line) for line in (live / "calls").read_text().splitlines()]
+    assert calls[0][0] == "EXECUTE FUNCTION informix.cdc_opensess(?, ?, ?, ?, ?, ?)"
+    assert calls[-1] == ["EXECUTE FUNCTION informix.cdc_closesess(?)", ["setInt", 101]]

@@ -147,12 +147,3 @@ def test_what_the_server_refuses_is_a_sentence(
     assert f"The server refuses {said}" in told
     assert "Traceback" not in told
     assert not calls or _calls(place)[: len(calls)] == calls
-
-
-@pytest.mark.in_turn
-def test_a_classpath_without_the_driver_is_a_sentence(place: Path, java_classes: list[str]) -> None:
-    _configure(place, [], TABLE, "informix")
-    process = _command(place, "--once")
-    _, said = process.communicate(timeout=300)
-    assert "No suitable driver" in said
-    assert ("Traceback" in said, process.returncode) in {(False, 69), (False, 75)}

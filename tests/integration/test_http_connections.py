@@ -1,33 +1,88 @@
-"""Several connections to one receiver, with a log behind them: what goes together, what answers do, how it ends."""
+"""Several connections to one receiver, with a log behind them: what goes together, what answers and faults do, how it ends."""
 
 from __future__ import annotations
 
-import subprocess
-import sys
-from collections.abc import Iterator
-from pathlib import Path
+import os
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from random import Random
 from threading import Thread
+from typing import Any
 
 import pytest
 from sqlalchemy import Engine
 
+from eventlog.admin.status import facts
+from eventlog.config.settings import Config, PublisherConfig, SourceConfig
 from eventlog.core.errors import SinkError
 from eventlog.core.model import Document
+from eventlog.daemon.publisher import Publisher
 from eventlog.publisher.journal import Journal
 from eventlog.publisher.plans import Done, Settled
 from eventlog.sinks.http.address import HttpSettings
 from eventlog.sinks.http.sink import HttpLane, HttpSink
+from eventlog.sinks.outputs import HttpOutput
 from tests.conformance.event_logs import LogTable
-from tests.integration.parallel_server import ParallelServer, after
-from tests.integration.posting import always, at_first, fill, letters, publisher, running, said, threads_end
-from tests.integration.publishing import PATIENCE, site
-from tests.integration.scripted_server import Step, answer, silence
+from tests.integration.parallel_server import Fate, ParallelServer, after
+from tests.integration.publishing import site, until, url_of
+from tests.integration.scripted_server import Step, answer, hang_up, raw, silence
 
 
 @pytest.fixture
 def log(sqlite: Engine) -> Iterator[LogTable]:
     with threads_end():
         yield site(sqlite)
+
+
+def said(level: str, *events: int) -> Step:
+    statuses = "".join(f'<status level="{level}" event-id="{event}">so it is</status>' for event in events)
+    return answer(f'<nds dtdversion="2.0"><output>{statuses}</output></nds>'.encode())
+
+
+@contextmanager
+def threads_end() -> Iterator[None]:
+    """Sees to it that no thread is left behind."""
+    before = set(threading.enumerate())
+    yield
+    until(lambda: set(threading.enumerate()) <= before, f"threads end: {threading.enumerate()}")
+
+
+def fill(log: LogTable, objects: str) -> None:
+    """A row for each letter, of the object that it names; in turn of two kinds, so that each is a change of its own."""
+    for number, letter in enumerate(objects, 1):
+        kind = 2 + objects[: number - 1].count(letter) % 2
+        log.write(number, key=f"idu={ord(letter)}", event_type=kind, old_value="Jack", new_value="John")
+
+
+def publisher(log: LogTable, server: ParallelServer, connections: int = 4, **settings: Any) -> Publisher:
+    output = {name: settings.pop(name) for name in ("total_timeout", "read_timeout") if name in settings}
+    publishing = {"allow_loopback": True, "retry_first": 0.0, **settings}
+    return Publisher(
+        Config(
+            source=SourceConfig(url=url_of(log.engine)),
+            publisher=PublisherConfig(**publishing),
+            output=(HttpOutput(url=server.url, connections=connections, **output),),
+        )
+    )
+
+
+def letters(log: LogTable) -> str:
+    return "".join(log.statuses().values())
+
+
+def always(step: Step) -> Fate:
+    return lambda _number, _attempt: step
+
+
+def when_all_came(server: Callable[[], ParallelServer], count: int, step: Step) -> Step:
+    """Answers when so many are there."""
+
+    def wait(connection: Any) -> None:
+        assert server().until(lambda: len(server().came) >= count)
+        step(connection)
+
+    return wait
 
 
 def test_objects_go_together_over_connections_that_are_kept(log: LogTable) -> None:
@@ -45,18 +100,6 @@ def test_objects_go_together_over_connections_that_are_kept(log: LogTable) -> No
     for first in range(1, 9):
         mine = [number for number in server.came if number < 33 and number % 8 == first % 8]
         assert mine == sorted(mine)
-
-
-def test_modules_are_there_before_threads_ask_for_them() -> None:
-    script = (
-        "import sys; from eventlog.sinks.http.sink import HttpSink; from eventlog.sinks.http.address import HttpSettings\n"
-        "asked_for = ('urllib3.connection', 'eventlog.xds.read')\n"
-        "print([name in sys.modules for name in asked_for])\n"
-        "HttpSink(HttpSettings(url='http://localhost/', connections=1))\n"
-        "print([name in sys.modules for name in asked_for])"
-    )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert done.stdout.splitlines() == ["[False, False]", "[True, True]"], "each output that lags has a thread"
 
 
 def test_who_breaks_off_waits_for_no_answer_and_can_begin_again() -> None:
@@ -86,51 +129,80 @@ def test_who_breaks_off_waits_for_no_answer_and_can_begin_again() -> None:
         sink.close()
 
 
-def test_one_object_takes_one_connection(log: LogTable) -> None:
-    fill(log, "a" * 20)
-    with ParallelServer(always(answer())) as server, publisher(log, server) as publishing:
-        publishing.run_once()
-    assert server.came == list(range(1, 21))
-    assert server.most == 1
-
-
 @pytest.mark.parametrize(
-    "level,letter", [("success", "S"), ("warning", "W"), ("error", "E")], ids=["taken", "warned", "refused"]
+    "step",
+    [
+        hang_up,
+        answer(b"", "503 Later"),
+        raw(b"HTTP/1."),
+        silence,
+    ],
+    ids=["hangs up", "busy", "half a word", "silence"],
 )
-def test_each_event_ends_as_its_own_answer_says(log: LogTable, level: str, letter: str) -> None:
-    fill(log, "abcdabcd")
+def test_a_fault_on_one_connection_leaves_what_others_had_answered(log: LogTable, step: Step) -> None:
+    fill(log, "abcd" + "efgh" * 20)
+    held: list[ParallelServer] = []
+    together = when_all_came(lambda: held[0], 4, answer())
 
-    def fate(number: int, _attempt: int) -> Step:
-        return said(level, number) if number % 2 else answer()
+    def fate(number: int, attempt: int) -> Step:
+        if number == 2 and attempt == 1:
+            return when_all_came(lambda: held[0], 4, step)
+        return together if number <= 4 else after(0.01, answer())
 
-    with ParallelServer(fate) as server, publisher(log, server) as publishing:
+    with ParallelServer(fate) as server:
+        held.append(server)
+        with publisher(log, server, read_timeout=2.0) as publishing, pytest.raises(SinkError):
+            publishing.run_once()
+        assert letters(log)[1] == "N", "2 is not there yet"
+        assert letters(log).count("S") == len(server.came) - 1 or step is not silence
+        assert step is silence or len(server.came) < 84, "who is silent does not keep others from going on"
+        [standing] = facts(log.engine, log.names).outputs.values()
+        assert standing.position not in (None, (2,)), "2 is not there yet"
+        with publisher(log, server) as publishing:
+            publishing.run_once()
+        [standing] = facts(log.engine, log.names).outputs.values()
+    assert letters(log) == "S" * 84
+    assert sorted(server.came) == sorted([2, *range(1, 85)]), "what was answered is not sent again"
+    assert standing.position == ((2,) if step is silence else (84,)), "the last that it took"
+
+
+@pytest.mark.in_turn
+@pytest.mark.parametrize("by_object", [False, True], ids=["stop", "object"])
+@pytest.mark.parametrize("seed", range(int(os.environ.get("EVENTLOG_RACES", "4"))))
+def test_a_receiver_with_whims_gets_each_object_in_order_and_each_answer_counts_once(
+    log: LogTable, seed: int, by_object: bool
+) -> None:
+    dice = Random(seed)
+    objects = "".join(dice.choice("abcdefgh") for _ in range(60))
+    fill(log, objects)
+    final: dict[int, str] = {}
+    wrong: list[str] = []
+
+    def fate(number: int, attempt: int) -> Step:
+        earlier = [one for one in range(1, number) if objects[one - 1] == objects[number - 1]]
+        wrong.extend(f"{number} came before {one}" for one in earlier if one not in final)
+        wrong.extend([f"{number} came again after {final[number]}"] if number in final else [])
+        kinds = ["success", "success", "success", "warning", "error", "retry", "busy", "cut"]
+        kind = "success" if attempt > 3 else dice.choice(kinds)
+        if kind in ("busy", "cut", "retry"):
+            step = {"busy": answer(b"", "503 Later"), "cut": hang_up, "retry": said("retry", number)}[kind]
+        else:
+            final[number] = {"success": "S", "warning": "W", "error": "E"}[kind]
+            step = said(kind, number)
+        return after(dice.random() / 200, step)
+
+    on_retry = "object" if by_object else "stop"
+    with ParallelServer(fate) as server, publisher(log, server, connections=6, on_retry=on_retry) as publishing:
+        until(lambda: not _left(publishing, log), "everything is taken")
+    assert wrong == []
+    assert log.statuses() == final
+
+
+def _left(publishing: Publisher, log: LogTable) -> bool:
+    """Whether rows are left after another round."""
+    with suppress(SinkError):
         publishing.run_once()
-    assert letters(log) == f"{letter}S" * 4
-
-
-def test_by_object_only_its_own_rows_wait_for_a_refused_one(log: LogTable) -> None:
-    fill(log, "abcabcabc")
-    with (
-        ParallelServer(at_first(2, said("retry", 2))) as server,
-        publisher(log, server, on_retry="object") as publishing,
-    ):
-        publishing.run_once()
-        assert letters(log) == "SNSSNSSNS"
-        publishing.run_once()
-    assert letters(log) == "S" * 9
-    assert [number for number in server.came if number in (2, 5, 8)] == [2, 2, 5, 8]
-    assert len(server.came) == 10
-
-
-def test_several_changes_in_a_document_join_what_they_speak_of(log: LogTable) -> None:
-    """Documents of three: aba, cde, fca, b: the third waits for both, the fourth for the first only."""
-    fill(log, "abacdefcab")
-    with ParallelServer(always(after(0.05, answer()))) as server, publisher(log, server, batch_size=3) as publishing:
-        publishing.run_once()
-    assert set(server.came[:2]) == {3, 6}
-    assert server.came.index(9) > max(server.answered.index(3), server.answered.index(6))
-    assert server.came.index(10) > server.answered.index(3)
-    assert letters(log) == "S" * 10
+    return "N" in letters(log)
 
 
 @pytest.mark.parametrize("connections", [1, 4])
@@ -152,45 +224,3 @@ def test_answers_that_the_journal_does_not_know_are_at_most_so_many_a_connection
         publishing.run_once()
     assert known == [3 * connections] * (24 // (3 * connections))
     assert letters(log) == "S" * 24
-
-
-def test_told_to_stop_it_finishes_the_batch_and_ends(log: LogTable, tmp_path: Path) -> None:
-    fill(log, "abcdefgh" * 3)
-    with ParallelServer(always(after(0.05, answer()))) as server:
-        with running(log, tmp_path, server) as process:
-            assert server.until(lambda: len(server.came) >= 4)
-            assert process.stop() == 0
-        assert server.until(lambda: server.closed == server.connections)
-    assert letters(log) == "S" * 24
-    assert sorted(server.came) == list(range(1, 25))
-
-
-def test_told_to_stop_while_a_receiver_hangs_it_ends_within_the_time_for_a_request(
-    log: LogTable, tmp_path: Path
-) -> None:
-    fill(log, "abcdefgh")
-    with ParallelServer(always(silence)) as server:
-        with running(log, tmp_path, server, "total_timeout = 2") as process:
-            assert server.until(lambda: len(server.came) >= 4)
-            assert process.stop() == 0
-        assert sorted(server.came) == [1, 2, 3, 4]
-    assert letters(log) == "N" * 8
-
-
-def test_one_that_is_killed_sends_again_what_was_not_noted_and_in_order(log: LogTable, tmp_path: Path) -> None:
-    fill(log, "abcd" * 10)
-    with ParallelServer(always(after(0.02, answer()))) as server:
-        with running(log, tmp_path, server) as process:
-            assert server.until(lambda: len(server.answered) >= 12)
-            process.process.kill()
-            process.end()
-        begun = list(server.came)
-        with publisher(log, server) as publishing:
-            publishing.wait_for_lock(PATIENCE)
-            publishing.run_once()
-    assert letters(log) == "S" * 40
-    again = server.came[len(begun) :]
-    assert sorted(set(begun) | set(again)) == list(range(1, 41))
-    for first in range(1, 5):
-        mine = [number for number in again if number % 4 == first % 4]
-        assert mine == sorted(mine)

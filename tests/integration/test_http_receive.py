@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from http.client import HTTPConnection
 from pathlib import Path
 from threading import Thread
@@ -14,12 +14,12 @@ import pytest
 from sqlalchemy import Engine
 
 from eventlog.config.settings import Config, PublisherConfig, SourceConfig
-from eventlog.core.errors import SinkError
 from eventlog.daemon import Publisher
 from eventlog.sinks.http.receiver import ReceivedDocument, Receiver
 from eventlog.sinks.outputs import HttpOutput
 from eventlog.xds.read import Level, read_statuses
-from tests.conformance.event_logs import LogTable, installed
+from tests.conformance.event_logs import LogTable
+from tests.integration.publishing import site, url_of
 
 DOCUMENT = b'<nds dtdversion="2.0"><input><add class-name="usr" event-id="1-2"/><status level="success"/></input></nds>'
 
@@ -33,16 +33,17 @@ def receiving(receiver: Receiver) -> Iterator[None]:
     thread.join(30)
 
 
+def connected(url: str) -> HTTPConnection:
+    return HTTPConnection(url.removeprefix("http://").rstrip("/"), timeout=30)
+
+
 def post(url: str, body: bytes, identity: str | None = "7", **headers: str) -> tuple[int, bytes]:
-    connection = HTTPConnection(url.removeprefix("http://").rstrip("/"), timeout=30)
     if identity is not None:
         headers["Eventlog-Document"] = identity
-    try:
+    with closing(connected(url)) as connection:
         connection.request("POST", "/", body, headers)
         response = connection.getresponse()
         return response.status, response.read()
-    finally:
-        connection.close()
 
 
 @pytest.mark.parametrize("level", list(Level))
@@ -65,15 +66,6 @@ def test_a_document_that_was_taken_is_recognised_and_one_that_was_not_is_new() -
             post(receiver.url, DOCUMENT, None)
         assert len(answers) == 1
     assert [delivery.repeated for delivery in came] == [False, True, False, False, False, False]
-
-
-def test_the_same_document_under_another_plan_is_no_repeat() -> None:
-    came: list[ReceivedDocument] = []
-    receiver = Receiver(came.append)
-    with receiving(receiver):
-        for plan in ("a", "a", "b", "b"):
-            assert post(receiver.url, DOCUMENT, **{"Eventlog-Plan": plan})[0] == 200
-    assert [delivery.repeated for delivery in came] == [False, True, False, True]
 
 
 def test_a_publisher_that_was_replaced_is_refused_and_those_of_other_logs_are_not() -> None:
@@ -110,13 +102,6 @@ def test_what_is_no_document_is_refused_with_a_sentence(body: bytes) -> None:
     assert said.startswith(b"Line 1: ")
 
 
-def test_a_port_that_is_taken_is_told() -> None:
-    receiver = Receiver(print)
-    port = int(receiver.url.rstrip("/").rpartition(":")[2])
-    with receiving(receiver), pytest.raises(SinkError, match=f"Nobody can listen on 127.0.0.1:{port}"):
-        Receiver(print, port=port)
-
-
 def test_the_command_prints_a_document_and_ends(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "eventlog", "receive", "--port", "0", "--once", "--answer", "warning"]
     with subprocess.Popen(
@@ -134,20 +119,13 @@ def test_the_command_prints_a_document_and_ends(tmp_path: Path) -> None:
 
 @pytest.fixture
 def log(sqlite: Engine) -> LogTable:
-    found = installed(sqlite)
-    found.run("CREATE TABLE usr (idu INTEGER NOT NULL PRIMARY KEY, fname VARCHAR(64), lname VARCHAR(64))")
-    return found
+    return site(sqlite)
 
 
 def publisher(log: LogTable, url: str, batch_size: int = 2) -> Publisher:
-    database = log.engine.url.render_as_string(hide_password=False)
-    return Publisher(
-        Config(
-            source=SourceConfig(url=database),
-            publisher=PublisherConfig(batch_size=batch_size),
-            output=(HttpOutput(url=url),),
-        )
-    )
+    publishing = PublisherConfig(batch_size=batch_size)
+    source = SourceConfig(url=url_of(log.engine))
+    return Publisher(Config(source=source, publisher=publishing, output=(HttpOutput(url=url),)))
 
 
 @pytest.mark.parametrize(
@@ -206,19 +184,10 @@ def test_after_a_lost_answer_the_same_documents_come_again_and_are_recognised(
 )
 def test_an_id_of_others_is_neither_a_path_nor_a_header(tmp_path: Path, identity: str) -> None:
     receiver = Receiver(lambda _: None, folder=tmp_path / "kept")
-    serving = Thread(target=receiver.serve, daemon=True)
-    serving.start()
-    try:
-        port = int(receiver.url.rpartition(":")[2].rstrip("/"))
-        connection = HTTPConnection("127.0.0.1", port, timeout=30)
-        body = b'<nds dtdversion="2.0"><input/></nds>'
-        connection.request("POST", "/", body, {"Eventlog-Document": identity})
+    with receiving(receiver), closing(connected(receiver.url)) as connection:
+        connection.request("POST", "/", b'<nds dtdversion="2.0"><input/></nds>', {"Eventlog-Document": identity})
         answered = connection.getresponse()
         assert answered.status in (200, 500)
         assert b"fault" not in answered.read()
         assert answered.headers["x-evil"] is None
-        connection.close()
-    finally:
-        receiver.stop()
-        serving.join(30)
     assert {entry.parent for entry in tmp_path.rglob("*") if entry.is_file()} <= {tmp_path / "kept"}

@@ -113,34 +113,11 @@ def test_a_conflict_with_a_later_publisher_is_told_from_other_conflicts(
     assert not isinstance(caught.value, SinkError) or not caught.value.may_pass
 
 
-def test_documents_go_in_order_over_one_connection() -> None:
-    outcomes, server = sent([answer(), answer(b" \n"), answer(b"", "204 No Content"), answer()], 4)
-    assert outcomes == []
-    assert [body for _, body in server.requests] == [b"<n>%d</n>" % number for number in (1, 2, 3, 4)]
-    assert server.connections == 1
-
-
-def test_a_connection_that_the_server_ends_after_each_answer_is_opened_anew() -> None:
-    outcomes, server = sent([answer(b"", "200 OK", "Connection: close")], 3)
-    assert (outcomes, len(server.requests)) == ([], 3)
-
-
-def test_an_old_server_that_ends_an_empty_answer_by_closing_took_the_document() -> None:
-    outcomes, server = sent([raw(b"HTTP/1.0 200 OK\r\nServer: old\r\n\r\n")], 2)
-    assert (outcomes, len(server.requests)) == ([], 2)
-
-
 def test_a_kept_connection_that_was_given_up_is_replaced() -> None:
     outcomes, server = sent([answer(), hang_up, answer()], 2)
     assert outcomes == []
     assert [body for _, body in server.requests] == [b"<n>1</n>", b"<n>2</n>", b"<n>2</n>"]
     assert server.connections == 2
-
-
-def test_an_answer_becomes_an_outcome_and_the_rest_goes_on() -> None:
-    outcomes, server = sent([answer(ERROR), answer()], 2)
-    assert outcomes == [Outcome(position=(1,), status=Status.ERROR, reason=Reason.REFUSED, note="no")]
-    assert len(server.requests) == 2
 
 
 @pytest.mark.parametrize("reply,letter", [(RETRY, Status.NEW), (FATAL, Status.FATAL)])
@@ -240,12 +217,6 @@ def test_a_redirect_is_not_followed_and_says_where_to() -> None:
     assert "It points to https://new.example/xds" in str(error)
 
 
-def test_a_refusal_that_is_cut_short_is_a_refusal() -> None:
-    error = refused([raw(b"HTTP/1.1 400 Bad\r\nContent-Length: 50\r\n\r\nwrong")])
-    assert not error.may_pass
-    assert "answered 400" in str(error)
-
-
 @pytest.mark.parametrize(
     "step", [hang_up, raw(b"HTTP/1"), raw(b"SSH-2.0-OpenSSH\r\n")], ids=["nothing", "half a word", "no HTTP"]
 )
@@ -260,17 +231,17 @@ def test_an_answer_that_never_begins_is_an_error_that_may_pass(step: Step) -> No
         (silence, {"total_timeout": 0.3}),
         (drop_by_drop(b"HTTP/1.1 200 OK\r\nX-Long: " + b"x" * 2000, 0.05), {"total_timeout": 0.4, "read_timeout": 5}),
         (
-            drop_by_drop(b"HTTP/1.1 200 OK\r\nContent-Length: 5000\r\n\r\n" + b" " * 2000, 0.05),
-            {"total_timeout": 2.5, "read_timeout": 5},
+            drop_by_drop(b"HTTP/1.1 200 OK\r\nContent-Length: 5000\r\n\r\n" + b" " * 2000, 0.02),
+            {"total_timeout": 1.3, "read_timeout": 5},
         ),
-        (drop_by_drop(b"HTTP/1.0 200 OK\r\n\r\n" + b" " * 2000, 0.05), {"total_timeout": 1.5, "read_timeout": 5}),
+        (drop_by_drop(b"HTTP/1.0 200 OK\r\n\r\n" + b" " * 2000, 0.02), {"total_timeout": 0.8, "read_timeout": 5}),
     ],
     ids=["read", "total", "drops in the head", "drops in the body", "drops without an end"],
 )
 def test_a_receiver_that_hangs_is_left(step: Step, settings: dict[str, float]) -> None:
     start = time.monotonic()
     error = refused([step], **settings)
-    assert time.monotonic() - start < 60, "two thousand drops take a hundred seconds"
+    assert time.monotonic() - start < 30, "two thousand drops take forty seconds"
     assert error.may_pass
     assert "did not answer in time" in str(error)
 
@@ -294,12 +265,6 @@ def test_a_refused_connection_may_pass() -> None:
     assert caught.value.may_pass
 
 
-def test_a_name_that_nobody_knows_may_pass() -> None:
-    with pytest.raises(SinkError, match="cannot be reached") as caught:
-        HttpSink(HttpSettings(url="http://no-such-host.invalid/")).commit("", [document(1)])
-    assert caught.value.may_pass
-
-
 def test_a_failure_in_the_middle_does_not_undo_what_was_answered() -> None:
     outcomes, server = sent([answer(ERROR), answer(b"", "503 Later"), answer()], 3)
     assert [(outcome.position[0], outcome.status, outcome.reason) for outcome in outcomes] == [
@@ -308,23 +273,6 @@ def test_a_failure_in_the_middle_does_not_undo_what_was_answered() -> None:
         (3, Status.NEW, Reason.HELD),
     ]
     assert len(server.requests) == 2
-
-
-def test_a_document_wakes_its_receiver_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its head and its body go together."""
-    sent: list[bytes] = []
-    send = socket.socket.sendall
-
-    def counted(connection: socket.socket, content: bytes) -> None:
-        sent.append(bytes(content))
-        send(connection, content)
-
-    monkeypatch.setattr(socket.socket, "sendall", counted)
-    with ScriptedServer([answer(), answer()]) as server, sink_to(server) as sink:
-        sink.commit("", [document(1), document(2)])
-    posts = [content for content in sent if content.startswith(b"POST ")]
-    assert len(posts) == 2
-    assert all(document(number).body in content for number, content in enumerate(posts, 1))
 
 
 def test_an_interruption_leaves_no_connection_in_the_middle_of_an_exchange() -> None:

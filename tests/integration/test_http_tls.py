@@ -1,130 +1,80 @@
-"""The HTTP sink over TLS: whom it believes, who it is, and what it says when it does not believe."""
+"""Outputs over TLS: whom they believe, who they are, what they say when they do not believe; and TLS 1.2 at least."""
 
 from __future__ import annotations
 
-import datetime as dt
-import ipaddress
 import socket
 import ssl
+import warnings
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from threading import Thread
-from typing import Self
+from typing import Any, Self
 
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import NameOID
-from msgspec import Struct
-from msgspec.structs import replace
 
-from eventlog.core.errors import SinkError
+from eventlog.core.errors import EventlogError, SinkError
 from eventlog.core.model import Document
 from eventlog.sinks.http.address import HttpSettings
 from eventlog.sinks.http.sink import HttpSink
+from eventlog.sinks.kafka.registry import registry_of
+from eventlog.sinks.kafka.sink import KafkaSink
 from tests.integration.scripted_server import ScriptedServer, answer, drop_by_drop
+from tests.kafka.authority import Authority, Identity
+from tests.support.messages import documents, inserted
+from tests.support.servers_kafka import settings
 
 DOCUMENT = Document(id="1", body=b"<n/>", covers={})
 
 
-class Identity(Struct, frozen=True, kw_only=True):
-    """A certificate that signed itself, and its key, as PEM files."""
-
-    certificate: Path
-    key: Path
+@pytest.fixture
+def authority(tmp_path: Path) -> Authority:
+    return Authority(tmp_path)
 
 
-def identity(folder: Path, name: str, *, days: int = 1) -> Identity:
-    key = ec.generate_private_key(ec.SECP256R1())
-    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
-    names: list[x509.GeneralName] = [x509.DNSName(name)]
-    if name == "localhost":
-        names.append(x509.IPAddress(ipaddress.ip_address("127.0.0.1")))
-    end = dt.datetime.now(tz=dt.UTC) + dt.timedelta(days=days)
-    built = (
-        x509.CertificateBuilder()
-        .subject_name(subject)
-        .issuer_name(subject)
-        .public_key(key.public_key())
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(end - dt.timedelta(days=9))
-        .not_valid_after(end)
-        .add_extension(x509.SubjectAlternativeName(names), critical=False)
-        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
-        .sign(key, hashes.SHA256())
-    )
-    files = Identity(certificate=folder / f"{name}.pem", key=folder / f"{name}.key")
-    files.certificate.write_bytes(built.public_bytes(serialization.Encoding.PEM))
-    files.key.write_bytes(
-        key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
-    )
-    return files
+@pytest.fixture
+def receiver(authority: Authority) -> Identity:
+    return authority.identity("server", "127.0.0.1")
 
 
-def context(server: Identity, clients: Identity | None = None) -> ssl.SSLContext:
+def context(server: Identity, clients: Authority | None = None) -> ssl.SSLContext:
     found = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    found.load_cert_chain(server.certificate, server.key)
+    found.load_cert_chain(server.both)
     if clients is not None:
         found.verify_mode = ssl.CERT_REQUIRED
         found.load_verify_locations(clients.certificate)
     return found
 
 
-def send(server: ScriptedServer, **settings: object) -> None:
+def send(server: ScriptedServer, host: str = "127.0.0.1", **given: Any) -> None:
     """Sends two documents; SinkError when they are not taken."""
-    sink = HttpSink(replace(HttpSettings(url=server.url), **settings))
+    sink = HttpSink(HttpSettings(url=f"https://{host}:{server.port}/", **given))
     try:
         assert list(sink.commit("", [DOCUMENT, DOCUMENT])) == []
     finally:
         sink.close()
 
 
-def test_an_authority_that_is_named_is_believed_and_the_connection_is_kept(tmp_path: Path) -> None:
-    us = identity(tmp_path, "localhost")
-    with ScriptedServer([answer()], context(us)) as server:
-        send(server, ca_file=str(us.certificate))
+@pytest.mark.parametrize("host, believed", [("127.0.0.1", {}), ("localhost", {"verify": False})])
+def test_who_is_believed_gets_all_over_one_connection(
+    authority: Authority, receiver: Identity, host: str, believed: dict[str, Any]
+) -> None:
+    with ScriptedServer([answer()], context(receiver)) as server:
+        send(server, host, **(believed or {"ca_file": str(authority.certificate)}))
     assert (len(server.requests), server.connections) == (2, 1)
 
 
-def test_several_connections_believe_the_same_authority(tmp_path: Path) -> None:
-    us = identity(tmp_path, "localhost")
-    with ScriptedServer([answer()], context(us)) as server:
-        sink = HttpSink(HttpSettings(url=server.url, ca_file=str(us.certificate), connections=3))
-        for lane in sink.lanes:
-            assert list(lane.commit("", [DOCUMENT])) == []
-            lane.close()  # this server listens to one at a time
-    assert (len(server.requests), server.connections) == (3, 3)
-
-
-@pytest.mark.parametrize(
-    "name,days,why", [("localhost", 1, "self"), ("localhost", -1, "expired"), ("other", 1, "match")]
-)
-def test_what_is_not_to_be_believed_gets_no_document(tmp_path: Path, name: str, days: int, why: str) -> None:
-    us = identity(tmp_path, name, days=days)
-    believed = {} if why == "self" else {"ca_file": str(us.certificate)}
-    with ScriptedServer([answer()], context(us)) as server, pytest.raises(SinkError) as caught:
-        send(server, **believed)
+@pytest.mark.parametrize("host, why", [("127.0.0.1", "self-signed"), ("localhost", "match")])
+def test_what_is_not_to_be_believed_gets_no_document(
+    authority: Authority, receiver: Identity, tmp_path: Path, host: str, why: str
+) -> None:
+    named = authority if host == "localhost" else Authority(tmp_path, "other")
+    with ScriptedServer([answer()], context(receiver)) as server, pytest.raises(SinkError) as caught:
+        send(server, host, ca_file=str(named.certificate))
     assert not caught.value.may_pass
     assert "is not trusted" in str(caught.value)
     assert why in str(caught.value)
     assert server.requests == []
-
-
-def test_verification_can_be_switched_off(tmp_path: Path) -> None:
-    with ScriptedServer([answer()], context(identity(tmp_path, "other"))) as server:
-        send(server, verify=False)
-    assert len(server.requests) == 2
-
-
-def test_a_client_certificate_says_who_we_are(tmp_path: Path) -> None:
-    us, them = identity(tmp_path, "localhost"), identity(tmp_path, "publisher")
-    believed = {"ca_file": str(us.certificate)}
-    with ScriptedServer([answer()], context(us, them)) as server:
-        send(server, client_certificate=str(them.certificate), client_key=str(them.key), **believed)
-        with pytest.raises(SinkError):
-            send(server, **believed)
-    assert len(server.requests) == 2
 
 
 def test_tls_to_a_server_that_speaks_none_does_not_pass_by_waiting() -> None:
@@ -145,11 +95,10 @@ def test_tls_to_a_server_that_speaks_none_does_not_pass_by_waiting() -> None:
     assert not caught.value.may_pass
 
 
-def test_a_receiver_that_hangs_is_left_over_tls_too(tmp_path: Path) -> None:
-    us = identity(tmp_path, "localhost")
+def test_a_receiver_that_hangs_is_left_over_tls_too(authority: Authority, receiver: Identity) -> None:
     slowly = drop_by_drop(b"HTTP/1.1 200 OK\r\nX-Long: " + b"x" * 100, 0.05)
-    with ScriptedServer([slowly], context(us)) as server, pytest.raises(SinkError, match="did not answer in time"):
-        send(server, ca_file=str(us.certificate), total_timeout=0.5)
+    with ScriptedServer([slowly], context(receiver)) as server, pytest.raises(SinkError, match="not answer in time"):
+        send(server, ca_file=str(authority.certificate), total_timeout=0.5)
     assert len(server.requests) == 1
 
 
@@ -190,18 +139,65 @@ def pumped(source: socket.socket, target: socket.socket) -> None:
         target.shutdown(socket.SHUT_WR)
 
 
-def test_a_proxy_carries_what_only_the_receiver_can_read(tmp_path: Path) -> None:
+def test_a_proxy_carries_what_only_the_receiver_can_read(authority: Authority, receiver: Identity) -> None:
     """The certificate is the receiver's, and ours goes to it: the proxy sees a name, a port and its own login."""
-    me, client = identity(tmp_path, "localhost"), identity(tmp_path, "publisher")
-    with ScriptedServer([answer()], context(me, client)) as server, Tunnel(server.port) as tunnel:
-        send(
-            server,
-            ca_file=str(me.certificate),
-            client_certificate=str(client.certificate),
-            client_key=str(client.key),
-            proxy=f"http://user:pass@127.0.0.1:{tunnel.port}",
-        )
+    client = authority.identity("publisher")
+    ours = {"client_certificate": str(client.certificate), "client_key": str(client.key)}
+    with ScriptedServer([answer()], context(receiver, authority)) as server, Tunnel(server.port) as tunnel:
+        believed = {"ca_file": str(authority.certificate)}
+        with pytest.raises(SinkError):
+            send(server, **believed)
+        send(server, **believed, **ours, proxy=f"http://user:pass@127.0.0.1:{tunnel.port}")
         assert len(server.requests) == 2
         assert "proxy-authorization" not in server.requests[0][0].lower()
-    assert tunnel.asked.startswith(f"CONNECT localhost:{server.port} HTTP/1")
+    assert tunnel.asked.startswith(f"CONNECT 127.0.0.1:{server.port} HTTP/1")
     assert "Proxy-Authorization: Basic dXNlcjpwYXNz" in tunnel.asked
+
+
+def lenient(context: ssl.SSLContext) -> None:
+    """As on a system whose settings of OpenSSL forbid nothing."""
+    context.set_ciphers("ALL:@SECLEVEL=0")
+    context.minimum_version = ssl.TLSVersion.MINIMUM_SUPPORTED
+
+
+@pytest.fixture
+def old(receiver: Identity) -> Iterator[ScriptedServer]:
+    """A server that speaks nothing newer than TLS 1.1."""
+    speaking = context(receiver)
+    lenient(speaking)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        speaking.maximum_version = ssl.TLSVersion.TLSv1_1
+    with ScriptedServer([answer(b'{"id": 1}')], speaking) as server:
+        yield server
+
+
+def speak(output: str, old: ScriptedServer, ca: str) -> None:
+    """Asks the server something as that output does."""
+    if output == "http":
+        send(old, ca_file=ca)
+    elif output == "registry":
+        url = f"https://127.0.0.1:{old.port}"
+        registry_of(settings("127.0.0.1:1", registry=url, registry_ca_file=ca)).number_of("s", "{}")
+    else:
+        sink = KafkaSink(settings(f"127.0.0.1:{old.port}", tls=True, ca_file=ca, timeout=1.0))
+        sink.commit("", documents([inserted(1, customer="Ada")], topic="t", batch_size=1))
+
+
+@pytest.mark.parametrize("output", ["http", "registry", "kafka"])
+def test_nothing_older_than_tls_1_2_is_spoken(
+    old: ScriptedServer, authority: Authority, output: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Debian's Python leaves the lowest version to the system's settings of OpenSSL; librdkafka brings an OpenSSL of its own."""
+    make = ssl.create_default_context
+
+    def allowing(*, cafile: str | None = None) -> ssl.SSLContext:
+        made = make(cafile=cafile)
+        lenient(made)
+        return made
+
+    if output == "http":
+        monkeypatch.setattr(ssl, "create_default_context", allowing)
+    with pytest.raises(EventlogError):
+        speak(output, old, str(authority.certificate))
+    assert old.requests == []

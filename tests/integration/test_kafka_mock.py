@@ -1,57 +1,39 @@
-"""The Kafka sink against librdkafka's stand-in, which every machine has: what needs no broker that aborts."""
+"""The Kafka sink against librdkafka's stand-in, which every machine has, with a registry by HTTP; and topics that are decoded."""
 
 from __future__ import annotations
 
-import datetime as dt
 import gc
+from collections.abc import Iterator
+from contextlib import closing
 from typing import Any
 
 import msgspec
 import pytest
+import urllib3
 from confluent_kafka import Producer
 from msgspec.structs import replace
 
-from eventlog.core.errors import ConfigError, DataError, SinkError
-from eventlog.core.model import Document, Edit, Reason
+from eventlog.cli.main import exit_code
+from eventlog.core.errors import ConfigError, DataError, ExpressionError, SinkError
+from eventlog.core.model import Document, Edit, Op
 from eventlog.core.schema import Catalog, Column
 from eventlog.core.seams import encode
 from eventlog.qlik.messages.document import MessagesDocument
+from eventlog.sinks.kafka.registry import registry_of
+from eventlog.sinks.kafka.settings import KafkaSettings
 from eventlog.sinks.kafka.sink import KafkaSink
 from tests.support.events import SHOP, event_format, shop_changes
-from tests.support.messages import documents, inserted, orders
-from tests.support.registry_server import RegistryServer
+from tests.support.messages import change, documents, inserted, orders, updated
+from tests.support.registry_server import PASSWORD, USER, RegistryServer
 from tests.support.servers import free_port
 from tests.support.servers_kafka import consumed, settings, stand_in
 from tests.support.sinks import opened, tenure
-
-
-def test_messages_come_with_key_and_value(mock_cluster: str) -> None:
-    sink = KafkaSink(settings(mock_cluster))
-    batch = documents([inserted(1, customer="Ada"), inserted(2, customer="Bob")], topic="mock.keys")
-    assert list(sink.commit("", batch)) == []
-    found = {one.key: one.value for one in consumed(mock_cluster, "mock.keys")}
-    assert found == {message.key: message.value for message in batch[0].messages}
-    sink.close()
 
 
 def test_a_full_queue_is_waited_for(mock_cluster: str) -> None:
     sink = KafkaSink(settings(mock_cluster, options={"queue.buffering.max.messages": 7, "linger.ms": 0}))
     sink.commit("", documents([inserted(n, customer="Ada") for n in range(200)], topic="mock.queue"))
     assert len(consumed(mock_cluster, "mock.queue")) == 200
-    sink.close()
-
-
-def test_what_our_own_limit_refuses_is_set_aside_at_once(mock_cluster: str) -> None:
-    sink = KafkaSink(settings(mock_cluster, max_message_bytes=2000))
-    batch = documents(
-        [inserted(1, note="x" * 3000), inserted(2, note="y"), inserted(3, note="z" * 1560)], topic="mock.size"
-    )
-    said = sink.commit("", batch)
-    assert (1,) in {one.position for one in said}
-    assert {one.reason for one in said} == {Reason.REFUSED}
-    told = [msgspec.json.decode(one.value or b"")["data"]["order_id"] for one in consumed(mock_cluster, "mock.size")]
-    assert 2 in told
-    assert 1 not in told
     sink.close()
 
 
@@ -89,12 +71,6 @@ def test_a_connection_that_failed_is_gone_though_its_error_is_kept() -> None:
     assert another.value.may_pass
 
 
-def test_documents_that_are_no_messages_need_a_topic(mock_cluster: str) -> None:
-    sink = KafkaSink(settings(mock_cluster))
-    with pytest.raises(ConfigError, match=r"output\.topic is missing"):
-        sink.commit("", [Document(id="1", body=b"", covers={})])
-
-
 @pytest.mark.parametrize("value, last", [(b'{"last":"00004"}', "00004"), (b"{", None)])
 def test_a_mark_of_an_older_eventlog_is_gone_on_from_and_a_damaged_one_is_told(
     mock_cluster: str, value: bytes, last: str | None
@@ -111,23 +87,6 @@ def test_a_mark_of_an_older_eventlog_is_gone_on_from_and_a_damaged_one_is_told(
     assert opened(sink, tenure()).last() == last
     sink.commit("a", [Document(id="00003", body=b"<late/>", covers={})])
     assert opened(KafkaSink(ours), tenure(2)).last() == last
-    sink.close()
-
-
-def test_metadata_bear_the_time_at_which_they_were_sent(mock_cluster: str) -> None:
-    clock = dt.datetime(2024, 5, 6, 7, 0, 0, 125_000, tzinfo=dt.UTC)
-    sink = KafkaSink(settings(mock_cluster), clock=lambda: clock)
-    sink.commit("", documents([inserted(1)], mode="metadata", topic="mock.md.data", metadata_topic="mock.md"))
-    [told] = consumed(mock_cluster, "mock.md")
-    lineage = msgspec.json.decode(told.value or b"")["message"]["lineage"]
-    assert lineage == {
-        "server": "eventlog",
-        "task": "eventlog",
-        "schema": "shop",
-        "table": "orders",
-        "tableVersion": 1,
-        "timestamp": "2024-05-06T07:00:00.125",
-    }
     sink.close()
 
 
@@ -149,27 +108,6 @@ def test_versions_go_on_from_what_the_table_counts_and_from_what_was_told(mock_c
     assert sorted(said["lineage"]["tableVersion"] for _, said in found) == [3, 4, 9]
     assert [key for key, _ in found] == [said["schemaId"].encode() for _, said in found]
     sink.close()
-
-
-def test_a_registry_numbers_keys_and_values(mock_cluster: str) -> None:
-    how: dict[str, Any] = {"mode": "registry", "encoding": "avro", "avro_key": True, "topic": "mock.registry"}
-    with RegistryServer() as registry:
-        sink = KafkaSink(settings(mock_cluster, **registry.login))
-        sink.commit("", documents([inserted(1, customer="Ada")], **how))
-        sink.close()
-    [found] = consumed(mock_cluster, "mock.registry")
-    key, value = found.key or b"", found.value or b""
-    schemas = {"mock.registry-key": key, "mock.registry-value": value}
-    for subject, told in schemas.items():
-        [schema] = registry.subjects[subject]
-        assert told[:5] == b"\0" + (registry.schemas.index(schema) + 1).to_bytes(4, "big")
-    assert registry.subjects["mock.registry-key"][0].startswith('{"type":"record","name":"KeyRecord"')
-
-
-def test_numbered_messages_need_a_registry(mock_cluster: str) -> None:
-    sink = KafkaSink(settings(mock_cluster))
-    with pytest.raises(ConfigError, match=r"output\.registry is missing"):
-        sink.commit("", documents([inserted(1)], mode="registry", encoding="avro", topic="mock.none"))
 
 
 def test_events_come_with_headers_keys_and_tombstones(mock_cluster: str) -> None:
@@ -206,3 +144,104 @@ def test_an_event_that_is_too_large_is_set_aside(mock_cluster: str) -> None:
     [why] = [refuses(one) for one in form.writer(SHOP)([note])]
     assert why is not None
     assert "more than topic shop.goods takes" in why
+
+
+@pytest.fixture
+def server() -> Iterator[RegistryServer]:
+    with RegistryServer() as running:
+        yield running
+
+
+def with_registry(url: str, password: str = PASSWORD) -> KafkaSettings:
+    return settings("127.0.0.1:1", registry=url, registry_user=USER, registry_password=password, registry_timeout=2.0)
+
+
+def test_a_schema_has_one_number_and_the_number_gives_it_back(server: RegistryServer) -> None:
+    registry = registry_of(with_registry(server.url))
+    first, second = '{"type":"record","name":"A","fields":[]}', '{"type":"record","name":"B","fields":[]}'
+    assert [registry.number_of("s/ü", first), registry.number_of("t", second), registry.number_of("s/ü", first)] == [
+        1,
+        2,
+        1,
+    ]
+    assert (registry.schema_of(1), sorted(server.subjects)) == (first, ["s/ü", "t"])
+    with pytest.raises(ExpressionError, match="no schema with the number 9"):
+        registry.schema_of(9)
+
+
+def test_who_may_not_is_told_so_without_the_password(server: RegistryServer) -> None:
+    with pytest.raises(SinkError, match=r"refuses us \(401\)") as caught:
+        registry_of(with_registry(server.url, "wrong")).number_of("s", "{}")
+    assert not caught.value.may_pass
+    assert "wrong" not in str(caught.value)
+
+
+def test_a_header_of_one_s_own_takes_the_place_of_name_and_password(server: RegistryServer) -> None:
+    header = urllib3.make_headers(basic_auth=f"{USER}:{PASSWORD}")["authorization"]
+    ours = settings("127.0.0.1:1", registry=server.url, registry_authorization=header, registry_user="x")
+    assert registry_of(ours).number_of("s", "{}") == 1
+    with pytest.raises(SinkError, match=r"refuses us \(401\)") as caught:
+        registry_of(replace(ours, registry_authorization="Bearer t0ken")).number_of("s", "{}")
+    assert "t0ken" not in str(caught.value)
+    with pytest.raises(SinkError, match=r"refuses us \(401\)"):
+        registry_of(settings("127.0.0.1:1", registry=server.url)).number_of("s", "{}")
+
+
+def test_a_registry_that_does_not_answer_may_come_back(server: RegistryServer) -> None:
+    with pytest.raises(SinkError, match="does not answer") as caught:
+        registry_of(with_registry(f"http://127.0.0.1:{free_port()}")).number_of("s", "{}")
+    assert caught.value.may_pass
+    server.broken = b"<html>"
+    with pytest.raises(SinkError, match="no JSON"):
+        registry_of(with_registry(server.url)).number_of("s", "{}")
+
+
+@pytest.mark.parametrize("url", ["localhost:8081", "ftp://host", "http://user:secret@host"])
+def test_an_address_that_is_none_is_refused(url: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        registry_of(with_registry(url))
+    assert "secret" not in str(caught.value)
+
+
+def test_nothing_is_written_while_the_registry_is_away(server: RegistryServer, mock_cluster: str) -> None:
+    how: dict[str, Any] = {"mode": "registry", "encoding": "avro", "topic": "mock.away"}
+    own = {"registry": f"http://127.0.0.1:{free_port()}", "registry_timeout": 1.0}
+    batch = documents([inserted(1, customer="Ada")], **how)
+    sink = KafkaSink(settings(mock_cluster, **own))
+    with pytest.raises(SinkError, match=r"registry .* does not answer.*tried again") as caught:
+        sink.commit("", batch)
+    assert caught.value.may_pass
+    assert (sink.last(), consumed(mock_cluster, "mock.away")) == ("", [])
+    sink.close()
+
+
+CHANGES = [inserted(1, customer="Ada", note="a\0b\n\xff"), updated(1, customer=("Ada", "Żółć")), change(1, Op.DELETE)]
+
+
+def sent(servers: str, name: str, **how: Any) -> tuple[str, str]:
+    """The topics of the changes and of their metadata."""
+    topic, about = f"decoded.{name}", f"decoded.{name}.about"
+    with closing(KafkaSink(settings(servers))) as sink:
+        sink.commit("", documents(CHANGES, topic=topic, metadata_topic=about, mode="metadata", **how))
+    return topic, about
+
+
+def shown(capsys: pytest.CaptureFixture[str]) -> list[dict[str, Any]]:
+    return [msgspec.json.decode(line) for line in capsys.readouterr().out.splitlines()]
+
+
+@pytest.mark.parametrize("encoding", ["json", "avro"])
+def test_topics_are_read_from_a_broker(mock_cluster: str, capsys: pytest.CaptureFixture[str], encoding: str) -> None:
+    topic, about = sent(mock_cluster, f"broker.{encoding}", encoding=encoding)
+    assert exit_code(["decode", "messages", topic, about, "--kafka", mock_cluster, "--json"]) == 0
+    found = shown(capsys)
+    assert sorted(one.get("operation") or one["kind"] for one in found) == ["DELETE", "INSERT", "UPDATE", "metadata"]
+    assert {one["row"]["order_id"] for one in found if one["kind"] == "data"} == {1}
+    assert any(one["place"].startswith(f"{about}, partition ") for one in found)
+
+
+def test_documents_need_a_topic_and_numbered_messages_a_registry(mock_cluster: str) -> None:
+    numbered = documents([inserted(1)], mode="registry", encoding="avro", topic="mock.none")
+    for batch, key in (([Document(id="1", body=b"", covers={})], "topic"), (numbered, "registry")):
+        with pytest.raises(ConfigError, match=rf"output\.{key} is missing"):
+            KafkaSink(settings(mock_cluster)).commit("", batch)

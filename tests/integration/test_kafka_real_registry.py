@@ -4,30 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import closing
-from random import Random
 from typing import Any
 
 import pytest
 from confluent_kafka.schema_registry import SchemaRegistryClient
 from confluent_kafka.schema_registry.avro import AvroDeserializer
 from confluent_kafka.serialization import MessageField, SerializationContext
-from msgspec import structs
-from sqlalchemy import Engine
 
-from eventlog.capture import Style
 from eventlog.core.errors import SinkError
 from eventlog.core.model import Op, Reason, Status
 from eventlog.core.schema import Catalog, Column, Table
 from eventlog.qlik.messages.reader import MessageReader
-from eventlog.qlik.messages.settings import MessageSettings
-from eventlog.sinks.kafka.plugin import KafkaOutput
 from eventlog.sinks.kafka.registry import registry_of
 from eventlog.sinks.kafka.sink import KafkaSink
 from tests.support.messages import ORDERS, change, documents, inserted, read_by_both, updated
-from tests.support.random_work import KEYS, RandomWork, standing, typed
 from tests.support.servers_kafka import Found, consumed, settings
 from tests.support.servers_registry import RealRegistry
-from tests.support.told import published, tracked_tables
 
 CHANGES = [
     inserted(1, customer="Ada", amount="19.90", placed_on="1969-12-31", note="a\0b"),
@@ -63,14 +55,14 @@ def sink(real_registry: RealRegistry, mock_cluster: str) -> Iterator[KafkaSink]:
         yield made
 
 
-@pytest.mark.parametrize("logical", [False, True])
 @pytest.mark.parametrize(
-    "subject, expected",
+    "subject, logical, expected",
     [
-        ("topic", ["reg.{task}-key", "reg.{task}-value"]),
-        ("record", [RECORD.format(task="reg_{task}", name=name) for name in ("DataRecord", "KeyRecord")]),
+        ("topic", True, ["reg.{task}-key", "reg.{task}-value"]),
+        ("record", False, [RECORD.format(task="reg_{task}", name=name) for name in ("DataRecord", "KeyRecord")]),
         (
             "topic-record",
+            False,
             ["reg.{task}-" + RECORD.format(task="reg_{task}", name=n) for n in ("DataRecord", "KeyRecord")],
         ),
     ],
@@ -95,38 +87,7 @@ def test_readers_that_are_not_ours_find_each_schema_by_its_number(
     assert operations == ["INSERT", "UPDATE", "DELETE"]
 
 
-@pytest.mark.in_turn
-def test_a_reader_that_is_not_ours_makes_the_tables_of_what_a_real_log_tells(
-    postgresql: Engine, real_registry: RealRegistry, mock_cluster: str
-) -> None:
-    """From triggers by a publisher to Kafka; each message's row before is the row that stood, and in the end all stand."""
-    tracked_tables(postgresql, Style.IMAGE)
-    work = RandomWork(postgresql, Random(20), truncates=True)
-    found = settings(mock_cluster, registry=real_registry.url, registry_timeout=30.0)
-    form = MessageSettings(**how("work", key="row", avro_key=True) | {"topic": "work.{table}"})
-    published(
-        work, KafkaOutput(**structs.asdict(found) | {"format": "messages", "messages": form}), rounds=3, transactions=15
-    )
-    told = []
-    with closing(SchemaRegistryClient({"url": real_registry.url})) as official:
-        theirs = AvroDeserializer(official)
-        for table in KEYS:
-            for one in consumed(mock_cluster, f"work.{table}"):
-                key = theirs(one.key, SerializationContext(f"work.{table}", MessageField.KEY))
-                told.append((table, key, theirs(one.value, SerializationContext(f"work.{table}", MessageField.VALUE))))
-    rows: dict[Any, Any] = {}
-    for table, key, message in sorted(told, key=lambda one: str(one[2]["headers"]["changeSequence"])):
-        place, row = (table, tuple(key.values())), typed(message["data"])
-        operation = message["headers"]["operation"]
-        stood = typed(message["beforeData"]) if operation == "UPDATE" else row if operation == "DELETE" else None
-        assert rows.pop(place, None) == stood
-        rows |= {} if operation == "DELETE" else {place: row}
-    with postgresql.connect() as connection:
-        assert rows == standing(connection)
-    assert {message["headers"]["operation"] for _, _, message in told} == {"INSERT", "UPDATE", "DELETE"}
-
-
-@pytest.mark.parametrize("level", ["BACKWARD", "FORWARD", "FULL_TRANSITIVE"])
+@pytest.mark.parametrize("level", ["BACKWARD", "FULL_TRANSITIVE"])
 def test_columns_come_and_go_under_every_rule(
     sink: KafkaSink, real_registry: RealRegistry, mock_cluster: str, level: str
 ) -> None:

@@ -9,7 +9,6 @@ import pytest
 from click.testing import CliRunner, Result
 
 from eventlog.core.errors import EX_DATA, DataError
-from eventlog.core.model import Op
 from eventlog.core.schema_file import catalog_to_json
 from eventlog.delivery.output import Output
 from eventlog.sinks.files import FileSink
@@ -19,7 +18,7 @@ from eventlog.sources.linter.queue import open_session
 from eventlog.sources.linter.settings import LinterSettings
 from eventlog.sources.linter.source import LinterReader
 from eventlog.xds.write import XdsFormat
-from tests.support.captured import Capturing, StreamPublisher
+from tests.support.captured import StreamPublisher
 from tests.support.sinks import opened
 
 
@@ -66,44 +65,6 @@ def test_what_the_emulator_writes_is_published(tmp_path: Path) -> None:
     assert "<association>ID=7,table=T,schema=SHOP</association>" in texts
     assert '<remove-value><value type="int">2</value></remove-value><add-value><value type="int">5</value>' in texts
     publisher.close()
-
-
-def test_operations_of_ones_own(tmp_path: Path) -> None:
-    table = {
-        "name": "P",
-        "number": 5,
-        "columns": [
-            {"name": "ID", "type": "int", "key": 1},
-            {"name": "PHOTO", "type": "blob"},
-            {"name": "AT", "type": "date"},
-            {"name": "B", "type": "varbyte(9)"},
-        ],
-    }
-    row = {"ID": 1, "PHOTO": None, "AT": "2024-03-15T10:20:30.500", "B": "q6s="}
-    operations = [
-        {"op": "insert", "table": "P", "row": row},
-        {"op": "clear blob", "table": "P", "row": row, "column": "PHOTO", "type": 2},
-        {"op": "commit"},
-    ]
-    (tmp_path / "schema.json").write_text(json.dumps({"tables": [table]}))
-    (tmp_path / "operations.jsonl").write_text("\n".join(json.dumps(one) for one in operations))
-    url = f"sqlite:///{tmp_path / 'queue.db'}"
-    called(emulate, tmp_path / "operations.jsonl", "--schema", tmp_path / "schema.json", "--database", url)
-    from eventlog.core.schema_file import catalog_from_json
-
-    schema = catalog_from_json((tmp_path / "schema.json").read_bytes())
-    source = Capturing(LinterReader(open_session(url, LinterSettings()), schema), tmp_path / "log.db")
-    images = source.take()
-    assert [image.op for image in images] == [Op.ADD, Op.MODIFY]
-    assert images[0].after is not None
-    assert images[0].after["B"] == b"\xab\xab"
-    source.close()
-
-
-def test_operations_that_make_no_sense_name_their_line(tmp_path: Path) -> None:
-    (tmp_path / "operations.jsonl").write_text('\n{"op": "drop"}')
-    with pytest.raises(DataError, match=r"operations.jsonl, line 2: 'drop' is no operation; there are delete, insert"):
-        called(emulate, tmp_path / "operations.jsonl")
 
 
 def test_files_that_are_not_there_are_named(tmp_path: Path) -> None:

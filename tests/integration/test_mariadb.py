@@ -14,11 +14,8 @@ from sqlalchemy.exc import DBAPIError
 
 from eventlog.capture import Style, TriggerCondition, TriggerOptions, track, track_sql, trigger_states
 from eventlog.capture.install import install, install_sql, uninstall_sql
-from eventlog.capture.rights import Roles, give_rights
-from eventlog.core.errors import InstallError, SourceError
+from eventlog.core.errors import InstallError
 from eventlog.core.model import Outcome
-from eventlog.sources.log.reading import LogSettings
-from eventlog.sql.access import transaction
 from eventlog.sql.names import LogNames
 from tests.integration.publishing import until
 from tests.support.log_rows import LogRows
@@ -99,16 +96,6 @@ def test_the_perpetrator_is_the_writer_without_the_host_and_needs_no_right_on_th
             run(account, attempt)
 
 
-def test_an_installer_with_the_least_rights_replaces_triggers(usr: Engine, account: Engine) -> None:
-    give_rights(usr, Roles(installer=f"{account.url.username}@%"), tables=["usr"])
-    track(account, ["usr"])
-    assert {state.state for state in track(account, ["usr"], TriggerOptions(style=Style.FIELD))} == {
-        TriggerCondition.CURRENT
-    }
-    run(usr, JACK)
-    assert [row[0] for row in logged(usr)] == [1, 1]
-
-
 def test_triggers_of_others_on_the_same_table_are_left_alone(usr: Engine) -> None:
     run(usr, "CREATE TRIGGER theirs AFTER INSERT ON usr FOR EACH ROW SET @theirs = NEW.idu")
     track(usr, ["usr"])
@@ -162,16 +149,6 @@ def test_no_change_is_lost_while_triggers_are_replaced(usr: Engine) -> None:
     assert len({row[1] for row in logged(usr)}) == len(numbers) > 16
 
 
-def test_writers_do_not_wait_for_each_other_at_the_log(usr: Engine, impatient: Engine) -> None:
-    track(usr, ["usr"])
-    with usr.connect() as slow:
-        slow.execute(text("INSERT INTO usr (idu) VALUES (1), (2), (3)"))
-        slow.execute(text("UPDATE usr SET fname = 'x' WHERE idu = 2"))
-        run(impatient, "INSERT INTO usr (idu) VALUES (4)", "UPDATE usr SET fname = 'y' WHERE idu = 4")
-        slow.commit()
-    assert len(logged(usr)) == 6
-
-
 def test_a_long_statement_keeps_nobody_from_numbering_log_rows(usr: Engine, impatient: Engine) -> None:
     track(usr, ["usr"])
     waits = "SELECT 1 FROM information_schema.processlist WHERE info LIKE 'INSERT%' AND state LIKE 'User lock'"
@@ -221,26 +198,6 @@ def test_a_log_of_another_database_is_named_in_full(usr: Engine) -> None:
     assert {state.state for state in trigger_states(usr)} == {TriggerCondition.MISSING}  # by the log's bare name
 
 
-def test_the_log_of_the_same_name_in_another_database_is_another_log(usr: Engine) -> None:
-    track(usr, ["usr"])
-    other = create_engine(usr.url.set(database=f"{usr.url.database}_other"))
-    run(usr, f"CREATE DATABASE {other.url.database}")
-    install(other)
-    run(other, *USR)
-    assert trigger_states(other) == []
-    track(other, ["usr"])
-    run(other, JACK)
-    other.dispose()
-    assert states(usr) == [TriggerCondition.CURRENT] * 6
-    assert logged(usr) == []
-
-
-def test_a_view_cannot_be_tracked_and_the_way_out_is_named(usr: Engine) -> None:
-    run(usr, "CREATE VIEW v AS SELECT idu AS pk_idu, fname FROM usr")
-    with pytest.raises(InstallError, match=r"v is a view.*no triggers on views.*tables that it reads"):
-        track(usr, ["v"])
-
-
 def test_a_log_whose_collation_knows_no_case_is_read_by_its_letters(usr: Engine) -> None:
     ci = "VARCHAR(3) CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci"
     run(usr, f"ALTER TABLE event_log DROP CONSTRAINT event_log_status_ck, MODIFY status {ci}")
@@ -254,36 +211,3 @@ def test_a_log_whose_collation_knows_no_case_is_read_by_its_letters(usr: Engine)
     with usr.connect() as connection:
         letters = connection.execute(text("SELECT status FROM event_log ORDER BY record_id")).scalars().all()
     assert letters == ["n", "S", "N ", "S"]
-
-
-def killed_at_work(engine: Engine) -> None:
-    with transaction(engine, "The test") as connection:
-        number = connection.exec_driver_sql("SELECT CONNECTION_ID()").scalar()
-        run(engine, f"KILL {number}")
-        connection.exec_driver_sql("SELECT 1")
-
-
-def test_a_wrong_statement_does_not_pass_and_a_killed_session_does(usr: Engine) -> None:
-    settings = LogSettings(handle_future_events=True, clock="no_such_column")
-    with pytest.raises(SourceError, match="no_such_column") as wrong:
-        LogRows(usr, LogNames(), settings=settings).read(0)
-    assert not wrong.value.may_pass
-    with pytest.raises(SourceError) as killed:
-        killed_at_work(usr)
-    assert killed.value.may_pass
-
-
-def waiting_a_second(engine: Engine) -> None:
-    with transaction(engine, "The test") as connection:
-        connection.exec_driver_sql("SET SESSION innodb_lock_wait_timeout = 1")
-        connection.exec_driver_sql("UPDATE usr SET fname = 'y'")
-
-
-def test_a_lock_that_is_held_too_long_passes(usr: Engine) -> None:
-    run(usr, JACK)
-    with usr.connect() as holder:
-        holder.execute(text("UPDATE usr SET fname = 'x'"))
-        with pytest.raises(SourceError, match="Lock wait timeout") as late:
-            waiting_a_second(usr)
-        holder.rollback()
-    assert late.value.may_pass

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import datetime as dt
 import json
-import random
 import signal
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator
+from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from io import BytesIO
 from pathlib import Path
@@ -17,29 +16,22 @@ import pyarrow.parquet as pq
 import pytest
 from sqlalchemy import Engine
 
-from eventlog.core.errors import SinkError
 from eventlog.core.model import Document, Op
 from eventlog.core.seams import Sink
 from eventlog.sinks.change_files.sink import ChangeTableFiles
-from eventlog.sinks.files import FileSink
 from eventlog.sinks.plans import Plans
-from eventlog.sinks.store.address import StoreSettings
-from eventlog.sinks.store.objects import objects_at
-from eventlog.sinks.store.plans import HIDDEN, StoredPlans
+from eventlog.sinks.store.plans import HIDDEN
 from tests.acceptance.command import eventlog, ok
 from tests.integration.publishing import Process, settled, site, until
-from tests.support import changerows, sink_places
+from tests.support import changerows
 from tests.support.converting import elements_of, files_of, log_row, write_lines, write_parquet
 from tests.support.forking import Forked
-from tests.support.servers_store import DYING, ENVIRONMENT, SECRET, StoreServer, content
-from tests.support.sinks import KilledError, dying, opened, tenure
+from tests.support.servers_store import ENVIRONMENT, SECRET, StoreServer, content
 
 USR = {
     "name": "usr",
     "columns": [{"name": "idu", "type": "integer", "key": 1}, {"name": "fname", "type": "varchar(64)"}],
 }
-DEATHS = 20
-"""Of each kind of sink, at any of its requests."""
 
 OLD = "2020-01-01 00:00:00"
 DYING_IN_A_REMOVAL = """
@@ -55,13 +47,6 @@ shutil.rmtree = rmtree
 """
 """A process that is killed when it has removed a file of an output that is brought to its store."""
 
-Made = Callable[[Path | Plans], Sink]
-Documents = Callable[[int, str], list[Document]]
-
-
-def document(number: int, _: str) -> list[Document]:
-    return [sink_places.xds(3 * number + place) for place in range(1 + number % 3)]
-
 
 def rows(number: int, after: str) -> list[Document]:
     table = "grp" if number % 4 == 0 else "usr"
@@ -70,47 +55,6 @@ def rows(number: int, after: str) -> list[Document]:
 
 def tables(place: Path | Plans) -> Sink:
     return ChangeTableFiles(place, now=lambda: dt.datetime(2024, 5, 6, tzinfo=dt.UTC))
-
-
-KINDS: dict[str, tuple[Made, Documents]] = {
-    "documents": (lambda place: FileSink(place, ".xml"), document),
-    "change tables": (tables, rows),
-}
-
-
-@pytest.mark.in_turn
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_publisher_that_dies_again_and_again_leaves_what_a_folder_has(
-    s3_store: StoreServer, tmp_path: Path, kind: str
-) -> None:
-    """Each heir asks what became of the plan, as a publisher does, and goes on from there."""
-    make, documents = KINDS[kind]
-    objects = s3_store.objects(s3_store.address())
-    dice, deaths, epoch, number = random.Random(41), 0, 1, 1
-    ordered = kind == "documents"
-    sink = opened(make(StoredPlans(objects, ordered=ordered)), tenure(epoch))
-    while deaths < DEATHS:
-        plan = documents(number, sink.last())
-        with dying(dice.randint(1, 14)) as died, suppress(KilledError):
-            sink.prepare(str(number), plan)
-            sink.commit(str(number), plan)
-            number += 1
-        deaths += died.happened
-        if died.happened:
-            epoch += 1
-            sink = opened(make(StoredPlans(objects, ordered=ordered)), tenure(epoch))
-            number += sink.resolve(str(number)).documents is None
-    whole = opened(make(tmp_path / "whole"), tenure())
-    for one in range(1, number):
-        whole.commit(str(one), documents(one, whole.last()))
-    found = content(objects)
-    assert list(objects.names(HIDDEN)) == []
-    assert found == {
-        str(path.relative_to(tmp_path / "whole")): path.read_bytes()
-        for path in (tmp_path / "whole").rglob("*")
-        if path.is_file() and not path.relative_to(tmp_path / "whole").parts[0].startswith(".eventlog")
-    }
-    assert number > DEATHS / 3
 
 
 def configured(folder: Path, address: str, server: StoreServer, more: str = "") -> Path:
@@ -131,33 +75,6 @@ def test_a_bucket_that_comes_later_gets_all_that_waits(s3_store: StoreServer, sq
         until(settled(log, 1), "the row is published")
         assert process.stop() == 0
     assert len(content(s3_store.objects("s3://later/p"))) == 1
-
-
-def test_a_conversion_that_is_killed_while_it_brings_its_output_goes_on(s3_store: StoreServer, tmp_path: Path) -> None:
-    lines = write_lines(tmp_path / "a.jsonl", [log_row(number, table_key=f"idu={number}") for number in range(1, 8)])
-    address = s3_store.address()
-    environment = {**ENVIRONMENT, "AWS_ENDPOINT_URL": s3_store.url, "TMPDIR": str(tmp_path)}
-    here = ("--engine", "local", "--jobs", "1", "--part-events", "3")
-    words = ("convert", lines, "--out", address, *here)
-    objects = s3_store.objects(address)
-    ok("convert", lines, "--out", tmp_path / "whole", *here)
-    for before in (7, 13):
-        killed = Forked(*words, environment=environment, program=DYING.format(before=before, seconds=0))
-        assert killed.wait(120) in (-signal.SIGKILL, 0)
-        assert content(objects).keys() >= {path.name for path in (tmp_path / "whole").iterdir()} or (
-            "_SUCCESS" not in content(objects)
-        )
-    done = eventlog(*words, environment=environment)
-    assert done.returncode == 0, done.stderr
-    again = eventlog(*words, environment=environment)
-    assert f"{address} holds this conversion already" in again.stderr
-    assert again.stdout == "7 rows, 7 changes, 3 parts (S 7).\n"
-    assert content(objects) == {path.name: path.read_bytes() for path in (tmp_path / "whole").iterdir()}
-    assert not [name for name in objects.names() if name.startswith(".eventlog")]
-    assert not list(tmp_path.glob("eventlog-*"))
-    other = eventlog(*words, "--coalesce", environment=environment)
-    assert (other.returncode, "is not empty" in other.stderr) == (64, True)
-    ok(*words, "--coalesce", "--overwrite", environment=environment)
 
 
 def test_an_output_whose_copy_was_half_removed_is_made_again(s3_store: StoreServer, tmp_path: Path) -> None:
@@ -239,16 +156,6 @@ def test_what_cannot_be_read_is_told(s3_store: StoreServer, tmp_path: Path, addr
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("option", ["--kafka", "--to-database"])
-def test_what_a_conversion_to_a_store_does_not_do(option: str, tmp_path: Path) -> None:
-    value = {"--kafka": ("localhost:1",), "--to-database": ("sqlite:///x.db",)}[option]
-    target = {"--kafka": ("--to", "messages"), "--to-database": ("--to", "change-tables")}[option]
-    words = ("convert", "sqlite:///x.db", "--out", "s3://bucket/p", "--engine", "local", option, *value, *target)
-    done = eventlog(*words, cwd=tmp_path)
-    assert done.returncode == 64
-    assert f"{option} cannot be combined with an address: s3://bucket/p." in done.stderr
-
-
 def test_old_rows_are_archived_in_a_bucket_before_they_go(
     s3_store: StoreServer, sqlite: Engine, tmp_path: Path
 ) -> None:
@@ -288,29 +195,3 @@ def answering(status: int, code: str) -> Iterator[str]:
         Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
         yield f"http://127.0.0.1:{server.server_address[1]}"
         server.shutdown()
-
-
-@pytest.mark.parametrize(
-    "status,code,said",
-    [
-        (403, "AccessDenied", "may not be used with these credentials"),
-        (403, "InvalidAccessKeyId", "does not know these credentials"),
-        (403, "RequestTimeTooSkewed", "does not believe the clock of this machine"),
-        (400, "AuthorizationHeaderMalformed", "is in another region"),
-        (301, "PermanentRedirect", "is in another region"),
-        (404, "NoSuchBucket", "has no such bucket"),
-        (418, "Unheard", "answers Unheard"),
-    ],
-)
-def test_what_a_store_answers_is_told_in_a_sentence(
-    status: int, code: str, said: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name, value in ENVIRONMENT.items():
-        monkeypatch.setenv(name, value)
-    with answering(status, code) as url:
-        objects = objects_at("s3://bucket/p", StoreSettings(endpoint=url))
-        for act in (lambda: objects.put("a", b""), lambda: objects.read("a"), lambda: list(objects.names())):
-            with pytest.raises(SinkError, match=f"^s3://bucket/p {said}") as caught:
-                act()
-            assert caught.value.may_pass
-            assert SECRET not in str(caught.value)

@@ -1,29 +1,32 @@
-"""A store that stops to do its part under a publisher: the reason is said, rows wait, and each comes once when it is over."""
+"""A store that stops to do its part, and uploads that a kill broke off: rows wait, and come once when it is over."""
 
 from __future__ import annotations
 
 import http.client
 import os
-import re
 import signal
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Event, Thread
-from urllib.request import Request, urlopen
+from typing import Any
 
+import obstore
 import pytest
 from sqlalchemy import Engine
 
-from eventlog.sinks.store.plans import HIDDEN
+from eventlog.core.errors import SinkError
+from eventlog.sinks.store import objects as module
+from eventlog.sinks.store.plans import StoredPlans
 from tests.acceptance.command import eventlog, ok
 from tests.integration.publishing import Process, settled, site, until
 from tests.integration.test_object_store import OLD, configured
 from tests.support.converting import log_row, write_lines
 from tests.support.forking import Forked
-from tests.support.servers_store import ENVIRONMENT, PARTS, SECRET, StoreServer, content
+from tests.support.servers_store import ENVIRONMENT, PARTS, SECRET, StoreServer, asked_by_boto3, content, uploads
 
 IMPATIENT = "import eventlog.sinks.store.objects as objects; objects.ANSWER_SECONDS = 0.5\n"
 HOPPING = ("connection", "transfer-encoding", "content-length")
@@ -138,7 +141,7 @@ def test_what_a_store_does_not_do_is_said_and_rows_wait_until_it_does(
     assert SECRET not in process.said.read_text()
 
 
-@pytest.mark.parametrize("name", [name for name in TROUBLES if name != "silence"])
+@pytest.mark.parametrize("name", ["no right", "no answer"])
 def test_rows_that_cannot_be_archived_stay(s3_store: StoreServer, sqlite: Engine, tmp_path: Path, name: str) -> None:
     (trouble, said), log, address = TROUBLES[name], site(sqlite), s3_store.address()
     for number in (1, 2, 3):
@@ -154,43 +157,88 @@ def test_rows_that_cannot_be_archived_stay(s3_store: StoreServer, sqlite: Engine
         assert "3 rows deleted, 3 archived in 1 file" in ok(*words, environment=environment)
 
 
-def uploads(server: StoreServer, address: str) -> dict[str, str]:
-    """The uploads of parts below an address that nobody has ended, by name."""
-    with urlopen(f"{server.url}/bucket?uploads", timeout=60) as answer:  # noqa: S310  # our own
-        listed = answer.read().decode()
-    pairs = zip(re.findall("<Key>([^<]+)", listed), re.findall("<UploadId>([^<]+)", listed), strict=True)
-    prefix = address.removeprefix("s3://bucket/") + "/"
-    return {name.removeprefix(prefix): upload for name, upload in pairs if name.startswith(prefix)}
+BREAKING = f"""{PARTS}
+import os, signal, obstore
+usual = obstore.put
+def pieces():
+    yield bytes(6_000_000)
+    os.kill(os.getpid(), signal.SIGKILL)
+def put(store, name, content, **named):
+    if named["use_multipart"]:
+        content = pieces()
+    return usual(store, name, content, **named)
+obstore.put = put
+"""
+"""A process that is killed between two parts of its first upload."""
 
 
-def test_parts_of_a_killed_command_are_hidden_and_a_rule_of_the_bucket_may_remove_them(
-    s3_store: StoreServer, tmp_path: Path
+@pytest.fixture
+def foreign(s3_store: StoreServer) -> Iterator[list[str]]:
+    """Uploads of others, at the same place and elsewhere; they are there still when the test ends."""
+    client, bucket = asked_by_boto3(s3_store), "bucket"
+    names = ["others/a", f"{s3_store.address().removeprefix('s3://bucket/')}/.eventlog/hidden/0123456789abcdef/000000"]
+    begun = {name: client.create_multipart_upload(Bucket=bucket, Key=name)["UploadId"] for name in names}
+    yield names
+    there = uploads(s3_store, "s3://bucket/")
+    for name in there:
+        if name in names:
+            client.abort_multipart_upload(Bucket=bucket, Key=name, UploadId=begun[name])
+    assert there == sorted({*there, *names})
+
+
+@pytest.mark.usefixtures("foreign")
+@pytest.mark.parametrize("right", [True, False], ids=["with the right", "without the right"])
+def test_a_conversion_leaves_no_upload_of_one_that_was_killed(
+    s3_store: StoreServer, tmp_path: Path, right: bool
 ) -> None:
+    """Without the right to list uploads they stay, and the conversion is made all the same."""
     lines = write_lines(tmp_path / "a.jsonl", [log_row(number, table_key=f"idu={number}") for number in range(1, 8)])
-    words = ("convert", lines, "--engine", "local", "--jobs", "1", "--part-events", "3", "--out")
-    ok(*words, tmp_path / "whole")
     address = s3_store.address()
-    objects = s3_store.objects(address)
     with way_to(s3_store) as (seen, way):
         environment = {**ENVIRONMENT, "AWS_ENDPOINT_URL": seen.url, "TMPDIR": str(tmp_path)}
+        words = ("convert", lines, "--out", address, "--engine", "local", "--jobs", "1", "--part-events", "3")
+        assert Forked(*words, environment=environment, program=BREAKING).wait(120) == -signal.SIGKILL
+        assert uploads(s3_store, address)
+        way.trouble = None if right else uploads_denied
+        ok(*words, environment=environment)
+    assert bool(uploads(s3_store, address)) != right
+    objects = s3_store.objects(address)
+    assert content(objects).keys() == {"_SUCCESS", "outcomes.parquet", *(f"part-0000{one}.xml" for one in range(3))}
+    assert not list(objects.names(".eventlog/"))
 
-        def dies(way: Way) -> bool:
-            if "partNumber=" not in way.path:
-                return False
-            process.kill()
-            return hangs_up(way)
 
-        way.trouble = dies
-        process = Forked(*words, address, environment=environment, program=PARTS)
-        assert process.wait(120) == -signal.SIGKILL
-        begun = uploads(s3_store, address)
-        assert begun
-        assert all(name.startswith(HIDDEN) for name in begun)
-        assert content(objects) == {}
-        for name, upload in begun.items():
-            url = f"{s3_store.url}/{address.removeprefix('s3://')}/{name}?uploadId={upload}"
-            urlopen(Request(url, method="DELETE"), timeout=60).close()  # noqa: S310  # our own
-        way.trouble = None
-        ok(*words, address, environment=environment)
-    assert uploads(s3_store, address) == {}
-    assert content(objects) == {path.name: path.read_bytes() for path in (tmp_path / "whole").iterdir()}
+def uploads_denied(way: Way) -> bool:
+    return "uploads" in way.path and way.command == "GET" and answers(403, "AccessDenied", way)
+
+
+def test_of_two_at_once_the_earlier_one_is_told_that_its_upload_was_ended(
+    s3_store: StoreServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    address = s3_store.address()
+    earlier, later = (StoredPlans(s3_store.objects(address)) for _ in range(2))
+    file = tmp_path / "file"
+    file.write_bytes(b"x" * 11_000_000)
+    monkeypatch.setattr(module, "IN_ONE_BYTES", 1000)
+    usual = obstore.put
+
+    def overtaken(store: Any, name: str, content: Any, **named: Any) -> Any:
+        def pieces() -> Iterator[bytes]:
+            yield file.read_bytes()
+            monkeypatch.setattr(obstore, "put", usual)
+            # A request inside of a request needs a thread of its own.
+            with ThreadPoolExecutor(1) as pool:
+                pool.submit(later.take_over, None).result()
+            yield file.read_bytes()
+
+        return usual(store, name, pieces() if named["use_multipart"] else content, **named)
+
+    earlier.take_over(None)
+    monkeypatch.setattr(obstore, "put", overtaken)
+    with pytest.raises(SinkError, match=r"knows an upload no more, because a later run .* ended it\. Let one run"):
+        earlier.hide("earlier", [(earlier.folder / "a", file)])
+    later.show(later.hide("later", [(later.folder / "a", file)]))
+    later.forget()
+    objects = s3_store.objects(address)
+    assert content(objects) == {"a": file.read_bytes()}
+    assert not uploads(s3_store, address)
+    assert not list(objects.names(".eventlog/"))

@@ -17,15 +17,14 @@ from eventlog.admin.outputs import forget
 from eventlog.admin.status import facts
 from eventlog.cli.main import exit_code
 from eventlog.config.settings import Config
-from eventlog.core.errors import EX_TRY_AGAIN, OK, OccupiedError, SinkError
+from eventlog.core.errors import EX_TRY_AGAIN, OK, SinkError
 from eventlog.daemon.publisher import Publisher
-from eventlog.daemon.vitals import Ledger, Tempo
+from eventlog.daemon.vitals import Ledger
 from eventlog.delivery.output import OutputState
-from eventlog.sinks.files import FileSink
 from eventlog.sinks.outputs import HttpOutput
 from eventlog.sources.log.lock import LogLock
 from eventlog.sql.log import Log
-from tests.integration.publishing import config_of, in_thread, site, until
+from tests.integration.publishing import config_of, site
 
 NOWHERE = "http://127.0.0.1:9/xds"
 
@@ -54,59 +53,6 @@ def test_each_output_tells_its_last_document_and_what_went_wrong(engine: Engine,
     assert set(log.statuses().values()) == {"N"}, "they are kept for the output that is not configured any more"
     assert forget(Log(engine, log.names), f"http {NOWHERE}", [files_name], by="me") == 2
     assert set(log.statuses().values()) == {"W"}
-
-
-def test_it_is_told_while_batch_follows_batch(sqlite: Engine, tmp_path: Path) -> None:
-    log = site(sqlite)
-    log.write_all([3, 4])
-    with Publisher(config_of(sqlite, tmp_path, query_limit=1)) as publisher:
-        publisher.run_once()
-        told = facts(sqlite, log.names).outputs[f"files {tmp_path.resolve()}"].position
-        assert told in ((3,), (4,)), "the second batch may be delivered by now"
-
-
-def test_one_that_fails_and_waits_says_so_meanwhile(sqlite: Engine, tmp_path: Path) -> None:
-    log = site(sqlite)
-    log.write(7)
-    with in_thread(Publisher(two_outputs(sqlite, tmp_path))):
-        until(lambda: facts(sqlite, log.names).outputs.get(f"http {NOWHERE}"), "the error is entered")
-        assert facts(sqlite, log.names).outputs[f"files {tmp_path.resolve()}"].position == (7,)
-        assert log.statuses()[7] == "N"
-
-
-def test_the_next_publisher_goes_on_where_the_former_was(
-    sqlite: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def full(*_: object) -> None:
-        raise SinkError("Documents cannot be written.")
-
-    log = site(sqlite)
-    blocked = tmp_path / "out"
-    log.write(1)
-    with Publisher(config_of(sqlite, blocked)) as publisher, monkeypatch.context() as disk:
-        disk.setattr(FileSink, "commit", full)
-        with pytest.raises(SinkError):
-            publisher.run_once()
-    with Publisher(config_of(sqlite, blocked)) as publisher:
-        assert publisher.run_once().settled == 1
-    [standing] = facts(sqlite, log.names).outputs.values()
-    assert standing.position == (1,)
-    assert "cannot be written" in str(standing.error)
-    assert standing.failed_at is not None
-    assert standing.at is not None
-    assert standing.failed_at < standing.at
-
-
-def test_an_output_that_cannot_be_opened_says_so(sqlite: Engine, tmp_path: Path) -> None:
-    log = site(sqlite)
-    log.write(1)
-    with Publisher(config_of(sqlite, tmp_path / "out")) as publisher:
-        (tmp_path / "out").write_text("a file in the place of the folder")
-        with pytest.raises(SinkError):
-            publisher.run_once()
-    [standing] = facts(sqlite, log.names).outputs.values()
-    assert "cannot be written" in str(standing.error)
-    assert standing.at is None
 
 
 def test_the_command_shows_it_as_text_and_as_json(
@@ -178,30 +124,6 @@ def test_a_command_that_ends_does_not_promise_another_try(
     assert "tried again" not in said + " ".join(capsys.readouterr().out.split())
 
 
-def test_entries_are_few_and_only_of_who_has_the_seat(sqlite: Engine) -> None:
-    log = Log(sqlite, site(sqlite).names)
-    lock = LogLock(log, 60.0)
-    assert lock.take()
-    ledger = Ledger(lock)
-    for number in (1, 2, 3):
-        ledger.enter({"out": OutputState(document="d", position=(number,), at=1.0)})
-    assert facts(sqlite, log.names).outputs["out"].position == (1,)
-    ledger.enter({"out": OutputState(document="d", position=(3,), at=1.0)}, now=True)
-    assert facts(sqlite, log.names).outputs["out"].position == (3,)
-    with log.transaction() as connection:
-        connection.exec_driver_sql(
-            "UPDATE event_log_mark SET value = '2999-01-01 00:00:00 other' WHERE name = 'publisher'"
-        )
-    with pytest.raises(OccupiedError):
-        ledger.enter({"out": OutputState(document="d", position=(4,), at=1.0)}, now=True)
-    tempo = Tempo(lock)
-    tempo.rows += 10
-    with pytest.raises(OccupiedError):
-        tempo.enter()
-    found = facts(sqlite, log.names)
-    assert (found.outputs["out"].position, found.rate.rows) == ((3,), 0)
-
-
 def test_what_a_receiver_says_does_not_command_the_terminal(sqlite: Engine, capsys: pytest.CaptureFixture[str]) -> None:
     log = Log(sqlite, site(sqlite).names)
     lock = LogLock(log, 60.0)
@@ -222,17 +144,3 @@ def test_what_a_publisher_settled_is_told_as_a_rate(engine: Engine, tmp_path: Pa
     found = facts(engine, log.names)
     assert (found.rate.rows, found.rate.per_second) == (60, 1.0)
     assert "1.0 rows a second were finished in the last 60 s." in list(found.sentences())
-
-
-def test_what_is_finished_is_entered_seldom_and_nothing_is_forgotten_between(sqlite: Engine) -> None:
-    log = Log(sqlite, site(sqlite).names)
-    lock = LogLock(log, 60.0)
-    assert lock.take()
-    tempo = Tempo(lock)
-    for _ in range(5):
-        tempo.rows += 10
-        tempo.enter()
-    assert facts(sqlite, log.names).rate.rows == 10
-    tempo.enter(now=True)
-    assert facts(sqlite, log.names).rate.rows == 50
-    lock.leave()

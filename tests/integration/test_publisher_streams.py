@@ -68,16 +68,6 @@ def test_one_stream_becomes_every_format(place: Path) -> None:
     connection.close()
 
 
-def test_what_was_published_is_not_published_again(place: Path) -> None:
-    published(config_of(place))
-    assert sum(published(config_of(place))) == 0
-    more = [line.replace("017460", "017461").replace("0000000F 0009", "00000010 0009") for line in SEED[2:]]
-    with (place / "stream.hex").open("a") as stream:
-        stream.write("\n" + "\n".join(more))
-    assert sum(published(config_of(place))) == 1
-    assert len(list((place / "xds").glob("*.xml"))) == 2
-
-
 def test_one_publisher_at_a_time(place: Path) -> None:
     with Publisher(config_of(place)) as first, Publisher(config_of(place)) as second:
         first.run_once()
@@ -140,46 +130,6 @@ def test_outputs_of_a_stream_are_paused_and_asked_for_as_those_of_a_log(
     assert "The event log event_log has no row 1" in str(gone.exception)
 
 
-HIDES = """
-[[output]]
-name = "one"
-sink = "files"
-path = "one"
-policies = ["quiet"]
-[[policy]]
-name = "quiet"
-[[policy.steps]]
-do = "drop"
-attributes = ["c2"]
-"""
-
-
-def test_a_row_of_a_stream_is_explained_without_what_policies_hide(
-    place: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(place)
-    # The key is of a column that the stream has not: so the row ends as an error, and stays.
-    (place / "eventlog.toml").write_text(
-        '[source]\nkind = "gbase"\n[source.gbase]\npath = "stream.hex"\ntables = { "111" = "shop.t1" }\n'
-        'keys = { "shop.t1" = ["c3"] }\n' + HIDES
-    )
-    CliRunner().invoke(main, ["run", "--until-empty", "--config", "eventlog.toml"])
-    hidden = CliRunner().invoke(main, ["explain", "1", "--config", "eventlog.toml"]).output
-    assert "invalid" in hidden
-    assert '"c1": 15' in hidden
-    assert "abcabcabc" not in hidden
-    shown = CliRunner().invoke(main, ["explain", "1", "--values", "--config", "eventlog.toml"]).output
-    assert "abcabcabc" in shown
-
-
-def test_a_log_that_is_gone_is_said_and_never_replaced_in_silence(place: Path) -> None:
-    published(config_of(place))
-    (place / "marks.json.db").unlink()
-    with pytest.raises(DataError, match=r"The log of the CDC stream.* is gone.*no table event_log") as caught:
-        published(config_of(place))
-    assert "from its beginning" in str(caught.value.hint)
-
-
 def test_what_a_former_version_has_published_does_not_come_again(place: Path) -> None:
     marks = FileMarks(place / "marks.json")
     position = f"[{0x0B017460A0},{0x0B01746050},0]"
@@ -192,14 +142,3 @@ def test_what_a_former_version_has_published_does_not_come_again(place: Path) ->
     assert sum(published(config_of(place))) == 1
     with pytest.raises(DataError, match="does not hold the place of a stream"):
         read_place(CAPTURED)  # as a former version would, which must not go on
-
-
-def test_the_command_publishes_a_stream(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(place)
-    (place / "eventlog.toml").write_text(
-        '[source]\nkind = "gbase"\n[source.gbase]\npath = "stream.hex"\ntables = { "111" = "shop.t1" }\n'
-        'keys = { "shop.t1" = ["c1"] }\n[[output]]\nsink = "stdout"\n'
-    )
-    result = CliRunner().invoke(main, ["run", "--until-empty"])
-    assert result.exit_code == 0
-    assert "<association>c1=15,table=t1,schema=shop</association>" in result.stdout

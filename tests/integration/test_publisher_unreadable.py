@@ -87,3 +87,9 @@ def test_a_missing_right_on_one_table_holds_its_rows_and_is_told(postgresql: Eng
     assert "".join(log.statuses().values()) == "SSSSSSSS"
     assert facts(postgresql, log.names).unread == {}
     assert sum(map(len, published(tmp_path / "out").values())) > 0
+
+
+VIEW = (
+    "CREATE VIEW view_usr AS SELECT person.id AS pk_idu, name AS sv_fname, boss AS fk__idu__manager, no AS mv_phoneno"
+    " FROM person LEFT JOIN phone ON phone.id = person.id"
+)

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import os
-import re
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from tempfile import TemporaryFile
 from typing import IO, Any
 
@@ -24,14 +21,6 @@ from tests.support.forking import Forked
 from tests.support.logged import run
 
 COUNT = 3000
-CLOSES = """
-from eventlog.refresh.loads import Gate
-def closed(gate, close=Gate.close):
-    close(gate)
-    open({file!r}, "w").close()
-Gate.close = closed
-"""
-"""Says in a file that no range goes on behind its stretch in hand."""
 
 
 @pytest.fixture
@@ -123,7 +112,7 @@ def check_it_goes_on(engine: Engine, jobs: int) -> None:
     assert asked(engine, "SELECT 1 FROM event_log_mark WHERE name LIKE 'refresh%'") == []
 
 
-@pytest.mark.parametrize("jobs", [1, 2, 5])
+@pytest.mark.parametrize("jobs", [1, 5])
 def test_one_that_was_killed_goes_on_with_another_number_of_jobs(site: Engine, jobs: int) -> None:
     with on_its_way(site) as load:
         os.kill(load.process.pid, signal.SIGKILL)
@@ -131,19 +120,6 @@ def test_one_that_was_killed_goes_on_with_another_number_of_jobs(site: Engine, j
         load.let_go()
     until(lambda: len(asked(site, "SELECT 1 FROM pg_stat_activity WHERE datname = current_database()")) == 1, "its end")
     check_it_goes_on(site, jobs)
-
-
-def test_who_interrupts_it_is_told_how_far_it_came(site: Engine, tmp_path: Path) -> None:
-    acted = tmp_path / "acted"
-    with on_its_way(site, CLOSES.format(file=str(acted))) as load:
-        load.process.send_signal(signal.SIGINT)
-        until(acted.exists, "the main thread has acted on it, before its ranges can go on and end")
-        said = load.said()
-    assert load.process.returncode == 130
-    told = re.search(r"usr: ([\d,]+) rows? written, and the same command continues from there\.$", said.strip())
-    assert told is not None
-    assert int(told[1].replace(",", "")) == written(site)
-    check_it_goes_on(site, 2)
 
 
 def test_a_session_that_is_lost_ends_all_with_a_sentence(site: Engine) -> None:
@@ -156,12 +132,3 @@ def test_a_session_that_is_lost_ends_all_with_a_sentence(site: Engine) -> None:
     assert said.startswith("eventlog: The event log public.event_log cannot be used: ")
     assert said.strip().endswith(GO_ON)
     check_it_goes_on(site, 3)
-
-
-def test_several_tables_are_loaded_one_after_the_other(site: Engine) -> None:
-    assert json.loads(refreshed(site, "grp", "--jobs", "4", "--chunk", "50", "--json")) == [
-        {"table": "usr", "rows": COUNT, "before": 0},
-        {"table": "grp", "rows": 100, "before": 0},
-    ]
-    told = "SELECT table_name, count(*), count(DISTINCT table_key) FROM event_log GROUP BY 1 ORDER BY 1"
-    assert asked(site, told) == [("grp", 100, 100), ("usr", COUNT, COUNT)]

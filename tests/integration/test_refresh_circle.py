@@ -1,10 +1,11 @@
-"""A full load while rows change: what consumers of change tables and messages end with is what the table holds."""
+"""A full load while rows change, in one range or several: what consumers end with is what the table holds."""
 
 from __future__ import annotations
 
 import json
 import random
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from threading import Event, Thread
 from typing import Any
 
@@ -16,7 +17,7 @@ from eventlog.capture import Style, located, track
 from eventlog.capture import TriggerOptions as TrackOptions
 from eventlog.capture.install import install
 from eventlog.config.settings import Config, PublisherConfig, SourceConfig
-from eventlog.core.model import REFRESH_FOR, Document, Outcome
+from eventlog.core.model import Document, Outcome
 from eventlog.core.seams import Resolved, SinkCapabilities
 from eventlog.daemon.publisher import Publisher
 from eventlog.delivery.output import Output
@@ -25,12 +26,13 @@ from eventlog.qlik.masks import bits_of_hex
 from eventlog.qlik.messages.document import MessagesDocument
 from eventlog.qlik.messages.settings import MessageSettings
 from eventlog.qlik.messages.write import MessageFormat
-from eventlog.refresh import Refresh, RefreshPace, Stand, loads
+from eventlog.refresh import Refresh, RefreshPace, Stand, loads, work_on
 from eventlog.sinks.database.mirror import Mirrors
 from eventlog.sinks.database.sink import DatabaseSettings, DatabaseSink
 from eventlog.sql.log import Log
 from tests.integration.publishing import url_of
 from tests.support.memory import UnaskedSink
+from tests.support.servers import databases
 
 Rows = dict[int, tuple[Any, ...]]
 COUNT = 60
@@ -164,77 +166,6 @@ def some_changes(engine: Engine, dice: random.Random, most: int) -> None:
             change(connection, dice)
 
 
-@pytest.mark.in_turn
-@pytest.mark.parametrize("style", ["row-back", "field", "field-back"])
-def test_changes_between_stretches_and_a_load_that_is_broken_off(engine: Engine, style: str) -> None:
-    circle = Circle(engine, style)
-    dice = random.Random(11)
-    steps = circle.refresh(4)
-    while True:
-        some_changes(engine, dice, 4)
-        if dice.random() < 0.2:
-            steps = circle.refresh(dice.randint(2, 9))
-        if next(steps, None) is None:
-            break
-        some_changes(engine, dice, 3)
-        if dice.random() < 0.6:
-            circle.publish()
-    circle.check()
-    assert len(circle.rows("t__ct")) >= COUNT - 10
-
-
-@pytest.mark.in_turn
-@pytest.mark.parametrize("style", ["row-back", "field"])
-def test_an_output_that_is_added_later_gets_a_load_of_its_own(engine: Engine, style: str) -> None:
-    """Changes run meanwhile, loads of both are broken off; the other output loses no change, and is told no row anew."""
-    circle = Circle(engine, style)
-    dice = random.Random(12)
-    list(circle.refresh(COUNT))
-    circle.check()
-    told = len(circle.rows("t__ct"))
-    circle.consumer.rows.clear()
-    circle.consumer.operations.clear()
-    steps = circle.refresh(4, only="messages")
-    next(circle.refresh(7))  # one of all outputs that is broken off is no part of it
-    while next(steps, None) is not None:
-        some_changes(engine, dice, 2)
-        if dice.random() < 0.2:
-            steps = circle.refresh(dice.randint(2, 9), only="messages")
-        if dice.random() < 0.6:
-            circle.publish()
-    circle.check()
-    loaded = [row for row in circle.log_rows("S") if row[1] == f"{REFRESH_FOR}messages"]
-    assert len(loaded) > COUNT - 20
-    assert told <= len(circle.rows("t__ct")) < told + 7 + COUNT
-
-
-@pytest.mark.parametrize("style", ["row-back", "field"])
-def test_writers_publisher_and_load_at_the_same_time(postgresql: Engine, style: str) -> None:
-    circle = Circle(postgresql, style)
-    done = Event()
-    failures: list[Exception] = []
-
-    def write(seed: int) -> None:
-        dice = random.Random(seed)
-        while not done.is_set():
-            some_changes(postgresql, dice, 5)
-
-    writers = [Thread(target=kept(write, failures), args=(seed,)) for seed in (1, 2)]
-    loader = Thread(target=kept(lambda _: [list(circle.refresh(3)) for _ in range(3)], failures), args=(0,))
-    threads = (*writers, loader)
-    for thread in threads:
-        thread.start()
-    try:
-        while loader.is_alive():
-            circle.publish()
-    finally:
-        done.set()
-        for thread in threads:
-            thread.join()
-    assert failures == []
-    circle.check()
-
-
 def came_second(error: DBAPIError) -> bool:
     """Whether a row is there already, or two sessions waited for each other."""
     number = error.orig.args[0] if error.orig is not None and error.orig.args else None
@@ -261,3 +192,95 @@ def kept(work: Callable[[int], object], failures: list[Exception]) -> Callable[[
                 return
 
     return run
+
+
+def refresh(circle: Circle, chunk: int) -> Refresh:
+    [load] = loads(circle.engine, circle.log.names, ["t"], None, None)
+    return Refresh(circle.log, load, RefreshPace(chunk=chunk))
+
+
+class Walks:
+    """The ranges of a load, of which any may go on next, and which is broken off and gone on with at times."""
+
+    def __init__(self, circle: Circle, dice: random.Random) -> None:
+        self.circle = circle
+        self.dice = dice
+        self.counts: set[int] = set()
+        self.go_on()
+
+    def go_on(self) -> None:
+        self.work = refresh(self.circle, self.dice.randint(1, 4))
+        self.stands = self.work.begin(jobs=self.dice.randint(1, 4))
+        self.counts.add(len(self.stands))
+        self.walks = [self.work.stretches(stand) for stand in self.stands if not stand.done]
+
+    def step(self) -> None:
+        walk = self.dice.choice(self.walks)
+        if next(walk, None) is None:
+            self.walks.remove(walk)
+
+
+@pytest.mark.in_turn
+@pytest.mark.parametrize("style", ["row-back", "field", "field-back"])
+def test_keys_cross_bounds_between_stretches_of_any_range(engine: Engine, style: str) -> None:
+    circle, dice = Circle(engine, style), random.Random(7)
+    load = Walks(circle, dice)
+    while load.walks:
+        some_changes(engine, dice, 4)
+        if dice.random() < 0.1:
+            load.go_on()
+        load.step()
+        some_changes(engine, dice, 3)
+        if dice.random() < 0.5:
+            circle.publish()
+    load.work.end(load.stands)
+    circle.check()
+    assert max(load.counts) > 4
+    assert refresh(circle, 4).begin() == (Stand(total=len(circle.rows("t"))),)
+
+
+@contextmanager
+def at_work(threads: Sequence[Thread], done: Event) -> Iterator[None]:
+    """Threads that work until the block is left, and have ended then."""
+    for thread in threads:
+        thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        for thread in threads:
+            thread.join()
+
+
+@pytest.mark.in_turn
+@pytest.mark.parametrize("style", ["row-back", "field"])
+@pytest.mark.parametrize("database", databases()[1:])
+def test_writers_publisher_and_ranges_at_the_same_time(
+    request: pytest.FixtureRequest, database: str, style: str
+) -> None:
+    engine: Engine = request.getfixturevalue(database)
+    circle = Circle(engine, style)
+    done = Event()
+    failures: list[Exception] = []
+    ranges: list[int] = []
+
+    def write(seed: int) -> None:
+        dice = random.Random(seed)
+        while not done.is_set():
+            some_changes(engine, dice, 5)
+
+    def load(_: int) -> None:
+        for chunk in (1, 2, 3):
+            work = refresh(circle, chunk)
+            stands = work.begin(jobs=3)
+            ranges.append(len(stands))
+            work_on(work, stands, 3, ranges.append)
+
+    writers = [Thread(target=kept(write, failures), args=(seed,)) for seed in (1, 2)]
+    loader = Thread(target=kept(load, failures), args=(0,))
+    with at_work([*writers, loader], done):
+        while loader.is_alive():
+            circle.publish()
+    assert failures == []
+    assert ranges[0] == 12
+    circle.check()

@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import signal
 import sqlite3
-import subprocess
-import sys
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -21,16 +17,6 @@ from eventlog.daemon.publisher import Publisher
 from tests.integration.publishing import in_thread, until
 
 COUNT = 3000
-CONFIG = """
-[source]
-url = "{url}"
-[[output]]
-format = "messages"
-sink = "files"
-path = "{out}"
-[output.messages]
-mode = "bare"
-"""
 
 
 @pytest.fixture
@@ -51,21 +37,6 @@ def url(tmp_path: Path) -> str:
 def asked(url: str, query: str) -> list[Any]:
     with closing(sqlite3.connect(url.removeprefix("sqlite:///"), timeout=30)) as connection:
         return connection.execute(query).fetchall()
-
-
-def test_every_row_is_published_as_a_row_of_the_full_load(
-    url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    settings = tmp_path / "eventlog.toml"
-    settings.write_text(CONFIG.format(url=url, out=tmp_path / "out"))
-    assert exit_code(["refresh", "usr", "--where", "idu < 5", "--config", str(settings)]) == 0
-    assert "usr: 5 rows wait to be published." in capsys.readouterr().out
-    assert exit_code(["run", "--until-empty", "--config", str(settings)]) == 0
-    lines = [line for path in (tmp_path / "out").glob("**/*.jsonl") for line in path.read_text().splitlines()]
-    told = [json.loads(line)["value"] for line in lines]
-    operations = {one["headers"]["operation"] for one in told}
-    assert operations == {"REFRESH"}
-    assert sorted(one["data"]["idu"] for one in told) == [0, 1, 2, 3, 4]
 
 
 def test_one_output_alone_is_told(url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -184,18 +155,12 @@ def test_it_reports_as_json_and_names_what_nobody_tracks(url: str, capsys: pytes
     assert "usr" not in said.err.splitlines()[-1]
 
 
-def test_one_that_was_killed_goes_on_where_it_was(url: str, capsys: pytest.CaptureFixture[str]) -> None:
-    command = [sys.executable, "-m", "eventlog", "refresh", "usr", "--chunk", "1", "--database", url]
-    killed = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    until(lambda: asked(url, "SELECT 1 FROM event_log LIMIT 1"), "it is on its way")
-    os.kill(killed.pid, signal.SIGKILL)
-    assert killed.wait() == -signal.SIGKILL
-    [(there,)] = asked(url, "SELECT count(*) FROM event_log")
-    assert 0 < there < COUNT
-    assert exit_code(["refresh", "usr", "--database", url]) == 0
-    assert f"usr: {COUNT:,} rows wait to be published, {there} of them before" in capsys.readouterr().out
-    assert asked(url, "SELECT count(*), count(DISTINCT table_key) FROM event_log") == [(COUNT, COUNT)]
-    assert asked(url, "SELECT 1 FROM event_log_mark WHERE name LIKE 'refresh%'") == []
+@pytest.mark.parametrize("jobs", ["0", "16", "many"])
+def test_a_number_of_jobs_that_makes_no_sense_is_refused(
+    url: str, jobs: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert exit_code(["refresh", "usr", "--jobs", jobs, "--database", url]) == 64
+    assert re.search(rf"Invalid value for '--jobs': '?{jobs}'? is not ", capsys.readouterr().err)
 
 
 def test_it_begins_anew_when_asked(url: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -205,29 +170,3 @@ def test_it_begins_anew_when_asked(url: str, capsys: pytest.CaptureFixture[str])
         connection.commit()
     assert exit_code(["refresh", "usr", "--again", "--database", url]) == 0
     assert f"usr: {COUNT:,} rows wait to be published." in capsys.readouterr().out
-
-
-def test_a_stream_has_no_log_to_write_into(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    settings = tmp_path / "eventlog.toml"
-    settings.write_text(
-        '[source]\nkind = "gbase"\n[source.gbase]\npath = "stream.hex"\ntables = { "111" = "shop.t1" }\n'
-    )
-    assert exit_code(["refresh", "t1", "--config", str(settings)]) == 78
-    assert "The source is gbase, which has no event log to write into." in capsys.readouterr().err
-
-
-def test_sqlite_has_one_writer_and_so_one_job(url: str, capsys: pytest.CaptureFixture[str]) -> None:
-    capsys.readouterr()
-    assert exit_code(["refresh", "usr", "--jobs", "4", "--chunk", "100", "--database", url]) == 0
-    said = capsys.readouterr()
-    assert said.err == "sqlite lets one session write at a time: --jobs 4 is taken as 1.\n"
-    assert f"usr: {COUNT:,} rows wait to be published." in said.out
-    assert asked(url, "SELECT table_key FROM event_log ORDER BY record_id LIMIT 1") == [("idu=0",)]
-
-
-@pytest.mark.parametrize("jobs", ["0", "16", "many"])
-def test_a_number_of_jobs_that_makes_no_sense_is_refused(
-    url: str, jobs: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert exit_code(["refresh", "usr", "--jobs", jobs, "--database", url]) == 64
-    assert re.search(rf"Invalid value for '--jobs': '?{jobs}'? is not ", capsys.readouterr().err)

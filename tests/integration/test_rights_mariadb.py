@@ -19,7 +19,7 @@ from eventlog.core.errors import EX_UNAVAILABLE, InstallError
 from eventlog.daemon import Publisher
 from eventlog.sinks.outputs import FilesOutput
 from tests.integration.publishing import publish_all
-from tests.support.logged import USR, logged, run
+from tests.support.logged import USR, run
 from tests.support.servers import mysqls
 
 _numbers = count(1)
@@ -75,11 +75,6 @@ def refused(engine: Engine, statement: str) -> str:
     with pytest.raises(DBAPIError) as no:
         run(engine, statement)
     return str(no.value.orig)
-
-
-def test_what_a_writer_writes_is_captured(accounts: dict[str, Engine], server: Engine) -> None:
-    run(accounts["writer"], "INSERT INTO usr (idu, fname) VALUES (1, 'Ann')")
-    assert logged(server) == [(5, "idu=1", None, None, None)]
 
 
 def test_a_writer_reaches_neither_the_log_nor_its_companions(accounts: dict[str, Engine]) -> None:

@@ -18,8 +18,10 @@ from eventlog.capture.given_rights import given
 from eventlog.capture.install import install, upgrade, upgrade_sql
 from eventlog.capture.rights import Roles, give_rights, planned_rights, rights_script
 from eventlog.config.settings import Config, SourceConfig
-from eventlog.core.errors import InstallError, UsageError
+from eventlog.core.errors import InstallError, SourceError, UsageError
+from eventlog.refresh import Refresh, loads
 from eventlog.sinks.outputs import FilesOutput
+from eventlog.sql.log import Log
 from eventlog.sql.names import LogNames
 from tests.integration.publishing import publish_all
 from tests.support.logged import logged, run
@@ -239,19 +241,23 @@ def test_where_a_reader_reads_the_publisher_may_read_no_captured_table(cast: Cas
         run(cast.admin, f"DROP OWNED BY {reader}", f"DROP ROLE {reader}")
 
 
-def test_a_reader_that_does_not_reach_the_database_is_told_once(cast: Cast, tmp_path: Path) -> None:
-    url = cast.publisher.url.set(username=cast.name("publisher"))
-    nowhere = url.set(port=1).render_as_string()
-    source = SourceConfig(url=url.render_as_string(), reader=nowhere, log="capture.event_log", schema="app")
-    config = Config(source=source, output=(FilesOutput(path=str(tmp_path)),))
-    [found] = [point for point in check(lambda: config) if point.name == "rights"]
-    assert found.said.startswith("The database as the reader sees it (source.reader) cannot be used")
+def refresh(engine: Engine) -> int:
+    """A full load of a table that stands in another schema than the log."""
+    [load] = loads(engine, LOG, ["app.usr"], None, None)
+    assert (load.called, load.tracked) == ("app.usr", True)
+    work = Refresh(Log(engine, LOG), load)
+    return list(work.steps(work.begin()))[-1].rows
 
 
-def test_the_installer_is_no_superuser(cast: Cast) -> None:
-    with cast.admin.connect() as connection:
-        query = text("SELECT rolsuper OR rolcreaterole OR rolbypassrls FROM pg_roles WHERE rolname = :name")
-        assert connection.execute(query, {"name": cast.name("installer")}).scalar_one() is False
+def test_the_installer_may_begin_a_full_load_and_the_publisher_may_not(cast: Cast) -> None:
+    run(cast.owner, "INSERT INTO app.usr VALUES (1, 'Jack'), (2, 'Ida')", "DELETE FROM app.usr WHERE idu = 2")
+    before = len(logged(cast.admin, LOG))
+    with pytest.raises(SourceError, match=r"permission denied for table event_log.* needs INSERT on "):
+        refresh(cast.publisher)
+    with pytest.raises(InstallError, match=r"permission denied for table event_log.*rights --installer"):
+        track(cast.publisher, ["app.usr"], None, LOG)
+    assert len(logged(cast.admin, LOG)) == before
+    assert refresh(cast.installer) == 1
 
 
 def test_a_writer_that_still_reaches_the_log_is_told(cast: Cast) -> None:

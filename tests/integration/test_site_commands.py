@@ -11,7 +11,6 @@ from sqlalchemy import Engine, inspect
 
 from eventlog.cli.main import exit_code
 from eventlog.core.errors import EX_CONFIG, EX_USAGE, OK
-from eventlog.sql.findlog import BY_PLACE
 from eventlog.sql.names import NEW_ORDER, OLD_ORDER, STANDARD
 from tests.support.logged import run
 
@@ -84,29 +83,6 @@ def test_an_order_that_contradicts_the_configuration_is_refused(
     for more in ([], ["--sql"]):
         assert exit_code(["install", *more]) == EX_CONFIG
         assert "there is none" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize("columns", [wanted for wanted in BY_PLACE if "by" in wanted])
-def test_a_log_is_read_by_the_order_of_its_names(
-    sqlite: Engine, configure: Configure, columns: str, capfd: pytest.CaptureFixture[str]
-) -> None:
-    order = NEW_ORDER if columns.startswith("new") else OLD_ORDER
-    called = {name: f"{'X' if place % 2 else 'x'}{place}" for place, name in enumerate(order)}
-    if columns.endswith("bytes"):
-        called = {name: f"x{place}" for place, name in enumerate(order)}
-    types = {
-        "record_id": "INTEGER PRIMARY KEY",
-        "status": "CHAR(1)",
-        "event_type": "INTEGER",
-        "event_time": "TIMESTAMP",
-    }
-    listed = ", ".join(f"{called[name]} {types.get(name, 'VARCHAR(99)')}" for name in reversed(order))
-    run(sqlite, USR, f"CREATE TABLE event_log ({listed})")
-    configure(columns)
-    assert exit_code(["install"]) == OK
-    assert exit_code(["track", "usr"]) == OK
-    run(sqlite, "INSERT INTO usr VALUES (1, 'a')")
-    assert '<value type="string">a</value>' in published(capfd)
 
 
 def test_the_file_counts_beside_a_database_that_is_named(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from datetime import UTC, datetime
@@ -30,7 +28,7 @@ from eventlog.qlik.messages.document import Message
 from eventlog.sinks.kafka.settings import KafkaSettings
 from eventlog.sinks.kafka.sink import KafkaSink
 from eventlog.sinks.outputs import FilesOutput, HttpOutput
-from tests.integration.publishing import config_of, publish_all, site
+from tests.integration.publishing import config_of, site
 
 SECRET = "value-of-a-row"
 REPLY = b"<nds><output><status level='success'/></output></nds>"
@@ -148,45 +146,8 @@ def test_a_message_of_kafka_carries_the_trace_beside_its_own_headers_and_a_mark_
     assert produced == [{"headers": [("id", b"7"), ("traceparent", parent.encode())]}, {}, {}]
 
 
-def test_batches_that_go_hand_in_hand_have_traces_of_their_own(
-    sqlite: Engine, tmp_path: Path, exporter: InMemorySpanExporter
-) -> None:
-    log = site(sqlite)
-    log.run("INSERT INTO usr (idu, fname) VALUES (1, 'Jack')")
-    for number in range(1, 9):
-        log.write(number, f"idu={number}", event_type=2, new_value=str(number))
-    publish_all(config_of(sqlite, tmp_path, query_limit=2))
-    spans = exporter.get_finished_spans()
-    batches = [one for one in spans if one.name == "batch"]
-    assert [(one.attributes or {})["eventlog.rows"] for one in batches] == [2, 2, 2, 2]
-    for batch in batches:
-        inside = [
-            one.name for one in spans if one.parent is not None and one.context.trace_id == batch.context.trace_id
-        ]
-        assert sorted(set(inside)) == ["decide", "encode", "read", "settle", "write"]
-
-
-def test_without_the_setting_nothing_is_imported_and_nobody_is_told(sqlite: Engine, tmp_path: Path) -> None:
-    prepared(sqlite)
-    with receiver() as (url, parents), Publisher(two_outputs(sqlite, tmp_path, url)) as publisher:
-        publisher.run_once()
-    assert parents == [""] * len(parents)
-    assert tracing.headers() == {}
-    program = "import sys, eventlog.cli.run, eventlog.daemon.publisher; sys.exit('opentelemetry' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
-
-
 def test_the_setting_without_the_extra_is_refused_with_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("eventlog.core.packages.find_spec", lambda _module: None)
     config = Config(source=SourceConfig(url="sqlite://"), publisher=PublisherConfig(traces=True))
     with pytest.raises(ConfigError, match=r"publisher\.traces needs the package opentelemetry"), _traced(config):
         raise AssertionError("it was let in")
-
-
-def test_the_setting_switches_traces_on_and_the_end_switches_them_off(monkeypatch: pytest.MonkeyPatch) -> None:
-    sending = SimpleSpanProcessor(InMemorySpanExporter())
-    monkeypatch.setattr("eventlog.daemon.traces._sending", lambda: sending)
-    config = Config(source=SourceConfig(url="sqlite://"), publisher=PublisherConfig(traces=True))
-    with _traced(config):
-        assert tracing.batch_span(lambda: (), None, 1) is not None
-    assert tracing.batch_span(lambda: (), None, 1) is None

@@ -6,10 +6,6 @@ import os
 import shutil
 from pathlib import Path
 
-import pytest
-
-from eventlog.config.settings import load
-from eventlog.core.errors import ConfigError
 from eventlog.daemon import Publisher
 from tests.support.plugins import Site, proven_by_pytest, site
 
@@ -63,22 +59,3 @@ def test_changes_from_a_csv_are_published(site: Site, tmp_path: Path) -> None:
 def published(file: Path) -> int:
     with Publisher.from_config(file) as publisher:
         return sum(report.documents for report in publisher.rounds(until_empty=True))
-
-
-def test_a_table_that_must_be_there_is_asked_for(site: Site, tmp_path: Path) -> None:
-    installed(site, "csv_changes", "sources")
-    file = tmp_path / "eventlog.toml"
-    file.write_text('[source]\nkind = "csv-changes"\n')
-    with pytest.raises(ConfigError, match=r"The table \[source.csv_changes\] is missing; it must have the keys path\."):
-        Publisher(load(file, {}))
-
-
-def test_a_webhook_is_known(site: Site, tmp_path: Path) -> None:
-    installed(site, "webhook", "sinks", "hook")  # `webhook` is ours
-    file = tmp_path / "eventlog.toml"
-    file.write_text('[[output]]\nsink = "hook"\nurl = "https://example.org/hook"\nsecret = "${HOOK}"\n')
-    config = load(file, {"HOOK": "correct horse"})
-    assert config.output[0].sink == "hook"
-    file.write_text('[[output]]\nsink = "hook"\nurl = "ftp://example.org"\nsecret = "${HOOK}"\n')
-    with pytest.raises(ConfigError, match=r"no address"):
-        load(file, {"HOOK": "correct horse"})

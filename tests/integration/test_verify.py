@@ -1,4 +1,4 @@
-"""`eventlog verify` on the whole way: triggers, publisher, change tables and mirrors; planted differences, load, and repair."""
+"""`eventlog verify` on the whole way: triggers, publisher, change tables, mirrors and lakes; planted differences, load, and repair."""
 
 from __future__ import annotations
 
@@ -10,8 +10,11 @@ from pathlib import Path
 from threading import Event, Thread
 from typing import Any
 
+import pyarrow as pa
 import pytest
 import sqlalchemy as sa
+from deltalake import DeltaTable, write_deltalake
+from pyiceberg.table import Table
 from sqlalchemy import Engine
 
 from eventlog.capture import Style, TriggerOptions, track
@@ -19,9 +22,11 @@ from eventlog.capture.install import install
 from eventlog.cli.main import exit_code
 from eventlog.config.settings import load
 from eventlog.daemon import Publisher
+from eventlog.sinks.lake.plugin import IcebergOutput
 from eventlog.sql.reflect import reflect_table
 from tests.integration.publishing import in_thread, url_of
 from tests.support.compared import another, made_source, random_row, stored
+from tests.support.lakes import LAKES, Lake, open_catalog
 from tests.support.servers import databases
 
 ROWS = 150
@@ -295,24 +300,6 @@ def test_a_vault_is_compared_by_its_associations(
     assert circle.verify("--output", "lake", "--associations", str(vault))[1]["missing"] == there
 
 
-def test_a_database_that_only_sqlalchemy_knows(
-    sqlite: Engine, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    sa.dialects.registry.register("elsewhere", "sqlalchemy.dialects.sqlite.pysqlite", "dialect")
-    circle = Circle(sqlite, sqlite, tmp_path, capsys, key="both")
-    circle.write(80)
-    circle.publish()
-    url = f"elsewhere:///{sqlite.url.database}"
-    held = ("--output", "lake", "--against", url, "--suffix", "__mirror")
-    assert circle.verify(*held)[0] == 0
-    put = circle.plant(12)
-    code, told = circle.verify(*held)
-    assert code == 1
-    assert {(one["kind"], *(v["column"] for v in one["values"])) for one in told["differences"]} == put
-    code, told = circle.verify("--output", "lake", "--against", url, "--suffix", "_nowhere")
-    assert "no table for it" in told["problem"]
-
-
 @pytest.mark.parametrize("mode", ["json", "avro"])
 def test_a_topic_holds_the_rows_that_its_messages_add_up_to(
     sqlite: Engine, mock_cluster: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], mode: str
@@ -342,3 +329,127 @@ messages = {{encoding = "{mode}", topic = "verify_{mode}.{{table}}", metadata_to
     assert (code, told["value"], told["repaired"]) == (1, many, many)
     circle.publish()
     assert circle.verify("--output", "bus")[0] == 0
+
+
+@pytest.mark.in_turn
+def test_what_waits_for_another_output_only_hides_no_difference(
+    source: Engine, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    circle = Circle(source, source, tmp_path, capsys, key="number")
+    circle.write(60)
+    circle.publish()
+    assert circle.command("outputs", "pause", "files")[0] == 0
+    with source.begin() as connection:
+        connection.execute(circle.table.update().values(size=4711))
+    circle.publish()
+    for held in (["--output", "lake"], ["--output", "lake", "--mirrors"]):
+        code, told = circle.verify(*held, "--wait", "0")
+        assert (code, told["waiting"], told["problem"]) == (0, 0, None), told
+    code, told = circle.verify("--output", "files", "--wait", "0")
+    assert (code, told["value"]) == (0, 0), told
+    assert told["waiting"] == told["rows"] > 0
+    circle.plant(8)
+    code, told = circle.verify("--output", "lake", "--mirrors", "--wait", "0")
+    assert (code, told["waiting"]) == (1, 0), told
+    assert told["missing"] + told["value"] + told["extra"] == 8
+    assert circle.command("outputs", "resume", "files")[0] == 0
+    circle.publish()
+    assert circle.verify("--output", "files", "--wait", "0")[1]["waiting"] == 0
+
+
+MORE = """
+[[output]]
+name = "{name}"
+sink = "{kind}"
+path = "{path}"
+mode = "{name}"
+{catalog}
+"""
+
+
+@pytest.fixture(params=sorted(LAKES))
+def kind(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+class LakeCircle(Circle):
+    """The same with a lake that has mirrors and one that has change tables."""
+
+    def __init__(self, source: Engine, kind: str, folder: Path, capsys: Any, key: str) -> None:
+        self.lakes: dict[str, Lake] = {
+            "mirror": LAKES[kind](folder / "mirror", "mirror"),
+            "append": LAKES[kind](folder / "append", "append"),
+        }
+        more = ""
+        for name, lake in self.lakes.items():
+            catalog = ""
+            if isinstance(lake.settings, IcebergOutput):
+                catalog = f'catalog = {{type = "sql", uri = "{lake.settings.catalog["uri"]}"}}'
+            more += MORE.format(name=name, kind=kind, path=lake.settings.path, catalog=catalog)
+        super().__init__(source, source, folder, capsys, key=key, more=more)
+
+    def put(self, rows: pa.Table, *, over: bool) -> None:
+        """Writes rows into the mirror as somebody else would: over all that there is, or beside it."""
+        settings = self.lakes["mirror"].settings
+        if not isinstance(settings, IcebergOutput):
+            place = DeltaTable(f"{settings.path}/usr")
+            write_deltalake(place, rows, mode="overwrite" if over else "append")
+            return
+        table: Table = open_catalog(**settings.properties).load_table((settings.namespace, "usr"))
+        table.overwrite(rows) if over else table.append(rows)
+
+
+@pytest.mark.in_turn
+@pytest.mark.parametrize("key", ["number", "both"])
+def test_what_is_planted_in_a_mirror_is_found_and_repaired(
+    sqlite: Engine, kind: str, tmp_path: Path, key: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    circle = LakeCircle(sqlite, kind, tmp_path, capsys, key)
+    circle.write(300)
+    circle.publish()
+    assert _told(circle, "mirror") == (0, None, 0, 0, 0, 0)
+    rows = circle.lakes["mirror"].read("usr")
+    assert rows is not None
+    assert rows.num_rows > 20
+    number = [field.name for field in rows.schema].index("size")
+    sizes = rows.column(number).to_pylist()
+    sizes[10:15] = [(size or 0) + 1 for size in sizes[10:15]]
+    changed = rows.set_column(number, rows.schema.field(number), pa.array(sizes, rows.schema.field(number).type))
+    circle.put(changed.slice(3), over=True)
+    twice = rows.slice(30, 2)
+    circle.put(twice, over=False)
+    extra = rows.slice(0, 1).set_column(
+        rows.schema.get_field_index("id"),
+        rows.schema.field("id"),
+        pa.array([-7 if key == "number" else "nobody"], rows.schema.field("id").type),
+    )
+    circle.put(extra, over=False)
+    assert _told(circle, "mirror", "--repair") == (1, None, 3, 1, 5, 2)
+    circle.publish()
+    assert _told(circle, "mirror", "--repair") == (1, None, 2, 0, 0, 0)  # what stood there twice has gone
+    circle.publish()
+    assert _told(circle, "mirror") == (0, None, 0, 0, 0, 0)
+
+
+def test_a_change_table_is_compared_by_what_its_rows_add_up_to(
+    sqlite: Engine, kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Whatever order its files have, and whatever columns came and went between them."""
+    circle = LakeCircle(sqlite, kind, tmp_path, capsys, "both")
+    for _ in range(3):
+        circle.write(80)
+        circle.publish()
+    assert _told(circle, "append") == (0, None, 0, 0, 0, 0)
+    with sqlite.begin() as connection:
+        connection.exec_driver_sql("DROP TRIGGER event_log_usr_update")
+        connection.exec_driver_sql("UPDATE usr SET pay = 77.5 WHERE part = 1")
+        many = connection.exec_driver_sql("SELECT count(*) FROM usr WHERE part = 1").scalar_one()
+    assert _told(circle, "append", "--repair") == (1, None, 0, 0, many, 0)
+    circle.publish()
+    assert _told(circle, "append") == (0, None, 0, 0, 0, 0)
+
+
+def _told(circle: Circle, output: str, *arguments: str) -> tuple[Any, ...]:
+    code, told = circle.verify("--output", output, *arguments)
+    assert not told["waiting"], told
+    return (code, told["problem"], told["missing"], told["extra"], told["value"], told["double"])

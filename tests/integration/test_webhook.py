@@ -8,14 +8,11 @@ import hmac
 import json
 import time
 from base64 import b64decode, b64encode
-from collections import Counter
 from collections.abc import Iterator
-from contextlib import ExitStack, closing, nullcontext, suppress
+from contextlib import ExitStack, closing
 from email.message import Message
 from email.parser import Parser
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Thread
 from typing import Any, NamedTuple
 
 import pytest
@@ -27,7 +24,7 @@ from eventlog.config.settings import Config, from_settings
 from eventlog.core.errors import EventlogError, OccupiedError, SinkError
 from eventlog.core.model import Document, Outcome, Status
 from eventlog.core.plugins import SinkOrder
-from eventlog.core.seams import Format, Sink, encode
+from eventlog.core.seams import Format, Sink
 from eventlog.sinks.webhook.plugin import WEBHOOK, WebhookOutput
 from eventlog.sinks.webhook.sink import WebhookSink
 from eventlog.testing import FormatSuite, SinkSuite, SinkTarget, document
@@ -41,8 +38,7 @@ from tests.integration.scripted_server import (
     raw,
     silence,
 )
-from tests.integration.test_http_tls import context, identity
-from tests.support.events import SHOP, event_format, shop_changes
+from tests.support.events import event_format
 from tests.support.sinks import opened, tenure
 
 SECRET = f"whsec_{b64encode(b'k' * 32).decode()}"
@@ -152,17 +148,6 @@ def test_a_request_is_signed_and_says_what_it_is() -> None:
     assert not verified(request, f"whsec_{b64encode(b'x' * 32).decode()}")
 
 
-def test_what_comes_again_has_the_same_id_and_what_was_requeued_another() -> None:
-    with ScriptedServer([answer()]) as server:
-        first, heir = opened(sink_to(server), tenure()), opened(sink_to(server), tenure(2))
-        for sink, plan in ((first, "p1"), (heir, "p1"), (heir, "p2")):
-            sink.commit(plan, [json_document(1)])
-            sink.close()
-        one, again, requeued = requests(server)
-    assert one.id == again.id != requeued.id
-    assert all(map(verified, (one, again, requeued)))
-
-
 @pytest.mark.parametrize("status", ["400 Bad Request", "404 Not Found", "410 Gone", "413 Too Large", "422 No"])
 def test_what_a_receiver_refuses_ends_as_an_error_with_the_reason(status: str) -> None:
     [outcome], made = sent([answer(b"no such thing", status)])
@@ -199,15 +184,6 @@ def test_what_may_pass_waits_and_a_redirection_is_not_followed(
     assert why in str(error)
     assert error.may_pass is passes
     assert not any(secret in str(error) for secret in ("s3cret", "hidden", SECRET))
-
-
-def test_an_endpoint_that_is_down_or_no_server_of_http_waits() -> None:
-    assert failure([raw(b"SSH-2.0-nothing\r\n")]).may_pass
-    with ScriptedServer([answer()]) as server:
-        pass
-    with pytest.raises(SinkError, match="cannot be reached") as caught:
-        sink_to(server).commit("p1", [json_document(1)])
-    assert caught.value.may_pass
 
 
 def test_a_receiver_that_asks_for_a_pause_gets_one_on_all_connections() -> None:
@@ -292,40 +268,6 @@ def test_a_proxy_gets_the_whole_address_and_its_login() -> None:
     assert request.headers["host"] == "receiver.example"
 
 
-def test_a_proxy_carries_what_is_encrypted_and_may_refuse() -> None:
-    with ScriptedServer([answer(status="407 Login")]) as proxy:
-        by = f"http://localhost:{proxy.port}"
-        sink = opened(sink_to(proxy, url="https://receiver.example/in", proxy=by), tenure())
-        with pytest.raises(SinkError, match="cannot be reached"):
-            sink.commit("p1", [json_document(1)])
-        sink.close()
-
-
-def test_cloudevents_in_binary_mode_have_their_attributes_in_headers() -> None:
-    [made, *_] = encoded("cloudevents")
-    with ScriptedServer([answer()]) as server:
-        settings: Any = {"format": "cloudevents", "cloudevents": {"mode": "binary"}}
-        output = from_settings({"output": [webhook(server.url, **settings)]}, {}, origin="a test").output[0]
-        sink = WEBHOOK.build(SinkOrder(output=output, format=event_format("cloudevents", batch=1, array=True)))
-        sink.commit("p1", [made])
-        sink.close()
-        [request] = requests(server)
-    event = json.loads(made.body)
-    assert request.headers["content-type"] == "application/json"
-    assert request.headers["ce-id"] == event["id"]
-    assert request.headers["ce-type"] == "eventlog.goods.insert"
-    assert json.loads(request.body) == event["data"]
-    assert verified(request)
-
-
-def encoded(kind: str) -> list[Document]:
-    return [
-        one
-        for one in encode(event_format(kind, batch=1, array=True), shop_changes(), SHOP)
-        if isinstance(one, Document)
-    ]
-
-
 def webhook(url: str, **settings: Any) -> dict[str, Any]:
     return {"sink": "webhook", "url": url, "secrets": [SECRET], **settings}
 
@@ -389,29 +331,6 @@ def test_a_publisher_sends_each_table_to_its_address_and_refused_rows_can_come_a
     assert all(map(verified, (*first, requeued)))
 
 
-def test_a_step_routes_changes_to_addresses_below(tmp_path: Path) -> None:
-    """By what a row holds; a value that would be several parts of a path gives no place."""
-    steps = [{"do": "route", "to": "{table}/{new.name}", "otherwise": "others"}]
-    rows = [f"INSERT INTO people VALUES ({number}, {name})" for number, name in enumerate(("'Ada'", "'a/b'", "NULL"))]
-    with ScriptedServer([answer()]) as server:
-        output = webhook(f"http://localhost:{server.port}/in/", steps=steps)
-        assert set(published(tmp_path, output, *rows)[1].values()) == {"S"}
-        made = requests(server)
-    assert [one.line.split(" ")[1] for one in made] == ["/in/people/Ada", "/in/others", "/in/others"]
-    assert all(map(verified, made))
-
-
-def test_a_receiver_that_wants_a_certificate_gets_it(tmp_path: Path) -> None:
-    us, them = identity(tmp_path, "localhost"), identity(tmp_path, "client")
-    shown = {"client_certificate": str(them.certificate), "client_key": str(them.key)}
-    for more, taken in ((shown, True), ({}, False)):
-        with ScriptedServer([answer()], context(us, clients=them)) as server:
-            sink = opened(sink_to(server, ca_file=str(us.certificate), **more), tenure())
-            with closing(sink), nullcontext() if taken else pytest.raises(SinkError):
-                assert list(sink.commit("p1", [json_document(1)])) == []
-            assert len(server.requests) == taken
-
-
 @pytest.mark.parametrize("sink", ["webhook", "http"])
 @pytest.mark.parametrize(
     "step, said",
@@ -437,46 +356,3 @@ def test_after_an_error_the_row_waits_and_the_same_request_comes_again(
         one, again = requests(server)
     assert statuses(config) == {1: "S"}
     assert (one.id, one.body) == (again.id, again.body)
-
-
-def test_connections_keep_the_order_of_each_object(tmp_path: Path) -> None:
-    """Of twelve objects each is changed three times; 429 and 500 come in between, and nothing is lost or overtakes."""
-    objects, taken, tries = range(1, 13), [], Counter[str]()
-
-    class Receiver(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-
-        def do_POST(self) -> None:
-            event = json.loads(self.rfile.read(int(self.headers["content-length"])))
-            tries[self.headers["webhook-id"]] += 1
-            time.sleep(0.002 * (event["key"]["id"] % 4))
-            refused = {5: 429, 9: 500}.get(event["key"]["id"]) if tries[self.headers["webhook-id"]] == 1 else None
-            if refused is None:
-                taken.append((event["key"]["id"], int(event["id"])))
-            self.send_response(refused or 204)
-            self.send_header("Content-Length", "0")
-            self.end_headers()
-
-        def log_message(self, *_: object) -> None:
-            """Quietly."""
-
-    changes = [
-        *[f"INSERT INTO people VALUES ({number}, 'a')" for number in objects],
-        *[f"UPDATE people SET name = '{name}' WHERE id = {number}" for name in "bc" for number in objects],
-    ]
-    with ThreadingHTTPServer(("127.0.0.1", 0), Receiver) as server:
-        thread = Thread(target=server.serve_forever, args=[0.01], daemon=True)
-        thread.start()
-        output = webhook(f"http://127.0.0.1:{server.server_port}/", connections=8)
-        config = logged(tmp_path, output, *changes)
-        for _ in range(50):
-            with suppress(SinkError):
-                publish_all(config)
-                break
-        server.shutdown()
-        thread.join(5)
-    assert set(statuses(config).values()) == {"S"}
-    for number in objects:
-        events = [event for key, event in taken if key == number]
-        assert len(events) == 3
-        assert events == sorted(events)

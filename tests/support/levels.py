@@ -39,7 +39,7 @@ MYSQL_ASKS: Final = (
     *("clocks", "compare", "consumer", "flow", "follow", "images_model", "outputs", "schemas", "upgrade", "verify"),
     *("rowreader", "rowreader_mysql", "rowreader_values", "source", "source_log", "source_plans_mariadb"),
     *("source_transactions", "source_atonce", "change_tables", "mariadb", "mysql_login", "session_limits"),
-    *("rights_mariadb", "publisher_faults_mariadb", "publisher_seat", "convert_database"),
+    *("rights_mariadb", "publisher_faults", "publisher_lock", "convert_database"),
 )
 """The files whose tests MySQL answers for itself: its SQL, types, plans, locks and rights. Elsewhere it has the driver, the
 dialect and the statements of MariaDB, which is asked; `-k mysql` asks both."""

@@ -1,8 +1,9 @@
-"""`eventlog uninstall` leaves nothing of what install, track and rights made, shows it before, and asks."""
+"""`eventlog uninstall` leaves nothing of what install, track and rights made, shows it before, and asks; --sql only prints."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from sqlalchemy import Engine, text
@@ -12,10 +13,32 @@ from eventlog.capture.given_rights import take_back, taking_back
 from eventlog.capture.install import Leaving, install, uninstall, uninstall_sql
 from eventlog.capture.rights import Roles, give_rights
 from eventlog.cli.main import exit_code
-from eventlog.core.errors import EX_USAGE, OK
+from eventlog.core.errors import EX_CONFIG, EX_USAGE, OK
+from eventlog.sql.connect import names_a_place
 from eventlog.sql.names import LogNames
+from tests.acceptance.command import eventlog, ok
 from tests.support.logged import USR, run
 from tests.support.servers import mysqls
+
+
+@pytest.mark.parametrize("url", ["sqlite://", "postgresql://", "oracle://", "mysql://", "mariadb://"])
+def test_a_dialect_alone_is_enough(url: str) -> None:
+    assert not names_a_place(url)
+    printed = ok("uninstall", "--sql", "--database", url)
+    assert "DROP TABLE event_log_outcome" in printed
+    assert "Take the triggers off first" in printed
+
+
+def test_a_database_is_looked_at_and_left_as_it_is(tmp_path: Path) -> None:
+    place = f"sqlite:///{tmp_path / 'app.db'}"
+    refused = eventlog("uninstall", "--sql", "--database", place)
+    assert refused.returncode == EX_CONFIG
+    ok("install", "--database", place)
+    printed = ok("uninstall", "--sql", "--database", place)
+    assert ok("uninstall", "--sql", "--database", place) == printed
+    assert "DROP TABLE event_log;" in printed
+    assert "triggers" not in printed
+
 
 FUNCTIONS = r"SELECT proname FROM pg_proc WHERE proname LIKE 'event\_log%' ORDER BY 1"
 RIGHTS = """SELECT relname || privilege_type || grantee::regrole FROM pg_class, aclexplode(relacl)
