@@ -14,8 +14,8 @@ import pytest
 from msgspec.structs import replace
 
 from eventlog.sources.linter.dump import dumped, text_of
-from eventlog.sources.linter.emulator import EmulatedOperation, EmulatorSettings, Lengths
-from eventlog.sources.linter.operations import Action, Coding, operation
+from eventlog.sources.linter.emulator import EmulatedOperation, EmulatorSettings
+from eventlog.sources.linter.operations import Action, Coding
 from eventlog.sources.linter.rows import QueueRow
 from eventlog.sources.linter.tables import SourceTables
 from tests.support.linter import CHAIR, NUMBER, READING, ROW, SCHEMA, TABLE, commit, ended, queued, row
@@ -104,10 +104,3 @@ def test_damage() -> None:
         row(syslog_addr=9, tabnum_src=99),
     ]
     check("damage", dump(rows))
-
-
-def test_lengths_of_both_kinds_give_the_same_parts() -> None:
-    kinds: tuple[Lengths, Lengths] = ("rows", "totals")
-    one, two = (operation(bordering(10200, bytes(range(256)) * 40, kind), pad=False) for kind in kinds)
-    assert (one.first, one.second) == (two.first, two.second)
-    assert (len(one.first), len(one.second)) == (5101, 5099)

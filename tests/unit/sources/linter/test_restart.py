@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 from eventlog.sources.linter.dump import FollowedQueue, QueueRestart, dumped
 from eventlog.sources.linter.emulator import EmulatedOperation
-from eventlog.sources.linter.images import CommittedRows
 from eventlog.sources.linter.operations import Action
 from eventlog.sources.linter.rows import address
 from eventlog.sources.linter.tables import SourceTables
@@ -32,18 +31,6 @@ def test_it_begins_behind_the_last_end_and_says_what_is_open() -> None:
         f"A restart begins behind {address(where[-1])} ({where[-1]}), where the last transaction ended;"
         f" 1 open transaction may continue, so the rows from {address(where[1])} ({where[1]}) on are needed."
     )
-
-
-def test_from_there_nothing_comes_twice_and_nothing_is_missing() -> None:
-    done = [insert(1, 10), insert(2, 20), ended(1)]
-    rest = [insert(3, 30), ended(2), ended(3)]
-    found = point(*done)
-    assert found is not None
-    rows = queued([*done, *rest])
-    everything = list(CommittedRows(SCHEMA, READING).images(rows))
-    again = CommittedRows(SCHEMA, READING)
-    again.begin = found.begin
-    assert list(again.images(rows)) == everything[1:]
 
 
 def test_without_an_open_transaction_and_without_an_end() -> None:
