@@ -47,23 +47,6 @@ def test_each_day_has_examples_of_its_own_after_the_fixed_ones(in_ci: None, monk
     assert one[20:] != other[20:]
 
 
-def test_the_fixed_examples_stay_as_they_are_however_often_a_property_is_asked(
-    in_ci: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    drawn: list[int] = []
-
-    @daily
-    @FIXED
-    @given(st.integers(0, 2**60))
-    def a_property(number: int) -> None:
-        drawn.append(number)
-
-    monkeypatch.setenv(SEED, "20260101")
-    a_property()
-    a_property()
-    assert drawn[:40] == drawn[40:]
-
-
 def test_a_failure_says_the_seed_that_repeats_it(in_ci: None, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = 0
 
@@ -118,8 +101,3 @@ def test_in_three_days_of_a_third_each_test_was_asked_once() -> None:
     days = [asked_on(items, first + dt.timedelta(days=place), a_third=True) for place in range(THIRD_DAYS)]
     assert sorted(name for day in days for name in day) == names
     assert all(0 < len(day) < len(names) / 2 for day in days)
-
-
-def test_where_examples_are_new_each_time_none_are_asked_twice(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tests.support.daily.settings", lambda: settings(FIXED, derandomize=False))
-    assert len(drawn_on("20260101", monkeypatch)) == 20

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -19,17 +17,6 @@ def test_too_few_are_told_with_their_number() -> None:
         met(even=number % 2 == 0, large=number > 9998)
 
     with pytest.raises(AssertionError, match=r"large: \d+ of \d+ examples, less than 90%"):
-        a_property()
-
-
-def test_what_is_asked_for_and_never_said_is_not_met() -> None:
-    @shares(odd=0.1)
-    @settings(max_examples=50, database=None)
-    @given(st.integers(0, 9999))
-    def a_property(number: int) -> None:
-        met(even=number % 2 == 0)
-
-    with pytest.raises(AssertionError, match="odd: 0 of"):
         a_property()
 
 
@@ -66,19 +53,6 @@ def test_a_run_that_is_always_the_same_is_asked_again_with_other_examples(monkey
     assert len(runs[0] & runs[1]) < 25
 
 
-@shares(even=0.1)
-@given(st.integers(0, 9999))
-def test_enough_are_enough(number: int) -> None:
-    met(even=number % 2 == 0)
-    assert number >= 0
-
-
 def test_who_says_it_and_is_not_asked_is_told() -> None:
     with pytest.raises(AssertionError, match="no @shares"):
         met(even=True)
-
-
-def test_a_long_run_searches_with_new_examples_and_one_of_ci_does_not() -> None:
-    profiles = {name: settings.get_profile(name) for name in ("ci", "long", "quick", "local")}
-    same = {name for name, profile in profiles.items() if profile.derandomize}
-    assert same == ({"ci", "quick"} if os.environ.get("CI") else {"ci"})

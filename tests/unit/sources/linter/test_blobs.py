@@ -43,7 +43,7 @@ def test_a_row_with_a_blob_tells_no_reference_but_tells_null() -> None:
         (Action.UPDATE, {"before": OWNER, "after": null}),
     )
     first, second, third = images(
-        *[EmulatedOperation(transaction=1, action=action, table=19, **rows) for action, rows in done]  # type: ignore[arg-type]  # rows, by side
+        *[EmulatedOperation(transaction=1, action=action, table=19, **rows) for action, rows in done]
     )
     assert first.after == TOLD
     assert (second.before, second.after) == (TOLD, {"ID": 1, "NAME": "Ann"})
