@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import platform
 from datetime import UTC, datetime, timedelta
 
 from eventlog.core.model import Event
 from eventlog.daemon.vitals import MOST_TABLES, OutputTurn, PublisherHealth
 from eventlog.delivery.report import Report
-from eventlog.version import VERSION
 from eventlog.web.metrics import metrics
 from tests.unit.daemon.test_watch import value
 
@@ -48,9 +46,3 @@ def test_tables_are_counted_by_name_while_they_are_few() -> None:
     assert value(told, 'eventlog_table_rows_total{table="other"}') == "6"
     assert value(told, 'eventlog_batch_seconds_bucket{le="0.25"}') == "0"
     assert value(told, "eventlog_batch_seconds_count ") == str(MOST_TABLES + 3)
-
-
-def test_the_process_and_the_build_are_told() -> None:
-    told = metrics(PublisherHealth().reading()).decode()
-    assert f'eventlog_info{{python="{platform.python_version()}",version="{VERSION}"}} 1.0' in told
-    assert "\nprocess_resident_memory_bytes " in told
