@@ -65,11 +65,6 @@ def test_every_type_that_is_told_is_in_the_map() -> None:
     assert {name for name, *_ in MAP.values()} == set(FORMS)
 
 
-def test_a_real_number_keeps_its_digits_where_real_is_single_precision() -> None:
-    kind = target_type("real", dialect_of("mysql://").types)
-    assert kind.compile(dialect=make_url("mysql://").get_dialect()()) == "REAL"  # which is DOUBLE there
-
-
 def test_the_time_of_a_change_is_utc_in_parquet() -> None:
     columns = [ChangeColumn(name="header__timestamp", type="timestamp", header=True)]
     columns.append(ChangeColumn(name="since", type="timestamp"))
@@ -94,9 +89,3 @@ def test_a_value_beyond_its_type_is_a_misfit_and_never_another_value(sql_type: s
         parquet_bytes(columns, ([held, beyond],))
     with pytest.raises(ExpressionError, match="column c"):
         Fitting(columns).check([(beyond,)])
-
-
-def test_whole_numbers_without_bounds_are_text() -> None:
-    columns = [ChangeColumn(name="c", type="numeric(50,0)")]
-    Fitting(columns).check([(10**49,)])
-    assert misfits(columns, [(10**49,)]) == {}

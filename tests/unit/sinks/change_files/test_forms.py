@@ -99,11 +99,6 @@ def test_how_a_cell_is_written_in_csv_depends_on_no_other_cell(cells: list[Any],
     assert file_bytes([column], [cells], form) == b"".join(apart)
 
 
-def test_a_mask_that_is_text_stays_it() -> None:
-    columns = [ChangeColumn(name="header__change_mask", type="varchar(256)", header=True)]
-    assert json_lines(columns, (["0F80"],)) == b'{"header__change_mask":"0F80"}\n'
-
-
 def test_the_preset_has_the_defaults_of_the_product(tmp_path: Path) -> None:
     sink = opened(ChangeTableFiles(tmp_path, QLIK.chosen("csv")))
     sink.commit("", made(ADD, EMPTY, LOADED))
@@ -222,12 +217,3 @@ def test_gzip_does_not_go_with_parquet_and_the_preset_leaves_it_out() -> None:
         RowFileSettings(gzip=True).chosen("parquet")
     form = QLIK.chosen("parquet")
     assert (form.ending, form.descriptions, form.told_options) == ("parquet", "beside", {})
-
-
-def test_the_position_of_an_older_version_is_understood(tmp_path: Path) -> None:
-    opened(ChangeTableFiles(tmp_path, CSV)).commit("", documents(ADD))
-    state = json.loads((tmp_path / "_position.json").read_bytes())
-    for key in ("named", "loads"):
-        del state[key]
-    (tmp_path / "_position.json").write_text(json.dumps(state))
-    assert opened(ChangeTableFiles(tmp_path, QLIK.chosen("csv"))).last() == state["change_seq"]
