@@ -75,7 +75,7 @@ def test_settings_that_cannot_be_are_refused_without_secrets(keys: dict[str, Any
 
 @pytest.mark.parametrize("connections", [1, 64])
 def test_an_output_becomes_a_sink_with_its_connections(connections: int) -> None:
-    (output,) = outputs_of(configured(url=URL, **({"connections": 64} if connections > 1 else {})))
+    (output,) = outputs_of(configured(url=URL, connections=connections))
     assert isinstance(output.sink, HttpSink)
     assert (output.sink.last(), len(output.sink.lanes)) == ("", connections)
     assert connections > 1 or output.sink.lanes == (output.sink,)
