@@ -12,7 +12,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from eventlog.core.errors import DamageError, DataError
-from eventlog.sources.gbase.dirty import dirty_frames, next_header
+from eventlog.sources.gbase.dirty import dirty_frames
 from eventlog.sources.gbase.dump import Restart, entries
 from eventlog.sources.gbase.emulator import buffers, reads, record, shop, table_record
 from eventlog.sources.gbase.files import refuse_dirty
@@ -32,22 +32,10 @@ def after(*reads_: bytes) -> Iterator[bytes]:
     return buffers([FORMER, *reads_])
 
 
-@pytest.mark.parametrize("cut", [61, 200, 1000, 5000])
-def test_reads_that_cut_a_record_give_every_row(cut: int) -> None:
-    pieces = list(reads(shop(100, 2), cut=cut))
-    whole = read(b"".join(pieces), own=GBaseSettings())
-    assert len(whole) > 80
-    assert read(*buffers(pieces), own=DIRTY) == whole
-
-
 def test_a_record_that_was_left_over_whole_is_not_read_twice() -> None:
     again = FORMER[: len(table_record(T1) + begin(1))]
     found = read(*after(again.replace(b"c1 int", b"c1 INT")), own=DIRTY)
     assert len(found) == 3
-
-
-def test_a_read_that_gave_nothing_is_passed_over() -> None:
-    assert len(read(FORMER, FORMER, FORMER, own=DIRTY)) == 3
 
 
 @pytest.mark.parametrize("at", [20, 45, 95])
@@ -149,13 +137,6 @@ def test_files_without_lines_are_refused() -> None:
     refuse_dirty([Path("a.hex"), Path("b.HEX")])
     with pytest.raises(DataError, match=r"b\.bin does not say where a read ends"):
         refuse_dirty([Path("a.hex"), Path("b.bin")])
-
-
-def test_headers_are_found_in_the_middle() -> None:
-    assert next_header(b"x" * 30 + LATER, 1000) == 30
-    assert next_header(b"x" * 30 + LATER[:14], 1000) is None
-    assert next_header(b"x" * 8 + b"\0\0\0\x42" + b"x" * 30 + LATER, 1000) == 42
-    assert next_header(b"", 1000) is None
 
 
 def point(*stream: bytes, own: GBaseSettings | None = None) -> str | None:

@@ -19,7 +19,6 @@ from eventlog.sources.log.lock import (
     Holder,
     Process,
     is_dead,
-    moment_text,
     new_token,
     read_holder,
     this_process,
@@ -132,7 +131,3 @@ def test_an_epoch_is_the_next_number_where_the_clock_is_behind() -> None:
     beginning = dt.datetime(1970, 1, 1)
     assert [next_epoch(former, beginning) for former in (None, "what?", "0", "41")] == [1, 1, 1, 42]
     assert next_epoch("41", beginning + dt.timedelta(seconds=7, microseconds=1999)) == 7001
-
-
-def test_a_moment_is_written_to_the_millisecond() -> None:
-    assert moment_text(NOW.replace(microsecond=0)) == "2026-11-21T02:00:45.000"

@@ -31,7 +31,7 @@ def test_a_holder_that_hangs_lets_it_run_out() -> None:
         asked.set()
         return moving[0]
 
-    lease = Lease(6.0, seconds_up() - 7, renew, alive)
+    lease = Lease(3.0, seconds_up() - 4, renew, alive)
     assert asked.wait(60)
     lease.stop()
     assert renewals == [0]

@@ -39,7 +39,3 @@ def test_the_rate_is_told_with_its_window() -> None:
 
 def test_a_clock_that_was_set_back_forgets_what_lies_ahead_of_it() -> None:
     assert rate(quickened(paced([(5000, 300)]), 12, 1000.0), 1001.0).rows == 12
-
-
-def test_what_somebody_else_wrote_into_the_mark_is_no_rate() -> None:
-    assert (value_of("nonsense", Pace) or ()) == (value_of(None, Pace) or ()) == ()

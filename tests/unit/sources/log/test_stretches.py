@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from eventlog.core.errors import DataError
 from eventlog.publisher.unsealed import fewer
 from eventlog.sources.marks import Stretches
 from tests.support.shares import met, shares
@@ -38,16 +36,6 @@ def test_they_are_as_short_as_can_be_and_read_back(one: set[int]) -> None:
     found = Stretches.of(one)
     assert all(first - last > 1 for (_, last), (first, _) in zip(found.parts, found.parts[1:], strict=False))
     assert Stretches.read(found.text()) == found
-
-
-def test_what_somebody_else_wrote_is_refused() -> None:
-    with pytest.raises(DataError, match="is not a list of numbers"):
-        Stretches.read("1..2;7")
-
-
-def test_they_are_no_other_thing() -> None:
-    assert Stretches() != 0
-    assert repr(Stretches([(1, 3), (7, 7)])) == "Stretches('1..3,7')"
 
 
 @shares(more=0.2, fewer=0.1)

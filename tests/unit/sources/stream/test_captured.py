@@ -6,7 +6,6 @@ import datetime as dt
 import random
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -78,13 +77,6 @@ def test_an_image_comes_back_as_it_was(
     assert packed(read, 7, names) == packed(image, 7, names)
 
 
-def test_a_decimal_keeps_its_digits() -> None:
-    image = Image(position=(1,), op=Op.ADD, table="t", after={"a": Decimal("1.50"), "b": float("inf")})
-    read, _ = unpacked(packed(image, 1, ("a", "b")), "t", lambda _: ("a", "b"), "Row 1")
-    assert read.after is not None
-    assert (str(read.after["a"]), read.after["b"]) == ("1.50", float("inf"))
-
-
 @pytest.mark.parametrize(
     "text",
     [
@@ -149,7 +141,7 @@ class Reader:
 
 
 @pytest.mark.in_turn
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(6))
 def test_each_image_is_captured_once_and_in_order_wherever_it_dies(
     seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
