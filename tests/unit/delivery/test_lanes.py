@@ -1,9 +1,10 @@
-"""Documents side by side: what goes together, what an answer or a failure stops, and that no thread stays behind."""
+"""Documents side by side: what goes together, what an answer or a failure stops, and that nothing stays behind."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from functools import partial
 
 import pytest
@@ -11,6 +12,7 @@ import pytest
 from eventlog.core.errors import MachineError, SinkError
 from eventlog.core.model import EVERY_ROW, Outcome, Position, Status
 from eventlog.delivery.answers import Strictness
+from eventlog.delivery.lanes import COLLECT_VALUES, TURN_SECONDS, InterpreterPace, haste
 from eventlog.publisher.letters import given_up
 from eventlog.publisher.sending import HandOver
 from eventlog.publisher.tables import Detail, OnTheWay
@@ -218,3 +220,27 @@ def test_an_error_of_ours_waits_for_what_is_on_its_way_and_breaks_nothing_off() 
     with pytest.raises(ValueError, match="fault of ours"):
         Sent("abcd", sink, pulse=failing).run()
     assert sink.closed == 0
+
+
+def same(pace: InterpreterPace, other: InterpreterPace) -> bool:
+    """Whether they are alike; the interpreter counts turns in whole microseconds."""
+    return pace.thresholds == other.thresholds and pace.turn == pytest.approx(other.turn, abs=1e-6)
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_of_two_it_does_not_matter_who_ends_first(first: int) -> None:
+    before = InterpreterPace.now()
+    stacks = ExitStack(), ExitStack()
+    for stack in stacks:
+        stack.enter_context(haste())
+    stacks[first].close()
+    assert same(InterpreterPace.now(), before.hastened())
+    stacks[1 - first].close()
+    assert same(InterpreterPace.now(), before)
+
+
+def test_who_asked_for_more_haste_or_for_no_garbage_collection_keeps_it() -> None:
+    quicker = InterpreterPace(turn=TURN_SECONDS / 10, thresholds=(0, 10, 10))
+    assert quicker.hastened() == quicker
+    lazier = InterpreterPace(turn=TURN_SECONDS, thresholds=(COLLECT_VALUES * 2, 10, 10))
+    assert lazier.hastened() == lazier

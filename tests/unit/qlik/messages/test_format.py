@@ -4,19 +4,25 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
 from msgspec.structs import replace
 
+from eventlog.config.build import outputs_of
+from eventlog.config.settings import from_settings
 from eventlog.core.errors import ConfigError
 from eventlog.core.model import Change, CutTransaction, Edit, Op, Refusal, RowId, Transaction
 from eventlog.core.schema import Catalog, Child, Column, Table
-from eventlog.core.seams import encode
+from eventlog.core.seams import FormerNames, encode
+from eventlog.core.steps import Rename
+from eventlog.policies.bound import PolicyFormat
 from eventlog.qlik.change_seq import Sequencer
 from eventlog.qlik.messages.metadata import structure_of
 from eventlog.qlik.messages.reader import MessageReader
+from eventlog.qlik.messages.render import Moments
 from eventlog.qlik.messages.settings import MessageSettings
 from eventlog.qlik.messages.shape import shape_of
 from eventlog.qlik.messages.write import MessageFormat, WrittenMessage
@@ -450,3 +456,21 @@ def test_a_message_names_its_schema_where_a_registry_elsewhere_has_it() -> None:
     named = msgspec.json.decode(found.value or b"")["headers"].pop("externalSchemaId")
     assert named == shape_of(ORDERS, MessageSettings(external_schema_id=True)).schema_id
     assert b"externalSchemaId" not in (without.value or b"")
+
+
+def test_a_change_without_a_transaction_has_no_id_of_the_one_before() -> None:
+    moments, time = Moments(), dt.datetime(2026, 1, 2, 3, 4, 5)
+    first = inserted(1, customer="Ada")
+    with_transaction = replace(first, transaction=Transaction(id=7, time=time), time=None)
+    when, transaction = moments.of(with_transaction)
+    assert transaction
+    assert moments.of(replace(first, transaction=None, time=time)) == (when, "")
+
+
+def test_messages_are_counted_and_know_no_former_names_behind_steps(tmp_path: Path) -> None:
+    output = {"format": "messages", "sink": "files", "path": str(tmp_path), "messages": {"topic": "all"}}
+    (made,) = outputs_of(from_settings({"output": [output]}, {}, origin="the test"))
+    assert isinstance(made.format, MessageFormat)
+    behind = PolicyFormat(made.format, (Rename(class_name="person"),))
+    assert behind.counts
+    assert behind.former_names is FormerNames.ONLY_NEW

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import socket
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from eventlog.core.errors import XmlError
 from eventlog.core.model import Document, Outcome, Reason, Status
+from eventlog.sinks.http.post import cut
 from eventlog.sinks.http.sink import Reply, again_later, read_reply
 from tests.support.shares import met, shares
 
@@ -113,3 +116,11 @@ def test_again_later_counts_an_attempt_for_every_event() -> None:
         (Status.NEW, Reason.RETRY, "it broke off")
     }
     assert reply.ends
+
+
+def test_a_connection_that_is_gone_can_be_cut() -> None:
+    ours, theirs = socket.socketpair()
+    ours.close()
+    theirs.close()
+    cut(ours)
+    assert ours.fileno() == -1

@@ -6,19 +6,19 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
-from eventlog.sources.linter.dump import dumped, text_of
+from eventlog.sources.linter.dump import FollowedQueue, QueueRestart, dumped, text_of
 from eventlog.sources.linter.emulator import EmulatedOperation, EmulatorSettings
 from eventlog.sources.linter.operations import Action, Coding
-from eventlog.sources.linter.rows import QueueRow
+from eventlog.sources.linter.rows import QueueRow, address
 from eventlog.sources.linter.tables import SourceTables
-from tests.support.linter import CHAIR, NUMBER, READING, ROW, SCHEMA, TABLE, commit, ended, queued, row
+from tests.support.linter import CHAIR, NUMBER, READING, ROW, SCHEMA, TABLE, commit, ended, insert, queued, row
 
 FOLDER = Path(__file__).resolve().parents[3] / "golden" / "linter"
 BORDERS = (3399, 3400, 3401, 6800, 6801, 10200)
@@ -104,3 +104,41 @@ def test_damage() -> None:
         row(syslog_addr=9, tabnum_src=99),
     ]
     check("damage", dump(rows))
+
+
+def point(*operations: EmulatedOperation) -> QueueRestart | None:
+    restart = FollowedQueue()
+    list(dumped(queued(operations), SourceTables(SCHEMA, READING), READING, restart.take))
+    return restart.point
+
+
+def addresses(operations: Sequence[EmulatedOperation]) -> list[int]:
+    return [one.syslog_addr for one in queued(operations)]
+
+
+def test_it_begins_behind_the_last_end_and_says_what_is_open() -> None:
+    done = [insert(1, 10), insert(2, 20), ended(1), insert(2, 21), insert(3, 30), ended(3, Action.ROLLBACK)]
+    found = point(*done)
+    where = addresses(done)
+    assert found == QueueRestart(begin=where[-1] + 1, open=1, first=where[1])
+    assert found.text == (
+        f"A restart begins behind {address(where[-1])} ({where[-1]}), where the last transaction ended;"
+        f" 1 open transaction may continue, so the rows from {address(where[1])} ({where[1]}) on are needed."
+    )
+
+
+def test_without_an_open_transaction_and_without_an_end() -> None:
+    over = point(insert(1, 10), ended(1))
+    assert over is not None
+    assert over.text.endswith("where the last transaction ended; none is open.")
+    first = point(insert(1, 10), insert(1, 11))
+    assert first is not None
+    assert (first.begin, first.open) == (0, 1)
+    assert first.text.startswith("A restart begins at the beginning: no transaction has ended; 1 open")
+    assert point() is None
+
+
+def test_an_action_that_nobody_knows_says_nothing() -> None:
+    restart = FollowedQueue()
+    restart.take(row(typ=77), None)
+    assert restart.point is None
