@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench.growth.fit import Point, growth, slope
+from bench.growth.fit import Point, growth
 from bench.growth.logs import COUNTED, FILL
 from bench.growth.series import by_series, powers, targets
 from bench.growth.shape import Shape
@@ -25,11 +25,6 @@ def points(power: float, fixed: float = 0.0) -> list[Point]:
 
 def timing(series: str, size: int, each: float) -> Timing:
     return Timing(name=f"{series}: {size}", units=size, seconds=(each * size,), series=series, size=size)
-
-
-@given(st.floats(0.5, 3), st.floats(1e-9, 1e3))
-def test_the_slope_is_the_power(power: float, factor: float) -> None:
-    assert slope([(size, factor * size**power) for size in SIZES]) == pytest.approx(power)
 
 
 @given(st.floats(1.15, 3))
@@ -64,26 +59,6 @@ def test_every_series_has_its_target_and_contestants_without_one_have_none() -> 
     flat, steep = targets({one.name: one for one in [*timings, beside]})
     assert (flat.reached, steep.reached) == (True, False)
     assert steep.measured == "n^2.00"
-
-
-@given(
-    st.builds(
-        Shape,
-        rows=st.integers(1, 200),
-        each=st.integers(1, 20),
-        columns=st.integers(1, 9),
-        tables=st.integers(1, 9),
-        characters=st.integers(1, 9),
-    )
-)
-def test_rows_have_the_shape_that_was_asked_for(shape: Shape) -> None:
-    rows = list(shape.log_rows())
-    assert [row[0] for row in rows] == list(range(1, shape.rows + 1))
-    assert len({row[1] for row in rows}) <= shape.objects
-    assert all(len(row[9] or "") == shape.characters for row in rows)
-    assert {row[6] for row in rows} <= {table.name for table in shape.catalog} == set(shape.names)
-    inserted = [(row[1], row[7]) for row in rows if row[3] == 1]
-    assert len(inserted) == len(set(inserted))
 
 
 @given(

@@ -8,21 +8,11 @@ from bench.backlog import PER_CHANGE
 from bench.measure import Timing
 from bench.peers import publish, spark
 from bench.peers.fetched import PINNED
-from bench.peers.stream import change_of
 from bench.spark.ground import Ground
-from eventlog.core.model import Op
 
 
 def timing(name: str, seconds: float) -> Timing:
     return Timing(name=name, units=10, seconds=(seconds,))
-
-
-def test_an_insert_and_an_update_are_told_as_a_log_of_fields_tells_them() -> None:
-    added = change_of(1, None, {"idu": 7, "fname": "Ida", "mail": None})
-    changed = change_of(2, {"idu": 7, "fname": "Ida", "mail": None}, {"idu": 7, "fname": "Ann", "mail": None})
-    assert (added.op, added.row.key, [edit.column for edit in added.edits]) == (Op.ADD, "idu=7", ["fname", "mail"])
-    assert [(edit.column, edit.old, edit.new) for edit in changed.edits] == [("fname", "Ida", "Ann")]
-    assert changed.op is Op.MODIFY
 
 
 def test_every_package_that_is_fetched_has_a_version_and_a_hash() -> None:

@@ -61,13 +61,6 @@ def test_each_value_beside_a_database_meets_one_database_in_turn(
     assert {item.callspec.params["engine"] for item in items if item.callspec.params["jobs"]} == set(databases)
 
 
-def test_where_all_pairs_are_asked_most_take_turns(pytestconfig: pytest.Config) -> None:
-    items: list[Any] = [_Asked(database, style) for database in ("sqlite", "postgresql") for style in range(5)]
-    for item in items:
-        item.path = pytestconfig.rootpath / "tests/conformance/test_dialect_triggers.py"
-    leave_out_pairs(pytestconfig, items)
-    assert len(items) == 10
-    assert sum(not item.marks for item in items) == 2 + 4
 
 
 @pytest.mark.parametrize(

@@ -19,10 +19,8 @@ from eventlog.qlik.change_seq import ChangeSeq, time_digits
 from eventlog.qlik.change_tables.format import ChangeTableFormat
 from eventlog.qlik.change_tables.partitions import Partition, Partitions, read_partition
 from eventlog.qlik.change_tables.rows import (
-    HEX_MASK,
     RowsDocument,
     by_column,
-    header_columns,
 )
 from eventlog.qlik.change_tables.settings import ChangeTableSettings
 from eventlog.qlik.change_tables.tables import ChangeTable
@@ -130,21 +128,6 @@ def test_a_document_ends_when_it_is_full_but_where_all_must_be_in_one() -> None:
     written = [one for one in form.writer(CATALOG)(inserts) if not isinstance(one, Refusal)]
     assert [sum(len(block.rows) for block in one.blocks) for one in form.bind(written)] == [2, 2, 1]
     assert [sum(len(block.rows) for block in one.blocks) for one in form.bind(written, whole=True)] == [5]
-
-
-def test_rows_of_a_full_load_have_a_table_of_their_own() -> None:
-    told = [change(Op.ADD, Edit(column="fname", new="x"), number=number, refresh=number == 1) for number in (1, 2)]
-    [document] = encode(ChangeTableFormat(loads=True), told, CATALOG)
-    assert isinstance(document, RowsDocument)
-    assert {(block.target, block.load) for block in document.blocks} == {("usr", True), ("usr__ct", False)}
-
-
-def test_a_mask_in_hexadecimal_is_a_text_column() -> None:
-    found = dict(header_columns(ChangeTableSettings(mask="hex")))
-    assert found.pop("header__change_mask") == HEX_MASK
-    plain = dict(header_columns(ChangeTableSettings()))
-    assert plain.pop("header__change_mask") != HEX_MASK
-    assert found == plain
 
 
 def test_partitions_stand_behind_the_timestamp_and_shift_the_mask() -> None:

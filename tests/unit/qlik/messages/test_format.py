@@ -19,7 +19,6 @@ from eventlog.core.schema import Catalog, Child, Column, Table
 from eventlog.core.seams import FormerNames, encode
 from eventlog.core.steps import Rename
 from eventlog.policies.bound import PolicyFormat
-from eventlog.qlik.change_seq import Sequencer
 from eventlog.qlik.messages.metadata import structure_of
 from eventlog.qlik.messages.reader import MessageReader
 from eventlog.qlik.messages.render import Moments
@@ -134,12 +133,6 @@ def test_numbers_go_on_and_refused_changes_take_none() -> None:
     assert [one.id[-4:] for one in found if not isinstance(one, Refusal)] == ["4712"]
 
 
-def test_documents_hold_so_many_messages() -> None:
-    found = documents([inserted(n) for n in range(7)], batch_size=3)
-    assert [len(one.messages) for one in found] == [3, 3, 1]
-    assert [list(one.covers) for one in found] == [["0", "1", "2"], ["3", "4", "5"], ["6"]]
-
-
 def test_a_document_says_which_transactions_it_has_a_part_of() -> None:
     form = MessageFormat(settings=MessageSettings(batch_size=2), body=False)
     changes = [change(number, Op.DELETE, transaction=Transaction(id=number // 4)) for number in range(1, 8)]
@@ -252,8 +245,7 @@ def test_a_name_that_json_escapes_is_a_name_too() -> None:
     assert found["data"] == {"a": "1", 'b "c"\\': "x"}
 
 
-@pytest.mark.parametrize("encoding", ["json", "avro"])
-def test_a_table_may_have_any_number_of_masks(encoding: Any) -> None:
+def test_a_table_may_have_any_number_of_masks() -> None:
     columns = [Column(name=f"c{place}") for place in range(13)]
     table = Table(name="t", columns=(Column(name="id", key=1), *columns))
     changes = [
@@ -265,21 +257,11 @@ def test_a_table_may_have_any_number_of_masks(encoding: Any) -> None:
         )
         for n in range(5000)
     ]
-    found = messages(changes, Catalog([table]), encoding=encoding)
-    reader = MessageReader(schema=shape_of(table, MessageSettings(encoding=encoding)).data_text)
+    found = messages(changes, Catalog([table]), encoding="avro")
+    reader = MessageReader(schema=shape_of(table, MessageSettings(encoding="avro")).data_text)
     assert [reader.read(one.value).present for one in found[-2:]] == [
         ("id", *[f"c{place}" for place in range(13) if number >> place & 1]) for number in (4998, 4999)
     ]
-
-
-def test_a_body_has_one_line_for_each_message() -> None:
-    [document] = encode(MessageFormat(), [inserted(1, customer="Ada"), inserted(2)], Catalog([ORDERS]))
-    lines = [msgspec.json.decode(line) for line in document.body.splitlines()]  # type: ignore[union-attr]  # none is refused
-    assert [(line["topic"], line["key"], line["value"]["data"]["order_id"]) for line in lines] == [
-        ("shop.orders", "1", 1),
-        ("shop.orders", "2", 2),
-    ]
-    assert MessageFormat().suffix == ".jsonl"
 
 
 def test_a_body_of_avro_is_in_base64_and_begins_with_metadata() -> None:
@@ -323,31 +305,27 @@ def test_a_message_may_name_its_table() -> None:
     assert MessageReader().read_json(found).table == "shop.orders"
 
 
+def metadata_of(table: Table, settings: MessageSettings) -> Any:
+    """The line with the metadata message of a table."""
+    form = MessageFormat(settings=settings)
+    [document] = form.bind(one for one in form.writer(Catalog([table]))([EXAMPLE]) if isinstance(one, WrittenMessage))
+    return msgspec.json.decode(document.body.splitlines()[0])
+
+
 @pytest.mark.parametrize("key, expected", [("table", b"shop.orders"), ("schema-id", None), ("none", None)])
 def test_the_key_of_metadata_messages(key: Any, expected: bytes | None) -> None:
     settings = MessageSettings(mode="metadata", metadata_key=key)
     shape = shape_of(ORDERS, settings)
     expected = shape.schema_id.encode() if key == "schema-id" else expected
     assert structure_of(shape).key == expected
-    [document] = MessageFormat(settings=settings).bind(
-        one
-        for one in MessageFormat(settings=settings).writer(Catalog([ORDERS]))([EXAMPLE])
-        if not isinstance(one, Refusal)
-    )
-    first = msgspec.json.decode(document.body.splitlines()[0])
+    first = metadata_of(ORDERS, settings)
     assert (first["topic"], first["key"]) == ("eventlog.metadata", expected and expected.decode())
 
 
 def test_metadata_tell_the_version_that_the_table_has() -> None:
     later = replace(ORDERS, version=4)
     settings = MessageSettings(mode="metadata")
-    [document] = MessageFormat(settings=settings).bind(
-        one
-        for one in MessageFormat(settings=settings).writer(Catalog([later]))([EXAMPLE])
-        if not isinstance(one, Refusal)
-    )
-    first = msgspec.json.decode(document.body.splitlines()[0])
-    assert first["value"]["message"]["lineage"]["tableVersion"] == 4
+    assert metadata_of(later, settings)["value"]["message"]["lineage"]["tableVersion"] == 4
     assert shape_of(later, settings).schema_id == shape_of(ORDERS, settings).schema_id
 
 
@@ -424,30 +402,6 @@ def test_a_registry_has_a_schema_for_values_and_one_for_keys(subject: Any, value
     )
     schema = msgspec.json.decode(keyed.key_schema.text)
     assert (schema["name"], schema["namespace"], keyed.value_schema) == ("KeyRecord", space, plain.value_schema)
-
-
-def test_the_namespace_of_a_table_without_a_schema_has_no_gap() -> None:
-    table = Table(name="t", columns=(Column(name="id", type="integer", key=1),))
-    space = shape_of(table, MessageSettings(encoding="avro", mode="registry", task="copy")).space
-    assert space == "com.attunity.queue.msg.copy.t"
-
-
-def test_messages_that_have_their_numbers_are_bound_with_them() -> None:
-    form = MessageFormat(settings=MessageSettings(batch_size=2))
-    made = form.writer(Catalog([ORDERS]))([inserted(number) for number in (1, 2, 3)])
-    written = [one for one in made if isinstance(one, WrittenMessage)]
-    step = Sequencer(LAST).step
-    numbered = [one._replace(stamp=step(one.stamp)) for one in written]
-    expected = list(form.bind(written, LAST))
-    assert len(expected) == 2
-    assert list(form.bind_numbered(numbered)) == expected
-
-
-def test_a_message_of_no_known_transaction_is_closed_as_it_is_written() -> None:
-    [written] = MessageFormat().writer(Catalog([ORDERS]))([change(7, Op.DELETE, transaction=None)])
-    assert isinstance(written, WrittenMessage)
-    assert written.closed() == (written.head, written.tail)
-    assert b'"transactionEventCounter":null,"transactionLastEvent":null' in (written.tail or b"")
 
 
 def test_a_message_names_its_schema_where_a_registry_elsewhere_has_it() -> None:

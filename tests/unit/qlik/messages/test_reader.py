@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import binascii
-import io
 from pathlib import Path
 from typing import Any
 
-import fastavro
 import msgspec
 import pytest
 from hypothesis import given
@@ -139,14 +136,6 @@ def test_the_command_shows_lines(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert shown[4:] == ['line 5: INSERT {"a":1}', "line 7: TOMBSTONE"]
 
 
-def test_the_command_says_what_is_damaged_and_goes_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    file = tmp_path / "messages.jsonl"
-    file.write_bytes(b'{"data":\n[1]\n{"a":1}\n{"data":{"a":1},"headers":{}}\n')
-    assert exit_code(["decode", "messages", str(file), "--json"]) == 65
-    shown = [msgspec.json.decode(line) for line in capsys.readouterr().out.splitlines()]
-    assert ["error" in one for one in shown] == [True, True, True, False]
-
-
 def test_the_command_shows_containers_and_single_values(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     settings = MessageSettings(encoding="avro")
     shape, schema = shape_of(ORDERS, settings), container_schema(shape_of(ORDERS, settings))
@@ -171,17 +160,6 @@ def test_metadata_without_a_schema_name_their_table_all_the_same() -> None:
     assert told.table == "s.t"
     data = b'{"magic":"atMSG","type":"DT","messageSchemaId":"A","message":{"data":{"a":1},"headers":{}}}'
     assert reader.read(data).table == "s.t"
-
-
-def test_fastavro_wrote_it_and_we_read_it() -> None:
-    shape = shape_of(ORDERS, MessageSettings(encoding="avro"))
-    headers = {"operation": "INSERT", "changeSequence": "", "timestamp": "", "streamPosition": "", "transactionId": ""}
-    row = {"order_id": 1, "customer": "Ada", "amount": None, "placed_on": None, "note": None}
-    stream = io.BytesIO()
-    fastavro.schemaless_writer(stream, fastavro.parse_schema(shape.data_schema), {"data": row, "headers": headers})
-    found = MessageReader(schema=shape.data_text).read(stream.getvalue())
-    assert (found.row, found.changed) == (row, None)
-    assert binascii.hexlify(stream.getvalue()).startswith(b"0202")
 
 
 @pytest.mark.parametrize(

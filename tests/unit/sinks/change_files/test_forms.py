@@ -145,18 +145,6 @@ def test_the_next_millisecond_may_be_in_the_next_year(tmp_path: Path) -> None:
     assert max(path.stem for path in tmp_path.rglob("*.csv")) == "20250101-000000000"
 
 
-def test_changes_whose_time_nobody_knows_have_names_too(tmp_path: Path) -> None:
-    sink = opened(ChangeTableFiles(tmp_path, replace(CSV, names="time")))
-    for _ in range(2):
-        sink.commit("", made(replace(ADD, transaction=None, time=None), after=sink.last()))
-    assert [path.name for path in sorted(tmp_path.rglob("*.csv"))] == [
-        "00000000-000000000.csv",
-        "00000000-000000001.csv",
-    ]
-    [first, _] = sorted(tmp_path.rglob("*.dfm"))
-    assert json.loads(first.read_bytes())["fileInfo"]["lastTransactionTimestamp"] == ""
-
-
 def test_loads_count_on_and_have_no_partition(tmp_path: Path) -> None:
     form = replace(CSV, full_load="files")
     first = made(ADD, LOADED, partition_every=60)
@@ -168,14 +156,6 @@ def test_loads_count_on_and_have_no_partition(tmp_path: Path) -> None:
     rows = list(csv.reader(io.StringIO(loads[1].read_text())))
     assert rows == [["idu", "fname", "pay", "photo", "since"], ["3", 'a "b"', "\\N", "\\N", "\\N"]]
     assert [path.parent.name for path in (tmp_path / "usr__ct").rglob("*.csv")] == ["20240506T070000_20240506T080000"]
-
-
-def test_without_it_a_full_load_is_rows_among_the_others(tmp_path: Path) -> None:
-    many = [replace(LOADED, row=replace(LOADED.row, key=f"idu={n}"), positions=((n,),)) for n in range(9)]
-    opened(ChangeTableFiles(tmp_path, CSV)).commit("", made(*many, loads=False))
-    assert {path.parent.name for path in tmp_path.rglob("*.csv")} == {"usr__ct"}
-    opened(ChangeTableFiles(tmp_path / "b", CSV)).commit("", made(*many, ADD))
-    assert {path.parent.name for path in (tmp_path / "b").rglob("*.csv")} == {"usr", "usr__ct"}
 
 
 def test_delimiter_quote_null_and_header_line_are_settings() -> None:

@@ -20,7 +20,6 @@ from eventlog.core.schema import Catalog, Column, Table
 from eventlog.qlik.change_tables.rows import ChangeColumn, RowBlock, RowsDocument
 from eventlog.sinks.change_files.arrow import Fitting, misfits, parquet_bytes
 from eventlog.sinks.change_files.dfm import description
-from eventlog.sinks.change_files.settings import PARQUET, RowFiles
 from eventlog.sinks.change_files.sink import ChangeTableFiles
 from tests.support.changerows import AT, CSV, JSON, documents, told
 from tests.support.sinks import opened
@@ -60,23 +59,6 @@ def test_csv_keeps_null_and_texts_apart(tmp_path: Path) -> None:
     assert last.endswith(',1,"\\N",\\N,\\N,\\N')
     [row] = csv.DictReader(io.StringIO(next((tmp_path / "grp__ct").glob("*.csv")).read_text()))
     assert (row["name"], row["idg"], row["header__timestamp"]) == ("", "1", "2024-05-06 07:08:09.120000")
-
-
-@pytest.mark.parametrize(
-    "form, where, called", [(PARQUET, "_dfm", "parquet"), (CSV, "", "delimited"), (JSON, "", "json")]
-)
-def test_each_file_has_a_description(tmp_path: Path, form: RowFiles, where: str, called: str) -> None:
-    opened(ChangeTableFiles(tmp_path, form)).commit("", documents(ADD))
-    [data] = (tmp_path / "usr__ct").glob(f"*.{form.format}")
-    said = json.loads((data.parent / where / f"{data.stem}.dfm").read_bytes())
-    assert data.name == f"20240506-07080912-0000000000000000001.{form.format}"
-    assert (said["fileInfo"]["recordCount"], said["formatInfo"]["format"]) == (1, called)
-    columns = {column["name"]: column for column in said["dataInfo"]["columns"]}
-    assert next(iter(columns)) == "header__change_seq"
-    assert (
-        columns["header__change_seq"] | {"ordinal": 1, "length": 35, "type": "STRING"} == columns["header__change_seq"]
-    )
-    assert (columns["idu"]["primaryKeyPos"], columns["pay"]["scale"]) == (1, 2)
 
 
 UNKNOWN = ("sourceEndpoint", "sourceEndpointType", "sourceEndpointUser", "replicationServer")

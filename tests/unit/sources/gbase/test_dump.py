@@ -59,18 +59,6 @@ def test_the_lines_hold_every_byte_once() -> None:
     assert b"".join(line.data for entry in dumped(stream) for line in entry.lines) == stream
 
 
-def test_what_is_no_record_is_shown_up_to_the_next_header() -> None:
-    found = dumped(table_record(T1) + b"rubbish that is no header" + ROW)
-    assert [entry.title for entry in found] == [
-        "200 CDC_REC_TABSCHEM, 65 bytes",
-        "no record",
-        "40 CDC_REC_INSERT, 51 bytes",
-    ]
-    assert found[1].lines[0].data == b"rubbish that is no header"
-    assert "packet scheme" in str(found[1].problem)
-    assert (found[1].offset, found[2].offset) == (65, 90)
-
-
 def test_what_is_left_over_in_a_buffer_is_shown_as_such() -> None:
     found = dumped(table_record(T1) + b"left", ROW + bytes(20), dirty=True)
     assert [entry.title.split(",")[0] for entry in found] == [

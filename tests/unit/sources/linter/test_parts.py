@@ -7,9 +7,7 @@ from itertools import permutations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from msgspec.structs import replace
 
-from eventlog.sources.linter import dump
 from eventlog.sources.linter.emulator import Lengths, spread
 from eventlog.sources.linter.operations import Action, Coding, Operation, operation, reading, typ_of
 from eventlog.sources.linter.rows import DATA_BYTES, QueueRow
@@ -100,28 +98,11 @@ def test_truncated_data_is_an_error_unless_zeros_may_be_put_back() -> None:
     assert "truncated: it has 0 bytes" in fault([row(data=b"")])
 
 
-@pytest.mark.parametrize("lengths", ["rows", "totals"])
-def test_zeros_are_put_back_in_the_middle_of_an_operation_too(lengths: Lengths) -> None:
-    first, second = b"a" * 3390 + bytes(10), b"b" * 3390 + bytes(10)
-    rows = [
-        row(extdata=one.extdata, len1=one.len1, len2=one.len2, data=one.data.rstrip(b"\0"))
-        for one in continued(first, second, lengths)
-    ]
-    assert "truncated" in fault(rows)
-    found = operation(rows, pad=True)
-    assert (found.first, found.second, found.fault) == (first, second, None)
-
-
 def test_rows_for_several_destinations_are_one_operation() -> None:
     rows = continued(FIRST, SECOND, "rows") + continued(FIRST, SECOND, "rows", dst_server="OTHER")
     assert operation(rows, pad=False).second == SECOND
     assert operation(rows[1:], pad=False) == Operation(rows[3], FIRST, SECOND)  # one of them is whole
     assert fault([*rows[1:3], *rows[4:]]) == "The row with EXTDATA 0 is missing."
-
-
-def test_a_row_that_goes_nowhere_else_is_told_without_a_target() -> None:
-    assert " to REMOTE" in dump._row(row(extdata=0))
-    assert " to " not in dump._row(replace(row(extdata=0), dst_server="", dst_table=""))
 
 
 CODINGS: dict[Coding, str] = {

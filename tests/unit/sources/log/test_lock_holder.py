@@ -130,12 +130,6 @@ def test_an_epoch_is_above_the_former_one_and_not_below_the_clock(former: int, n
     assert isinstance(new, int)
 
 
-def test_an_epoch_is_the_next_number_where_the_clock_is_behind() -> None:
-    beginning = dt.datetime(1970, 1, 1)
-    assert [next_epoch(former, beginning) for former in (None, "what?", "0", "41")] == [1, 1, 1, 42]
-    assert next_epoch("41", beginning + dt.timedelta(seconds=7, microseconds=1999)) == 7001
-
-
 def test_a_holder_that_moves_keeps_it() -> None:
     renewed = Flag()
 
