@@ -13,16 +13,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventlog.core.errors import ConfigError
 from eventlog.core.model import ABSENT, Change, Edit, Op, Refusal, RowId, Transaction
-from eventlog.core.plugins import FormatOrder
 from eventlog.core.schema import Catalog, Column, Table
 from eventlog.core.seams import encode
 from eventlog.qlik.messages.document import Message, MessagesDocument
-from eventlog.sinks.events.plugin import DEBEZIUM
-from eventlog.sinks.events.settings import DebeziumSettings
-from eventlog.sinks.kafka.plugin import KAFKA, KafkaOutput
-from eventlog.sinks.outputs import FILES, FilesOutput
 from eventlog.version import VERSION
 from tests.support.connect import read_as
 from tests.support.events import SHOP, event_format, shop_changes
@@ -211,24 +205,3 @@ def test_a_schema_changes_where_the_table_does_and_its_subject_is_that_of_the_to
     assert one.value_schema.subject == two.value_schema.subject == "elsewhere-value"
     told = read_by_both(two.value_schema.text, two.value or b"")
     assert list(told["after"]) == ["id", "a_b_2", "a_b_3", "a_b"]
-
-
-@pytest.mark.parametrize(
-    "settings, output, sink, why",
-    [
-        ({}, FilesOutput(path="x"), FILES, 'needs sink = "kafka"'),
-        ({}, KafkaOutput(servers="x"), KAFKA, "output.registry is missing"),
-        ({"schemas": True}, None, KAFKA, "output.debezium.schemas is for JSON"),
-    ],
-)
-def test_avro_needs_a_registry(settings: Any, output: Any, sink: Any, why: str) -> None:
-    with pytest.raises(ConfigError) as caught:
-        DEBEZIUM.build(
-            FormatOrder(
-                settings=DebeziumSettings(encoding="avro", **settings),
-                output=output,
-                sink=sink,
-                publisher=None,
-            )
-        )
-    assert why in str(caught.value)

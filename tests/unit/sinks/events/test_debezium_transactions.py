@@ -10,20 +10,14 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from eventlog.core.counting import Told, counted, told_after
-from eventlog.core.errors import ConfigError
 from eventlog.core.model import Change, Edit, Op, Refusal, RowId, Transaction
-from eventlog.core.plugins import FormatOrder
 from eventlog.core.schema import Catalog, Column, Table
 from eventlog.qlik.messages.document import Message, MessagesDocument
-from eventlog.sinks.events.plugin import DEBEZIUM
-from eventlog.sinks.events.settings import DebeziumSettings
 from eventlog.sinks.events.write import EventFormat
-from eventlog.sinks.outputs import FILES, FilesOutput
 from tests.support.connect import read, told_rightly
 from tests.support.events import event_format
 from tests.support.shares import met, shares
@@ -159,24 +153,3 @@ def test_schemas_describe_what_is_said_of_transactions() -> None:
     """In JSON and in Avro, where a reader that is not ours finds the same."""
     in_json = messages(bound(form(schemas=True), MIXED))
     assert alike(in_json, messages(bound(form(encoding="avro"), MIXED))) > len(MIXED)
-
-
-@pytest.mark.parametrize(
-    "settings, why",
-    [
-        ({"transaction_topic": "a b"}, "output.debezium.transaction_topic is 'a b'"),
-        ({"transaction_topic": "t", "topic": "t"}, "name a topic of its own"),
-        ({"transaction_topic": "t"}, 'needs sink = "kafka"'),
-    ],
-)
-def test_settings_that_cannot_be_are_refused(settings: Any, why: str) -> None:
-    with pytest.raises(ConfigError) as caught:
-        DEBEZIUM.build(
-            FormatOrder(
-                settings=DebeziumSettings(**settings),
-                output=FilesOutput(path="x"),
-                sink=FILES,
-                publisher=None,
-            )
-        )
-    assert why in str(caught.value)

@@ -22,8 +22,9 @@ from eventlog.core.schema import Catalog, Column, Table
 from eventlog.core.seams import encode
 from eventlog.qlik.messages.document import Message, MessagesDocument
 from eventlog.sinks.events.cloudevents import binary
-from eventlog.sinks.events.plugin import CLOUDEVENTS
+from eventlog.sinks.events.plugin import CLOUDEVENTS, DEBEZIUM
 from eventlog.sinks.events.settings import CloudEventsSettings, DebeziumSettings, JsonLinesSettings
+from eventlog.sinks.kafka.plugin import KAFKA, KafkaOutput
 from eventlog.sinks.outputs import FILES, FilesOutput
 from eventlog.sinks.webhook.plugin import WEBHOOK
 from tests.support.events import KINDS, SHOP, event_format, shop_changes
@@ -168,6 +169,14 @@ def test_what_nobody_describes_is_refused() -> None:
     assert "half a character" in half.note
 
 
+AVRO, PLAIN = DebeziumSettings(encoding="avro"), FilesOutput(path="x")
+
+
+def built(form: Any, settings: Any, output: Any = PLAIN, sink: Any = FILES) -> None:
+    """As a configuration of such an output builds it."""
+    form.build(FormatOrder(settings=settings, output=output, sink=sink, publisher=None))
+
+
 @pytest.mark.parametrize(
     "make, why",
     [
@@ -176,16 +185,26 @@ def test_what_nobody_describes_is_refused() -> None:
         (lambda: JsonLinesSettings(topic="{server}"), "output.jsonl.topic names {server}"),
         (lambda: CloudEventsSettings(source=""), "output.cloudevents.source must hold something"),
         (lambda: CloudEventsSettings(type="a b"), "output.cloudevents.type must hold something"),
-        (lambda: binary_order(FILES), "this sink has not"),
-        (lambda: binary_order(WEBHOOK, batch_size=2), "one event a request"),
+        (lambda: built(CLOUDEVENTS, CloudEventsSettings(mode="binary")), "this sink has not"),
+        (
+            lambda: built(CLOUDEVENTS, CloudEventsSettings(mode="binary", batch_size=2), sink=WEBHOOK),
+            "one event a request",
+        ),
+        (lambda: built(DEBEZIUM, AVRO), 'needs sink = "kafka"'),
+        (lambda: built(DEBEZIUM, AVRO, KafkaOutput(servers="x"), KAFKA), "output.registry is missing"),
+        (
+            lambda: built(DEBEZIUM, DebeziumSettings(encoding="avro", schemas=True), None, KAFKA),
+            "output.debezium.schemas is for JSON",
+        ),
+        (
+            lambda: built(DEBEZIUM, DebeziumSettings(transaction_topic="a b")),
+            "output.debezium.transaction_topic is 'a b'",
+        ),
+        (lambda: built(DEBEZIUM, DebeziumSettings(transaction_topic="t", topic="t")), "name a topic of its own"),
+        (lambda: built(DEBEZIUM, DebeziumSettings(transaction_topic="t")), 'needs sink = "kafka"'),
     ],
 )
 def test_settings_that_cannot_be_are_refused(make: Any, why: str) -> None:
     with pytest.raises(ConfigError) as caught:
         make()
     assert why in str(caught.value)
-
-
-def binary_order(sink: Any, **settings: Any) -> None:
-    chosen = CloudEventsSettings(mode="binary", **settings)
-    CLOUDEVENTS.build(FormatOrder(settings=chosen, output=FilesOutput(path="x"), sink=sink, publisher=None))
