@@ -61,8 +61,6 @@ def test_each_value_beside_a_database_meets_one_database_in_turn(
     assert {item.callspec.params["engine"] for item in items if item.callspec.params["jobs"]} == set(databases)
 
 
-
-
 @pytest.mark.parametrize(
     "value, quick",
     [

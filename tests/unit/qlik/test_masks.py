@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eventlog.core.errors import DataError
+from eventlog.qlik import masks
 from eventlog.qlik.masks import (
     MovedMasks,
     bits_of_bytes,
@@ -86,3 +87,10 @@ def test_bits_are_moved_to_the_places_of_their_columns(bits: int, order: list[in
     expected = sum(1 << order[place] for place in range(12) if bits >> place & 1)
     assert [moved(bits_to_hex(bits)), moved(bits_to_bytes(bits))] == [bits_to_hex(expected), bits_to_bytes(expected)]
     assert moved(bits_to_hex(bits)) == bits_to_hex(expected), "it is kept"
+
+
+def test_only_so_many_masks_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(masks, "KEPT_NUMBERS", 1)
+    moved = MovedMasks({0: 1})
+    assert [moved("01"), moved("00"), moved("01")] == [bits_to_hex(2), bits_to_hex(0), bits_to_hex(2)]
+    assert len(moved) == 1

@@ -37,7 +37,7 @@ def name(old: Any = ABSENT, new: Any = ABSENT, *, reset: bool = False) -> Edit:
         pytest.param(Op.MODIFY, [name(new="John")], (KEY, JOHN, FNAME, BOTH), id="nothing known before"),
         pytest.param(
             Op.MODIFY,
-            [Edit(column="pay", old=Decimal("1.0"), new=Decimal("1.00")), name("Jack", "John")],
+            [Edit(column="pay", old="1.0", new=Decimal("1.00")), name("Jack", "John")],
             ({**JACK, "pay": Decimal("1.0")}, {**JOHN, "pay": Decimal("1.00")}, FNAME, {*BOTH, "pay"}),
             id="the same",
         ),
@@ -86,6 +86,7 @@ def test_a_table_without_a_key_is_about_all_it_knows() -> None:
         (Op.ADD, Edit(column="born", new="soon"), "idu=1", "column 'born': 'soon' is not a time"),
         (Op.ADD, Edit(column="nosuch", new="1"), "idu=1", "'nosuch' is no column of usr"),
         (Op.MODIFY, Edit(column="nosuch", new="1"), "idu=1", "'nosuch' is no column of usr"),
+        (Op.MODIFY, name(new="1"), "idu=one", "column 'idu': 'one' is not a whole number"),
         (Op.ADD, name(new="1"), "idu=one", "column 'idu': 'one' is not a whole number"),
         (Op.ADD, name(new="1"), 'idu="1 2"', "column 'idu': '1 2' is not a whole number"),
         (Op.ADD, name(new="1"), "nosuch=1", "the key names 'nosuch'"),

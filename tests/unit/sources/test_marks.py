@@ -27,6 +27,8 @@ def test_the_text_is_compact() -> None:
     assert Stretches.of([60, 61, 62, 70, 5, 6]).text() == "5..6,60..62,70"
     assert Stretches.of(range(1, 100_001)).text() == "1..100000"
     assert (Stretches().text(), Stretches.read("")) == ("", Stretches())
+    assert repr(Stretches([(1, 3), (7, 7)])) == "Stretches('1..3,7')"
+    assert Stretches() != 0
 
 
 @pytest.mark.parametrize("text", ["x", "1,", "1..", "1,,2", "1 2", "..3", "1..2..3", "1.5"])

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from eventlog.core.errors import DataError
 from eventlog.core.model import ABSENT, Change, Edit, Op, Refusal, RowId, Transaction
@@ -175,9 +176,8 @@ def test_nothing_changed_is_no_row() -> None:
         images((1, 2), column="nobody"),
         images((1, 2), key="other=1"),
         images((AT, AT.replace(tzinfo=dt.UTC)), column="since"),
-        images((1, 2), column="idu"),
     ],
-    ids=["new", "old", "table", "column", "key", "zone", "key column"],
+    ids=["new", "old", "table", "column", "key", "zone"],
 )
 @pytest.mark.parametrize("before_image", [True, False])
 def test_whatever_is_unusual_is_asked_one_by_one(odd: list[Change], *, before_image: bool) -> None:
@@ -217,3 +217,20 @@ def test_real_numbers_are_such_column_by_column_too(value: float | Decimal | str
     assert quick == slow
     [document] = [one for one in quick if isinstance(one, RowsDocument)]
     assert {type(row[-1]) for block in document.blocks for row in block.rows} == {float}
+
+
+def test_the_quick_way_cuts_partitions_where_one_by_one_cuts_them() -> None:
+    later = [replace(one, time=AT + dt.timedelta(minutes=15)) for one in images(*[(1, 2)] * 4)]
+    changes = [*images(*[(1, 2)] * 4), *later]
+    document = taken(changes, partition_every=10)
+    assert document is not None
+    assert [len(block.positions) for block in document.blocks] == [8, 8]  # before and after image of four changes
+    names = [block.partition.name for block in document.blocks if block.partition is not None]
+    assert len(set(names)) == 2
+    settings = ChangeTableSettings(partition_every=10)
+    assert [document] == list(encode(OneByOne(settings=settings), changes, CATALOG))
+
+
+@pytest.mark.parametrize("column", ["idu", "nowhere"])
+def test_images_with_columns_of_the_key_or_of_nobody_are_asked_one_by_one(column: str) -> None:
+    assert taken(images(*[(1, 2)] * 8, column=column), before_image=True) is None

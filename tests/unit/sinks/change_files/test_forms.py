@@ -197,3 +197,16 @@ def test_gzip_does_not_go_with_parquet_and_the_preset_leaves_it_out() -> None:
         RowFileSettings(gzip=True).chosen("parquet")
     form = QLIK.chosen("parquet")
     assert (form.ending, form.descriptions, form.told_options) == ("parquet", "beside", {})
+
+
+def test_a_mask_that_is_text_stays_it() -> None:
+    columns = [ChangeColumn(name="header__change_mask", type="varchar(256)", header=True)]
+    assert json_lines(columns, (["0F80"],)) == b'{"header__change_mask":"0F80"}\n'
+
+
+def test_without_it_a_full_load_is_rows_among_the_others(tmp_path: Path) -> None:
+    many = [replace(LOADED, row=replace(LOADED.row, key=f"idu={n}"), positions=((n,),)) for n in range(9)]
+    opened(ChangeTableFiles(tmp_path, CSV)).commit("", made(*many, loads=False))
+    assert {path.parent.name for path in tmp_path.rglob("*.csv")} == {"usr__ct"}
+    opened(ChangeTableFiles(tmp_path / "b", CSV)).commit("", made(*many, ADD))
+    assert {path.parent.name for path in (tmp_path / "b").rglob("*.csv")} == {"usr", "usr__ct"}

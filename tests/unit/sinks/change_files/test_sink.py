@@ -200,3 +200,9 @@ def test_a_description_as_a_whole(schema: str | None) -> None:
             "tableVersion": 1,
         },
     }
+
+
+def test_a_folder_that_cannot_be_made_is_said(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(SinkError, match="cannot be written"):
+        opened(ChangeTableFiles(tmp_path / "file"))

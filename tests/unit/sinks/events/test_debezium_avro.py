@@ -205,3 +205,8 @@ def test_a_schema_changes_where_the_table_does_and_its_subject_is_that_of_the_to
     assert one.value_schema.subject == two.value_schema.subject == "elsewhere-value"
     told = read_by_both(two.value_schema.text, two.value or b"")
     assert list(told["after"]) == ["id", "a_b_2", "a_b_3", "a_b"]
+
+
+@pytest.mark.parametrize("decimals", ["string", "double"])
+def test_decimals_are_read_in_each_handling(decimals: str) -> None:
+    assert agree(shop_changes(), SHOP, decimals=decimals)

@@ -196,3 +196,10 @@ def test_a_configuration_builds_an_output_to_an_address_without_asking_it(
     [output] = outputs_of(Config(output=(FilesOutput(path="s3://b/p", format=form, store=store),)))
     with pytest.raises(SinkError, match="s3://b/p does not answer"):
         output.sink.open(None)
+
+
+def test_a_profile_is_read_by_the_library_that_knows_profiles(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_profile", lambda: lambda: {"access_key_id": "a", "secret_access_key": "b"})
+    monkeypatch.setenv("AWS_PROFILE", "mine")
+    monkeypatch.delenv("AWS_ACCESS_KEY_ID", raising=False)
+    assert objects_at("s3://b/p/").place == "s3://b/p"

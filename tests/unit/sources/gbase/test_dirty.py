@@ -12,7 +12,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from eventlog.core.errors import DamageError, DataError
-from eventlog.sources.gbase.dirty import dirty_frames
+from eventlog.sources.gbase.dirty import dirty_frames, next_header
 from eventlog.sources.gbase.dump import Restart, entries
 from eventlog.sources.gbase.emulator import buffers, reads, record, shop, table_record
 from eventlog.sources.gbase.files import refuse_dirty
@@ -158,3 +158,10 @@ def test_where_a_restart_begins() -> None:
     assert point(insert(4, 1), own=GBaseSettings(orphans="skip")) is None
     assert point(GOOD, begin(7, 8), record(CdcRecord.RBTX, 8, 8), record(CdcRecord.TIMEOUT, 3)) == point(GOOD)
     assert point(GOOD, begin(7, 8), insert(8, 1, 8), record(CdcRecord.TRUNCATE, 9, 8, 5)) is not None
+
+
+def test_headers_are_found_in_the_middle() -> None:
+    assert next_header(b"x" * 30 + LATER, 1000) == 30
+    assert next_header(b"x" * 30 + LATER[:14], 1000) is None
+    assert next_header(b"x" * 8 + b"\0\0\0\x42" + b"x" * 30 + LATER, 1000) == 42
+    assert next_header(b"", 1000) is None

@@ -142,3 +142,14 @@ def test_an_action_that_nobody_knows_says_nothing() -> None:
     restart = FollowedQueue()
     restart.take(row(typ=77), None)
     assert restart.point is None
+
+
+def test_a_time_that_is_none_is_told_in_the_dump_and_makes_it_damaged() -> None:
+    [one] = dumped([row(oper_date=ROW.oper_date[:-1])], SourceTables(SCHEMA, READING), READING)
+    assert one.damaged
+    assert one.time.startswith("! ")
+
+
+def test_a_row_that_goes_nowhere_else_is_told_without_a_target() -> None:
+    assert " to REMOTE" in dump([ROW])
+    assert " to " not in dump([row(dst_server="", dst_table="")])

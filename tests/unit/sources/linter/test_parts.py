@@ -61,6 +61,7 @@ ROWS, TOTALS = continued(FIRST, SECOND, "rows"), continued(FIRST, SECOND, "total
         ([ROWS[0], ROWS[2]], "The row with EXTDATA 1 is missing."),
         ([row(extdata=-1)], "The row with EXTDATA 0 is missing."),
         (TOTALS[:2], "LEN1 + LEN2 is 8000, and 2 rows can hold 6800"),
+        ([*TOTALS[:2], row(extdata=2, len1=4000, len2=4000, data=b"")], "DATA is truncated: it has 0 bytes"),
         ([row(len1=-1, len2=5)], "LEN1 or LEN2 is negative."),
         ([row(len1=5, len2=-1)], "LEN1 or LEN2 is negative."),
         ([row(len1=3401, len2=0, data=bytes(DATA_BYTES))], "1 row can hold 3400 bytes at most"),

@@ -6,6 +6,7 @@ import datetime as dt
 import random
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -330,3 +331,10 @@ def test_who_has_been_replaced_captures_nothing(tmp_path: Path) -> None:
     assert reader.told == []
     assert going.taken() == []
     going.engine.dispose()
+
+
+def test_a_decimal_keeps_its_digits() -> None:
+    image = Image(position=(1,), op=Op.ADD, table="t", after={"a": Decimal("1.50"), "b": float("inf")})
+    read, _ = unpacked(packed(image, 1, ("a", "b")), "t", lambda _: ("a", "b"), "Row 1")
+    assert read.after is not None
+    assert (str(read.after["a"]), read.after["b"]) == ("1.50", float("inf"))
