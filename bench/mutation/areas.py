@@ -82,7 +82,6 @@ AREAS = (
         files=("eventlog/sources/marks.py",),
         tests=(
             "tests/unit/sources/test_marks.py",
-            "tests/unit/sources/log/test_stretches.py",
             "tests/unit/sources/log/test_owed.py",
             "tests/unit/sources/log/test_lock_holder.py",
             "tests/conformance/test_source_log.py",

@@ -5,12 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from msgspec.structs import replace
 
 from bench.mutation import report
 from bench.mutation.areas import AREAS, area_of, chosen, files_of
-from bench.mutation.code import evenly
-from bench.mutation.report import Mutant, equivalent, judged, judged_again, table
+from bench.mutation.report import Mutant, equivalent, judged, table
 from bench.mutation.statements import every
 from eventlog.core.errors import UsageError
 
@@ -33,12 +31,6 @@ def test_a_mutant_of_sql_changes_one_word_outside_of_holes_and_texts() -> None:
         text.replace("IS NOT", "IS"),
     ]
     assert {name for name, _, _ in every(SQL)} == {"holds"}
-
-
-@pytest.mark.parametrize("most, count", [(3, 3), (7, 7), (10, 7)])
-def test_a_sample_lies_evenly(most: int, count: int) -> None:
-    found = evenly("abcdefg", most)
-    assert (len(found), found[0], found == sorted(set(found))) == (count, "a", True)
 
 
 def test_every_area_has_files_and_tests() -> None:
@@ -68,19 +60,6 @@ def test_equivalent_mutants_do_not_count_and_others_are_shown(tmp_path: Path, mo
     assert "| rules | 10 | 5 | 1 | 3 of 4, 75.0% |" in table([found])
 
 
-def test_what_is_explained_later_no_longer_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(report, "EQUIVALENT", tmp_path / "equivalent.toml")
-    (tmp_path / "equivalent.toml").write_text("")
-    strict = Mutant(file="a.py", removed="zip(a, b, strict=True)", added="zip(a, b, )", end="survived")
-    unreached = replace(strict, end="unreached")
-    found = judged("rules", 10, [strict, unreached, replace(strict, end="slow"), replace(strict, end="killed")])
-    assert (found.killed, found.slow, found.equivalent) == (2, 1, 0)
-    kind = "[[kind]]\npattern=',\\s*(strict=\\w+)?(?=\\))'\nwhy='an assertion'\n"
-    (tmp_path / "equivalent.toml").write_text(kind)
-    again = judged_again(found)
-    assert (again.killed, again.equivalent, again.survivors) == (2, 1, [unreached])
-
-
 def test_each_equivalent_mutant_is_of_code_that_stands_there() -> None:
     gone = [
         one
@@ -89,14 +68,3 @@ def test_each_equivalent_mutant_is_of_code_that_stands_there() -> None:
         if line not in Path(one.file).read_text()
     ]
     assert gone == []
-
-
-def test_figures_are_written_into_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("PAGE", "RESULTS", "EQUIVALENT"):
-        monkeypatch.setattr(report, name, tmp_path / name)
-    (tmp_path / "EQUIVALENT").write_text("")
-    (tmp_path / "PAGE").write_text(f"before\n{report.BEGINS}old\n{report.ENDS}after\n")
-    killed, left = (Mutant(file="a.py", removed="x", added="y", end=end) for end in ("killed", "survived"))
-    report.keep([judged("rules", 10, [killed, killed, killed, left])])
-    report.keep([judged("marks", 1, [killed])])
-    assert "| rules | 10 | 4 | 0 | 3 of 4, 75.0% |" in (tmp_path / "PAGE").read_text()

@@ -131,24 +131,6 @@ def test_what_fails_for_good_is_not_read_for_ever(
     assert waits.seconds == []
 
 
-def test_the_heart_beats_once_in_its_interval_and_later_when_there_was_a_document(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    now = [1000.0]
-    monkeypatch.setattr(rest, "monotonic", lambda: now[0])
-    sink = MemorySink([])
-    heart = Heartbeat([Output(format=XdsFormat(), sink=sink), Output(format=OneEach(), sink=MemorySink([]))], 60)
-    beats = []
-    for second in range(1, 301):
-        now[0] = 1000.0 + second
-        if second == 150:
-            heart.put_off()
-        if heart.beat(lambda: None):
-            beats.append(second)
-    assert beats == [60, 120, 210, 270]
-    assert sink.sizes == [1] * 4
-
-
 def test_the_heart_does_not_beat_at_who_lags(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [0.0]
     monkeypatch.setattr(rest, "monotonic", lambda: now[0])
@@ -159,19 +141,6 @@ def test_the_heart_does_not_beat_at_who_lags(monkeypatch: pytest.MonkeyPatch) ->
     now[0] = 61
     assert heart.beat(lambda: None, {"f"})
     assert (near.sizes, far.sizes) == ([1], [])
-
-
-def test_without_an_interval_or_a_format_that_can_it_never_beats(monkeypatch: pytest.MonkeyPatch) -> None:
-    now = [0.0]
-    monkeypatch.setattr(rest, "monotonic", lambda: now[0])
-    sink = MemorySink([])
-    hearts = [
-        Heartbeat([Output(format=XdsFormat(), sink=sink)], 0),
-        Heartbeat([Output(format=OneEach(), sink=sink)], 60),
-    ]
-    now[0] = 1e9
-    assert not any(heart.beat(lambda: None) for heart in hearts)
-    assert sink.sizes == []
 
 
 @pytest.mark.parametrize(

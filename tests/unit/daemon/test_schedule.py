@@ -36,10 +36,6 @@ class Clock(Flag):
         return False
 
 
-def test_times_of_day_are_read() -> None:
-    assert read_times(["02:00", " 14:30:15", "7:05"]).times == (dt.time(2), dt.time(14, 30, 15), dt.time(7, 5))
-
-
 @pytest.mark.parametrize("text", ["", "2", "24:00", "02:60", "02:00:60", "02.00", "02:00pm", "-1:00", "02:00:00:00"])
 def test_what_is_no_time_of_day_is_refused_with_the_way_to_write_it(text: str) -> None:
     with pytest.raises(ConfigError, match=r"is not a time of day; it is written as 02:00"):
@@ -56,7 +52,8 @@ def test_the_next_time_is_on_the_table_and_within_a_day(table: Timetable, now: d
 
 
 def test_what_was_missed_is_due_once() -> None:
-    table = read_times(["02:00", "03:00"])
+    table = read_times(["02:00", " 03:30:15", "7:05"])
+    assert table.times == (dt.time(2), dt.time(3, 30, 15), dt.time(7, 5))
     woken = DAY.replace(hour=9)
     assert table.was_due(DAY, woken)
     assert not table.was_due(woken, woken + dt.timedelta(hours=1))
@@ -106,15 +103,6 @@ def test_by_time_of_day_rows_that_are_offered_again_do_not_wait_for_the_next_day
     settings = PublisherConfig(time_of_day=("02:00",))
     CycleWait(settings, None, clock, lambda: None, lambda: DAY.replace(hour=3)).until_next(lambda: None, later=90.5)
     assert 90.5 <= clock.seconds < 92
-
-
-@pytest.mark.parametrize("later, all_held, expected", [(0.5, False, 0.5), (99.5, True, 99.5), (-3.0, True, 0.0)])
-def test_it_rests_until_rows_are_offered_again(
-    later: float, all_held: bool, expected: float, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    clock = Clock(monkeypatch)
-    CycleWait(PublisherConfig(), None, clock, lambda: None).until_next(lambda: None, later=later, all_held=all_held)
-    assert clock.seconds == expected
 
 
 def test_a_rest_ends_when_it_is_told_to_and_shows_life_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:

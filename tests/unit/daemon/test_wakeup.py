@@ -13,9 +13,7 @@ from eventlog.daemon.rest import (
     FRUITLESS_SECONDS,
     LONGEST_SECONDS,
     PART,
-    SHORTEST_SECONDS,
     Wakeup,
-    pause,
 )
 from eventlog.sql.log import Log
 from tests.conformance.event_logs import installed
@@ -66,11 +64,6 @@ def log(sqlite: Engine) -> Log:
     return Log(sqlite, installed(sqlite).names)
 
 
-def test_pauses_grow_with_the_time_for_which_nothing_happened() -> None:
-    assert (pause(0.0), pause(1000.0)) == (SHORTEST_SECONDS, LONGEST_SECONDS)
-    assert SHORTEST_SECONDS < pause(0.5) < LONGEST_SECONDS
-
-
 def test_cheap_looks_are_made_again_and_again_until_one_finds_something(time: Time, log: Log) -> None:
     looking = Looking(log, time, 0.0005, since=1000.4)
     assert looking.wait(10.0, time)
@@ -85,13 +78,6 @@ def test_dear_looks_take_a_small_part_of_a_core_however_often_one_waits(time: Ti
     assert len(looking.looks) * looking.cost <= 60 / PART + 2 * looking.cost
     gaps = [later - earlier for earlier, later in zip(looking.looks, looking.looks[1:], strict=False)]
     assert min(gaps) >= PART * 0.1
-
-
-def test_rows_behind_a_dear_look_are_found_all_the_same(time: Time, log: Log) -> None:
-    looking = Looking(log, time, 0.1, since=1007.0)
-    while not looking.wait(1.0, time):
-        assert time.now < 1020.0
-    assert time.now < 1007.0 + PART * 0.1 + 1.0
 
 
 @pytest.mark.parametrize("cost", [0.0005, 0.1])

@@ -9,6 +9,7 @@ import re
 import socket
 import subprocess
 import sys
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from urllib.error import HTTPError
 from urllib.request import urlopen
@@ -20,10 +21,11 @@ from sqlalchemy import Engine
 from eventlog.cli.site import read_address
 from eventlog.config.settings import PublisherConfig
 from eventlog.core.errors import ConfigError, SinkError, SourceError
-from eventlog.core.model import Status
+from eventlog.core.model import Event, Status
 from eventlog.daemon.logging import journal, library_journal
 from eventlog.daemon.signals import Systemd
 from eventlog.daemon.vitals import (
+    MOST_TABLES,
     SILENCE_SECONDS,
     Gauge,
     OutputTurn,
@@ -31,10 +33,8 @@ from eventlog.daemon.vitals import (
     State,
     VitalsReading,
 )
-from eventlog.delivery.output import OutputState
 from eventlog.delivery.report import Report
 from eventlog.sources.log.flow import STATES, Flow, OutputLag, WaitingParts
-from eventlog.sources.marks import OUTPUTS, Marks, as_text
 from eventlog.sql.log import Log
 from eventlog.web.endpoint import Endpoint, health, ready
 from eventlog.web.metrics import metrics
@@ -54,20 +54,16 @@ def test_what_a_cycle_did_is_counted() -> None:
     vitals.finished(Report(), 0.25)
     vitals.measured(Flow(parts=WaitingParts(ready=7), oldest=1, lag=12.5, publishing=True))
     vitals.beat()
-    reading = vitals.reading()
-    assert (reading.rows, reading.changes, reading.documents) == ({"S": 4}, 3, 2)
-    assert (reading.cycles, reading.active_cycles, reading.seconds, reading.heartbeats) == (2, 1, 0.5, 1)
-    assert (reading.waiting, reading.lag, reading.state) == (7, 12.5, "publishing")
-
-
-def test_failures_are_counted_by_blame_and_forgotten_by_health_when_a_cycle_succeeds() -> None:
-    vitals = PublisherHealth()
+    assert vitals.reading().state == "publishing"
     for error in (SourceError("away"), SinkError("full"), SinkError("full")):
         vitals.failed(error)
     assert vitals.reading().failures == {"source": 1, "sink": 2}
     assert (vitals.reading().state, vitals.reading().error) == ("failing", "full")
     vitals.finished(Report(), 0.0)
-    assert (vitals.reading().state, vitals.reading().error) == ("publishing", None)
+    reading = vitals.reading()
+    assert (reading.rows, reading.changes, reading.documents) == ({"S": 4}, 3, 2)
+    assert (reading.cycles, reading.active_cycles, reading.seconds, reading.heartbeats) == (3, 1, 0.5, 1)
+    assert (reading.waiting, reading.lag, reading.state, reading.error) == (7, 12.5, "publishing", None)
 
 
 def test_every_metric_is_explained_and_well_formed() -> None:
@@ -86,11 +82,15 @@ def test_every_metric_is_explained_and_well_formed() -> None:
 def test_metrics_tell_apart_what_rows_wait_for_and_how_the_log_goes_on() -> None:
     vitals = PublisherHealth()
     assert "eventlog_flow{" not in metrics(vitals.reading()).decode()
-    vitals.measured(Flow(parts=WaitingParts(ready=1, held=2, retrying=3, suspended=4, not_due=5), publishing=True))
+    vitals.delivered("near", OutputTurn(error="Nobody answers."))
+    parts = WaitingParts(ready=1, held=2, retrying=3, suspended=4, not_due=5)
+    vitals.measured(Flow(parts=parts, publishing=True, lags={"far": OutputLag(rows=12)}))
     told = metrics(vitals.reading())
     waits = {"ready": "1", "held": "2", "retrying": "3", "suspended": "4", "not_due": "5"}
     assert {name: value(told, f'eventlog_backlog_rows{{waits="{name}"}}') for name in waits} == waits
     assert value(told, "eventlog_waiting_rows ") == "15"
+    lags = {"far": "12", "near": "0"}
+    assert {name: value(told, f'eventlog_output_lag_rows{{output="{name}"}}') for name in lags} == lags
     states = {state: value(told, f'eventlog_flow{{state="{state}"}}') for state in STATES}
     assert [state for state, figure in states.items() if figure == "1"] == ["suspended"]
 
@@ -105,29 +105,6 @@ def test_a_publisher_never_measures_that_none_works(sqlite: Engine) -> None:
         flow = vitals.reading().flow
         assert flow is not None
         assert flow.publishing is publishes
-
-
-def test_who_stands_by_measures_whether_the_publisher_fails_or_does_nothing(sqlite: Engine) -> None:
-    log = Log(sqlite, installed(sqlite).names)
-    told = []
-    for failed_at in (1.0, 3.0):
-        vitals = PublisherHealth(watched=True)
-        vitals.now("standby")
-        with log.transaction() as connection:
-            Marks(log).set(connection, OUTPUTS, as_text({"far": OutputState(at=2.0, failed_at=failed_at)}))
-        Gauge(log, PublisherConfig()).measure(vitals)
-        flow = vitals.reading().flow
-        told.append(flow is not None and flow.failing)
-    assert told == [False, True]
-
-
-def test_metrics_tell_how_far_each_output_is_behind() -> None:
-    vitals = PublisherHealth()
-    vitals.delivered("near", OutputTurn(error="Nobody answers."))
-    vitals.measured(Flow(lags={"far": OutputLag(rows=12)}))
-    told = metrics(vitals.reading())
-    assert value(told, 'eventlog_output_lag_rows{output="far"}') == "12"
-    assert value(told, 'eventlog_output_lag_rows{output="near"}') == "0"
 
 
 def test_a_publisher_that_nobody_asks_does_not_load_what_writes_metrics() -> None:
@@ -222,16 +199,17 @@ def test_systemd_hears_what_it_wants_to_hear(tmp_path: Path, monkeypatch: pytest
     assert heard[3:] == ["STATUS=one line", "WATCHDOG=1", "STOPPING=1"]
 
 
-@pytest.mark.parametrize("environment", [{}, {"NOTIFY_SOCKET": "/nonexistent/socket", "WATCHDOG_USEC": "1000000"}])
-def test_without_systemd_nothing_happens(environment: dict[str, str]) -> None:
+NOBODY = {"NOTIFY_SOCKET": "/nonexistent/socket", "WATCHDOG_USEC": "1000000"}
+
+
+@pytest.mark.parametrize("environment, watchdog", [({}, None), (NOBODY, 1.0), (NOBODY | {"WATCHDOG_PID": "1"}, None)])
+def test_without_systemd_or_a_watchdog_of_ours_nothing_happens(
+    environment: dict[str, str], watchdog: float | None
+) -> None:
     systemd = Systemd(environment)
     systemd.ready()
     systemd.alive()
-    assert systemd.watchdog == (1.0 if environment else None)
-
-
-def test_a_watchdog_for_another_process_is_not_ours() -> None:
-    assert Systemd({"NOTIFY_SOCKET": "@x", "WATCHDOG_USEC": "1000000", "WATCHDOG_PID": "1"}).watchdog is None
+    assert systemd.watchdog == watchdog
 
 
 def test_a_record_is_one_line_of_json_that_begins_with_time_level_and_action() -> None:
@@ -253,15 +231,45 @@ def test_a_secret_never_gets_into_the_journal(style: str) -> None:
     assert "postgresql://idm:***@db/app" in stream.getvalue()
 
 
-def test_levels_below_the_wanted_one_are_left_out() -> None:
-    stream = io.StringIO()
-    teller = journal("json", level="warning", stream=stream)
-    teller.info("published")
-    assert stream.getvalue() == ""
-
-
 def test_a_library_speaks_through_the_standard_logger(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.INFO, logger="eventlog"):
         library_journal().info("published", rows=3)
     [record] = caplog.records
     assert (record.name, record.getMessage(), record.__dict__["rows"]) == ("eventlog", "published", 3)
+
+
+def event(number: int, table: str | None = "usr", time: str | None = None) -> Event:
+    return Event(position=(number,), kind=1, table=table, key="id=1", time=time)
+
+
+def test_each_output_has_its_own_figures() -> None:
+    vitals = PublisherHealth(watched=True)
+    vitals.serves(["near", "far"])
+    now = datetime.now(UTC)
+    times = [now.isoformat(), (now - timedelta(seconds=20)).isoformat(), "no time", None]
+    events = [event(number, time=time) for number, time in enumerate(times)]
+    vitals.delivered("near", OutputTurn(documents=2, seconds=0.2, last=("d", (3,)), events=events))
+    vitals.delivered("far", OutputTurn(seconds=7.0, error="Nobody answers.", failed=True))
+    told = metrics(vitals.reading())
+    assert value(told, 'eventlog_output_documents_total{output="near"}') == "2"
+    assert value(told, 'eventlog_output_documents_total{output="far"}') == "0"
+    assert value(told, 'eventlog_output_failures_total{output="far"}') == "1"
+    assert value(told, 'eventlog_delivery_seconds_bucket{le="5.0",output="near"}') == "1"
+    assert value(told, 'eventlog_delivery_seconds_bucket{le="5.0",output="far"}') == "0"
+    assert value(told, 'eventlog_delivery_seconds_count{output="far"}') == "1"
+    assert value(told, 'eventlog_delay_seconds_bucket{le="10.0",output="near"}') == "1"
+    assert value(told, 'eventlog_delay_seconds_count{output="near"}') == "2"
+    assert 'eventlog_output_last_document_timestamp_seconds{output="far"}' not in told.decode()
+    vitals.serves(["near"])
+    assert 'output="far"' not in metrics(vitals.reading()).decode()
+
+
+def test_tables_are_counted_by_name_while_they_are_few() -> None:
+    vitals = PublisherHealth()
+    for number in range(MOST_TABLES + 3):
+        vitals.finished(Report(events=2, tables={f"t{number}": 2}), 0.3)
+    told = metrics(vitals.reading())
+    assert value(told, 'eventlog_table_rows_total{table="t49"}') == "2"
+    assert value(told, 'eventlog_table_rows_total{table="other"}') == "6"
+    assert value(told, 'eventlog_batch_seconds_bucket{le="0.25"}') == "0"
+    assert value(told, "eventlog_batch_seconds_count ") == str(MOST_TABLES + 3)

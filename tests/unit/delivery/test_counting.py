@@ -110,15 +110,3 @@ def test_so_much_is_remembered_of_unfinished_transactions() -> None:
     assert list(counts) == list(range(5, MOST_UNFINISHED_NUMBERS + 5))
     cut = [CutTransaction(5, 1, 3, False), CutTransaction(6, 1, 2, True)]
     assert told_after({5: 1, 6: 1, 7: 4}, cut) == {7: 4, 5: 3}
-
-
-def test_what_belongs_to_no_transaction_has_no_number() -> None:
-    class Lone(tuple[int, ...]):
-        __slots__ = ()
-        transaction = None
-        positions = ((1,),)
-
-        def counted(self, place: int, last: bool) -> Lone:
-            raise AssertionError
-
-    assert counted([Lone()], {7: 2}, ()) == ([Lone()], {7: 2})

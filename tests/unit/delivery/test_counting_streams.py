@@ -15,11 +15,8 @@ from eventlog.core.rules import Options
 from eventlog.core.schema import Catalog
 from eventlog.core.seams import Format
 from eventlog.delivery.output import Output
-from eventlog.qlik.messages.document import MessagesDocument
 from eventlog.sources.stream.source import StreamPiece
 from tests.support.captured import StreamPublisher
-from tests.support.connect import told_rightly
-from tests.support.events import event_format
 from tests.support.examples import examples
 from tests.support.shares import met, shares
 from tests.unit.delivery.test_counting import OURS, SENDS, Topic, runs
@@ -118,23 +115,3 @@ def test_each_transaction_has_1_to_n_and_one_last(
         places = told.get(number, [])
         assert runs(places) == len(several)
         assert len(places) == sum(whats.count(TOLD) for whats in several)
-
-
-@shares(told=0.3)
-@given(*MADE)
-@examples(40)
-def test_each_transaction_has_a_beginning_and_an_end_with_its_counts(
-    made: list[list[str]], size: int, limit: int, fails: list[str | None]
-) -> None:
-    form = event_format(
-        "debezium",
-        topics=True,
-        batch=2,
-        on_value="refuse-object",
-        transaction_topic="marks",
-    )
-    plans = publish(made, size, limit, fails, form).plans.values()
-    documents = [one for plan in plans for one in plan if isinstance(one, MessagesDocument)]
-    sent = [message for document in documents for message in document.messages]
-    met(told=sent)
-    assert told_rightly(sent, "marks") == sum(TOLD in whats for whats in made)

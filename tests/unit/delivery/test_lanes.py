@@ -1,9 +1,10 @@
-"""Documents side by side: what goes together, what an answer or a failure stops, and that no thread stays behind."""
+"""Documents side by side: what goes together, what an answer or a failure stops, and that nothing stays behind."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from functools import partial
 
 import pytest
@@ -11,6 +12,7 @@ import pytest
 from eventlog.core.errors import MachineError, SinkError
 from eventlog.core.model import EVERY_ROW, Outcome, Position, Status
 from eventlog.delivery.answers import Strictness
+from eventlog.delivery.lanes import COLLECT_VALUES, TURN_SECONDS, InterpreterPace, haste
 from eventlog.publisher.letters import given_up
 from eventlog.publisher.sending import HandOver
 from eventlog.publisher.tables import Detail, OnTheWay
@@ -90,17 +92,12 @@ def fated(**fates: Status | BaseException) -> Fate:
     return lambda identity: fates.get(f"_{identity}")
 
 
-def test_documents_of_different_objects_go_together() -> None:
-    sink = LanedSink(4, meet=4)
-    made = delivered("abcd", sink)
-    assert max(map(len, sink.together)) == 4
-    assert made.done == [1, 2, 3, 4]
-
-
-def test_no_more_go_together_than_there_are_lanes() -> None:
-    sink = LanedSink(2, meet=2)
-    delivered("abcdefgh", sink)
-    assert max(map(len, sink.together)) == 2
+@pytest.mark.parametrize("objects, lanes", [("abcd", 4), ("abcdefgh", 2)])
+def test_documents_of_different_objects_go_together_in_as_many_lanes_as_there_are(objects: str, lanes: int) -> None:
+    sink = LanedSink(lanes, meet=lanes)
+    made = delivered(objects, sink)
+    assert max(map(len, sink.together)) == lanes
+    assert made.done == [*range(1, len(objects) + 1)]
 
 
 def test_documents_of_one_object_never_go_together() -> None:
@@ -118,30 +115,11 @@ def test_a_change_of_a_whole_table_goes_alone() -> None:
     assert set(sink.answered[:2]) == {"1", "2"}
 
 
-def test_a_single_document_needs_no_thread() -> None:
-    sink = LanedSink(4)
-    here = threading.get_ident()
+@pytest.mark.parametrize("objects, lanes", [("a", 4), ("abc", 1)])
+def test_a_single_document_or_lane_needs_no_thread(objects: str, lanes: int) -> None:
     threads: list[int] = []
-    sink.fate = lambda _: threads.append(threading.get_ident())
-    delivered("a", sink)
-    assert threads == [here]
-
-
-def test_a_single_lane_needs_no_thread() -> None:
-    threads: list[int] = []
-    sink = LanedSink(1)
-    sink.fate = lambda _: threads.append(threading.get_ident())
-    delivered("abc", sink)
-    assert threads == [threading.get_ident()] * 3
-
-
-def test_there_are_no_more_threads_than_documents() -> None:
-    sink = LanedSink(64, meet=2)
-    most: list[int] = []
-    sink.fate = lambda _: most.append(threading.active_count())
-    before = threading.active_count()
-    delivered("ab", sink)
-    assert max(most) <= before + 2
+    delivered(objects, LanedSink(lanes, lambda _: threads.append(threading.get_ident())))
+    assert threads == [threading.get_ident()] * len(objects)
 
 
 @pytest.mark.parametrize("status", [Status.NEW, Status.FATAL])
@@ -162,12 +140,16 @@ def test_what_is_on_its_way_counts_though_an_answer_stops_the_rest(status: Statu
     assert set(made.freed) == ({4, 5, 6} if status is Status.NEW else set())
 
 
-def test_only_its_object_waits_where_that_is_wanted() -> None:
-    sink = LanedSink(3, fated(_1=Status.NEW))
-    made = delivered("abacbda", sink, BY_OBJECT)
-    assert sorted(made.freed) == [3, 7]
-    assert made.done == [2, 4, 5, 6]
-    assert "3" not in sink.came
+@pytest.mark.parametrize(
+    "objects, refused, freed, done",
+    [("abacbda", "_1", [3, 7], [2, 4, 5, 6]), ("ab*cb", "_1", [3, 4, 5], [2]), ("a*bc", "_2", [3, 4], [1])],
+    ids=["only its object waits", "an emptying waits for all and all for it", "nothing passes an emptying"],
+)
+def test_what_was_not_taken_lets_nothing_pass_that_must_not(
+    objects: str, refused: str, freed: list[int], done: list[int]
+) -> None:
+    made = delivered(objects, LanedSink(3, fated(**{refused: Status.NEW})), BY_OBJECT)
+    assert (sorted(made.freed), made.done) == (freed, done)
 
 
 def test_nothing_waits_for_a_document_that_is_given_up() -> None:
@@ -179,27 +161,11 @@ def test_nothing_waits_for_a_document_that_is_given_up() -> None:
     assert sink.came == ["1", "2", "3"]
 
 
-def test_a_change_of_a_whole_table_waits_for_any_object_and_everything_waits_for_it() -> None:
-    sink = LanedSink(3, fated(_1=Status.NEW))
-    made = delivered("ab*cb", sink, BY_OBJECT)
-    assert sorted(sink.came) == ["1", "2"]
-    assert sorted(made.freed) == [3, 4, 5]
-
-
-def test_nothing_passes_a_change_of_a_whole_table_that_was_not_taken() -> None:
-    sink = LanedSink(3, fated(_2=Status.NEW))
-    made = delivered("a*bc", sink, BY_OBJECT)
-    assert sorted(made.freed) == [3, 4]
-    assert made.done == [1]
-
-
 def test_after_a_failure_nothing_new_is_sent_and_what_was_on_its_way_is_noted() -> None:
     def cut(identity: str) -> SinkError | None:
         if identity == "1":
             return SinkError("The line is cut.")
-        threading.Event().wait(
-            0.01
-        )  # a receiver takes its time; else the other lane may be through before this one is told
+        threading.Event().wait(0.01)  # else the other lane may be through before this one is told
         return None
 
     sink = LanedSink(2, cut, meet=2)
@@ -211,12 +177,6 @@ def test_after_a_failure_nothing_new_is_sent_and_what_was_on_its_way_is_noted() 
     assert len(sink.came) < 50, "what comes later is not sent"
     assert made.done == sorted(int(identity) for identity in sink.answered)
     assert made.freed == []
-
-
-def test_threads_are_called_after_their_lanes() -> None:
-    names: set[str] = set()
-    delivered("ab", LanedSink(2, lambda _identity: names.add(threading.current_thread().name), meet=2))
-    assert names == {"eventlog-lane-0", "eventlog-lane-1"}
 
 
 @pytest.mark.parametrize(
@@ -260,3 +220,27 @@ def test_an_error_of_ours_waits_for_what_is_on_its_way_and_breaks_nothing_off() 
     with pytest.raises(ValueError, match="fault of ours"):
         Sent("abcd", sink, pulse=failing).run()
     assert sink.closed == 0
+
+
+def same(pace: InterpreterPace, other: InterpreterPace) -> bool:
+    """Whether they are alike; the interpreter counts turns in whole microseconds."""
+    return pace.thresholds == other.thresholds and pace.turn == pytest.approx(other.turn, abs=1e-6)
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_of_two_it_does_not_matter_who_ends_first(first: int) -> None:
+    before = InterpreterPace.now()
+    stacks = ExitStack(), ExitStack()
+    for stack in stacks:
+        stack.enter_context(haste())
+    stacks[first].close()
+    assert same(InterpreterPace.now(), before.hastened())
+    stacks[1 - first].close()
+    assert same(InterpreterPace.now(), before)
+
+
+def test_who_asked_for_more_haste_or_for_no_garbage_collection_keeps_it() -> None:
+    quicker = InterpreterPace(turn=TURN_SECONDS / 10, thresholds=(0, 10, 10))
+    assert quicker.hastened() == quicker
+    lazier = InterpreterPace(turn=TURN_SECONDS, thresholds=(COLLECT_VALUES * 2, 10, 10))
+    assert lazier.hastened() == lazier

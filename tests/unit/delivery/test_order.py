@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -20,23 +19,6 @@ documents = st.lists(st.frozensets(st.sampled_from([A, B, C]), max_size=3), max_
 def excludes(one: frozenset[RowId], other: frozenset[RowId]) -> bool:
     """Whether two documents may not change places: written down a second time, without any cleverness."""
     return not one or not other or bool(one & other)
-
-
-@pytest.mark.parametrize(
-    "objects,before",
-    [
-        ([], []),
-        ([{A}, {B}, {C}], [(), (), ()]),
-        ([{A}, {A}, {A}], [(), (0,), (1,)]),
-        ([{A}, {B}, {A, B}, {A}, {B}], [(), (), (0, 1), (2,), (2,)]),
-        ([{A}, {B}, {}, {A}, {C}], [(), (), (0, 1), (2,), (2,)]),
-        ([{}, {}, {A}], [(), (0,), (1,)]),
-    ],
-)
-def test_a_document_waits_for_the_last_one_of_each_of_its_objects(
-    objects: list[set[RowId]], before: list[tuple[int, ...]]
-) -> None:
-    assert predecessors([frozenset(one) for one in objects]) == before
 
 
 @given(documents)
@@ -80,13 +62,3 @@ def test_whoever_may_go_is_not_kept_and_goes_in_order(documents: Documents) -> N
         first.append(number)
     free = [n for n, mine in enumerate(documents) if not any(excludes(other, mine) for other in documents[:n])]
     assert first == free
-
-
-@given(documents)
-def test_one_at_a_time_is_the_order_that_they_have(documents: Documents) -> None:
-    turns = Turns(documents)
-    gone = []
-    while (number := turns.next()) is not None:
-        gone.append(number)
-        turns.answered(number)
-    assert gone == list(range(len(documents)))

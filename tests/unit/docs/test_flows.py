@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from lxml import etree
 
-from docs.flows import Arrow, Box, Chart, charts, drawn, fence, parsed, ranks, spots
+from docs.flows import Arrow, Box, Chart, charts, drawn, fence, parsed, spots
 from tests.support.shares import met, shares
 
 DOCS = Path(__file__).resolve().parents[3] / "docs"
@@ -38,26 +38,12 @@ def any_chart(draw: st.DrawFn) -> Chart:
     return Chart(down=draw(st.booleans()), boxes=boxes, arrows=tuple(draw(st.lists(arrows, max_size=10))))
 
 
-def test_pages_have_charts() -> None:
-    assert {"concepts.md", "rules.md", "delivery.md", "security.md"} <= {page.name for page in PAGES}
-
-
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_the_charts_of_a_page_are_drawn(page: Path) -> None:
     for chart in charts(page.read_text()):
         texts = [text.text for text in etree.fromstring(drawn(chart)).iter() if text.tag == "text"]
         assert {line for box in chart.boxes.values() for line in box.lines} <= set(texts)
         assert {arrow.label for arrow in chart.arrows if arrow.label} <= set(texts)
-
-
-def test_a_chart_is_read() -> None:
-    chart = parsed(CYCLE)
-    assert not chart.down
-    assert chart.boxes["a"] == Box(lines=("begin", "here"), round=True)
-    assert chart.boxes["c"] == Box(lines=("c",), round=False)
-    assert chart.arrows[0] == Arrow(start="a", end="b", label="on < & >")
-    assert chart.arrows[2] == Arrow(start="c", end="a", label="again", dotted=True)
-    assert ranks(chart) == {"a": 0, "b": 1, "c": 2}
 
 
 @pytest.mark.parametrize("text", ["graph LR\na --> b", "flowchart LR\na ==> b", "flowchart TD\na[b] --> c"])

@@ -8,10 +8,9 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from lxml import etree
 
 from docs import masks
-from docs.grammars import SCHEMA, TABLE_KEY, definitions, pictures
+from docs.grammars import SCHEMA, TABLE_KEY, definitions
 from eventlog.core.errors import KeySyntaxError
 from eventlog.core.tablekey import TableKey
 from tests.support.shares import met, shares
@@ -69,14 +68,6 @@ def test_every_definition_of_xds_is_drawn_and_names_only_what_is_drawn() -> None
     assert {f"<{name}" for name in ("nds", "add", "modify", "delete", "status")} <= {
         word.text for part in DRAWN.values() for word in _words(part)
     }
-
-
-def test_every_picture_is_an_image_without_a_size_of_nothing() -> None:
-    for path, picture in pictures().items():
-        root = etree.fromstring(picture.encode())
-        assert root.tag.endswith("svg"), path
-        assert float(root.get("width", "0")) > 50
-        assert float(root.get("height", "0")) > 20
 
 
 def _words(part: Any) -> list[Any]:

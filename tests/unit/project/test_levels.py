@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import multiprocessing
-import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 from xdist.remote import WorkerInteractor
 
-from tests import watched
 from tests.spark import conftest as spark
 from tests.support import servers_kafka, servers_mysql
 from tests.support.levels import is_quick, leave_out_containers, leave_out_long, leave_out_pairs
@@ -30,27 +29,21 @@ def test_no_worker_process_is_started_here() -> None:
         multiprocessing.get_context("spawn").Process(target=print).start()
 
 
-@pytest.mark.parametrize("asked, left", [(False, ["short"]), (True, ["short", "takes-minutes"])])
-def test_what_takes_long_is_asked_where_somebody_wants_it(
-    pytestconfig: pytest.Config, monkeypatch: pytest.MonkeyPatch, asked: bool, left: list[str]
+@pytest.mark.parametrize("asked", [False, True])
+@pytest.mark.parametrize("level, leave_out", [("long", leave_out_long), ("containers", leave_out_containers)])
+def test_what_takes_long_or_needs_an_engine_is_asked_where_somebody_wants_it(
+    request: pytest.FixtureRequest,
+    monkeypatch: pytest.MonkeyPatch,
+    level: str,
+    leave_out: Callable[..., None],
+    asked: bool,
 ) -> None:
-    marks = {"short": None, "takes-minutes": pytest.mark.long}
-    items = [_Item(name, mark) for name, mark in marks.items()]
-    monkeypatch.setattr(pytestconfig.option, "long", asked)
-    monkeypatch.setattr(pytestconfig.hook, "pytest_deselected", lambda **_: None)
-    leave_out_long(pytestconfig, items)  # type: ignore[arg-type]  # as much of an item as is asked for
-    assert [item.name for item in items] == left
-
-
-@pytest.mark.parametrize("asked, left", [(False, ["on this machine"]), (True, ["on this machine", "in containers"])])
-def test_what_needs_an_engine_is_asked_where_somebody_wants_it(
-    pytestconfig: pytest.Config, monkeypatch: pytest.MonkeyPatch, asked: bool, left: list[str]
-) -> None:
-    items = [_Item("on this machine", None), _Item("in containers", pytest.mark.containers)]
-    monkeypatch.setattr(pytestconfig.option, "containers", asked)
-    monkeypatch.setattr(pytestconfig.hook, "pytest_deselected", lambda **_: None)
-    leave_out_containers(pytestconfig, items)  # type: ignore[arg-type]  # as much of an item as is asked for
-    assert [item.name for item in items] == left
+    items = [pytest.Function.from_parent(request.node.parent, name=f"test_{n}", callobj=lambda: None) for n in range(2)]
+    items[1].add_marker(level)
+    monkeypatch.setattr(request.config.option, level, asked)
+    monkeypatch.setattr(request.config.hook, "pytest_deselected", lambda **_: None)
+    leave_out(request.config, items)
+    assert [item.name for item in items] == ["test_0", "test_1"][: 1 + asked]
 
 
 @pytest.mark.parametrize("asked, left", [(False, 4 + 4), (True, 20)])
@@ -66,15 +59,6 @@ def test_each_value_beside_a_database_meets_one_database_in_turn(
     assert {item.callspec.params["engine"] for item in items if item.callspec.params["jobs"] == 0} == set(databases)
     assert {item.callspec.params["jobs"] for item in items} == set(range(5))
     assert {item.callspec.params["engine"] for item in items if item.callspec.params["jobs"]} == set(databases)
-
-
-def test_where_all_pairs_are_asked_most_take_turns(pytestconfig: pytest.Config) -> None:
-    items: list[Any] = [_Asked(database, style) for database in ("sqlite", "postgresql") for style in range(5)]
-    for item in items:
-        item.path = pytestconfig.rootpath / "tests/conformance/test_dialect_triggers.py"
-    leave_out_pairs(pytestconfig, items)
-    assert len(items) == 10
-    assert sum(not item.marks for item in items) == 2 + 4
 
 
 @pytest.mark.parametrize(
@@ -124,11 +108,6 @@ def test_tests_of_a_group_stay_in_one_process(request: pytest.FixtureRequest) ->
     assert grouped(request, asks="mysql") == ""
 
 
-@pytest.mark.parametrize("place", [spark, servers_kafka, servers_mysql])
-def test_groups_are_made_before_they_are_looked_for(place: Any) -> None:
-    assert place.pytest_collection_modifyitems.pytest_impl["tryfirst"]
-
-
 class _Asked:
     """As much of an item as is asked for, which is equal to itself alone."""
 
@@ -138,24 +117,3 @@ class _Asked:
         self.callspec = SimpleNamespace(params={"engine": database, "jobs": jobs})
         self.marks: list[object] = []
         self.add_marker = self.marks.append
-
-
-class _Item:
-    def __init__(self, name: str, mark: pytest.MarkDecorator | None) -> None:
-        self.name = name
-        self._mark = mark
-
-    def get_closest_marker(self, name: str) -> object:
-        return self._mark if self._mark is not None and self._mark.name == name else None
-
-
-def test_no_session_reads_a_file_of_all_authorities() -> None:
-    assert Path(os.environ["SSL_CERT_FILE"]).read_text().count("-----BEGIN CERTIFICATE-----") <= 1
-
-
-def test_coverage_looks_at_the_first_examples_of_a_property() -> None:
-    stops: list[int] = []
-    property_of = watched.limited(lambda number: number, lambda: stops.append(called))
-    for called in range(watched.EXAMPLES + 9):
-        assert property_of(called) == called
-    assert stops == [watched.EXAMPLES]

@@ -27,7 +27,6 @@ ALLOWED = {
 }
 _named = re.compile(rf"({NAMES})([_+:].*)?", re.DOTALL).fullmatch
 _row = re.compile(r"^\| `([\w.]+)` \|", re.MULTILINE)
-_place = re.compile(r"^\d\. `([\w./]+)`", re.MULTILINE)
 
 
 def outside() -> list[Path]:
@@ -93,12 +92,3 @@ def test_contributing_lists_the_files_that_a_room_has() -> None:
         files = {path.name for path in (SQL / room).iterdir() if path.suffix in (".py", ".sql")}
         assert set(told) <= files, room
         assert {name for name in files - set(told) if name.endswith(".sql")} <= shared, room
-
-
-def test_contributing_lists_every_place_outside_of_a_room_that_names_its_database() -> None:
-    places = _place.findall(chapter())
-    assert [place for place in places if not (ROOT / place).exists()] == []
-    for place in places:
-        file = ROOT / place
-        texts = [path.read_text().casefold() for path in file.glob("*.md")] if file.is_dir() else [file.read_text()]
-        assert any(re.search(r"\bpostgres", text) for text in texts), place

@@ -113,19 +113,6 @@ def test_the_page_says_plain_words() -> None:
     assert [f"{file.relative_to(ROOT)}: {text}" for file, text in read if FOUND.search(text)] == []
 
 
-def test_names_in_templates_are_no_words() -> None:
-    template = (
-        """{# told #}<p title="A seat">{% if one.told %}In hand: {{ told }}{% endif %}</p>{% call t("It is told") %}"""
-    )
-    assert [text.strip() for text in _drawn(template)] == ["A seat", "It is told", "In hand:"]
-    assert list(_drawn('// It is told.\ntell("It is told.");')) == ["It is told."]
-
-
-@pytest.mark.parametrize("text, found", [("It lost its seat.", True), ("seat_lost", False), ("It is told.", True)])
-def test_a_private_word_is_found(text: str, found: bool) -> None:
-    assert bool(FOUND.search(text)) is found
-
-
 def _drawn(source: str) -> Iterator[str]:
     """What a template or a script shows: texts between tags, and quoted ones with a blank in them."""
     source = re.sub(r'\{#.*?#\}|^\s*//[^\n]*|class="[^"]*"', "", source, flags=re.DOTALL | re.MULTILINE)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from eventlog.core.errors import DataError
 from eventlog.core.model import Change, Op, RowId, Transaction
-from eventlog.qlik.change_seq import START, ChangeSeq, Sequencer, read_time, time_digits, time_of, utc
+from eventlog.qlik.change_seq import START, ChangeSeq, Sequencer, time_digits, time_of, utc
 from tests.support.shares import met, shares
 
 EXAMPLE = "20240506070809120000000000000004711"
@@ -32,16 +32,6 @@ def test_the_example_of_the_manual() -> None:
 def test_what_is_no_change_seq_is_said(text: str) -> None:
     with pytest.raises(DataError, match="35 digits"):
         ChangeSeq.parse(text)
-
-
-def test_the_beginning_is_before_everything() -> None:
-    assert ChangeSeq.parse("") == START
-    assert Sequencer("").next(change(None)) == "0" * 34 + "1"
-
-
-def test_the_commit_time_counts_before_the_operation_time() -> None:
-    at = change(dt.datetime(2024, 1, 1), dt.datetime(2024, 1, 2, tzinfo=dt.UTC))
-    assert Sequencer("").next(at).startswith("2024010200000000")
 
 
 times = st.none() | st.datetimes(timezones=st.none() | st.just(dt.UTC)) | st.text(max_size=30)
@@ -81,21 +71,9 @@ def test_times_are_read_as_utc(text: str, found: dt.datetime | None) -> None:
     assert utc(text) == found
 
 
-def test_a_time_that_nobody_can_read_has_zeros() -> None:
-    assert time_digits("soon") == time_digits(None) == "0" * 16
-    assert read_time("2025-03-23 25:00:00") is None
-
-
 def test_a_change_stands_at_its_commit_else_where_it_was_made() -> None:
     made, committed = dt.datetime(2024, 1, 1), dt.datetime(2024, 1, 2)
     assert [time_of(change(made, committed)), time_of(change(made))] == [committed, made]
-
-
-def test_many_in_two_goes_number_as_one_by_one_though_the_time_stays() -> None:
-    noon = dt.datetime(2026, 1, 1, 12)
-    changes = [Change(row=RowId(None, "t", "id=1"), op=Op.DELETE, positions=((n,),), time=noon) for n in range(4)]
-    once, each = Sequencer(""), Sequencer("")
-    assert [*once.many(changes[:2]), *once.many(changes[2:])] == [each.next(change) for change in changes]
 
 
 @shares(restarted=0.08)

@@ -40,11 +40,6 @@ def test_different_ids_never_share_a_name(found: list[str]) -> None:
     assert len({file_name(identity).casefold() for identity in found}) == len(found)
 
 
-def test_ids_of_the_formats_stand_as_they_are(tmp_path: Path) -> None:
-    opened(FileSink(tmp_path, ".xml")).commit("", [document("00000000000000000012.00000000000000000003")])
-    assert [entry.name for entry in tmp_path.iterdir()] == ["00000000000000000012.00000000000000000003.xml"]
-
-
 @pytest.mark.parametrize("identity", ["../../etc/passwd", "/etc/passwd", "..", ".", "", "a\0b", "C:\\x", "é" * 300])
 def test_no_id_leaves_the_folder(tmp_path: Path, identity: str) -> None:
     folder = tmp_path / "out"
@@ -122,12 +117,6 @@ def test_a_folder_that_may_not_be_written_does_not_pass(tmp_path: Path, monkeypa
     assert not caught.value.may_pass
 
 
-def test_a_file_in_the_place_of_the_folder_is_told(tmp_path: Path) -> None:
-    (tmp_path / "out").write_text("")
-    with pytest.raises(SinkError, match=str(tmp_path / "out")):
-        FileSink(tmp_path / "out", ".xml").open(None)
-
-
 def test_every_file_and_then_the_folder_is_flushed_before_commit_returns(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -142,10 +131,3 @@ def test_every_file_and_then_the_folder_is_flushed_before_commit_returns(
     monkeypatch.setattr(os, "fsync", fsync)
     sink.commit("", [document(str(number)) for number in range(5)])
     assert flushed == ["file"] * 5 + ["folder"]
-
-
-def test_a_large_document_is_written_whole(tmp_path: Path) -> None:
-    body = os.urandom(10_000_000)
-    sink = opened(FileSink(tmp_path, ".bin"))
-    sink.commit("", [document("1", body)])
-    assert sink.path("1").read_bytes() == body

@@ -12,17 +12,13 @@ from pathlib import Path
 import pytest
 
 from eventlog.core.errors import SinkError
-from eventlog.core.model import Change, Document, Op, RowId
+from eventlog.core.model import Document
 from eventlog.sinks.files import FileSink
 from tests.support.sinks import opened
 
 
 def documents(*numbers: int) -> list[Document]:
     return [Document(id=f"{number:04}", body=b"<nds/>", covers={}) for number in numbers]
-
-
-def change(number: int) -> Change:
-    return Change(row=RowId(None, "usr", f"idu={number}"), op=Op.DELETE, positions=((number,),))
 
 
 def shown(folder: Path) -> list[str]:
@@ -49,41 +45,10 @@ def test_nobody_sees_what_is_prepared_before_it_is_committed(sink: FileSink, tmp
     assert (shown(tmp_path), hidden(tmp_path)) == (["0001.xml", "0002.xml", "0003.xml"], 0)
 
 
-def test_preparing_twice_writes_once(sink: FileSink, tmp_path: Path) -> None:
-    sink.prepare("a", documents(1))
-    sink.prepare("a", documents(1))
-    assert hidden(tmp_path) == 1
-    sink.commit("a", documents(1))
-    sink.prepare("a", documents(1))
-    sink.close()
-    assert (shown(tmp_path), hidden(tmp_path)) == (["0001.xml"], 0)
-
-
-def test_what_is_not_wanted_after_all_leaves_nothing_behind(sink: FileSink, tmp_path: Path) -> None:
-    sink.prepare("a", documents(1))
-    sink.prepare("b", documents(2))
-    sink.commit("b", documents(2))
-    sink.prepare("c", documents(3))
-    sink.prepare("d", documents(4))
-    sink.commit("e", documents(5))
-    assert (shown(tmp_path), hidden(tmp_path)) == (["0002.xml", "0005.xml"], 0)
-    sink.prepare("f", documents(6))
-    sink.close()
-    assert (shown(tmp_path), hidden(tmp_path)) == (["0002.xml", "0005.xml"], 0)
-
-
 def test_a_plan_that_has_become_less_shows_what_it_is_now(sink: FileSink, tmp_path: Path) -> None:
     sink.prepare("a", documents(1, 2, 3))
     sink.commit("a", documents(1, 3))
     assert (shown(tmp_path), hidden(tmp_path)) == (["0001.xml", "0003.xml"], 0)
-
-
-def test_a_document_without_a_plan_leaves_what_is_prepared_alone(sink: FileSink, tmp_path: Path) -> None:
-    sink.prepare("a", documents(1))
-    sink.commit("", documents(0))
-    assert (shown(tmp_path), hidden(tmp_path)) == (["0000.xml"], 1)
-    sink.commit("a", documents(1))
-    assert (shown(tmp_path), hidden(tmp_path)) == (["0000.xml", "0001.xml"], 0)
 
 
 def test_one_thread_prepares_while_another_commits(

@@ -34,19 +34,12 @@ def documents(*bodies: bytes) -> list[Document]:
 
 def test_documents_are_separated_by_a_newline_and_no_more() -> None:
     stream = io.BytesIO()
-    sink = StdoutSink(stream)
+    sink = StdoutSink(io.BufferedWriter(stream))
     assert sink.commit("", documents(b"<a/>", b"<b/>\n")) == ()
+    assert stream.getvalue() == b"<a/>\n<b/>\n", "it is flushed"
     sink.commit("", [])
     sink.close()
-    assert stream.getvalue() == b"<a/>\n<b/>\n"
     assert sink.last() == "2"
-
-
-def test_what_was_written_is_flushed() -> None:
-    raw = io.BytesIO()
-    stream = io.BufferedWriter(raw)
-    StdoutSink(stream).commit("", documents(b"<a/>"))
-    assert raw.getvalue() == b"<a/>\n"
 
 
 def test_a_reader_that_went_away_is_told_once_and_not_by_a_traceback() -> None:

@@ -1,8 +1,14 @@
-"""One map of types: messages, descriptions of files, Parquet and tables in databases say the same of every column."""
+"""One map of types: messages, descriptions of files, Parquet and tables in databases say the same, and refuse the same."""
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+from decimal import Decimal
+from typing import Any
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from sqlalchemy import make_url
 
 from eventlog.core.errors import ExpressionError
@@ -13,6 +19,7 @@ from eventlog.sinks.change_files.arrow import Fitting, arrow_schema, arrow_type,
 from eventlog.sinks.change_files.dfm import described
 from eventlog.sinks.database.types import target_type
 from eventlog.sql.dialect import dialect_of
+from tests.support.shares import met, shares
 
 MAP = {
     "boolean": ("BOOLEAN", "boolean", "bool", "BOOLEAN"),
@@ -65,11 +72,6 @@ def test_every_type_that_is_told_is_in_the_map() -> None:
     assert {name for name, *_ in MAP.values()} == set(FORMS)
 
 
-def test_a_real_number_keeps_its_digits_where_real_is_single_precision() -> None:
-    kind = target_type("real", dialect_of("mysql://").types)
-    assert kind.compile(dialect=make_url("mysql://").get_dialect()()) == "REAL"  # which is DOUBLE there
-
-
 def test_the_time_of_a_change_is_utc_in_parquet() -> None:
     columns = [ChangeColumn(name="header__timestamp", type="timestamp", header=True)]
     columns.append(ChangeColumn(name="since", type="timestamp"))
@@ -96,7 +98,22 @@ def test_a_value_beyond_its_type_is_a_misfit_and_never_another_value(sql_type: s
         Fitting(columns).check([(beyond,)])
 
 
-def test_whole_numbers_without_bounds_are_text() -> None:
-    columns = [ChangeColumn(name="c", type="numeric(50,0)")]
-    Fitting(columns).check([(10**49,)])
-    assert misfits(columns, [(10**49,)]) == {}
+TYPES = ["VARCHAR(20)", "BIGINT", "DECIMAL(5, 2)", "DECIMAL(4, 4)", "DECIMAL(38, 0)", "DECIMAL(18)", "NUMBER", "DATE"]
+CELLS = st.one_of(
+    st.none(),
+    st.integers(-(2**66), 2**66),
+    st.decimals(allow_nan=True, allow_infinity=True),
+    st.decimals(-(10**6), 10**6, places=3),
+    st.text(st.characters()),
+    st.sampled_from(["\ud800", "ü", "12", Decimal("1.50"), Decimal("0E+3"), Decimal("0.00000"), True]),
+)
+
+
+@shares(refused=0.1, taken=0.1)
+@given(st.sampled_from(TYPES[:-1]), CELLS)
+def test_a_cell_is_refused_exactly_when_arrow_refuses_it(kind: str, cell: Any) -> None:
+    columns = [ChangeColumn(name="A", type=kind)]
+    wrong = bool(misfits(columns, [(cell,)]))
+    met(refused=wrong, taken=not wrong)
+    with pytest.raises(ExpressionError, match="column A: ") if wrong else nullcontext():
+        Fitting(columns).check([(cell,)])

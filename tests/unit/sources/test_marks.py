@@ -1,16 +1,18 @@
-"""Marks: numbers of rows as text, and marks in a file that survive whatever happens while they are written."""
+"""Marks: numbers of rows as text and as sets, and marks in a file that survive whatever happens while they are written."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from eventlog.core.errors import DataError, SourceError
+from eventlog.publisher.unsealed import fewer
 from eventlog.sources.marks import Stretches, runs
 from eventlog.sources.stream.source import FileMarks
+from tests.support.shares import met, shares
 
 numbers = st.lists(st.integers(min_value=-(2**62), max_value=2**62), unique=True)
 crowded = st.lists(st.integers(min_value=-3, max_value=30), unique=True)
@@ -25,6 +27,8 @@ def test_the_text_is_compact() -> None:
     assert Stretches.of([60, 61, 62, 70, 5, 6]).text() == "5..6,60..62,70"
     assert Stretches.of(range(1, 100_001)).text() == "1..100000"
     assert (Stretches().text(), Stretches.read("")) == ("", Stretches())
+    assert repr(Stretches([(1, 3), (7, 7)])) == "Stretches('1..3,7')"
+    assert Stretches() != 0
 
 
 @pytest.mark.parametrize("text", ["x", "1,", "1..", "1,,2", "1 2", "..3", "1..2..3", "1.5"])
@@ -49,19 +53,12 @@ def test_marks_in_a_file_are_there_after_a_restart(tmp_path: Path) -> None:
     assert marks.get("last") is None
     marks.change({"last": "7é\n", "in hand": "1..3"})
     marks.change({"in hand": None, "never set": None})
+    marks.all().clear()
     again = FileMarks(path)
+    assert marks.all() == again.all()
     assert (again.get("last"), again.get("in hand")) == ("7é\n", None)
     assert [entry.name for entry in tmp_path.iterdir()] == ["marks.json"]
     assert path.read_text(encoding="utf-8") == '{\n  "last": "7é\\n"\n}\n', "people can read it"
-
-
-def test_marks_change_together_and_what_is_given_out_is_a_copy(tmp_path: Path) -> None:
-    marks = FileMarks(tmp_path / "marks.json")
-    marks.change({"last": "7", "in hand": "8..9"})
-    marks.change({"last": "9", "in hand": None, "note: a": "{}", "never set": None})
-    assert marks.all() == FileMarks(marks.path).all() == {"last": "9", "note: a": "{}"}
-    marks.all().clear()
-    assert marks.get("last") == "9"
 
 
 def test_a_mark_that_cannot_be_written_is_not_remembered_either(tmp_path: Path) -> None:
@@ -99,3 +96,48 @@ def test_a_file_that_holds_no_marks_is_not_overwritten(tmp_path: Path, content: 
 def test_marks_that_cannot_be_read_are_told_with_their_place(tmp_path: Path) -> None:
     with pytest.raises(SourceError, match=str(tmp_path)):
         FileMarks(tmp_path)
+
+
+number_sets = st.sets(st.integers(-5, 60)) | st.sets(st.integers(0, 12), min_size=4)
+"""Scattered ones, and such as lie close together."""
+
+
+@shares(common=0.2, cut=0.01)
+@given(number_sets, number_sets)
+@example(set(range(10)), {1, 2, 3, 5, 7, 8})
+def test_they_are_sets(one: set[int], other: set[int]) -> None:
+    mine, others = Stretches.of(one), Stretches.of(other)
+    met(common=one & other, cut=len((mine - others).parts) > len(mine.parts))
+    assert [*mine] == sorted(one)
+    assert [*(mine | others)] == sorted(one | other)
+    assert [*(mine - others)] == sorted(one - other)
+    assert [*(mine & others)] == sorted(one & other)
+    assert len(mine) == len(one)
+    assert bool(mine) is bool(one)
+    assert (mine == others) is (one == other)
+    assert all((number in mine) is (number in one) for number in range(-7, 63))
+    assert len({mine, Stretches.of(one)}) == 1
+    assert mine | others == Stretches.of(one | other)
+
+
+@given(number_sets)
+def test_they_are_as_short_as_can_be_and_read_back(one: set[int]) -> None:
+    found = Stretches.of(one)
+    assert all(first - last > 1 for (_, last), (first, _) in zip(found.parts, found.parts[1:], strict=False))
+    assert Stretches.read(found.text()) == found
+
+
+@shares(more=0.2, fewer=0.1)
+@given(number_sets, st.integers(1, 8))
+def test_fewer_gaps_hold_all_that_were_there(one: set[int], most: int) -> None:
+    every = [(first, last) for first, last in gaps_of(one)]
+    met(more=len(every) > most, fewer=len(every) <= most)
+    found = fewer(every, most)
+    assert len(found) <= most
+    covered = Stretches(found)
+    assert all(number in covered for first, last in every for number in range(first, last + 1))
+    assert found == sorted(found)
+
+
+def gaps_of(one: set[int]) -> list[tuple[int, int]]:
+    return [*(Stretches([(-6, max(one))]) - Stretches.of(one)).parts] if one else []

@@ -26,14 +26,6 @@ def test_what_is_linear_is_told_from_what_is_not_on_a_machine_that_stutters(
     assert cost.is_linear(lambda size: lambda: size, 1000) is linear
 
 
-def test_work_in_pairs_is_not_linear() -> None:
-    assert not cost.is_linear(lambda size: lambda: [other for one in range(size) for other in range(one)], 100)
-
-
-def test_seconds_are_of_the_call_alone() -> None:
-    assert 0 <= cost.seconds(lambda: None) < 1
-
-
 def _stuttering() -> Iterator[float]:
     while True:
         yield from (5, 1, 1)

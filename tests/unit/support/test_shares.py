@@ -1,13 +1,17 @@
-"""A property of which too few examples take part is no property."""
+"""Of a property enough examples take part, those of the day come after the fixed ones, and a failure says their seed."""
 
 from __future__ import annotations
 
-import os
+import datetime as dt
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.support.daily import SEED, THIRD_DAYS, TURN_DAYS, daily, left_out
 from tests.support.shares import met, shares
 
 
@@ -19,17 +23,6 @@ def test_too_few_are_told_with_their_number() -> None:
         met(even=number % 2 == 0, large=number > 9998)
 
     with pytest.raises(AssertionError, match=r"large: \d+ of \d+ examples, less than 90%"):
-        a_property()
-
-
-def test_what_is_asked_for_and_never_said_is_not_met() -> None:
-    @shares(odd=0.1)
-    @settings(max_examples=50, database=None)
-    @given(st.integers(0, 9999))
-    def a_property(number: int) -> None:
-        met(even=number % 2 == 0)
-
-    with pytest.raises(AssertionError, match="odd: 0 of"):
         a_property()
 
 
@@ -66,19 +59,95 @@ def test_a_run_that_is_always_the_same_is_asked_again_with_other_examples(monkey
     assert len(runs[0] & runs[1]) < 25
 
 
-@shares(even=0.1)
-@given(st.integers(0, 9999))
-def test_enough_are_enough(number: int) -> None:
-    met(even=number % 2 == 0)
-    assert number >= 0
-
-
 def test_who_says_it_and_is_not_asked_is_told() -> None:
     with pytest.raises(AssertionError, match="no @shares"):
         met(even=True)
 
 
-def test_a_long_run_searches_with_new_examples_and_one_of_ci_does_not() -> None:
-    profiles = {name: settings.get_profile(name) for name in ("ci", "long", "quick", "local")}
-    same = {name for name, profile in profiles.items() if profile.derandomize}
-    assert same == ({"ci", "quick"} if os.environ.get("CI") else {"ci"})
+FIXED = settings(max_examples=20, database=None, derandomize=True)
+
+
+@pytest.fixture
+def in_ci(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tests.support.daily.settings", lambda: FIXED)
+
+
+def drawn_on(day: str, monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """All that a property is asked in a run of that day."""
+    drawn: list[int] = []
+
+    @daily
+    @shares(any=0.5)
+    @FIXED
+    @given(st.integers(0, 2**60))
+    def a_property(number: int) -> None:
+        drawn.append(number)
+        met(any=True)
+
+    monkeypatch.setenv(SEED, day)
+    a_property()
+    return drawn
+
+
+def test_each_day_has_examples_of_its_own_after_the_fixed_ones(in_ci: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    one, again, other = [drawn_on(day, monkeypatch) for day in ("20260101", "20260101", "20260102")]
+    assert (len(one), one) == (40, again)
+    assert one[:20] == other[:20]
+    assert one[20:] != one[:20]
+    assert one[20:] != other[20:]
+
+
+def test_a_failure_says_the_seed_that_repeats_it(in_ci: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = 0
+
+    @daily
+    @FIXED
+    @given(st.integers(0, 2**60))
+    def a_property(_: int) -> None:
+        nonlocal asked
+        asked += 1
+        assert asked <= 20
+
+    monkeypatch.setenv(SEED, "20260101")
+    with pytest.raises(AssertionError) as caught:
+        a_property()
+    assert "CI=true EVENTLOG_DAY=20260101" in "".join(caught.value.__notes__)
+
+
+class _Asked:
+    """As much of an item as is asked for."""
+
+    def __init__(self, name: str, *, dear: bool = False) -> None:
+        self.path, self.name, self._dear = Path("test_mysql.py"), name, dear
+        self.callspec = SimpleNamespace(params=dict(enumerate(name.partition("[")[2].rstrip("]").split("-"))))
+
+    def get_closest_marker(self, _: str) -> object:
+        return self._dear or None
+
+
+def asked_on(items: list[Any], day: dt.date, **wanted: bool) -> set[str]:
+    left = left_out(items, day, **{"wants_mysql": False, **wanted})
+    return {item.name for item in items if item not in left}
+
+
+def test_what_takes_turns_is_asked_once_in_so_many_days_also_where_a_month_ends() -> None:
+    """Of MySQL it is what MariaDB is asked too; what only MySQL is asked is asked each day."""
+    dear = {"test_dear", *(f"test_dear_each[{value}]" for value in "abcd")}
+    turns = dear | {f"test_any[mysql-{value}]" for value in "12"}
+    always = {"test_cheap", "test_any[mariadb-1]", "test_any[mariadb-2]", "test_any[mysql-3]", "test_alone[mysql]"}
+    items: list[Any] = [_Asked(name, dear=name in dear) for name in sorted(turns | always)]
+    for first in (dt.date(2026, 11, 26), dt.date(2026, 11, 29), dt.date(2026, 12, 30)):
+        days = [asked_on(items, first + dt.timedelta(days=place)) for place in range(TURN_DAYS)]
+        assert sorted(name for day in days for name in day) == sorted([*turns, *list(always) * TURN_DAYS])
+        assert all(len(day & turns) <= 4 for day in days)
+    every = asked_on(items, dt.date(2026, 11, 26), wants_mysql=True)
+    assert {name for name in every if "mysql" in name} == {name for name in turns | always if "mysql" in name}
+
+
+def test_in_three_days_of_a_third_each_test_was_asked_once() -> None:
+    names = sorted(f"test_{name}[{database}]" for name in "abcdef" for database in ("mariadb", "mysql", "sqlite"))
+    items: list[Any] = [_Asked(name, dear=name < "test_c") for name in names]
+    first = dt.date(2026, 12, 30)
+    days = [asked_on(items, first + dt.timedelta(days=place), a_third=True) for place in range(THIRD_DAYS)]
+    assert sorted(name for day in days for name in day) == names
+    assert all(0 < len(day) < len(names) / 2 for day in days)

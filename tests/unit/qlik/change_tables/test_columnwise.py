@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime as dt
 from decimal import Decimal
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -17,12 +16,8 @@ from eventlog.core.model import ABSENT, Change, Edit, Op, Refusal, RowId, Transa
 from eventlog.core.schema import Catalog, Column, Table
 from eventlog.core.seams import Writer, encode
 from eventlog.qlik.change_seq import Sequencer
-from eventlog.qlik.change_tables.columnwise import LaidRows
 from eventlog.qlik.change_tables.format import (
     ChangeTableFormat,
-    Gathered,
-    WrittenColumns,
-    by_table,
     laid,
 )
 from eventlog.qlik.change_tables.rows import RowsDocument
@@ -166,23 +161,6 @@ def test_the_quick_way_is_taken_and_leaves_out_what_did_not_change() -> None:
     assert list(document.covers.values()) == [((1,),), ((3,),), ((5,),), ((7,),)]
 
 
-def test_the_quick_way_cuts_partitions_where_one_by_one_cuts_them() -> None:
-    later = [replace(one, time=AT + dt.timedelta(minutes=15)) for one in images(*[(1, 2)] * 4)]
-    changes = [*images(*[(1, 2)] * 4), *later]
-    document = taken(changes, partition_every=10)
-    assert document is not None
-    assert [len(block.positions) for block in document.blocks] == [8, 8]  # before and after image of four changes
-    names = [block.partition.name for block in document.blocks if block.partition is not None]
-    assert len(set(names)) == 2
-    settings = ChangeTableSettings(partition_every=10)
-    assert [document] == list(encode(OneByOne(settings=settings), changes, CATALOG))
-
-
-def test_changes_of_one_table_that_go_to_several_targets_stay_apart() -> None:
-    first, second, third = images((1, 2), (1, 2), (1, 2))
-    assert by_table([replace(first, route="a"), replace(second, route="b"), replace(third, route="a")]) == [[0, 2], [1]]
-
-
 def test_nothing_changed_is_no_row() -> None:
     columns = laid(ChangeTables(ChangeTableSettings(), CATALOG), images(*[(1, 1)] * 9))
     assert columns is not None
@@ -203,21 +181,9 @@ def test_nothing_changed_is_no_row() -> None:
 )
 @pytest.mark.parametrize("before_image", [True, False])
 def test_whatever_is_unusual_is_asked_one_by_one(odd: list[Change], *, before_image: bool) -> None:
-    column = odd[0].edits[0].column
-    usual = images(*[(AT, None)] * 8, column=column) if column == "since" else images(*[(1, 2)] * 8)
+    usual = images(*[(AT, None)] * 8, column="since") if odd[0].edits[0].column == "since" else images(*[(1, 2)] * 8)
     assert taken(usual, before_image=before_image) is not None
     assert taken([*usual, *odd], before_image=before_image) is None
-
-
-@pytest.mark.parametrize("column", ["idu", "nowhere"])
-def test_images_with_columns_of_the_key_or_of_nobody_are_asked_one_by_one(column: str) -> None:
-    assert taken(images(*[(1, 2)] * 8, column=column), before_image=True) is None
-
-
-@pytest.mark.parametrize("keys", [["idu=1"] * 9, ["idu=007"] * 9, ["idu=-1"] * 9, ["idu=123456789012345678"] * 9])
-def test_keys_are_read_together_as_one_by_one(keys: list[str]) -> None:
-    [read] = ChangeTable(USR, ChangeTableSettings())._layout.keys(keys)
-    assert list(read) == [int(key[4:]) for key in keys]
 
 
 @pytest.mark.parametrize("keys", [["x", "idu=1\nidu=2"], ["idu=1\nidu=2", ""], ["idu=1", "idu="], ["idu=1", "idd=2"]])
@@ -231,16 +197,6 @@ def test_numbers_go_on_past_a_thousand() -> None:
     once, each = Sequencer("20270101000000000000000000000000955"), Sequencer("20270101000000000000000000000000955")
     assert once.many(changes) == [each.next(change) for change in changes]
     assert once.last == each.last == "20270101000000000000000000000002055"
-
-
-def test_changes_without_rows_have_numbers_and_no_block() -> None:
-    change = Change(row=RowId("", "usr", "idu=1"), op=Op.MODIFY, edits=(), positions=((1,),), time=AT)
-    nothing = LaidRows(places=[0], shown=[False, False], cells=())
-    gathered = Gathered(None)
-    table: Any = SimpleNamespace(sequenced=True)
-    gathered.take_columns(WrittenColumns([change], [(table, [0], nothing)], 0), Sequencer(""))
-    assert gathered.count == 0
-    assert gathered.document().blocks == ()
 
 
 @pytest.mark.parametrize("value", [1.5, Decimal("1.5"), "1.5", 1])
@@ -261,3 +217,20 @@ def test_real_numbers_are_such_column_by_column_too(value: float | Decimal | str
     assert quick == slow
     [document] = [one for one in quick if isinstance(one, RowsDocument)]
     assert {type(row[-1]) for block in document.blocks for row in block.rows} == {float}
+
+
+def test_the_quick_way_cuts_partitions_where_one_by_one_cuts_them() -> None:
+    later = [replace(one, time=AT + dt.timedelta(minutes=15)) for one in images(*[(1, 2)] * 4)]
+    changes = [*images(*[(1, 2)] * 4), *later]
+    document = taken(changes, partition_every=10)
+    assert document is not None
+    assert [len(block.positions) for block in document.blocks] == [8, 8]  # before and after image of four changes
+    names = [block.partition.name for block in document.blocks if block.partition is not None]
+    assert len(set(names)) == 2
+    settings = ChangeTableSettings(partition_every=10)
+    assert [document] == list(encode(OneByOne(settings=settings), changes, CATALOG))
+
+
+@pytest.mark.parametrize("column", ["idu", "nowhere"])
+def test_images_with_columns_of_the_key_or_of_nobody_are_asked_one_by_one(column: str) -> None:
+    assert taken(images(*[(1, 2)] * 8, column=column), before_image=True) is None

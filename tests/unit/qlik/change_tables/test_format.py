@@ -15,14 +15,12 @@ from eventlog.core.errors import ConfigError
 from eventlog.core.model import Change, Document, Edit, Op, Refusal, RowId, Transaction
 from eventlog.core.schema import Catalog, Column, Table
 from eventlog.core.seams import encode
-from eventlog.qlik.change_tables.format import ChangeTableFormat, by_table
+from eventlog.qlik.change_seq import ChangeSeq, time_digits
+from eventlog.qlik.change_tables.format import ChangeTableFormat
+from eventlog.qlik.change_tables.partitions import Partition, Partitions, read_partition
 from eventlog.qlik.change_tables.rows import (
-    HEX_MASK,
     RowsDocument,
     by_column,
-    folder_of,
-    header_columns,
-    transaction_id,
 )
 from eventlog.qlik.change_tables.settings import ChangeTableSettings
 from eventlog.qlik.change_tables.tables import ChangeTable
@@ -113,16 +111,13 @@ def test_a_change_of_a_logged_key_shows_the_old_one() -> None:
     assert (before[1], before[7], after[1], after[2], after[7]) == ("B", 1, "U", b"\x80", 2)
 
 
-def test_without_before_images_an_update_is_one_row() -> None:
-    assert [row[1] for row in rows(UPDATE, before_image=False)] == ["U"]
-
-
 def test_a_mask_counts_the_header_columns_that_are_there() -> None:
     two = ("change_mask", "change_oper")
     assert rows(UPDATE, headers=two)[1] == ("U", b"\x08", 1, "John", None)
     assert rows(UPDATE, headers=("change_mask",), mask="hex") == [("", 1, "Jack", None), ("04", 1, "John", None)]
     assert rows(UPDATE, headers=())[1] == (1, "John", None)
     assert rows(UPDATE, headers=("change_seq",))[1][0].endswith("1")
+    assert [row[1] for row in rows(UPDATE, before_image=False)] == ["U"]
 
 
 def test_a_document_ends_when_it_is_full_but_where_all_must_be_in_one() -> None:
@@ -133,28 +128,6 @@ def test_a_document_ends_when_it_is_full_but_where_all_must_be_in_one() -> None:
     written = [one for one in form.writer(CATALOG)(inserts) if not isinstance(one, Refusal)]
     assert [sum(len(block.rows) for block in one.blocks) for one in form.bind(written)] == [2, 2, 1]
     assert [sum(len(block.rows) for block in one.blocks) for one in form.bind(written, whole=True)] == [5]
-
-
-def test_rows_of_a_full_load_have_a_table_of_their_own() -> None:
-    told = [change(Op.ADD, Edit(column="fname", new="x"), number=number, refresh=number == 1) for number in (1, 2)]
-    [document] = encode(ChangeTableFormat(loads=True), told, CATALOG)
-    assert isinstance(document, RowsDocument)
-    assert {(block.target, block.load) for block in document.blocks} == {("usr", True), ("usr__ct", False)}
-
-
-def test_a_mask_in_hexadecimal_is_a_text_column() -> None:
-    found = dict(header_columns(ChangeTableSettings(mask="hex")))
-    assert found.pop("header__change_mask") == HEX_MASK
-    plain = dict(header_columns(ChangeTableSettings()))
-    assert plain.pop("header__change_mask") != HEX_MASK
-    assert found == plain
-
-
-def test_a_route_is_the_name_of_the_change_table() -> None:
-    source = Table(schema="app", name="usr", columns=(Column(name="id", key=1),))
-    table = ChangeTable(source, ChangeTableSettings(), route="people")
-    assert (table.target, table.source.name) == ("people__ct", "usr")
-    assert ChangeTable(source, ChangeTableSettings(), route="people", load=True).target == "people"
 
 
 def test_partitions_stand_behind_the_timestamp_and_shift_the_mask() -> None:
@@ -183,13 +156,6 @@ def test_all_tables_share_the_numbers() -> None:
     [document] = encoded(UPDATE, group, change(Op.DELETE))
     numbers = [[int(row[0][16:]) for row in block.rows] for block in document.blocks]
     assert numbers == [[1, 1, 3], [2]]
-
-
-def test_a_clock_that_jumps_back_does_not_show() -> None:
-    earlier = change(Op.DELETE, time=AT - dt.timedelta(days=1))
-    texts = [row[0] for row in rows(change(Op.DELETE), earlier, change(Op.DELETE, time=None))]
-    assert [text[:16] for text in texts] == ["2024050607080912"] * 3
-    assert texts == sorted(set(texts))
 
 
 REFUSED = Table(name="bad", columns=(Column(name="Header__Change_Seq"), Column(name="a", type="integer", key=1)))
@@ -238,36 +204,9 @@ def test_settings_that_make_no_sense_are_refused(chosen: dict[str, Any]) -> None
         ChangeTableSettings(**chosen)
 
 
-def test_a_partition_may_be_as_long_as_a_leap_year() -> None:
+def test_a_base_time_with_a_zone_is_taken_to_utc_and_a_partition_may_be_as_long_as_a_leap_year() -> None:
     assert ChangeTableSettings(partition_every=366 * 24 * 60).partition_every == 527_040
-
-
-def test_changes_are_parted_by_their_table_and_its_schema() -> None:
-    def places(*rows: tuple[str | None, str]) -> list[list[int]]:
-        return [[*one] for one in by_table([change(Op.DELETE, row=RowId(*row, "id=1")) for row in rows])]
-
-    assert places(("hr", "usr"), ("hr", "usr")) == [[0, 1]]
-    assert places(("hr", "usr"), (None, "grp"), ("hr", "usr")) == [[0, 2], [1]]
-    assert places(("hr", "usr"), (None, "usr"), ("hr", "grp")) == [[0], [1], [2]]
-
-
-def test_a_refused_change_is_told_in_one_sentence() -> None:
-    unknown = change(Op.MODIFY, row=RowId("hr", "nosuch", "id=1"))
-    told = encoded(unknown, change(Op.MODIFY, key="idu=x"), change(Op.MODIFY, key="idu"))
-    assert [one.note for one in told if isinstance(one, Refusal)] == [
-        "'nosuch' 'id=1': its columns are not known, and a change table needs them; give a schema file.",
-        "'usr' 'idu=x': column 'idu': 'x' is not a whole number.",
-        "'usr' 'idu': table_key 'idu', column 4: '=' is missing after the column name.",
-    ]
-
-
-def test_a_base_time_with_a_zone_is_taken_to_utc() -> None:
     assert ChangeTableSettings(partition_base="2026-01-01T02:00:00+02:00").base() == dt.datetime(2026, 1, 1)
-
-
-def test_a_transactions_id_has_its_lowest_byte_first() -> None:
-    assert transaction_id(TX) == "E803000007".ljust(32, "0")
-    assert transaction_id(None) == ""
 
 
 changes = st.lists(
@@ -306,15 +245,47 @@ def test_a_row_of_a_full_load_is_one_that_came() -> None:
     assert [(row[1], row[2], row[7:]) for row in rows(loaded)] == [("I", b"\x80\x01", (1, "Jack", None))]
 
 
-def test_a_folder_has_no_part_that_leads_out_of_it() -> None:
-    table = Table(name="t", schema="a/b", columns=(Column(name="id", key=1),))
-    assert folder_of(table, "t\0/x") == "a%2fb.t%00%2fx"
-    assert folder_of(replace(table, schema=None), "t__ct") == "t__ct"
-
-
 def test_a_full_load_has_the_tables_own_columns_and_no_partitions() -> None:
     table = Table(name="t", columns=(Column(name="id", type="integer", key=1), Column(name="a")))
     choices = (ChangeTableSettings(partition_every=60, headers=("change_oper",)), ChangeTableSettings(headers=()))
     loads = [ChangeTable(table, settings, load=True) for settings in choices]
     assert [[column.name for column in one.columns] for one in loads] == [["id", "a"]] * 2
     assert [one.target for one in loads] == ["t", "t"]
+
+
+BASE = dt.datetime(1970, 1, 1)
+
+
+def seq(at: dt.datetime | None) -> str:
+    return ChangeSeq(time_digits(at), 1).text
+
+
+def test_the_name_of_the_manual() -> None:
+    found = Partition(start=dt.datetime(2017, 3, 13, 12, 30), end=dt.datetime(2017, 3, 13, 17))
+    assert found.name == "20170313T123000_20170313T170000"
+    assert read_partition(found.name) == found
+
+
+@shares(full=0.5)
+@given(st.lists(st.datetimes(), min_size=1), st.integers(1, 527_040), st.datetimes())
+def test_every_time_lies_in_its_partition_and_they_begin_at_the_base(
+    times: list[dt.datetime], minutes: int, base: dt.datetime
+) -> None:
+    partitions = Partitions(minutes, base)
+    met(full=all(partitions.of(seq(at)).start > dt.datetime.min for at in times))
+    for at in times:
+        found = partitions.of(seq(at))
+        hundredth = at.replace(microsecond=at.microsecond // 10_000 * 10_000)
+        assert found.start <= hundredth + dt.timedelta(microseconds=9_999)
+        assert hundredth <= found.end
+        assert found.start == dt.datetime.min or (found.start - base) % dt.timedelta(minutes=minutes) == dt.timedelta()
+
+
+def test_a_row_without_a_time_stands_in_the_earliest() -> None:
+    assert Partitions(60, BASE).of(seq(None)).start == dt.datetime.min
+
+
+def test_a_partition_is_over_when_a_row_comes_after_it() -> None:
+    found = Partitions(60, BASE).of(seq(dt.datetime(2026, 1, 1, 10, 30)))
+    assert not found.closed_by(seq(dt.datetime(2026, 1, 1, 10, 59, 59, 990_000)))
+    assert found.closed_by(seq(dt.datetime(2026, 1, 1, 11)))

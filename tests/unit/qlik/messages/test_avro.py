@@ -15,20 +15,17 @@ from avro.compatibility import ReaderWriterCompatibilityChecker, SchemaCompatibi
 from eventlog.core.model import Edit, Op, RowId
 from eventlog.core.schema import Catalog, Column, Table
 from eventlog.qlik.messages.metadata import structure_of
-from eventlog.qlik.messages.schemas import ENVELOPE, metadata_schema, text_of
+from eventlog.qlik.messages.schemas import ENVELOPE, text_of
 from eventlog.qlik.messages.settings import MessageSettings
 from eventlog.qlik.messages.shape import shape_of
 from eventlog.qlik.messages.write import (
-    MessageFormat,
-    WrittenMessage,
     container_block,
     container_head,
     container_schema,
 )
-from tests.support.messages import CATALOG, ORDERS, change, inserted, messages, orders, refusals, updated
+from tests.support.messages import ORDERS, change, inserted, messages, orders, refusals, updated
 from tests.support.messages import read_by_both as read
 
-SEQUENCE = "20240506070809120000000000000000001"
 CHANGES = [inserted(1, customer="Ada"), updated(1, customer=("Ada", "Ada L.")), change(1, Op.DELETE)]
 
 
@@ -59,11 +56,6 @@ def test_the_table_is_named_in_every_mode(mode: Any) -> None:
     for one in messages(CHANGES, encoding="avro", mode=mode, table_names=True):
         found = read(shape.data_text, one.value or b"")
         assert (found["schema"], found["table"], found["data"]["order_id"]) == ("shop", "orders", 1)
-
-
-def test_the_records_of_metadata_have_names_of_their_own() -> None:
-    text = text_of(metadata_schema(["a", "b"]))
-    assert [name for name in ("TableStructure", "TableColumns", "a", "b") if f'"{name}"' not in text] == []
 
 
 def test_metadata_in_avro_and_in_json_say_the_same() -> None:
@@ -111,20 +103,6 @@ def test_the_schemas_of_a_registry_are_the_documented_ones() -> None:
     assert read(text_of(shape.key_schema), found.key or b"") == {"order_id": 5}
 
 
-@pytest.mark.parametrize(
-    "subject, expected",
-    [
-        ("topic", "shop.orders-value"),
-        ("record", "com.attunity.queue.msg.eventlog.shop.orders.DataRecord"),
-        ("topic-record", "shop.orders-com.attunity.queue.msg.eventlog.shop.orders.DataRecord"),
-    ],
-)
-def test_subjects(subject: Any, expected: str) -> None:
-    shape = shape_of(ORDERS, MessageSettings(encoding="avro", mode="registry", subject=subject))
-    assert shape.value_ref is not None
-    assert (shape.value_ref.subject, shape.key_ref) == (expected, None)
-
-
 def test_a_column_that_is_added_reads_what_was_written_before() -> None:
     settings = MessageSettings(encoding="avro", mode="registry")
     old, new = shape_of(ORDERS, settings), shape_of(orders(Column(name="rank", type="integer")).tables[0], settings)
@@ -160,18 +138,6 @@ def test_a_key_in_avro_is_never_null() -> None:
     table = Table(name="t", columns=(Column(name="a", key=1), Column(name="b", key=2)))
     one = change(1, Op.ADD, row=RowId(None, "t", "a=1"))
     assert "the key column b is NULL" in refusals([one], Catalog([table]), encoding="avro", avro_key=True)[0]
-
-
-@pytest.mark.parametrize("encoding", ["json", "avro"])
-@pytest.mark.parametrize("mode", ["bare", "envelope", "metadata"])
-def test_numbers_are_put_in_where_a_gap_was_left(encoding: Any, mode: Any) -> None:
-    form = MessageFormat(settings=MessageSettings(encoding=encoding, mode=mode))
-    [written] = form.writer(CATALOG)([CHANGES[1]])
-    assert isinstance(written, WrittenMessage)
-    [expected] = messages([CHANGES[1]], encoding=encoding, mode=mode)
-    head, tail = written.counted(1, last=True).closed()
-    assert b"".join((head, SEQUENCE.encode(), tail or b"")) == expected.value
-    assert (written.table.shape.topic, written.key) == (expected.topic, expected.key)
 
 
 @pytest.mark.parametrize("mode", ["bare", "envelope", "metadata"])

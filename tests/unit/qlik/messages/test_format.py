@@ -4,22 +4,28 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
 from msgspec.structs import replace
 
+from eventlog.config.build import outputs_of
+from eventlog.config.settings import from_settings
 from eventlog.core.errors import ConfigError
-from eventlog.core.model import ABSENT, Change, CutTransaction, Edit, Op, Refusal, RowId, Transaction
+from eventlog.core.model import Change, CutTransaction, Edit, Op, Refusal, RowId, Transaction
 from eventlog.core.schema import Catalog, Child, Column, Table
-from eventlog.core.seams import encode
+from eventlog.core.seams import FormerNames, encode
+from eventlog.core.steps import Rename
+from eventlog.policies.bound import PolicyFormat
 from eventlog.qlik.change_seq import Sequencer
 from eventlog.qlik.messages.metadata import structure_of
 from eventlog.qlik.messages.reader import MessageReader
+from eventlog.qlik.messages.render import Moments
 from eventlog.qlik.messages.settings import MessageSettings
 from eventlog.qlik.messages.shape import shape_of
-from eventlog.qlik.messages.write import MessageFormat, WrittenMessage, sequence_time
+from eventlog.qlik.messages.write import MessageFormat, WrittenMessage
 from tests.support.messages import ORDERS, change, documents, encoded, inserted, messages, refusals, updated
 
 BEFORE = {"order_id": 1001, "customer": "Ada", "amount": "19.90", "placed_on": "2024-05-05", "note": None}
@@ -64,35 +70,35 @@ def test_the_example_of_the_reference() -> None:
     }
 
 
-def test_an_insert_has_no_before_and_changes_every_column_that_is_there() -> None:
-    found = told(inserted(7, customer="Ada", amount=None))
-    assert found["data"] == {"order_id": 7, "customer": "Ada", "amount": None, "placed_on": None, "note": None}
-    assert (found["beforeData"], found["headers"]["operation"]) == (None, "INSERT")
-    assert (found["headers"]["changeMask"], found["headers"]["columnMask"]) == ("07", "07")
+NONE = dict.fromkeys(("amount", "placed_on", "note"))
 
 
-def test_a_delete_has_the_old_row_in_data_and_the_key_in_its_mask() -> None:
-    found = told(change(7, Op.DELETE, (Edit(column="customer", old="Ada"),)))
-    assert found["data"] == {"order_id": 7, "customer": "Ada", "amount": None, "placed_on": None, "note": None}
-    assert (found["beforeData"], found["headers"]["operation"]) == (None, "DELETE")
-    assert (found["headers"]["changeMask"], found["headers"]["columnMask"]) == ("01", "03")
-
-
-def test_a_column_that_was_not_captured_is_clear_in_the_column_mask() -> None:
-    found = told(updated(7, customer=("A", "B"), amount=("1", "1"), note=("x", "y")))
-    assert (found["headers"]["changeMask"], found["headers"]["columnMask"]) == ("12", "17")
-    assert found["data"]["placed_on"] is None
-
-
-def test_an_update_that_changes_nothing_is_told_with_an_empty_mask() -> None:
-    assert told(updated(7, customer=("A", "A")))["headers"]["changeMask"] == "00"
-
-
-def test_what_was_read_back_has_no_row_before() -> None:
-    edits = (Edit(column="customer", new="A", reset=True), Edit(column="note", new=None, reset=True))
-    found = told(change(7, Op.MODIFY, edits, whole=False))
-    assert found["beforeData"] is None
-    assert (found["headers"]["changeMask"], found["headers"]["columnMask"]) == ("12", "13")
+@pytest.mark.parametrize(
+    "one, data, before, masks",
+    [
+        (inserted(7, customer="Ada", amount=None), {"customer": "Ada", **NONE}, None, "07 07"),
+        (change(7, Op.DELETE, (Edit(column="customer", old="Ada"),)), {"customer": "Ada", **NONE}, None, "01 03"),
+        (
+            change(7, Op.MODIFY, (Edit(column="customer", new="A", reset=True),), whole=False),
+            {"customer": "A", **NONE},
+            None,
+            "02 03",
+        ),
+        (
+            updated(7, customer=("A", "B"), note=("x", "x")),
+            {"customer": "B", **NONE, "note": "x"},
+            {"order_id": 7, "customer": "A", **NONE, "note": "x"},
+            "02 13",
+        ),
+    ],
+    ids=["an insert", "a delete", "read back", "an update"],
+)
+def test_each_operation_has_its_rows_and_masks(
+    one: Change, data: dict[str, Any], before: dict[str, Any] | None, masks: str
+) -> None:
+    found = told(one)
+    assert (found["data"], found["beforeData"]) == ({"order_id": 7, **data}, before)
+    assert f"{found['headers']['changeMask']} {found['headers']['columnMask']}" == masks
 
 
 def test_the_masks_of_ten_columns() -> None:
@@ -104,18 +110,6 @@ def test_the_masks_of_ten_columns() -> None:
     delete = told(change(1, Op.DELETE, row=row), Catalog([table]))
     assert (update["headers"]["changeMask"], update["headers"]["columnMask"]) == ("0216", "03FF")
     assert delete["headers"]["changeMask"] == "0001"
-
-
-def test_large_objects_are_in_the_data_and_never_in_the_change_mask() -> None:
-    table = Table(name="t", columns=(Column(name="id", type="integer", key=1), Column(name="photo", type="blob")))
-    found = told(
-        change(1, Op.ADD, (Edit(column="photo", new=b"\xaa"),), row=RowId(None, "t", "id=1")), Catalog([table])
-    )
-    assert (found["data"]["photo"], found["headers"]["changeMask"], found["headers"]["columnMask"]) == (
-        "AA",
-        "01",
-        "03",
-    )
 
 
 def test_what_only_a_log_knows_is_left_empty() -> None:
@@ -140,12 +134,6 @@ def test_numbers_go_on_and_refused_changes_take_none() -> None:
     assert [one.id[-4:] for one in found if not isinstance(one, Refusal)] == ["4712"]
 
 
-def test_documents_hold_so_many_messages() -> None:
-    found = documents([inserted(n) for n in range(7)], batch_size=3)
-    assert [len(one.messages) for one in found] == [3, 3, 1]
-    assert [list(one.covers) for one in found] == [["0", "1", "2"], ["3", "4", "5"], ["6"]]
-
-
 def test_a_document_says_which_transactions_it_has_a_part_of() -> None:
     form = MessageFormat(settings=MessageSettings(batch_size=2), body=False)
     changes = [change(number, Op.DELETE, transaction=Transaction(id=number // 4)) for number in range(1, 8)]
@@ -168,38 +156,26 @@ def test_tables_of_one_name_in_two_schemas_are_two_tables() -> None:
     assert [("more" in row, row["order_id"]) for row in rows] == [(False, 1), (True, 2)]
 
 
-def test_a_change_of_several_events_covers_them_all() -> None:
-    [document] = documents([change(7, Op.ADD, positions=((3,), (4,)))])
-    assert document.covers == {"3-4": ((3,), (4,))}
-    assert document.messages[0].positions == ((3,), (4,))
+A, B = Column(name="a", type="integer", key=1), Column(name="b", key=2)
 
 
 @pytest.mark.parametrize(
-    "settings, key, expected",
+    "columns, settings, key, expected",
     [
-        ({}, "a=1+b=x", b"a=1+b=x"),
-        ({}, 'a=1+b="x+y"', b'a=1+b="x+y"'),
-        ({"key_separator": "|"}, 'a=1+b="x+y"', b"1|x+y"),
-        ({"key": "table"}, "a=1+b=x", b"s.t"),
-        ({"key": "none"}, "a=1+b=x", None),
+        ((A, B), {}, "a=1+b=x", b"a=1+b=x"),
+        ((A, B), {}, 'a=1+b="x+y"', b'a=1+b="x+y"'),
+        ((A, B), {"key_separator": "|"}, 'a=1+b="x+y"', b"1|x+y"),
+        ((A, B), {"key": "table"}, "a=1+b=x", b"s.t"),
+        ((A, B), {"key": "none"}, "a=1+b=x", None),
+        ((B,), {}, 'b="x \\"y\\""', b'x "y"'),
+        ((Column(name="a"),), {}, "", b"s.t"),
     ],
 )
-def test_keys(settings: dict[str, Any], key: str, expected: bytes | None) -> None:
-    table = Table(schema="s", name="t", columns=(Column(name="a", type="integer", key=1), Column(name="b", key=2)))
-    [found] = messages([change(1, Op.ADD, row=RowId("s", "t", key))], Catalog([table]), **settings)
+def test_keys(columns: tuple[Column, ...], settings: dict[str, Any], key: str, expected: bytes | None) -> None:
+    catalog = Catalog([Table(schema="s", name="t", columns=columns)])
+    edits = () if key else (Edit(column="a", new="x"),)
+    [found] = messages([change(1, Op.ADD, edits, row=RowId("s", "t", key))], catalog, **settings)
     assert found.key == expected
-
-
-def test_a_key_of_one_column_is_its_bare_value() -> None:
-    table = Table(name="t", columns=(Column(name="a", key=1),))
-    [found] = messages([change(1, Op.ADD, row=RowId(None, "t", 'a="x \\"y\\""'))], Catalog([table]))
-    assert (found.key, msgspec.json.decode(found.value or b"")["data"]) == (b'x "y"', {"a": 'x "y"'})
-
-
-def test_a_table_without_a_key_has_its_name_as_key_of_messages() -> None:
-    table = Table(schema="s", name="t", columns=(Column(name="a"),))
-    [found] = messages([change(1, Op.ADD, (Edit(column="a", new="x"),), row=RowId("s", "t", ""))], Catalog([table]))
-    assert found.key == b"s.t"
 
 
 def test_a_change_of_a_child_table_alone_is_no_message() -> None:
@@ -212,15 +188,6 @@ def test_a_change_of_a_child_table_alone_is_no_message() -> None:
     assert refusals([change(1, Op.ADD, (Edit(column="tag.wrod", new=None),))], catalog) == [
         "'orders' 'order_id=1': 'tag.wrod' is no column of orders; is the schema up to date?."
     ]
-
-
-def test_the_time_of_a_document_is_that_of_its_number() -> None:
-    assert sequence_time(LAST) == "2024-05-06T07:08:09.120"
-
-
-def test_a_topic_of_unknown_fields_names_its_key() -> None:
-    with pytest.raises(ConfigError, match=r"output\.messages\.topic"):
-        MessageSettings(topic="{nobody}").topic_template()
 
 
 def test_tombstones_come_only_when_they_are_wanted() -> None:
@@ -279,12 +246,7 @@ def test_a_name_that_json_escapes_is_a_name_too() -> None:
     assert found["data"] == {"a": "1", 'b "c"\\': "x"}
 
 
-def test_an_edit_without_a_new_value_adds_nothing() -> None:
-    assert told(change(7, Op.ADD, (Edit(column="note", old="x"),)))["headers"]["columnMask"] == "01"
-
-
-@pytest.mark.parametrize("encoding", ["json", "avro"])
-def test_a_table_may_have_any_number_of_masks(encoding: Any) -> None:
+def test_a_table_may_have_any_number_of_masks() -> None:
     columns = [Column(name=f"c{place}") for place in range(13)]
     table = Table(name="t", columns=(Column(name="id", key=1), *columns))
     changes = [
@@ -296,21 +258,11 @@ def test_a_table_may_have_any_number_of_masks(encoding: Any) -> None:
         )
         for n in range(5000)
     ]
-    found = messages(changes, Catalog([table]), encoding=encoding)
-    reader = MessageReader(schema=shape_of(table, MessageSettings(encoding=encoding)).data_text)
+    found = messages(changes, Catalog([table]), encoding="avro")
+    reader = MessageReader(schema=shape_of(table, MessageSettings(encoding="avro")).data_text)
     assert [reader.read(one.value).present for one in found[-2:]] == [
         ("id", *[f"c{place}" for place in range(13) if number >> place & 1]) for number in (4998, 4999)
     ]
-
-
-def test_a_body_has_one_line_for_each_message() -> None:
-    [document] = encode(MessageFormat(), [inserted(1, customer="Ada"), inserted(2)], Catalog([ORDERS]))
-    lines = [msgspec.json.decode(line) for line in document.body.splitlines()]  # type: ignore[union-attr]  # none is refused
-    assert [(line["topic"], line["key"], line["value"]["data"]["order_id"]) for line in lines] == [
-        ("shop.orders", "1", 1),
-        ("shop.orders", "2", 2),
-    ]
-    assert MessageFormat().suffix == ".jsonl"
 
 
 def test_a_body_of_avro_is_in_base64_and_begins_with_metadata() -> None:
@@ -354,31 +306,27 @@ def test_a_message_may_name_its_table() -> None:
     assert MessageReader().read_json(found).table == "shop.orders"
 
 
+def metadata_of(table: Table, settings: MessageSettings) -> Any:
+    """The line with the metadata message of a table."""
+    form = MessageFormat(settings=settings)
+    [document] = form.bind(one for one in form.writer(Catalog([table]))([EXAMPLE]) if isinstance(one, WrittenMessage))
+    return msgspec.json.decode(document.body.splitlines()[0])
+
+
 @pytest.mark.parametrize("key, expected", [("table", b"shop.orders"), ("schema-id", None), ("none", None)])
 def test_the_key_of_metadata_messages(key: Any, expected: bytes | None) -> None:
     settings = MessageSettings(mode="metadata", metadata_key=key)
     shape = shape_of(ORDERS, settings)
     expected = shape.schema_id.encode() if key == "schema-id" else expected
     assert structure_of(shape).key == expected
-    [document] = MessageFormat(settings=settings).bind(
-        one
-        for one in MessageFormat(settings=settings).writer(Catalog([ORDERS]))([EXAMPLE])
-        if not isinstance(one, Refusal)
-    )
-    first = msgspec.json.decode(document.body.splitlines()[0])
+    first = metadata_of(ORDERS, settings)
     assert (first["topic"], first["key"]) == ("eventlog.metadata", expected and expected.decode())
 
 
 def test_metadata_tell_the_version_that_the_table_has() -> None:
     later = replace(ORDERS, version=4)
     settings = MessageSettings(mode="metadata")
-    [document] = MessageFormat(settings=settings).bind(
-        one
-        for one in MessageFormat(settings=settings).writer(Catalog([later]))([EXAMPLE])
-        if not isinstance(one, Refusal)
-    )
-    first = msgspec.json.decode(document.body.splitlines()[0])
-    assert first["value"]["message"]["lineage"]["tableVersion"] == 4
+    assert metadata_of(later, settings)["value"]["message"]["lineage"]["tableVersion"] == 4
     assert shape_of(later, settings).schema_id == shape_of(ORDERS, settings).schema_id
 
 
@@ -457,18 +405,30 @@ def test_a_registry_has_a_schema_for_values_and_one_for_keys(subject: Any, value
     assert (schema["name"], schema["namespace"], keyed.value_schema) == ("KeyRecord", space, plain.value_schema)
 
 
-def test_the_namespace_of_a_table_without_a_schema_has_no_gap() -> None:
-    table = Table(name="t", columns=(Column(name="id", type="integer", key=1),))
-    space = shape_of(table, MessageSettings(encoding="avro", mode="registry", task="copy")).space
-    assert space == "com.attunity.queue.msg.copy.t"
+def test_a_message_names_its_schema_where_a_registry_elsewhere_has_it() -> None:
+    [without] = messages([change(1, Op.ADD)])
+    [found] = messages([change(1, Op.ADD)], external_schema_id=True)
+    named = msgspec.json.decode(found.value or b"")["headers"].pop("externalSchemaId")
+    assert named == shape_of(ORDERS, MessageSettings(external_schema_id=True)).schema_id
+    assert b"externalSchemaId" not in (without.value or b"")
 
 
-def test_a_value_that_was_not_known_before_has_no_place_in_the_row_before() -> None:
-    data = told(
-        change(1, Op.MODIFY, (Edit(column="order_id", old=1, new=1), Edit(column="customer", old=ABSENT, new="x")))
-    )
-    assert data["data"]["customer"] == "x"
-    assert (data["beforeData"] or {}).get("customer") is None
+def test_a_change_without_a_transaction_has_no_id_of_the_one_before() -> None:
+    moments, time = Moments(), dt.datetime(2026, 1, 2, 3, 4, 5)
+    first = inserted(1, customer="Ada")
+    with_transaction = replace(first, transaction=Transaction(id=7, time=time), time=None)
+    when, transaction = moments.of(with_transaction)
+    assert transaction
+    assert moments.of(replace(first, transaction=None, time=time)) == (when, "")
+
+
+def test_messages_are_counted_and_know_no_former_names_behind_steps(tmp_path: Path) -> None:
+    output = {"format": "messages", "sink": "files", "path": str(tmp_path), "messages": {"topic": "all"}}
+    (made,) = outputs_of(from_settings({"output": [output]}, {}, origin="the test"))
+    assert isinstance(made.format, MessageFormat)
+    behind = PolicyFormat(made.format, (Rename(class_name="person"),))
+    assert behind.counts
+    assert behind.former_names is FormerNames.ONLY_NEW
 
 
 def test_messages_that_have_their_numbers_are_bound_with_them() -> None:
@@ -487,11 +447,3 @@ def test_a_message_of_no_known_transaction_is_closed_as_it_is_written() -> None:
     assert isinstance(written, WrittenMessage)
     assert written.closed() == (written.head, written.tail)
     assert b'"transactionEventCounter":null,"transactionLastEvent":null' in (written.tail or b"")
-
-
-def test_a_message_names_its_schema_where_a_registry_elsewhere_has_it() -> None:
-    [without] = messages([change(1, Op.ADD)])
-    [found] = messages([change(1, Op.ADD)], external_schema_id=True)
-    named = msgspec.json.decode(found.value or b"")["headers"].pop("externalSchemaId")
-    assert named == shape_of(ORDERS, MessageSettings(external_schema_id=True)).schema_id
-    assert b"externalSchemaId" not in (without.value or b"")

@@ -111,24 +111,6 @@ def test_avro_says_what_json_says(history: tuple[Table, Change], logical: bool) 
             assert int.from_bytes(avro["headers"][mask], "little") == bits_of_hex(json["headers"][mask])
 
 
-def test_messages_of_two_tables_in_turn_are_each_of_their_own() -> None:
-    """All of one schema, and one name in two of them: the same objects for the same texts, as rows that are read have them."""
-    schemas, names = ("shop", "store"), ("orders", "bills")
-    columns = (Column(name="id", type="integer", key=1), Column(name="customer"))
-    catalog = Catalog([Table(schema=schema, name=name, columns=columns) for schema in schemas for name in names])
-    turns = [(0, 0), (0, 1), (0, 1), (1, 1), (1, 0), (0, 0), (0, 1)]
-    told = messages(
-        [
-            change(
-                place, Op.ADD, (Edit(column="customer", new="x"),), row=RowId(schemas[one], names[other], f"id={place}")
-            )
-            for place, (one, other) in enumerate(turns, 1)
-        ],
-        catalog,
-    )
-    assert [one.topic for one in told] == [f"{schemas[one]}.{names[other]}" for one, other in turns]
-
-
 def test_an_update_that_only_says_what_was_is_a_message() -> None:
     [told] = messages([change(1, Op.MODIFY, (Edit(column="customer", old="x"),))])
     assert json.loads(told.value or b"")["beforeData"]["customer"] == "x"

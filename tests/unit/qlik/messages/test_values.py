@@ -16,7 +16,6 @@ import pytest
 
 from eventlog.core.model import Edit, Op, RowId
 from eventlog.core.schema import Catalog, Column, Table
-from eventlog.qlik import typemap
 from eventlog.qlik.messages.settings import MessageSettings
 from eventlog.qlik.messages.shape import shape_of
 from eventlog.qlik.typemap import QlikType, qlik_type
@@ -139,13 +138,6 @@ def test_the_least_and_the_greatest_whole_number_fit(sql_type: str, bits: int) -
         assert avro_value(sql_type, number, logical=False) == (number, number)
 
 
-@pytest.mark.parametrize("sql_type", TYPES)
-def test_null_is_null(sql_type: str) -> None:
-    [found] = messages([with_value(None)], catalog(sql_type))
-    assert msgspec.json.decode(found.value or b"")["data"]["v"] is None
-    assert avro_value(sql_type, None, logical=True) == (None, None)
-
-
 @pytest.mark.parametrize(
     "sql_type, value, problem",
     [
@@ -185,9 +177,3 @@ def test_what_json_cannot_hold_is_refused_with_its_column(sql_type: str, value: 
     [note] = refusals([with_value(value)], catalog(sql_type), on_value="refuse-object")
     assert "column 'v'" in note
     assert problem in note
-
-
-def test_whole_numbers_without_a_sign_have_their_own_type() -> None:
-    """Asked past the cache, which another test may have filled."""
-    assert typemap._whole(4, unsigned=True) == QlikType("UINT4", 10)
-    assert typemap._whole(4, unsigned=False) == QlikType("INT4", 10)

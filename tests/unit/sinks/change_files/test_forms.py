@@ -99,11 +99,6 @@ def test_how_a_cell_is_written_in_csv_depends_on_no_other_cell(cells: list[Any],
     assert file_bytes([column], [cells], form) == b"".join(apart)
 
 
-def test_a_mask_that_is_text_stays_it() -> None:
-    columns = [ChangeColumn(name="header__change_mask", type="varchar(256)", header=True)]
-    assert json_lines(columns, (["0F80"],)) == b'{"header__change_mask":"0F80"}\n'
-
-
 def test_the_preset_has_the_defaults_of_the_product(tmp_path: Path) -> None:
     sink = opened(ChangeTableFiles(tmp_path, QLIK.chosen("csv")))
     sink.commit("", made(ADD, EMPTY, LOADED))
@@ -150,18 +145,6 @@ def test_the_next_millisecond_may_be_in_the_next_year(tmp_path: Path) -> None:
     assert max(path.stem for path in tmp_path.rglob("*.csv")) == "20250101-000000000"
 
 
-def test_changes_whose_time_nobody_knows_have_names_too(tmp_path: Path) -> None:
-    sink = opened(ChangeTableFiles(tmp_path, replace(CSV, names="time")))
-    for _ in range(2):
-        sink.commit("", made(replace(ADD, transaction=None, time=None), after=sink.last()))
-    assert [path.name for path in sorted(tmp_path.rglob("*.csv"))] == [
-        "00000000-000000000.csv",
-        "00000000-000000001.csv",
-    ]
-    [first, _] = sorted(tmp_path.rglob("*.dfm"))
-    assert json.loads(first.read_bytes())["fileInfo"]["lastTransactionTimestamp"] == ""
-
-
 def test_loads_count_on_and_have_no_partition(tmp_path: Path) -> None:
     form = replace(CSV, full_load="files")
     first = made(ADD, LOADED, partition_every=60)
@@ -173,14 +156,6 @@ def test_loads_count_on_and_have_no_partition(tmp_path: Path) -> None:
     rows = list(csv.reader(io.StringIO(loads[1].read_text())))
     assert rows == [["idu", "fname", "pay", "photo", "since"], ["3", 'a "b"', "\\N", "\\N", "\\N"]]
     assert [path.parent.name for path in (tmp_path / "usr__ct").rglob("*.csv")] == ["20240506T070000_20240506T080000"]
-
-
-def test_without_it_a_full_load_is_rows_among_the_others(tmp_path: Path) -> None:
-    many = [replace(LOADED, row=replace(LOADED.row, key=f"idu={n}"), positions=((n,),)) for n in range(9)]
-    opened(ChangeTableFiles(tmp_path, CSV)).commit("", made(*many, loads=False))
-    assert {path.parent.name for path in tmp_path.rglob("*.csv")} == {"usr__ct"}
-    opened(ChangeTableFiles(tmp_path / "b", CSV)).commit("", made(*many, ADD))
-    assert {path.parent.name for path in (tmp_path / "b").rglob("*.csv")} == {"usr", "usr__ct"}
 
 
 def test_delimiter_quote_null_and_header_line_are_settings() -> None:
@@ -224,10 +199,14 @@ def test_gzip_does_not_go_with_parquet_and_the_preset_leaves_it_out() -> None:
     assert (form.ending, form.descriptions, form.told_options) == ("parquet", "beside", {})
 
 
-def test_the_position_of_an_older_version_is_understood(tmp_path: Path) -> None:
-    opened(ChangeTableFiles(tmp_path, CSV)).commit("", documents(ADD))
-    state = json.loads((tmp_path / "_position.json").read_bytes())
-    for key in ("named", "loads"):
-        del state[key]
-    (tmp_path / "_position.json").write_text(json.dumps(state))
-    assert opened(ChangeTableFiles(tmp_path, QLIK.chosen("csv"))).last() == state["change_seq"]
+def test_a_mask_that_is_text_stays_it() -> None:
+    columns = [ChangeColumn(name="header__change_mask", type="varchar(256)", header=True)]
+    assert json_lines(columns, (["0F80"],)) == b'{"header__change_mask":"0F80"}\n'
+
+
+def test_without_it_a_full_load_is_rows_among_the_others(tmp_path: Path) -> None:
+    many = [replace(LOADED, row=replace(LOADED.row, key=f"idu={n}"), positions=((n,),)) for n in range(9)]
+    opened(ChangeTableFiles(tmp_path, CSV)).commit("", made(*many, loads=False))
+    assert {path.parent.name for path in tmp_path.rglob("*.csv")} == {"usr__ct"}
+    opened(ChangeTableFiles(tmp_path / "b", CSV)).commit("", made(*many, ADD))
+    assert {path.parent.name for path in (tmp_path / "b").rglob("*.csv")} == {"usr", "usr__ct"}

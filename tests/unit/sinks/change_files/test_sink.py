@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import csv
 import datetime as dt
-import errno
 import io
 import json
-import os
 import time
 from collections.abc import Iterator
 from decimal import Decimal
@@ -20,11 +18,9 @@ from eventlog.core.errors import DataError, SinkError
 from eventlog.core.model import Op, Reason
 from eventlog.core.schema import Catalog, Column, Table
 from eventlog.qlik.change_tables.rows import ChangeColumn, RowBlock, RowsDocument
-from eventlog.sinks.change_files.arrow import Fitting, arrow_type, misfits, parquet_bytes
+from eventlog.sinks.change_files.arrow import Fitting, misfits, parquet_bytes
 from eventlog.sinks.change_files.dfm import description
-from eventlog.sinks.change_files.settings import PARQUET, RowFiles
 from eventlog.sinks.change_files.sink import ChangeTableFiles
-from eventlog.sinks.plan_folder import OwnedFolder
 from tests.support.changerows import AT, CSV, JSON, documents, told
 from tests.support.sinks import opened
 
@@ -63,23 +59,6 @@ def test_csv_keeps_null_and_texts_apart(tmp_path: Path) -> None:
     assert last.endswith(',1,"\\N",\\N,\\N,\\N')
     [row] = csv.DictReader(io.StringIO(next((tmp_path / "grp__ct").glob("*.csv")).read_text()))
     assert (row["name"], row["idg"], row["header__timestamp"]) == ("", "1", "2024-05-06 07:08:09.120000")
-
-
-@pytest.mark.parametrize(
-    "form, where, called", [(PARQUET, "_dfm", "parquet"), (CSV, "", "delimited"), (JSON, "", "json")]
-)
-def test_each_file_has_a_description(tmp_path: Path, form: RowFiles, where: str, called: str) -> None:
-    opened(ChangeTableFiles(tmp_path, form)).commit("", documents(ADD))
-    [data] = (tmp_path / "usr__ct").glob(f"*.{form.format}")
-    said = json.loads((data.parent / where / f"{data.stem}.dfm").read_bytes())
-    assert data.name == f"20240506-07080912-0000000000000000001.{form.format}"
-    assert (said["fileInfo"]["recordCount"], said["formatInfo"]["format"]) == (1, called)
-    columns = {column["name"]: column for column in said["dataInfo"]["columns"]}
-    assert next(iter(columns)) == "header__change_seq"
-    assert (
-        columns["header__change_seq"] | {"ordinal": 1, "length": 35, "type": "STRING"} == columns["header__change_seq"]
-    )
-    assert (columns["idu"]["primaryKeyPos"], columns["pay"]["scale"]) == (1, 2)
 
 
 UNKNOWN = ("sourceEndpoint", "sourceEndpointType", "sourceEndpointUser", "replicationServer")
@@ -147,31 +126,6 @@ def test_a_position_that_cannot_be_read_is_said(tmp_path: Path) -> None:
     (tmp_path / "_position.json").write_text("{")
     with pytest.raises(DataError, match=r"_position\.json cannot be read"):
         opened(ChangeTableFiles(tmp_path))
-
-
-def test_a_folder_that_cannot_be_made_is_said(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    with pytest.raises(SinkError, match="cannot be written"):
-        opened(ChangeTableFiles(tmp_path / "file"))
-
-
-@pytest.mark.parametrize(
-    "kind, arrow",
-    [
-        ("numeric(30,0)", "decimal128(30, 0)"),
-        ("bigint unsigned", "decimal128(20, 0)"),
-        ("numeric", "string"),
-        ("numeric(50,2)", "string"),
-        ("float8", "double"),
-        ("timestamptz", "timestamp[us, tz=UTC]"),
-        ("time", "string"),
-        ("date", "date32[day]"),
-        ("boolean", "bool"),
-        ("int", "int32"),
-    ],
-)
-def test_arrow_has_a_type_for_each(kind: str, arrow: str) -> None:
-    assert str(arrow_type(kind)) == arrow
 
 
 def test_a_time_of_day_is_text_that_every_reader_of_parquet_takes() -> None:
@@ -248,27 +202,7 @@ def test_a_description_as_a_whole(schema: str | None) -> None:
     }
 
 
-def test_what_was_hidden_in_a_folder_that_was_away_goes_once_it_is_there_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    real, folder = tmp_path / "real", tmp_path / "out"
-    real.mkdir()
-    folder.symlink_to(real)
-    sink = opened(ChangeTableFiles(folder, CSV))
-
-    def away(owned: OwnedFolder) -> None:
-        folder.unlink()
-        folder.symlink_to(tmp_path / "nowhere")
-        raise OSError(errno.ESTALE, os.strerror(errno.ESTALE), str(folder))
-
-    with monkeypatch.context() as patched:
-        patched.setattr(OwnedFolder, "confirm", away)
-        with pytest.raises(SinkError, match="cannot be written"):
-            sink.commit("a", documents(ADD))
-    assert len(list(real.rglob("*.part"))) == 3
-    folder.unlink()
-    folder.symlink_to(real)
-    assert sink.resolve("a").documents == frozenset()
-    sink.commit("a", documents(ADD))
-    assert list(real.rglob("*.part")) == []
-    assert len(list((real / "usr__ct").glob("*.csv"))) == 1
+def test_a_folder_that_cannot_be_made_is_said(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(SinkError, match="cannot be written"):
+        opened(ChangeTableFiles(tmp_path / "file"))

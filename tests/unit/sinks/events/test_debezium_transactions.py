@@ -10,24 +10,18 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from eventlog.core.counting import Told, counted, told_after
-from eventlog.core.errors import ConfigError
 from eventlog.core.model import Change, Edit, Op, Refusal, RowId, Transaction
-from eventlog.core.plugins import FormatOrder
 from eventlog.core.schema import Catalog, Column, Table
 from eventlog.qlik.messages.document import Message, MessagesDocument
-from eventlog.sinks.events.plugin import DEBEZIUM
-from eventlog.sinks.events.settings import DebeziumSettings
 from eventlog.sinks.events.write import EventFormat
-from eventlog.sinks.outputs import FILES, FilesOutput
-from tests.support.connect import read, read_as, told_rightly
+from tests.support.connect import read, told_rightly
 from tests.support.events import event_format
-from tests.support.messages import read_by_both
 from tests.support.shares import met, shares
+from tests.unit.sinks.events.test_debezium_avro import alike
 
 GOLDEN = Path(__file__).parents[3] / "golden" / "events" / "debezium-transactions.jsonl"
 TOPIC = "srv.transaction"
@@ -87,14 +81,6 @@ def test_transactions_are_told_as_they_were_read_and_agreed_on() -> None:
     if os.environ.get("EVENTLOG_GOLDEN") == "write":
         GOLDEN.write_text(told)
     assert told == GOLDEN.read_text()
-
-
-def test_nothing_is_said_of_a_transaction_that_nobody_has_counted() -> None:
-    made = form()
-    [document] = made.bind(one for one in made.writer(OURS)(MIXED) if not isinstance(one, Refusal))
-    assert isinstance(document, MessagesDocument)
-    assert document.cut == ()
-    assert [read(one)["transaction"] for one in document.messages] == [None] * len(MIXED)
 
 
 def test_a_transaction_whose_tables_are_not_known_has_no_end() -> None:
@@ -166,35 +152,4 @@ def test_a_table_whose_topic_is_that_of_transactions_is_refused() -> None:
 def test_schemas_describe_what_is_said_of_transactions() -> None:
     """In JSON and in Avro, where a reader that is not ours finds the same."""
     in_json = messages(bound(form(schemas=True), MIXED))
-    in_avro = messages(bound(form(encoding="avro"), MIXED))
-    for one, other in zip(in_json, in_avro, strict=True):
-        for told, content, schema, side in (
-            (one.key, other.key, other.key_schema, "key"),
-            (one.value, other.value, other.value_schema, "value"),
-        ):
-            assert schema is not None
-            assert schema.subject == f"{other.topic}-{side}"
-            said = json.loads(told or b"")
-            expected = read_as(said["schema"], said["payload"])
-            assert read_by_both(schema.text, content or b"") == expected
-
-
-@pytest.mark.parametrize(
-    "settings, why",
-    [
-        ({"transaction_topic": "a b"}, "output.debezium.transaction_topic is 'a b'"),
-        ({"transaction_topic": "t", "topic": "t"}, "name a topic of its own"),
-        ({"transaction_topic": "t"}, 'needs sink = "kafka"'),
-    ],
-)
-def test_settings_that_cannot_be_are_refused(settings: Any, why: str) -> None:
-    with pytest.raises(ConfigError) as caught:
-        DEBEZIUM.build(
-            FormatOrder(
-                settings=DebeziumSettings(**settings),
-                output=FilesOutput(path="x"),
-                sink=FILES,
-                publisher=None,
-            )
-        )
-    assert why in str(caught.value)
+    assert alike(in_json, messages(bound(form(encoding="avro"), MIXED))) > len(MIXED)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import socket
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from eventlog.core.errors import XmlError
 from eventlog.core.model import Document, Outcome, Reason, Status
-from eventlog.sinks.http.sink import Reply, again_later, not_sent, read_reply
+from eventlog.sinks.http.post import cut
+from eventlog.sinks.http.sink import Reply, again_later, read_reply
 from tests.support.shares import met, shares
 
 DOCUMENT = Document(id="7", body=b"<nds/>", covers={"5": ((5,),), "6-7": ((6,), (7,))})
@@ -43,21 +46,27 @@ def test_success_and_silence_need_no_words(body: bytes) -> None:
 
 
 @pytest.mark.parametrize(
-    "level,letter,reason",
+    "level,letter,reason,ends",
     [
-        ("warning", Status.WARNING, Reason.PUBLISHED),
-        ("error", Status.ERROR, Reason.REFUSED),
-        ("retry", Status.NEW, Reason.RETRY),
-        ("fatal", Status.FATAL, Reason.REFUSED),
+        ("warning", Status.WARNING, Reason.PUBLISHED, False),
+        ("error", Status.ERROR, Reason.REFUSED, False),
+        ("retry", Status.NEW, Reason.RETRY, True),
+        ("fatal", Status.FATAL, Reason.REFUSED, True),
     ],
 )
+@pytest.mark.parametrize(
+    "text, note", [("no  such\ngroup", "no such group"), ("", "the receiver answered {!r} without a word")]
+)
 def test_every_event_behind_an_event_id_gets_the_letter_and_the_text(
-    level: str, letter: Status, reason: Reason
+    level: str, letter: Status, reason: Reason, ends: bool, text: str, note: str
 ) -> None:
-    found = read(status(level, "6-7", "no  such\ngroup"))
-    assert found == {
-        number: Outcome(position=(number,), status=letter, reason=reason, note="no such group") for number in (6, 7)
-    }
+    """Nothing may follow what is still to be taken or fatal."""
+    reply = read_reply(DOCUMENT, statuses(status(level, "6-7", text)))
+    said = note.format(level)
+    assert [*reply.outcomes] == [
+        Outcome(position=(number,), status=letter, reason=reason, note=said) for number in (6, 7)
+    ]
+    assert reply.ends is ends
 
 
 @shares(several=0.3)
@@ -75,10 +84,6 @@ def test_the_texts_of_the_worst_level_are_kept_once_each() -> None:
     assert read(status("warning", "5", "mild"), *entries)[5].note == "one; two"
 
 
-def test_a_level_without_a_text_is_told_all_the_same() -> None:
-    assert read(status("error", "5"))[5].note == "the receiver answered 'error' without a word"
-
-
 def test_a_text_that_is_far_too_long_is_cut() -> None:
     note = read(status("error", "5", "x" * 9000))[5].note
     assert note is not None
@@ -93,18 +98,6 @@ def test_a_status_without_event_id_speaks_of_every_event() -> None:
         (6, "W"),
         (7, "W"),
     ]
-
-
-def test_unknown_event_ids_are_said_and_the_known_ones_count() -> None:
-    reply = read_reply(DOCUMENT, statuses(status("fatal", "99"), status("warning", "5"), status("error", "7")))
-    assert reply.unknown == ("7", "99")
-    assert [outcome.position for outcome in reply.outcomes] == [(5,)]
-    assert not reply.ends
-
-
-@pytest.mark.parametrize("level,ends", [("warning", False), ("error", False), ("retry", True), ("fatal", True)])
-def test_nothing_may_follow_what_is_still_to_be_taken_or_fatal(level: str, ends: bool) -> None:
-    assert read_reply(DOCUMENT, statuses(status(level, "5"))).ends is ends
 
 
 @pytest.mark.parametrize(
@@ -125,7 +118,9 @@ def test_again_later_counts_an_attempt_for_every_event() -> None:
     assert reply.ends
 
 
-def test_what_was_not_sent_stays_new_without_an_attempt() -> None:
-    held = list(not_sent([DOCUMENT], Document(id="4", body=b"", covers={})))
-    assert [(outcome.status, outcome.reason) for outcome in held] == [(Status.NEW, Reason.HELD)] * 3
-    assert held[0].note == "not sent, because document 4 before it is still to be taken"
+def test_a_connection_that_is_gone_can_be_cut() -> None:
+    ours, theirs = socket.socketpair()
+    ours.close()
+    theirs.close()
+    cut(ours)
+    assert ours.fileno() == -1

@@ -24,12 +24,6 @@ def configured(environment: dict[str, str] | None = None, **keys: Any) -> Config
     return from_settings({"output": [{"sink": "http", **keys}]}, environment or {}, origin="my.toml")
 
 
-def refused(**keys: Any) -> str:
-    with pytest.raises(ConfigError) as caught:
-        configured(**{"url": URL, **keys})
-    return str(caught.value)
-
-
 def test_what_sending_needs_is_loaded_before_threads_send() -> None:
     """The modules of urllib3 import each other: two threads that are the first to ask for them may get halves."""
     program = (
@@ -47,58 +41,44 @@ def test_an_output_is_read_with_its_defaults_and_its_secret() -> None:
     assert (output.connect_timeout, output.read_timeout, output.reply_limit) == (10.0, 60.0, 1_048_576)
 
 
-def test_an_output_becomes_a_sink() -> None:
-    (output,) = outputs_of(configured(url=URL))
-    assert isinstance(output.sink, HttpSink)
-    assert output.sink.last() == ""
-
-
-@pytest.mark.parametrize(
-    "url",
-    ["", "idm.example", "ftp://idm.example/", "http://", "http://a:99999/", "http://a b/", "http://ä/", "http://[x/"],
+ADDRESSES = (
+    "",
+    "idm.example",
+    "ftp://idm.example/",
+    "http://",
+    "http://a:99999/",
+    "http://a b/",
+    "http://ä/",
+    "http://[x/",
 )
-def test_an_address_that_takes_no_documents_is_refused(url: str) -> None:
-    assert "output.url is no address" in refused(url=url)
+REFUSED: list[tuple[dict[str, Any], str]] = [
+    *[({"url": url}, "output.url is no address") for url in ADDRESSES],
+    ({"url": "https://idm:s3cret@idm.example/"}, "Write them as `authorization`"),
+    *[({"authorization": value}, "output.authorization") for value in ("Bearer s3cret\r\nX: y", "Bearer s3crét", " ")],
+    ({"connect_timeout": 0}, "output.connect_timeout is 0"),
+    ({"read_timeout": 0}, "output.read_timeout is 0"),
+    ({"read_timeout": float("nan")}, "output.read_timeout"),
+    ({"total_timeout": 0}, "output.total_timeout is 0"),
+    ({"reply_limit": 0}, "output.reply_limit is 0"),
+    *[({"connections": n}, f"output.connections is {n}; it must be between 1 and 64") for n in (0, 65, -1)],
+    ({"client_key": "key.pem"}, "needs output.client_certificate"),
+]
 
 
-def test_credentials_in_the_address_are_refused_and_not_repeated() -> None:
-    said = refused(url="https://idm:s3cret@idm.example/")
-    assert "Write them as `authorization`" in said
-    assert "s3cret" not in said
+@pytest.mark.parametrize("keys, said", REFUSED)
+def test_settings_that_cannot_be_are_refused_without_secrets(keys: dict[str, Any], said: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        configured(**{"url": URL, **keys})
+    assert said in str(caught.value)
+    assert "s3c" not in str(caught.value)
 
 
-@pytest.mark.parametrize("value", ["Bearer s3cret\r\nX: y", "Bearer s3crét", " "])
-def test_a_header_that_cannot_be_sent_is_refused_and_not_repeated(value: str) -> None:
-    said = refused(authorization=value)
-    assert "output.authorization" in said
-    assert "s3c" not in said
-
-
-@pytest.mark.parametrize("name", ["connect_timeout", "read_timeout", "total_timeout", "reply_limit"])
-def test_limits_are_more_than_nothing(name: str) -> None:
-    assert f"output.{name} is 0" in refused(**{name: 0})
-
-
-@pytest.mark.parametrize("number", [0, 65, -1])
-def test_there_are_as_many_connections_as_a_receiver_can_bear(number: int) -> None:
-    assert f"output.connections is {number}; it must be between 1 and 64" in refused(connections=number)
-    (output,) = outputs_of(configured(url=URL, connections=64))
+@pytest.mark.parametrize("connections", [1, 64])
+def test_an_output_becomes_a_sink_with_its_connections(connections: int) -> None:
+    (output,) = outputs_of(configured(url=URL, connections=connections))
     assert isinstance(output.sink, HttpSink)
-    assert len(output.sink.lanes) == 64
-
-
-def test_one_connection_is_what_nobody_has_to_ask_for() -> None:
-    (output,) = outputs_of(configured(url=URL))
-    assert isinstance(output.sink, HttpSink)
-    assert output.sink.lanes == (output.sink,)
-
-
-def test_a_time_that_is_no_number_is_refused() -> None:
-    assert "output.read_timeout" in refused(read_timeout=float("nan"))
-
-
-def test_a_key_without_its_certificate_is_refused() -> None:
-    assert "needs output.client_certificate" in refused(client_key="key.pem")
+    assert (output.sink.last(), len(output.sink.lanes)) == ("", connections)
+    assert connections > 1 or output.sink.lanes == (output.sink,)
 
 
 @pytest.mark.parametrize("name", ["ca_file", "client_certificate"])

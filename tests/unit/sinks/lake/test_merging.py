@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from eventlog.qlik.change_tables.folding import ChangeRow, fold
+from eventlog.core.schema import WHOLE_ROW
+from eventlog.qlik.change_tables.folding import ChangeRow, count, fold
 from eventlog.sinks.lake.merging import Merge, Merging
 
 KEY = ("k",)
@@ -93,6 +94,14 @@ def test_a_merge_gives_the_rows_that_its_changes_give(first: int) -> None:
         changes = history(chance, table, chance.randrange(1, 25))
         merge = Merging(KEY).merged(fold(changes, KEY))
         assert done(table, merge) == one_by_one(table, changes), seed
+
+
+def test_rows_without_a_key_are_counted() -> None:
+    rows = [
+        ChangeRow(oper=oper, values={WHOLE_ROW: text}, changed=frozenset())
+        for oper, text in (("I", "x"), ("I", "y"), ("I", "x"), ("D", "y"), ("D", "y"))
+    ]
+    assert {key: row.more for key, row in count(rows).rows.items()} == {("x",): 2, ("y",): -1}
 
 
 def test_keys_that_are_swapped_are_told_by_what_they_were() -> None:

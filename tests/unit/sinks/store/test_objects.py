@@ -90,31 +90,6 @@ def test_each_trouble_has_a_sentence_and_may_pass_and_tells_no_secret(
         assert caught.value.__cause__ is None
 
 
-def test_an_object_is_read_copied_listed_and_removed(objects: Bucket) -> None:
-    objects.put("a/b", b"1")
-    assert objects.copy("a/b", "c")
-    assert not objects.copy("none", "d")
-    assert sorted(objects.names()) == ["a/b", "c"]
-    assert list(objects.names("a/")) == ["a/b"]
-    objects.remove([])
-    objects.remove(["c", "none"])
-    found = objects.read("a/b")
-    assert found is not None
-    assert (found.content, objects.read("c")) == (b"1", None)
-
-
-def test_an_object_is_put_over_the_state_that_was_read_and_no_other(objects: Bucket) -> None:
-    first = objects.put_over("a", b"1", None)
-    assert first is not None
-    assert objects.put_over("a", b"2", None) is None
-    second = objects.put_over("a", b"2", first)
-    assert second is not None
-    assert objects.put_over("a", b"3", first) is None
-    found = objects.read("a")
-    assert found is not None
-    assert (found.content, found.tag) == (b"2", second)
-
-
 @pytest.mark.parametrize("size", [10, 6_000_000])
 def test_a_file_is_put_in_one_or_in_parts(
     objects: Bucket, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int
@@ -192,13 +167,6 @@ def test_what_the_environment_lacks_is_said(monkeypatch: pytest.MonkeyPatch) -> 
         objects_at("s3://b/p", StoreSettings(endpoint="http://127.0.0.1:1", region="eu-west-1"))
 
 
-def test_a_profile_is_read_by_the_library_that_knows_profiles(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_profile", lambda: lambda: {"access_key_id": "a", "secret_access_key": "b"})
-    monkeypatch.setenv("AWS_PROFILE", "mine")
-    monkeypatch.delenv("AWS_ACCESS_KEY_ID", raising=False)
-    assert objects_at("s3://b/p/").place == "s3://b/p"
-
-
 def test_check_asks_whether_the_place_can_be_read(objects: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "objects_at", lambda *_: objects)
     assert FILES.check is not None
@@ -228,3 +196,10 @@ def test_a_configuration_builds_an_output_to_an_address_without_asking_it(
     [output] = outputs_of(Config(output=(FilesOutput(path="s3://b/p", format=form, store=store),)))
     with pytest.raises(SinkError, match="s3://b/p does not answer"):
         output.sink.open(None)
+
+
+def test_a_profile_is_read_by_the_library_that_knows_profiles(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_profile", lambda: lambda: {"access_key_id": "a", "secret_access_key": "b"})
+    monkeypatch.setenv("AWS_PROFILE", "mine")
+    monkeypatch.delenv("AWS_ACCESS_KEY_ID", raising=False)
+    assert objects_at("s3://b/p/").place == "s3://b/p"

@@ -11,7 +11,7 @@ import obstore
 import pytest
 from obstore.store import MemoryStore
 
-from eventlog.core.errors import ConfigError, DataError, OccupiedError, SinkError
+from eventlog.core.errors import ConfigError, DataError, SinkError
 from eventlog.core.model import Document
 from eventlog.sinks.files import FileSink
 from eventlog.sinks.store.objects import Bucket, Tag
@@ -109,32 +109,6 @@ def test_a_commit_that_comes_late_is_none(objects: Bucket, monkeypatch: pytest.M
     assert seen(objects) == ["0001.xml", "0002.xml"]
 
 
-def test_who_committed_and_was_replaced_before_it_knew_leaves_the_rest_to_the_other(
-    objects: Bucket, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """It takes nothing away that the other one is about to show."""
-    sink, heir = opened(sink_at(objects), tenure()), sink_at(objects)
-    usual, copy = Bucket.put_over, Bucket.copy
-
-    def lost(self: Bucket, name: str, content: bytes, former: Tag | None) -> Tag | None:
-        monkeypatch.setattr(Bucket, "put_over", usual)
-        assert usual(self, name, content, former)
-        with pytest.MonkeyPatch.context() as patch:  # the other one is stopped before it shows anything
-            patch.setattr(Bucket, "copy", lambda *_: pytest.fail("no copy"))
-            patch.setattr(Bucket, "names", lambda *_: iter(()))
-            patch.setattr(StoredPlans, "_copy", lambda *_: True)
-            patch.setattr(Bucket, "remove", lambda *_: None)
-            heir.open(tenure(2))
-        return None
-
-    monkeypatch.setattr(Bucket, "put_over", lost)
-    with pytest.raises(OccupiedError):
-        sink.commit("a", documents(1, 2))
-    monkeypatch.setattr(Bucket, "copy", copy)
-    assert heir.resolve("a").documents is None
-    assert seen(objects) == ["0001.xml", "0002.xml"]
-
-
 def test_a_position_that_somebody_changes_meanwhile_is_read_again(
     objects: Bucket, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -155,43 +129,6 @@ def test_hidden_objects_that_somebody_removed_are_told(objects: Bucket, monkeypa
     objects.remove(list(objects.names(HIDDEN)))
     with pytest.raises(DataError, match="were removed by somebody else"):
         sink.commit("a", documents(1))
-
-
-def test_what_cannot_be_hidden_leaves_nothing(objects: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:
-    sink = opened(sink_at(objects), tenure())
-    usual = Bucket.put
-
-    def full(self: Bucket, name: str, content: bytes) -> None:
-        if name.endswith("000001"):
-            raise SinkError("Full.", may_pass=True)
-        usual(self, name, content)
-
-    monkeypatch.setattr(Bucket, "put", full)
-    with pytest.raises(SinkError, match=r"Full\."):
-        sink.commit("a", documents(1, 2))
-    assert seen(objects) == []
-
-
-def test_nothing_is_said_of_what_stays_hidden(objects: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:
-    sink = opened(sink_at(objects), tenure())
-    sink.prepare("a", documents(1))
-
-    def down(*_: Any) -> None:
-        raise SinkError("Down.", may_pass=True)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(Bucket, "remove", down)
-        sink.close()
-    assert sink.resolve("a").documents == frozenset()
-    assert seen(objects) == []
-
-
-def test_a_document_without_a_plan_of_who_was_replaced_is_not_there(objects: Bucket) -> None:
-    sink = opened(sink_at(objects), tenure())
-    opened(sink_at(objects), tenure(2))
-    with pytest.raises(OccupiedError):
-        sink.commit("", documents(0))
-    assert seen(objects) == []
 
 
 def test_a_store_that_puts_over_any_state_is_refused(objects: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:

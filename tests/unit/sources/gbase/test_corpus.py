@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.hardening import gbase_guided
 from tests.support.gbase_fuzzed import read_alike, row_reads_again
 from tests.support.gbase_streams import before_damage
 from tests.support.shares import met, shares
@@ -17,7 +15,6 @@ from tests.support.shares import met, shares
 CORPORA = Path(__file__).resolve().parents[3] / "corpora"
 STREAMS = sorted((CORPORA / "gbase").iterdir())
 ROWS = sorted((CORPORA / "gbase_rows").iterdir())
-WHOLE = ["small.bin", "two.bin"]
 
 
 @pytest.mark.parametrize("path", STREAMS, ids=lambda path: path.name)
@@ -50,16 +47,3 @@ def test_a_damaged_stream_is_read_alike_in_any_cut(path: Path, data: st.DataObje
     images, error = before_damage([bytes(stream)])
     met(read=images, damaged=error)
     assert error is None or len(str(error)) < 2000
-
-
-@pytest.mark.parametrize("name", WHOLE)
-def test_the_seeds_are_whole(name: str) -> None:
-    images, error = before_damage([(CORPORA / "gbase" / name).read_bytes()])
-    assert images
-    assert error is None
-
-
-def test_the_fuzzer_says_what_it_needs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setitem(sys.modules, "atheris", None)
-    with pytest.raises(SystemExit, match="atheris is not installed"):
-        gbase_guided.main(["frames", "--seconds", "1", "--keep", str(tmp_path)])

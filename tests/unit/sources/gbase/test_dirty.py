@@ -32,22 +32,10 @@ def after(*reads_: bytes) -> Iterator[bytes]:
     return buffers([FORMER, *reads_])
 
 
-@pytest.mark.parametrize("cut", [61, 200, 1000, 5000])
-def test_reads_that_cut_a_record_give_every_row(cut: int) -> None:
-    pieces = list(reads(shop(100, 2), cut=cut))
-    whole = read(b"".join(pieces), own=GBaseSettings())
-    assert len(whole) > 80
-    assert read(*buffers(pieces), own=DIRTY) == whole
-
-
 def test_a_record_that_was_left_over_whole_is_not_read_twice() -> None:
     again = FORMER[: len(table_record(T1) + begin(1))]
     found = read(*after(again.replace(b"c1 int", b"c1 INT")), own=DIRTY)
     assert len(found) == 3
-
-
-def test_a_read_that_gave_nothing_is_passed_over() -> None:
-    assert len(read(FORMER, FORMER, FORMER, own=DIRTY)) == 3
 
 
 @pytest.mark.parametrize("at", [20, 45, 95])
@@ -151,13 +139,6 @@ def test_files_without_lines_are_refused() -> None:
         refuse_dirty([Path("a.hex"), Path("b.bin")])
 
 
-def test_headers_are_found_in_the_middle() -> None:
-    assert next_header(b"x" * 30 + LATER, 1000) == 30
-    assert next_header(b"x" * 30 + LATER[:14], 1000) is None
-    assert next_header(b"x" * 8 + b"\0\0\0\x42" + b"x" * 30 + LATER, 1000) == 42
-    assert next_header(b"", 1000) is None
-
-
 def point(*stream: bytes, own: GBaseSettings | None = None) -> str | None:
     restart = Restart(own or GBaseSettings())
     for found in frames(stream):
@@ -177,3 +158,10 @@ def test_where_a_restart_begins() -> None:
     assert point(insert(4, 1), own=GBaseSettings(orphans="skip")) is None
     assert point(GOOD, begin(7, 8), record(CdcRecord.RBTX, 8, 8), record(CdcRecord.TIMEOUT, 3)) == point(GOOD)
     assert point(GOOD, begin(7, 8), insert(8, 1, 8), record(CdcRecord.TRUNCATE, 9, 8, 5)) is not None
+
+
+def test_headers_are_found_in_the_middle() -> None:
+    assert next_header(b"x" * 30 + LATER, 1000) == 30
+    assert next_header(b"x" * 30 + LATER[:14], 1000) is None
+    assert next_header(b"x" * 8 + b"\0\0\0\x42" + b"x" * 30 + LATER, 1000) == 42
+    assert next_header(b"", 1000) is None

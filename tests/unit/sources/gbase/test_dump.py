@@ -59,24 +59,6 @@ def test_the_lines_hold_every_byte_once() -> None:
     assert b"".join(line.data for entry in dumped(stream) for line in entry.lines) == stream
 
 
-def test_what_is_no_record_is_shown_up_to_the_next_header() -> None:
-    found = dumped(table_record(T1) + b"rubbish that is no header" + ROW)
-    assert [entry.title for entry in found] == [
-        "200 CDC_REC_TABSCHEM, 65 bytes",
-        "no record",
-        "40 CDC_REC_INSERT, 51 bytes",
-    ]
-    assert found[1].lines[0].data == b"rubbish that is no header"
-    assert "packet scheme" in str(found[1].problem)
-    assert (found[1].offset, found[2].offset) == (65, 90)
-
-
-def test_an_incomplete_end_is_shown() -> None:
-    [_, rest] = dumped(table_record(T1), ROW[:-3])
-    assert (rest.title, rest.lines[0].data) == ("incomplete record", ROW[:-3])
-    assert "3 bytes" in str(rest.problem)
-
-
 def test_what_is_left_over_in_a_buffer_is_shown_as_such() -> None:
     found = dumped(table_record(T1) + b"left", ROW + bytes(20), dirty=True)
     assert [entry.title.split(",")[0] for entry in found] == [
@@ -151,9 +133,3 @@ def test_an_emulated_stream_is_read(tmp_path: Path, name: str, extra: list[str])
     own = GBaseSettings(dirty="--dirty" in extra)
     events = [event for batch in images(chunks_of(file), own) for event in batch.events]
     assert len(events) > 30
-
-
-def test_help_names_the_kinds_of_streams() -> None:
-    for group in ("decode", "emulate"):
-        result = CliRunner().invoke(main, [group, "nothing"])
-        assert (result.exit_code, "nothing is not a command. There are gbase, linter" in result.output) == (2, True)

@@ -62,13 +62,6 @@ def test_any_bytes_of_a_decimal_are_read_pair_by_pair(kind: str, first: int, pai
         assert Fraction(found) == number_of(data)
 
 
-@pytest.mark.parametrize("first, number", [(0xC2, "1234.50"), (0x3D, "-8765.50")])
-def test_the_sign_of_a_decimal_decides_how_its_pairs_are_read(first: int, number: str) -> None:
-    layout = layout_of(1, "c1 decimal(8,2)")
-    record = bytes(36) + bytes((first, 12, 34, 50, 0))
-    assert GBaseRowReader(layout, TextRules())(record, 36) == {"c1": Decimal(number)}
-
-
 @shares(several=0.2)
 @given(st.lists(st.tuples(st.integers(1, 3), st.integers(1, 4)), max_size=30), st.booleans())
 def test_items_held_together_are_items_held_one_by_one(runs: list[tuple[int, int]], orphans: bool) -> None:
@@ -129,11 +122,6 @@ def test_a_transaction_of_very_many_rows_is_told_whole(monkeypatch: pytest.Monke
     found = read(table_record(T1) + begin(1), *[insert(seq, seq) for seq in range(2, 9)], commit(9))
     assert [(one.after or {})["c1"] for one in found] == list(range(2, 9))
     assert [one.last for one in found] == [False] * 6 + [True]
-
-
-def test_a_row_that_nothing_describes_is_told_with_its_bytes() -> None:
-    (image,) = read(begin(1), insert(2, 1), commit(3))
-    assert "nothing has described the columns of label 5" in str(image.fault)
 
 
 def test_a_table_described_again_as_it_was_is_the_same_table() -> None:

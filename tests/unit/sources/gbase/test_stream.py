@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventlog.core.errors import DamageError, DataError, SourceError
+from eventlog.core.errors import DamageError, DataError
 from eventlog.core.model import Image, Op
 from eventlog.core.rules import Options, tell
 from eventlog.core.schema import Catalog, Column, Table
@@ -22,7 +22,6 @@ from eventlog.sources.gbase.records import CdcRecord
 from eventlog.sources.gbase.settings import GBaseSettings
 from tests.support.examples import examples
 from tests.support.gbase_streams import GOOD, OWN, SEED, T1, before_damage, begin, commit, insert, read, row, told
-from tests.support.shares import met, shares
 
 
 def test_the_printed_dump_is_one_inserted_row() -> None:
@@ -104,28 +103,9 @@ def test_a_key_in_other_letters_and_a_schema_file() -> None:
     ]
 
 
-def test_open_transactions_at_the_end_are_told() -> None:
-    said: list[str] = []
-    assert len(read(GOOD, begin(4), said=said)) == 1
-    assert said == ["The stream ends with 1 open transaction: left out."]
-
-
 def test_lines_that_are_not_hexadecimal_are_named() -> None:
     with pytest.raises(DataError, match=r"dump\.hex, line 2: '00 0x'"):
         list(read_hex(["# first", "00 0x"], origin="dump.hex"))
-
-
-@shares(found=0.1, damaged=0.2)
-@examples(150, deadline=None)
-@given(st.data())
-def test_flipped_bytes_end_in_images_or_in_a_typed_error(data: st.DataObject) -> None:
-    stream = bytearray(b"".join(reads(shop(12, 3), cut=4000)))
-    for _ in range(data.draw(st.integers(1, 4))):
-        stream[data.draw(st.integers(0, len(stream) - 1))] = data.draw(st.integers(0, 255))
-    found, error = before_damage([bytes(stream)])
-    met(found=found, damaged=error)
-    assert error is None or isinstance(error, DamageError | SourceError)
-    assert len(found) < 100
 
 
 @examples(150, deadline=None)

@@ -36,9 +36,15 @@ def test_a_header_that_is_too_short(size: int) -> None:
     assert (len(found), error.offset) == (1, len(GOOD))
 
 
-def test_a_header_that_is_longer_than_known_is_accepted() -> None:
+def test_a_header_that_is_longer_than_known_is_accepted_and_a_heartbeat_is_no_change() -> None:
     longer = (40).to_bytes(4, "big") + commit(3)[4:] + b"more"
-    assert len(read(table_record(T1), begin(1), insert(2, 1), longer)) == 1
+    beat = record(CdcRecord.TIMEOUT, 0)
+    assert len(read(table_record(T1), beat, begin(1), insert(2, 1), longer, beat)) == 1
+
+
+def test_a_huge_record_is_refused_before_it_came() -> None:
+    huge = commit(9)[:4] + (2**31).to_bytes(4, "big") + commit(9)[8:]
+    assert "the limit is" in str(before_damage([GOOD + huge])[1])
 
 
 @pytest.mark.parametrize("surplus", [b"", b"\1", b"\0\0\0\1\0\0\0\1"])
@@ -82,11 +88,6 @@ def test_a_row_without_bytes_is_one_only_without_columns() -> None:
     assert (none.after, none.fault) == ({}, None)
     [bad] = read(table_record(T1), begin(1), record(CdcRecord.INSERT, 2, 7, 5, 0, sizes=bytes(4)), commit(3))
     assert "0 bytes" in str(bad.fault)
-
-
-def test_a_huge_record_is_refused_before_it_came() -> None:
-    huge = commit(9)[:4] + (2**31).to_bytes(4, "big") + commit(9)[8:]
-    assert "the limit is" in str(before_damage([GOOD + huge])[1])
 
 
 def test_rows_of_an_unknown_label_are_kept_or_end_everything() -> None:
@@ -182,10 +183,6 @@ def test_errors_of_the_server_are_told_or_end_the_stream() -> None:
     assert "'t1'" in said[0]
     found, error = before_damage([GOOD, record(CdcRecord.ERROR, 1, -12345), GOOD])
     assert (len(found), isinstance(error, SourceError), "-12345" in str(error)) == (1, True, True)
-
-
-def test_heartbeats_are_no_changes() -> None:
-    assert len(read(record(CdcRecord.TIMEOUT, 0), GOOD, record(CdcRecord.TIMEOUT, 3))) == 1
 
 
 def test_text_that_is_none_ends_its_row_only() -> None:

@@ -6,19 +6,19 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
-from eventlog.sources.linter.dump import dumped, text_of
-from eventlog.sources.linter.emulator import EmulatedOperation, EmulatorSettings, Lengths
-from eventlog.sources.linter.operations import Action, Coding, operation
-from eventlog.sources.linter.rows import QueueRow
+from eventlog.sources.linter.dump import FollowedQueue, QueueRestart, dumped, text_of
+from eventlog.sources.linter.emulator import EmulatedOperation, EmulatorSettings
+from eventlog.sources.linter.operations import Action, Coding
+from eventlog.sources.linter.rows import QueueRow, address
 from eventlog.sources.linter.tables import SourceTables
-from tests.support.linter import CHAIR, NUMBER, READING, ROW, SCHEMA, TABLE, commit, ended, queued, row
+from tests.support.linter import CHAIR, NUMBER, READING, ROW, SCHEMA, TABLE, commit, ended, insert, queued, row
 
 FOLDER = Path(__file__).resolve().parents[3] / "golden" / "linter"
 BORDERS = (3399, 3400, 3401, 6800, 6801, 10200)
@@ -106,8 +106,50 @@ def test_damage() -> None:
     check("damage", dump(rows))
 
 
-def test_lengths_of_both_kinds_give_the_same_parts() -> None:
-    kinds: tuple[Lengths, Lengths] = ("rows", "totals")
-    one, two = (operation(bordering(10200, bytes(range(256)) * 40, kind), pad=False) for kind in kinds)
-    assert (one.first, one.second) == (two.first, two.second)
-    assert (len(one.first), len(one.second)) == (5101, 5099)
+def point(*operations: EmulatedOperation) -> QueueRestart | None:
+    restart = FollowedQueue()
+    list(dumped(queued(operations), SourceTables(SCHEMA, READING), READING, restart.take))
+    return restart.point
+
+
+def addresses(operations: Sequence[EmulatedOperation]) -> list[int]:
+    return [one.syslog_addr for one in queued(operations)]
+
+
+def test_it_begins_behind_the_last_end_and_says_what_is_open() -> None:
+    done = [insert(1, 10), insert(2, 20), ended(1), insert(2, 21), insert(3, 30), ended(3, Action.ROLLBACK)]
+    found = point(*done)
+    where = addresses(done)
+    assert found == QueueRestart(begin=where[-1] + 1, open=1, first=where[1])
+    assert found.text == (
+        f"A restart begins behind {address(where[-1])} ({where[-1]}), where the last transaction ended;"
+        f" 1 open transaction may continue, so the rows from {address(where[1])} ({where[1]}) on are needed."
+    )
+
+
+def test_without_an_open_transaction_and_without_an_end() -> None:
+    over = point(insert(1, 10), ended(1))
+    assert over is not None
+    assert over.text.endswith("where the last transaction ended; none is open.")
+    first = point(insert(1, 10), insert(1, 11))
+    assert first is not None
+    assert (first.begin, first.open) == (0, 1)
+    assert first.text.startswith("A restart begins at the beginning: no transaction has ended; 1 open")
+    assert point() is None
+
+
+def test_an_action_that_nobody_knows_says_nothing() -> None:
+    restart = FollowedQueue()
+    restart.take(row(typ=77), None)
+    assert restart.point is None
+
+
+def test_a_time_that_is_none_is_told_in_the_dump_and_makes_it_damaged() -> None:
+    [one] = dumped([row(oper_date=ROW.oper_date[:-1])], SourceTables(SCHEMA, READING), READING)
+    assert one.damaged
+    assert one.time.startswith("! ")
+
+
+def test_a_row_that_goes_nowhere_else_is_told_without_a_target() -> None:
+    assert " to REMOTE" in dump([ROW])
+    assert " to " not in dump([row(dst_server="", dst_table="")])

@@ -16,7 +16,7 @@ from eventlog.core.errors import DataError
 from eventlog.core.model import Row
 from eventlog.core.schema import Column, Table
 from eventlog.sources.linter.layouts import RecordLayout, record_fields
-from eventlog.sources.linter.packed import PackedCodec, date, date_bytes, decimal, decimal_bytes, reader
+from eventlog.sources.linter.packed import PackedCodec, date, date_bytes, decimal, decimal_bytes
 from eventlog.sources.linter.rows import Remembered
 from tests.support.linter import CHAIR, NEW, OLD, TABLE, T
 from tests.support.shares import met, shares
@@ -35,6 +35,8 @@ def test_the_records_of_the_specification() -> None:
     assert SPECIFIED.decode(NEW) == CHAIR
     assert SPECIFIED.encode(TABLE) == OLD
     assert SPECIFIED.encode(CHAIR) == NEW
+    time, raw = dt.datetime(2024, 3, 15, 10, 20, 30, 500000), bytes.fromhex("02 00000006384609483050 0000000000")
+    assert (date_bytes(time), date(raw), date(bytes(16))) == (raw, time, dt.datetime(1, 1, 1))
 
 
 @pytest.mark.parametrize(
@@ -74,19 +76,8 @@ def test_values_beyond_those_that_are_remembered_are_read_too(monkeypatch: pytes
     known = Remembered(bytes.decode)
     assert [known[text.encode()] for text in "abcab"] == [*"abcab"]
     assert set(known) == {b"b"}
-
-
-def test_long_values_are_not_remembered() -> None:
-    known = Remembered(bytes.decode)
     assert known[b"a" * 65] == "a" * 65
-    assert not known
-
-
-def test_the_date_of_the_specification() -> None:
-    time, raw = dt.datetime(2024, 3, 15, 10, 20, 30, 500000), bytes.fromhex("02 00000006384609483050 0000000000")
-    assert date_bytes(time) == raw
-    assert date(raw) == time
-    assert date(bytes(16)) == dt.datetime(1, 1, 1)
+    assert set(known) == {b"b"}, "long values are not remembered"
 
 
 @pytest.mark.parametrize(
@@ -112,14 +103,6 @@ def test_what_cannot_be_read_names_its_column(type_: str, raw: str, reason: str)
     assert reason in str(caught.value)
 
 
-def test_booleans_read_one_by_one() -> None:
-    """As the careful reading does it, which is asked what is wrong with a record."""
-    [field] = record_fields(Table(name="X", columns=(Column(name="C1", type="boolean"),)), "ascii", {})
-    read = reader(field, "<")
-    assert read is not None
-    assert (read(0), read(1)) == (False, True)
-
-
 def test_a_null_column_may_hold_rubbish() -> None:
     assert codec("char(1)", "boolean").decode(bytes.fromhex("03 98 07")) == {"C1": None, "C2": None}
     with pytest.raises(DataError, match="Column C2: 7 is neither"):
@@ -132,16 +115,18 @@ def test_a_record_that_ends_early_is_refused(cut: int) -> None:
         SPECIFIED.decode(OLD[:cut])
 
 
-def test_what_follows_the_last_column() -> None:
-    with pytest.raises(DataError, match=r"Behind the last column there is more: 3 bytes"):
-        SPECIFIED.decode(OLD + b"xyz")
+@pytest.mark.parametrize(
+    "record, said",
+    [
+        (OLD + b"xyz", "Behind the last column there is more: 3 bytes"),
+        (b"\x18" + OLD[1:], "The mask of NULLs 18 has bits"),
+    ],
+)
+def test_what_follows_the_last_column_is_refused(record: bytes, said: str) -> None:
+    with pytest.raises(DataError, match=said):
+        SPECIFIED.decode(record)
     lenient = PackedCodec(RecordLayout(table=T, fields=SPECIFIED.layout.fields, strict=False))
     assert lenient.decode(OLD + b"xyz") == TABLE
-
-
-def test_a_mask_with_bits_behind_the_last_column_is_refused() -> None:
-    with pytest.raises(DataError, match="The mask of NULLs 18 has bits behind the last column"):
-        SPECIFIED.decode(b"\x18" + OLD[1:])
 
 
 @pytest.mark.parametrize("padding", [b"   ", b"\0\0\0", b" \0 ", b"\0  "])
@@ -198,28 +183,25 @@ VALUES: dict[str, st.SearchStrategy[Any]] = {
 }
 
 
-@st.composite
-def tables_and_rows(draw: st.DrawFn) -> tuple[list[str], dict[str, Any]]:
-    types = draw(st.lists(st.sampled_from(sorted(VALUES)), min_size=1, max_size=20))
-    return types, {f"C{n}": draw(st.none() | VALUES[type_]) for n, type_ in enumerate(types, 1)}
-
-
-@given(tables_and_rows(), st.sampled_from(["little", "big"]))
-def test_every_row_of_every_table_comes_back(drawn: tuple[list[str], dict[str, Any]], order: str) -> None:
-    types, row = drawn
-    one = codec(*types, byte_order=order)
-    assert one.decode(one.encode(row)) == row
-
-
-@given(
-    st.lists(st.sampled_from(sorted(VALUES)), min_size=1, max_size=6).flatmap(
-        lambda types: st.tuples(st.just(types), st.tuples(*[VALUES[one] for one in types]))
+def rows_of(cells: Callable[[str], st.SearchStrategy[Any]]) -> st.SearchStrategy[tuple[list[str], dict[str, Any]]]:
+    """Types of a table's columns, and a row of such cells."""
+    columns = st.sampled_from(sorted(VALUES)).flatmap(lambda type_: st.tuples(st.just(type_), cells(type_)))
+    return st.lists(columns, min_size=1, max_size=20).map(
+        lambda drawn: ([type_ for type_, _ in drawn], {f"C{n}": cell for n, (_, cell) in enumerate(drawn, 1)})
     )
-)
-def test_without_a_mask_nothing_is_null(drawn: tuple[list[str], tuple[Any, ...]]) -> None:
-    types, values = drawn
-    one = codec(*types, null_mask=False)
-    row = {f"C{n}": value for n, value in enumerate(values, 1)}
+
+
+without_nulls = rows_of(VALUES.__getitem__)
+tables_and_rows = rows_of(lambda type_: st.none() | VALUES[type_])
+
+
+@pytest.mark.parametrize("rows, null_mask", [(tables_and_rows, True), (without_nulls, False)], ids=["mask", "no mask"])
+@given(data=st.data(), order=st.sampled_from(["little", "big"]))
+def test_every_row_of_every_table_comes_back(
+    rows: st.SearchStrategy[tuple[list[str], dict[str, Any]]], null_mask: bool, data: st.DataObject, order: str
+) -> None:
+    types, row = data.draw(rows)
+    one = codec(*types, byte_order=order, null_mask=null_mask)
     assert one.decode(one.encode(row)) == row
 
 
@@ -231,7 +213,7 @@ def outcome(read: Callable[[bytes], Row], data: bytes) -> str:
 
 
 @shares(read=0.2, refused=0.2)
-@given(tables_and_rows(), st.booleans(), st.data())
+@given(tables_and_rows, st.booleans(), st.data())
 def test_a_damaged_record_is_refused_or_reads_the_same_when_it_is_written_again(
     drawn: tuple[list[str], dict[str, Any]], strict: bool, data: st.DataObject
 ) -> None:
@@ -252,13 +234,3 @@ def test_a_damaged_record_is_refused_or_reads_the_same_when_it_is_written_again(
 def unwritable(one: PackedCodec, data: bytes) -> str:
     """Why what was read cannot be written, as a text of more bytes than its column has."""
     return outcome(lambda bytes_: {"": one.encode(one.decode(bytes_))}, data)
-
-
-@shares(read=0.02, refused=0.2)
-@given(st.lists(st.sampled_from(sorted(VALUES)), min_size=1, max_size=3), st.binary(max_size=200), st.booleans())
-def test_any_bytes_end_in_a_row_or_in_an_error(types: list[str], data: bytes, fits: bool) -> None:
-    one = codec(*types)
-    size = len(one.encode({f"C{n}": None for n in range(1, len(types) + 1)}))
-    found = outcome(one.decode, (b"\0" + data)[:size].ljust(size, b"\0") if fits else data)
-    met(read=found.startswith("{"), refused=found.startswith("refused"))
-    assert found.startswith(("{'C1': ", "refused: "))

@@ -1,4 +1,4 @@
-"""Operations that go on over several queue rows: both readings of the lengths, every border, every contradiction."""
+"""Operations of queue rows: both codings of TYP, both readings of the lengths, every border, every contradiction."""
 
 from __future__ import annotations
 
@@ -7,13 +7,11 @@ from itertools import permutations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from msgspec.structs import replace
 
-from eventlog.sources.linter import dump
 from eventlog.sources.linter.emulator import Lengths, spread
-from eventlog.sources.linter.operations import Operation, operation
+from eventlog.sources.linter.operations import Action, Coding, Operation, operation, reading, typ_of
 from eventlog.sources.linter.rows import DATA_BYTES, QueueRow
-from tests.support.linter import NEW, OLD, row
+from tests.support.linter import NEW, OLD, commit, row
 
 
 def continued(first: bytes, second: bytes, lengths: Lengths, **other: object) -> list[QueueRow]:
@@ -53,24 +51,25 @@ def test_parts_of_any_size_come_back(first: int, second: int, lengths: Lengths) 
     assert (found.first, found.second, found.fault) == (one, two, None)
 
 
-def test_what_lies_past_the_lengths_is_never_looked_at() -> None:
-    assert operation([row(data=OLD + NEW + b"\xff" * 100)], pad=False).second == NEW
+ROWS, TOTALS = continued(FIRST, SECOND, "rows"), continued(FIRST, SECOND, "totals")
 
 
-@pytest.mark.parametrize("gone", [0, 1])
-def test_a_gap_is_an_error(gone: int) -> None:
-    rows = continued(FIRST, SECOND, "rows")
-    del rows[gone]
-    assert fault(rows) == f"The row with EXTDATA {gone} is missing."
-
-
-def test_a_last_row_that_is_missing_shows_in_the_totals() -> None:
-    assert "LEN1 + LEN2 is 8000, and 2 rows can hold 6800" in fault(continued(FIRST, SECOND, "totals")[:2])
-
-
-def test_a_row_that_continues_nothing_is_an_error() -> None:
-    assert fault([row(extdata=1)]) == "The row with EXTDATA 0 is missing."
-    assert fault([row(extdata=-1)]) == "The row with EXTDATA 0 is missing."
+@pytest.mark.parametrize(
+    "rows, said",
+    [
+        (ROWS[1:], "The row with EXTDATA 0 is missing."),
+        ([ROWS[0], ROWS[2]], "The row with EXTDATA 1 is missing."),
+        ([row(extdata=-1)], "The row with EXTDATA 0 is missing."),
+        (TOTALS[:2], "LEN1 + LEN2 is 8000, and 2 rows can hold 6800"),
+        ([*TOTALS[:2], row(extdata=2, len1=4000, len2=4000, data=b"")], "DATA is truncated: it has 0 bytes"),
+        ([row(len1=-1, len2=5)], "LEN1 or LEN2 is negative."),
+        ([row(len1=5, len2=-1)], "LEN1 or LEN2 is negative."),
+        ([row(len1=3401, len2=0, data=bytes(DATA_BYTES))], "1 row can hold 3400 bytes at most"),
+        ([row(len1=2**31 - 1, len2=0, data=bytes(DATA_BYTES))], "1 row can hold 3400 bytes at most"),
+    ],
+)
+def test_what_is_missing_or_cannot_be_is_said(rows: list[QueueRow], said: str) -> None:
+    assert said in fault(rows)
 
 
 def test_an_equal_duplicate_is_dropped_and_a_different_one_an_error() -> None:
@@ -78,10 +77,6 @@ def test_an_equal_duplicate_is_dropped_and_a_different_one_an_error() -> None:
     assert operation([*rows, rows[1]], pad=False).second == SECOND
     other = row(extdata=1, len1=600, len2=2800, data=b"x" * 3400)
     assert fault([*rows, other]) == "Two rows with EXTDATA 1 say different things."
-
-
-def test_an_operation_of_four_rows_is_read() -> None:
-    assert operation(continued(FIRST * 2, SECOND, "rows"), pad=False).first == FIRST * 2
 
 
 @pytest.mark.parametrize("column", ["typ", "rowid_src", "tabnum_src"])
@@ -97,33 +92,11 @@ def test_totals_must_agree() -> None:
     assert "differ between the operation's rows" in fault([first, changed, third])
 
 
-@pytest.mark.parametrize("len1, len2", [(-1, 5), (5, -1), (-5, -5)])
-def test_negative_lengths_are_damage(len1: int, len2: int) -> None:
-    assert fault([row(len1=len1, len2=len2)]) == "LEN1 or LEN2 is negative."
-
-
-@pytest.mark.parametrize("len1", [3401, 2**31 - 1])
-def test_lengths_that_no_row_can_hold_are_damage(len1: int) -> None:
-    assert "1 row can hold 3400 bytes at most" in fault([row(len1=len1, len2=0, data=bytes(DATA_BYTES))])
-
-
 def test_truncated_data_is_an_error_unless_zeros_may_be_put_back() -> None:
     cut = row(data=(OLD + NEW).removesuffix(b"\0"))
     assert "DATA is truncated: it has 57 bytes and the lengths say 58." in fault([cut])
     assert operation([cut], pad=True).second == NEW
     assert "truncated: it has 0 bytes" in fault([row(data=b"")])
-
-
-@pytest.mark.parametrize("lengths", ["rows", "totals"])
-def test_zeros_are_put_back_in_the_middle_of_an_operation_too(lengths: Lengths) -> None:
-    first, second = b"a" * 3390 + bytes(10), b"b" * 3390 + bytes(10)
-    rows = [
-        row(extdata=one.extdata, len1=one.len1, len2=one.len2, data=one.data.rstrip(b"\0"))
-        for one in continued(first, second, lengths)
-    ]
-    assert "truncated" in fault(rows)
-    found = operation(rows, pad=True)
-    assert (found.first, found.second, found.fault) == (first, second, None)
 
 
 def test_rows_for_several_destinations_are_one_operation() -> None:
@@ -133,6 +106,50 @@ def test_rows_for_several_destinations_are_one_operation() -> None:
     assert fault([*rows[1:3], *rows[4:]]) == "The row with EXTDATA 0 is missing."
 
 
-def test_a_row_that_goes_nowhere_else_is_told_without_a_target() -> None:
-    assert " to REMOTE" in dump._row(row(extdata=0))
-    assert " to " not in dump._row(replace(row(extdata=0), dst_server="", dst_table=""))
+CODINGS: dict[Coding, str] = {
+    "table": "DELETE, INSERT, UPDATE, COMMIT, -, -, CREATE BLOB, INSERT BLOB, CLEAR BLOB, ROLLBACK, -",
+    "list": "DELETE, INSERT, UPDATE, DELETE BLOB, COMMIT or ROLLBACK, -, -, -, -, -, -",
+}
+
+
+@pytest.mark.parametrize("coding", CODINGS)
+def test_each_coding_has_its_numbers(coding: Coding) -> None:
+    read = reading(coding, print)
+    found = [read(row(typ=typ)) for typ in range(1, 12)]
+    assert ", ".join(action or "-" for action in found) == CODINGS[coding]
+    assert [typ_of(action, coding) for action in found if action] == [typ for typ, one in enumerate(found, 1) if one]
+
+
+@pytest.mark.parametrize(
+    "typ, len1, blobatr, action",
+    [
+        (4, 0, 0, Action.COMMIT),
+        (4, 29, 0, Action.DELETE_BLOB),
+        (4, 0, 5, Action.DELETE_BLOB),
+        (5, 0, 0, Action.END),
+        (7, 29, 5, Action.CREATE_BLOB),
+        (8, 29, 5, Action.INSERT_BLOB),
+        (9, 29, 5, Action.CLEAR_BLOB),
+        (10, 0, 0, Action.ROLLBACK),
+        (1, 29, 0, Action.DELETE),
+        (6, 0, 0, None),
+    ],
+)
+def test_auto_decides_row_by_row(typ: int, len1: int, blobatr: int, action: Action | None) -> None:
+    reports: list[str] = []
+    chosen = reading("auto", reports.append)(commit(typ=typ, len1=len1, blobatr=blobatr))
+    assert chosen is action
+    assert len(reports) == (typ in (4, 5))
+
+
+def test_auto_reports_each_choice_once() -> None:
+    reports: list[str] = []
+    choose = reading("auto", reports.append)
+    for blobatr in (0, 0, 5, 5):
+        choose(commit(blobatr=blobatr))
+    said = [report.rpartition("read as ")[2] for report in reports]
+    assert said == ["COMMIT (coding table).", "DELETE BLOB (coding list)."]
+
+
+def test_where_rows_decide_a_blob_is_deleted_and_a_transaction_ended_as_the_list_has_it() -> None:
+    assert (typ_of(Action.DELETE_BLOB, "auto"), typ_of(Action.END, "auto")) == (4, 5)

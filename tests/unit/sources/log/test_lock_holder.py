@@ -1,4 +1,4 @@
-"""Who holds a lock: what the mark says, when its lease is over, and when its process is certainly dead."""
+"""Who holds a lock: what the mark says, when its lease is renewed or over, and when its process is certainly dead."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from threading import Event as Flag
 
 import pytest
 from hypothesis import example, given
@@ -17,11 +18,12 @@ from eventlog.sources.log import lock
 from eventlog.sources.log.lock import (
     LONGEST_LEASE_SECONDS,
     Holder,
+    Lease,
     Process,
     is_dead,
-    moment_text,
     new_token,
     read_holder,
+    seconds_up,
     this_process,
 )
 from eventlog.sources.marks import next_epoch
@@ -128,11 +130,34 @@ def test_an_epoch_is_above_the_former_one_and_not_below_the_clock(former: int, n
     assert isinstance(new, int)
 
 
-def test_an_epoch_is_the_next_number_where_the_clock_is_behind() -> None:
-    beginning = dt.datetime(1970, 1, 1)
-    assert [next_epoch(former, beginning) for former in (None, "what?", "0", "41")] == [1, 1, 1, 42]
-    assert next_epoch("41", beginning + dt.timedelta(seconds=7, microseconds=1999)) == 7001
+def test_a_holder_that_moves_keeps_it() -> None:
+    renewed = Flag()
+
+    def renew() -> bool:
+        renewed.set()
+        return True
+
+    lease = Lease(0.03, seconds_up(), renew)
+    assert renewed.wait(60)
+    lease.stop()
+    assert not lease.lost
 
 
-def test_a_moment_is_written_to_the_millisecond() -> None:
-    assert moment_text(NOW.replace(microsecond=0)) == "2026-11-21T02:00:45.000"
+def test_a_holder_that_hangs_lets_it_run_out() -> None:
+    asked, renewals, moving = Flag(), [0], [False]
+
+    def renew() -> bool:
+        renewals[0] += 1
+        return True
+
+    def alive() -> bool:
+        asked.set()
+        return moving[0]
+
+    lease = Lease(3.0, seconds_up() - 4, renew, alive)
+    assert asked.wait(60)
+    lease.stop()
+    assert renewals == [0]
+    assert not lease.fresh
+    assert lease.renew()  # whoever moves again asks for it at once, and may still get it
+    assert lease.fresh

@@ -48,16 +48,6 @@ def test_a_transaction_goes_on_where_it_has_rows_behind_its_own_last(
     assert TransactionEnds(cast("Log", log)).behind(cast("Any", None), lasts, 1).keys() == going_on
 
 
-def test_the_log_is_asked_again_only_for_transactions_that_are_new() -> None:
-    log = WaitingLog({7: 45, 9: 61})
-    ends = TransactionEnds(cast("Log", log))
-    for lasts in ({7: 31}, {7: 40}, {7: 45, 9: 50}):
-        ends.behind(cast("Any", None), lasts, 1)
-    assert log.asked == 1
-    ends.behind(cast("Any", None), {11: 70}, 1)
-    assert log.asked == 2
-
-
 def test_a_row_behind_that_waits_no_longer_hides_no_end() -> None:
     """Somebody requeued the first rows of a transaction: the others have their letters."""
     log = WaitingLog({7: 45})

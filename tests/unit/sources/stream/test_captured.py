@@ -78,13 +78,6 @@ def test_an_image_comes_back_as_it_was(
     assert packed(read, 7, names) == packed(image, 7, names)
 
 
-def test_a_decimal_keeps_its_digits() -> None:
-    image = Image(position=(1,), op=Op.ADD, table="t", after={"a": Decimal("1.50"), "b": float("inf")})
-    read, _ = unpacked(packed(image, 1, ("a", "b")), "t", lambda _: ("a", "b"), "Row 1")
-    assert read.after is not None
-    assert (str(read.after["a"]), read.after["b"]) == ("1.50", float("inf"))
-
-
 @pytest.mark.parametrize(
     "text",
     [
@@ -149,7 +142,7 @@ class Reader:
 
 
 @pytest.mark.in_turn
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(6))
 def test_each_image_is_captured_once_and_in_order_wherever_it_dies(
     seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -338,3 +331,10 @@ def test_who_has_been_replaced_captures_nothing(tmp_path: Path) -> None:
     assert reader.told == []
     assert going.taken() == []
     going.engine.dispose()
+
+
+def test_a_decimal_keeps_its_digits() -> None:
+    image = Image(position=(1,), op=Op.ADD, table="t", after={"a": Decimal("1.50"), "b": float("inf")})
+    read, _ = unpacked(packed(image, 1, ("a", "b")), "t", lambda _: ("a", "b"), "Row 1")
+    assert read.after is not None
+    assert (str(read.after["a"]), read.after["b"]) == ("1.50", float("inf"))

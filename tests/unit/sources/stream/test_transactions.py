@@ -15,8 +15,6 @@ from eventlog.sources.stream.spill import FileSpill, spill_to
 from eventlog.sources.stream.transactions import Numbered, Transactions
 from tests.support.shares import met, shares
 
-Step = tuple[str, int]
-
 
 class Shelf:
     """A spill in memory that counts what lies there."""
