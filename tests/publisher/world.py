@@ -50,6 +50,8 @@ class World:
     """Until when outputs may send nothing, because something comes again."""
     anew: set[int]
     """Rows that were set back while they waited for another attempt: that may be forgotten, for they are new."""
+    released: dict[str, tuple[int, set[tuple[str, str]]]]
+    """When a row of an object was last released, and the plans that there were by then."""
 
     def __init__(self, seed: int, engine: Engine) -> None:
         self.rng = rng = random.Random(seed)
@@ -69,7 +71,7 @@ class World:
         self.targets: dict[str, Target] = {}
         self.added: dict[str, tuple[set[int], set[int], set[int]]] = {}
         self.frozen: list[Any] = []
-        self.retried, self.stopped_until, self.anew = {}, {}, set()
+        self.retried, self.stopped_until, self.anew, self.released = {}, {}, set(), {}
         self.away: set[str] = set()
         self.denied: set[str] = set()
         """Tables that nobody may read just now."""
@@ -103,8 +105,6 @@ class World:
         self.freezer: threading.Thread | None = None
         self.in_transaction = 0
         self.forgotten: set[str] = set()
-        self.released: dict[str, tuple[int, set[tuple[str, str]]]] = {}
-        """When a row of an object was last released, and the plans that there were by then."""
         self.trace: list[tuple[Any, ...]] = []
         self.dead = False
         """Whether the process has died that is being unwound: nothing that it does reaches anybody."""
