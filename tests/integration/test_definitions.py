@@ -14,10 +14,10 @@ from sqlalchemy import Engine, text
 from eventlog.admin.check.triggers import gap_points
 from eventlog.capture import Style, TriggerOptions, track, trigger_states
 from eventlog.capture.install import install
+from eventlog.capture.installed import history
 from eventlog.config.settings import Config, PublisherConfig, SourceConfig
 from eventlog.explain.rows import explain
 from eventlog.sinks.outputs import FilesOutput
-from eventlog.sql.history import history
 from eventlog.sql.names import LogNames
 from tests.integration.publishing import publish_all
 from tests.support.following import Site

@@ -12,13 +12,14 @@ from eventlog.admin.check.point import PointLevel
 from eventlog.admin.check.triggers import trigger_points
 from eventlog.capture import Style, TriggerCondition, TriggerOptions, located, track, trigger_states
 from eventlog.capture.install import install, upgrade
+from eventlog.capture.installed import history
 from eventlog.capture.rights import Roles, give_rights
 from eventlog.config.build import catalog_of
 from eventlog.config.settings import Config
 from eventlog.core.errors import EventlogError, InstallError
 from eventlog.core.schema import Table
 from eventlog.sql.dialect import dialect_of
-from eventlog.sql.history import ShapeVersion, add_version, history, shape_of
+from eventlog.sql.history import ShapeVersion, add_version, shape_of
 from eventlog.sql.names import LogNames
 from tests.support.following import Site
 from tests.support.logged import USR, left_by, logged, run
