@@ -13,8 +13,8 @@ from eventlog.core.errors import ConfigError
 from eventlog.core.model import ABSENT, Change, Edit, Event, Kind, Op, ReadBack, Reason, Refusal, RowId, Unreadable
 from eventlog.core.rules import Decision, Round
 from eventlog.core.schema import Catalog, Child, Column, Table
-from eventlog.core.steps import Hash, Lookup, Rename, Step, Where
-from eventlog.policies import Policy
+from eventlog.policies.bound import Policy
+from eventlog.policies.steps import Hash, Lookup, Rename, Step, Where
 
 USR = Table(
     name="usr",

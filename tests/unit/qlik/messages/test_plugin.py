@@ -7,8 +7,8 @@ from pathlib import Path
 from eventlog.config.build import outputs_of
 from eventlog.config.settings import from_settings
 from eventlog.core.seams import FormerNames
-from eventlog.core.steps import Rename
 from eventlog.policies.bound import PolicyFormat
+from eventlog.policies.steps import Rename
 from eventlog.qlik.messages.plugin import MESSAGES
 from eventlog.qlik.messages.settings import MessageSettings
 from eventlog.qlik.messages.write import MessageFormat
