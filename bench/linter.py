@@ -14,7 +14,7 @@ from msgspec.structs import astuple
 
 from bench.measure import Benchmark, Contestant, Target, Timings
 from eventlog.core.model import Change, Image, Row
-from eventlog.core.rules import Options, tell
+from eventlog.core.rules import Options
 from eventlog.core.schema import Catalog, Column, Table
 from eventlog.core.seams import encode
 from eventlog.sources.linter.emulator import EmulatedOperation, LinterEmulator
@@ -22,6 +22,7 @@ from eventlog.sources.linter.images import CommittedRows
 from eventlog.sources.linter.operations import Action
 from eventlog.sources.linter.rows import QueueRow, queue_row
 from eventlog.sources.linter.settings import ReadingSettings
+from eventlog.sources.stream.images import tell
 from eventlog.sources.stream.spill import spill_to
 from eventlog.xds.write import XdsFormat
 

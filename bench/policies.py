@@ -21,7 +21,7 @@ from bench.measure import Benchmark, Contestant, Target, Timings
 from bench.rules import CATALOG
 from eventlog.config.settings import Config
 from eventlog.core.schema_file import catalog_to_json
-from eventlog.core.steps import Compute, Hash, Keep, Map, Rename, Steps, Text
+from eventlog.policies.steps import Compute, Hash, Keep, Map, Rename, Steps, Text
 from eventlog.sinks.outputs import FilesOutput
 
 PROMISED: Final = 1.15

@@ -11,7 +11,7 @@ import msgspec
 from msgspec import Struct
 
 from eventlog.config.environment import SEVERAL, members
-from eventlog.config.settings import Config, all_tables, typed_config
+from eventlog.config.settings import all_tables, typed_config
 
 SECRET: Final = {"type": "string", "pattern": r"\$\{[^}]+\}"}
 """A value that comes from the environment or a file; what it is, only the reader sees."""
@@ -23,9 +23,10 @@ _link = re.compile(r"\[([^\]]+)\]\([^)]+\)")
 
 def schema(tables: Mapping[str, tuple[type[Struct], ...]], said_of: Any) -> str:
     """The text of the schema; `tables` are the sections with their types, `said_of` what is said of one."""
-    made = msgspec.json.schema(typed_config(tables["output"], tables["source"][0], all_tables()))
+    config = typed_config(tables["output"], tables["source"][0], all_tables(), tables["policy"])
+    made = msgspec.json.schema(config)
     definitions: dict[str, Any] = made["$defs"]
-    _dress(definitions["Config"], Config, {"about": "The configuration of eventlog.", "keys": {}, "bounds": {}})
+    _dress(definitions["Config"], config, {"about": "The configuration of eventlog.", "keys": {}, "bounds": {}})
     for section, kinds in tables.items():
         for kind in kinds:
             _dress(definitions[kind.__name__], kind, said_of(section))

@@ -41,9 +41,11 @@ class Area(Struct, frozen=True, kw_only=True):
 AREAS = (
     Area(
         name="rules",
-        files=("eventlog/core/rules/*.py",),
+        files=("eventlog/core/rules/*.py", "eventlog/convert/long_object.py", "eventlog/sources/stream/images.py"),
         tests=(
             "tests/unit/core/rules/test_[!g]*.py",
+            "tests/unit/convert/test_long_object.py",
+            "tests/unit/sources/stream/test_images.py",
             "tests/unit/policies/test_lookups.py",
             "tests/unit/sql/test_clocks.py",
             "tests/unit/test_golden.py",

@@ -19,6 +19,7 @@ from sqlalchemy import Connection, Engine, column, select, table
 from eventlog.capture.ddl import ddl_trigger_name, standing_ddl
 from eventlog.capture.given_rights import given, take_back, taking_back
 from eventlog.capture.installed import installed
+from eventlog.capture.log_tables import UNSAID, Storage, ddl_transaction, refuse_sorted, storing, writing
 from eventlog.capture.migrations.moving import is_moved
 from eventlog.capture.render import dropping
 from eventlog.capture.rights import present_companions
@@ -28,10 +29,9 @@ from eventlog.core.errors import ConfigError, InstallError, UsageError
 from eventlog.core.plural import counted
 from eventlog.sql.access import answers, verbatim
 from eventlog.sql.connect import read_url
-from eventlog.sql.dialect import Dialect, ddl_transaction, dialect_of, log_holes, offers, statement
-from eventlog.sql.findlog import has_log, log_columns, refuse_sorted
+from eventlog.sql.dialect import Dialect, dialect_of, log_holes, offers, statement
+from eventlog.sql.findlog import has_log, log_columns
 from eventlog.sql.names import NEW_ORDER, NEWEST_MIGRATION, STANDARD, LogNames, no_log, refuse_newer
-from eventlog.sql.storage import UNSAID, Storage, storing, writing
 
 ADOPTED = "log adopted"
 """The mark that says: somebody else made this log, it is not ours to drop."""
@@ -63,7 +63,7 @@ def install(
     log that is there already are found.
     """
     names = names or LogNames()
-    writing(dialect_of(engine).stored, storage, dialect_of(engine).name)
+    writing(dialect_of(engine), storage)
     _check_sequence(dialect_of(engine), names)
     with ddl_transaction(engine) as connection:
         is_new = not has_log(connection, names)
@@ -336,7 +336,7 @@ def _run(
     transactional = dialect.transactional_ddl
     settings = {"connection": connection, "transactional": transactional, "leaving": leaving}
     config = _config(names, order, storage=storage, **settings)
-    with storing(connection, writing(dialect.stored, storage, dialect.name)):
+    with storing(connection, writing(dialect, storage)):
         getattr(command, direction)(config, goal)
 
 
@@ -347,7 +347,7 @@ def _printed(
     was asked before.
     """
     dialect = dialect_of(url)
-    write = writing(dialect.stored, storage, dialect.name)
+    write = writing(dialect, storage)
     transactional = dialect.transactional_ddl
     settings = {"url": read_url(url), "transactional": transactional, "storage": storage}
     config = _config(names, order, **settings, **found)

@@ -56,8 +56,7 @@ def install(
     """
     from eventlog.capture.install import install as put_there
     from eventlog.capture.install import install_sql
-    from eventlog.sql.findlog import order_wanted
-    from eventlog.sql.storage import UNSAID, Storage
+    from eventlog.capture.log_tables import UNSAID, Storage, order_wanted
 
     storage = Storage(tablespace=tablespace, partition_rows=partition_rows)
     asked = site.config.source.columns

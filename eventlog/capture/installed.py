@@ -9,7 +9,7 @@ from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
-from sqlalchemy import Connection
+from sqlalchemy import Connection, Engine
 
 from eventlog.capture.asked import AskedClass, Marker, asked_classes, asked_of, read_marker, same, words
 from eventlog.capture.ddl import ddl_trigger_name, standing_ddl
@@ -20,6 +20,8 @@ from eventlog.core.errors import EventlogError
 from eventlog.core.schema import Table
 from eventlog.sql.access import answers, verbatim
 from eventlog.sql.dialect import Dialect, dialect_of, statement
+from eventlog.sql.findlog import log_columns
+from eventlog.sql.history import ShapeVersion, read_history
 from eventlog.sql.names import LogNames
 from eventlog.sql.reflect import Classes
 
@@ -347,3 +349,24 @@ def _described(
         note=note,
         asked=words(trigger.marker.options),
     )
+
+
+def history(engine: Engine, names: LogNames, tables: Sequence[str] = ()) -> list[ShapeVersion]:
+    """Every version that is known of these tables, or of all, the oldest first."""
+    with engine.connect() as connection:
+        versions = read_history(connection, log_columns(connection, names, names.columns))
+    asked = {name.casefold() for name in tables}
+    unknown = asked - {name for version in versions for name in _called(version.table)}
+    if unknown:
+        raise EventlogError(
+            f"No history of {min(unknown)} is known.",
+            hint="The publisher begins it when it first sees a tracked table.",
+        )
+    if not asked:
+        return versions
+    return [version for version in versions if asked & _called(version.table)]
+
+
+def _called(table: str) -> set[str]:
+    """The names by which people may ask for a table: with its schema, or without."""
+    return {table.casefold(), table.rpartition(".")[2].casefold()}

@@ -13,14 +13,14 @@ from typing import Any, Final
 
 from msgspec import Struct
 from msgspec.structs import replace
-from sqlalchemy import Connection
+from sqlalchemy import Connection, inspect
 
 from eventlog.capture.ddl import numbered
 from eventlog.capture.plan import VALUED, Style, TriggerOptions, TriggerPlan, plan
 from eventlog.core.schema import Table
 from eventlog.sql.access import answers
 from eventlog.sql.dialect import dialect_of, offers
-from eventlog.sql.shapes import unique_columns
+from eventlog.sql.shapes import unique_indexes
 
 
 class TableNeeds:
@@ -157,6 +157,24 @@ class TableNeeds:
     def _one(self, schema: str | None, name: str, query: str) -> list[Any]:
         rows = answers(self._connection, query, {"table": name, "schema": schema})
         return [row[0] for row in rows if row[0]]
+
+
+def unique_columns(connection: Connection, schema: str | None, table: str) -> list[frozenset[str]]:
+    """Sets of columns of which no two rows of a table have the same at any time, not even while a
+    transaction is open.
+    """
+    dialect = dialect_of(connection)
+    if offers(dialect, "always_unique"):
+        # PostgreSQL's, where a constraint may be deferred to the end of a transaction.
+        rows = answers(connection, "always_unique", {"schema": schema, "table": table})
+        by_index: dict[Any, set[str]] = {}
+        for index, column in rows:
+            by_index.setdefault(index, set()).add(str(column))
+        return [frozenset(columns) for columns in by_index.values()]
+    indexes = unique_indexes(connection, schema, table)
+    constraint = inspect(connection).get_pk_constraint(dialect.normalised(table), schema=schema)
+    key = tuple(dialect.reported(str(column)) for column in constraint["constrained_columns"])
+    return [frozenset(columns) for columns in (key, *indexes.values()) if columns]
 
 
 def _holds(unique: Iterable[frozenset[str]], columns: Sequence[str]) -> bool:

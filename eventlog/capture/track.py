@@ -36,6 +36,7 @@ from eventlog.capture.installed import (
     is_current,
     states,
 )
+from eventlog.capture.log_tables import ddl_transaction
 from eventlog.capture.plan import TriggerOptions, captured
 from eventlog.capture.render import Trigger, dropping, function_name, render
 from eventlog.capture.tried import refuse_unfit, try_log, try_triggers
@@ -43,7 +44,7 @@ from eventlog.capture.wanted import Note, WantedClass, is_pattern, wanted_classe
 from eventlog.core.errors import InstallError
 from eventlog.sql.access import is_denied, verbatim
 from eventlog.sql.clocks import zone_of
-from eventlog.sql.dialect import Dialect, ddl_transaction, dialect_of, offers, statement
+from eventlog.sql.dialect import Dialect, dialect_of, offers, statement
 from eventlog.sql.findlog import log_columns
 from eventlog.sql.history import enter_versions
 from eventlog.sql.log import Log

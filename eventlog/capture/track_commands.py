@@ -268,7 +268,7 @@ def catalog(site: Site, tables: tuple[str, ...], history: bool) -> None:
 
     engine = site.engine()
     if history:
-        from eventlog.sql.history import history as versions
+        from eventlog.capture.installed import history as versions
 
         show_json(versions(engine, site.names(engine), tables))
         return

@@ -32,7 +32,7 @@ from eventlog.core.schema import Column, Made, Table
 from eventlog.core.sql_types import EXACT_TYPES, Category, category, type_name
 from eventlog.qlik.readings import reading_of
 from eventlog.qlik.typemap import qlik_type
-from eventlog.sql.access import as_table, fetched, in_text, moment, transaction
+from eventlog.sql.access import fetched, in_text, moment, transaction
 from eventlog.sql.dialect import Dialect, dialect_of, offers, statement
 from eventlog.sql.lookup import Question, value_text
 
@@ -427,3 +427,9 @@ class _CanonicalFunction:
             writer = self._known[sql_type] = canonical(sql_type)
         text = writer(value)
         return None if text is None else str(text)
+
+
+def as_table(query: str) -> str:
+    """A query as something to select from."""
+    # On lines of its own: its last line may be a comment, and would take the bracket with it.
+    return f"(\n{query.strip().removesuffix(';')}\n)"

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from eventlog.config.outputs import OutputConfig, default_output, own_table, plugin_of
-from eventlog.config.policies import steps_of
 from eventlog.config.settings import LOG, Config, SourceConfig
 from eventlog.core.errors import ConfigError, EventlogError
 from eventlog.core.packages import require
@@ -19,7 +18,6 @@ from eventlog.core.registry import format_named, source_named, steps_plugin, str
 from eventlog.core.rules import Options
 from eventlog.core.schema import Catalog
 from eventlog.core.schema_file import catalog_from_json
-from eventlog.core.steps import Route, Steps
 from eventlog.delivery.answers import Strictness
 from eventlog.delivery.output import Output
 from eventlog.sources.marks import TRACKED, Marks
@@ -111,9 +109,9 @@ def decider_of(
     return Decider(round_, tracked, looks, stamp)
 
 
-def policies_of(config: Config) -> list[tuple[str, Steps]]:
+def policies_of(config: Config) -> list[tuple[str, tuple[Any, ...]]]:
     """The outputs that have policies, by their names, and their steps."""
-    outputs = [(name_of(output), steps_of(output, config.policy)) for output in config.output]
+    outputs = [(name_of(output), _steps_of(output, config)) for output in config.output]
     return [(name, steps) for name, steps in outputs if steps]
 
 
@@ -232,19 +230,26 @@ def _output(output: OutputConfig, config: Config) -> Output:
         publisher=config.publisher,
         schema=config.source.schema,
     )
-    steps = steps_of(output, config.policy)
+    steps = _steps_of(output, config)
     form = format_plugin.build(ordered)
     if steps:
         form = steps_plugin().format(form, steps)
     build = format_plugin.folder if output.sink == "files" and format_plugin.folder is not None else plugin.build
     return Output(
         format=form,
-        sink=build(SinkOrder(output=output, format=form, routed=any(isinstance(step, Route) for step in steps))),
+        sink=build(SinkOrder(output=output, format=form, routed=bool(steps) and steps_plugin().routes(steps))),
         name=name_of(output),
         former_names=former_names_of(output),
         answers=plugin.answers,
         whole=output.transactions == "whole",
     )
+
+
+def _steps_of(output: OutputConfig, config: Config) -> tuple[Any, ...]:
+    """The steps of an output, which nearly always has none."""
+    if not output.steps and not output.policies:
+        return ()
+    return steps_plugin().of_output(output, config.policy)
 
 
 def name_of(output: OutputConfig) -> str:

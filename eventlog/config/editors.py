@@ -13,7 +13,7 @@ import msgspec
 from eventlog.config.first import SCHEMA_FILE
 from eventlog.config.outputs import all_kinds
 from eventlog.config.settings import all_tables, typed_config, whole_source
-from eventlog.core.registry import Group, offers
+from eventlog.core.registry import Group, offers, steps_plugin
 
 GROUPS: tuple[Group, ...] = ("sinks", "formats", "sources", "tables")
 
@@ -24,7 +24,7 @@ def schema_text() -> str:
     if all(offer.is_ours for group in GROUPS for offer in offers(group)):
         return ours
     whole = json.loads(ours)
-    made = msgspec.json.schema(typed_config(all_kinds(), whole_source(), all_tables()))
+    made = msgspec.json.schema(typed_config(all_kinds(), whole_source(), all_tables(), (steps_plugin().policy,)))
     known: dict[str, Any] = whole["$defs"]
     for name, definition in made["$defs"].items():
         former = known.setdefault(name, definition)

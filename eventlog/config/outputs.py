@@ -5,16 +5,18 @@ formats.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cache
+from functools import cache, reduce
+from operator import or_
 from typing import Any, Literal, TypeVar
 
 from msgspec import Struct, defstruct
+from msgspec.structs import asdict
 
 from eventlog.config.environment import fields_of
 from eventlog.core.errors import ConfigError
 from eventlog.core.outputs import OutputKeys
 from eventlog.core.plugins import EVERY_DOCUMENT, SinkPlugin
-from eventlog.core.registry import format_named, names, offers, problem, sink_named
+from eventlog.core.registry import format_named, names, offers, problem, sink_named, steps_plugin
 
 Keys = TypeVar("Keys", bound=Struct)
 
@@ -65,8 +67,8 @@ def whole_kind(sink: str) -> type[OutputKeys]:
 
 @cache
 def kind_of(sink: str, formats: tuple[str, ...]) -> type[OutputKeys]:
-    """The type of an output to this sink: its keys, and a table for each of the formats that has
-    one.
+    """The type of an output to this sink: its keys, steps as they are, and a table for each of the
+    formats that has one.
 
     An empty name is the format that an output has where it names none.
     """
@@ -80,10 +82,9 @@ def kind_of(sink: str, formats: tuple[str, ...]) -> type[OutputKeys]:
         settings = format_named(format_name).settings
         if settings is not None and table_of(format_name) not in keys:
             tables[table_of(format_name)] = settings
-    if not tables and plugin.settings.__struct_config__.tag == sink:
-        return plugin.settings
+    step: Any = reduce(or_, steps_plugin().steps)
     keys_of_formats = [own_key(table, settings) for table, settings in tables.items()]
-    return derived(plugin.settings, keys_of_formats, sink)
+    return derived(plugin.settings, [("steps", tuple[step, ...], ()), *keys_of_formats], sink)
 
 
 def own_key(table: str, settings: type[Struct]) -> tuple[str, Any, Any]:
@@ -165,9 +166,21 @@ def plugin_of(output: OutputKeys) -> SinkPlugin:
     return plugin
 
 
+def as_declared(output: OutputKeys) -> OutputKeys:
+    """The output in the type of its sink's own, where no format has a table beside: so it can be sent
+    to another process.
+    """
+    base: Any = type(output).__base__
+    declared = base.__struct_fields__, base.__struct_config__.tag
+    if sorted(declared[0]) == sorted(output.__struct_fields__) and declared[1] == output.sink:
+        plain: OutputKeys = base(**asdict(output))
+        return plain
+    return output
+
+
 def output_to(sink: str, **keys: Any) -> OutputKeys:
     """An output to this sink with these keys."""
-    return kind_of(sink, ("",))(**keys)
+    return as_declared(kind_of(sink, ("",))(**keys))
 
 
 def default_output() -> OutputKeys:

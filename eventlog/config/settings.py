@@ -22,17 +22,25 @@ from msgspec import Struct, defstruct
 from msgspec.structs import replace
 
 from eventlog.config.environment import SEVERAL, fields_of, fitted, with_environment
-from eventlog.config.outputs import OutputConfig, derived, filled, formats_of, kinds_of, own_key, table_of, takes
-from eventlog.config.policies import PolicyConfig, refuse_policies, refuse_unknown_steps
+from eventlog.config.outputs import (
+    OutputConfig,
+    as_declared,
+    derived,
+    filled,
+    formats_of,
+    kinds_of,
+    own_key,
+    table_of,
+    takes,
+)
 from eventlog.config.secret_values import with_secrets
 from eventlog.config.timetable import read_times
 from eventlog.core.backoff import Backoff
 from eventlog.core.errors import ConfigError
 from eventlog.core.on_value import OnValue
 from eventlog.core.outputs import refuse_name
-from eventlog.core.registry import names, offers, problem, sink_named, source_named, table_named
+from eventlog.core.registry import names, offers, problem, sink_named, source_named, steps_plugin, table_named
 from eventlog.core.secrets import SecretSettings
-from eventlog.core.steps import STEPS
 from eventlog.core.suggest import did_you_mean
 from eventlog.sql.clocks import DATABASE, zone_of
 from eventlog.sql.names import LogNames, names_wanted, read_log_name
@@ -176,7 +184,7 @@ class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     source: SourceConfig = SourceConfig()
     publisher: PublisherConfig = PublisherConfig()
     output: tuple[OutputConfig, ...] = ()
-    policy: tuple[PolicyConfig, ...] = ()
+    policy: tuple[Any, ...] = ()
     tables: Mapping[str, Any] = {}
 
     def table(self, name: str) -> Any:
@@ -195,7 +203,8 @@ class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
                 refuse_name(f"output[{number}].name", output.name)
             within(f"output[{number}].max_behind_rows", output.max_behind_rows, 0, 1_000_000_000)
             within(f"output[{number}].max_behind_seconds", output.max_behind_seconds, 0, 31_622_400)
-        refuse_policies(self.output, self.policy)
+        if self.policy or any(output.policies for output in self.output):
+            steps_plugin().refuse(self.output, self.policy)
         for name in self.tables:
             table_named(name).check(self)
 
@@ -225,7 +234,7 @@ def from_settings(settings: dict[str, Any], environment: Mapping[str, str], *, o
     sections = sections_of(settings)
     _refuse_unknown(settings, origin, sections)
     own = tuple(name for name in sections if name not in CORE_SECTIONS)
-    kind = typed_config(sections["output"], *sections["source"], own)
+    kind = typed_config(sections["output"], *sections["source"], own, sections["policy"])
     try:
         given = fitted(with_secrets(settings, environment), (kind,))
         typed: Any = msgspec.convert(given, kind, strict=False)
@@ -237,6 +246,7 @@ def from_settings(settings: dict[str, Any], environment: Mapping[str, str], *, o
         refuse_format(f"{origin}: output[{number}].format", output)
     written = {name: getattr(typed, name) for name in own if name in given}
     core = {name: getattr(typed, name) for name in CORE_SECTIONS}
+    core["output"] = tuple(map(as_declared, typed.output))
     return Config(**core, tables=written)
 
 
@@ -270,16 +280,22 @@ _of_a_source = re.compile(r"EVENTLOG_SOURCE__[^_].*?__").match
 
 
 @cache
-def typed_config(kinds: tuple[type[Struct], ...], source: type[Struct], tables: tuple[str, ...]) -> type[Struct]:
-    """What a file can hold: outputs of these types, a source of this one, and these tables of
-    capabilities.
+def typed_config(
+    kinds: tuple[type[Struct], ...],
+    source: type[Struct],
+    tables: tuple[str, ...],
+    policies: tuple[type[Struct], ...] = (),
+) -> type[Struct]:
+    """What a file can hold: outputs of these types, a source of this one, these tables of
+    capabilities, and policies, where there are any.
     """
     union: Any = reduce(or_, kinds) if kinds else OutputConfig
+    policy: Any = policies[0] if policies else Any
     sections: list[tuple[str, Any, Any]] = [
         ("source", source, source()),
         ("publisher", PublisherConfig, PublisherConfig()),
         ("output", tuple[union, ...], ()),
-        ("policy", tuple[PolicyConfig, ...], ()),
+        ("policy", tuple[policy, ...], ()),
         *[own_key(name, table_named(name).settings) for name in tables],
     ]
     return defstruct("Config", sections, frozen=True, kw_only=True, forbid_unknown_fields=True)
@@ -342,9 +358,16 @@ def sections_of(settings: Mapping[str, Any], environment: Mapping[str, str] | No
         "source": (source_kind(tuple(sorted(_sources_named(settings, environment)))),),
         "publisher": (PublisherConfig,),
         "output": kinds_of(tables),
-        "policy": (PolicyConfig,),
+        "policy": _policies_named(settings, environment),
         **{name: (table_named(name).settings,) for name in _tables_named(settings, environment)},
     }
+
+
+def _policies_named(settings: Mapping[str, Any], environment: Mapping[str, str]) -> tuple[type[Struct], ...]:
+    """The type of policies, where there are any: else nobody needs to know what is installed."""
+    if "policy" in settings or any(name.startswith("EVENTLOG_POLICY__") for name in environment):
+        return (steps_plugin().policy,)
+    return ()
 
 
 def _tables_named(settings: Mapping[str, Any], environment: Mapping[str, str]) -> Iterator[str]:
@@ -375,7 +398,7 @@ def _refuse_unknown(settings: Mapping[str, Any], origin: str, sections: Sections
             raise ConfigError(f"{origin}: {section} is written as [[{section}]].")
         for table in tables:
             _refuse_unknown_keys(section, table, origin, sections[section])
-        refuse_unknown_steps(origin, text, section, tables)
+        steps_plugin().refuse_unknown(origin, text, section, tables)
 
 
 GONE: Final = {"publisher.workers": "One process does all the work; take it out."}
@@ -444,7 +467,7 @@ def _choices(where: str, sections: Sections) -> list[str]:
         return names("sinks")
     kinds = sections[section]
     if key.startswith("steps."):
-        kinds, key = STEPS, key.removeprefix("steps.")
+        kinds, key = steps_plugin().steps, key.removeprefix("steps.")
     choices: set[str] = set()
     for kind in kinds:
         for field in fields_of(kind):

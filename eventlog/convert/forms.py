@@ -30,7 +30,7 @@ from eventlog.core.rules.definitions import DefinitionSpan
 from eventlog.core.rules.meaning import ended
 from eventlog.core.schema import Catalog, Table
 from eventlog.core.seams import FormerNames, Writer
-from eventlog.policies import Policy
+from eventlog.policies.bound import Policy
 from eventlog.publisher.whole import Ends, note_end
 from eventlog.qlik.change_seq import ChangeSeq
 from eventlog.sql.names import TRANSACTION

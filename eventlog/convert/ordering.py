@@ -460,7 +460,8 @@ def _rows(order: ConversionOrder) -> int:
     _refuse(order)
     from sqlalchemy import text
 
-    from eventlog.sql.access import in_text, transaction, with_statuses
+    from eventlog.convert.reading import with_statuses
+    from eventlog.sql.access import in_text, transaction
     from eventlog.sql.connect import connect
     from eventlog.sql.dialect import dialect_of, log_holes, statement
     from eventlog.sql.findlog import log_columns

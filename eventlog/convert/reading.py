@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import gzip
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
@@ -24,6 +24,7 @@ from eventlog.sql.names import STANDARD, TRANSACTION
 if TYPE_CHECKING:
     from sqlalchemy import Engine
 
+    from eventlog.sql.dialect import Dialect
     from eventlog.sql.names import LogNames
 
 BATCH_BYTES: Final = 2_000_000
@@ -100,7 +101,7 @@ def _fetched(engine: Engine, names: LogNames, statuses: str) -> Iterator[list[tu
     """
     from sqlalchemy import text
 
-    from eventlog.sql.access import in_text, transaction, with_statuses
+    from eventlog.sql.access import in_text, transaction
     from eventlog.sql.dialect import dialect_of, log_holes, statement, transaction_behind
 
     dialect = dialect_of(engine)
@@ -134,3 +135,12 @@ def _plain(value: Any) -> Any:
     return (
         value.encode("utf-8", "backslashreplace").decode() if isinstance(value, str) and not value.isascii() else value
     )
+
+
+def with_statuses(dialect: Dialect, holes: Mapping[str, str], statuses: str) -> str:
+    """The condition of rows with one of these letters; without letters it is every row."""
+    from eventlog.sql.dialect import statement
+
+    letters = ", ".join(dialect.literal(letter) for letter in dict.fromkeys(statuses))
+    query = "chosen_letters" if letters else "chosen_all"
+    return statement(dialect, query, **holes, letters=f"({letters})")

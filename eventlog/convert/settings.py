@@ -14,8 +14,8 @@ from eventlog.core.errors import ConfigError
 from eventlog.core.rules import Options
 from eventlog.core.schema import Catalog, Table
 from eventlog.core.seams import FormerNames
-from eventlog.core.steps import Lookup, Steps
-from eventlog.policies import Policy
+from eventlog.policies.bound import Policy
+from eventlog.policies.steps import Lookup, Steps
 from eventlog.qlik.change_tables.settings import ChangeTableSettings
 from eventlog.qlik.messages.settings import MessageSettings
 from eventlog.sinks.change_files.settings import PARQUET, RowFiles

@@ -8,7 +8,7 @@ touches no file.
 
 Who orders the rows, and where results go, is not known here: the local engine calls it for one
 partition of the input after the other, Spark in `mapInArrow`. It holds one chunk of rows. An object
-with more rows than a chunk goes through the rules piece by piece (`Round.decide_pieces`), and its
+with more rows than a chunk goes through the rules piece by piece (`decide_pieces`), and its
 pieces are kept meanwhile by the caller's means.
 """
 
@@ -35,6 +35,7 @@ from eventlog.convert.forms import (
     outcomes_of,
     table_numbers,
 )
+from eventlog.convert.long_object import Pieces, decide_pieces
 from eventlog.convert.rows import (
     OBJECT,
     OUTCOMES,
@@ -49,7 +50,6 @@ from eventlog.core.model import Event, Outcome, Position, Reason, RowId
 from eventlog.core.rules import Round
 from eventlog.core.rules.definitions import DefinitionSpan, FormerRows
 from eventlog.core.rules.meaning import STATUS
-from eventlog.core.rules.round import Pieces
 from eventlog.core.schema import Catalog, Table
 from eventlog.core.seams import RowReader
 from eventlog.xds.write import XdsFormat
@@ -196,7 +196,7 @@ class _Deciding:
             yield from aside
             for span, pieces_of_span in self._long_spans(lambda: map(self._events, kept())):
                 rendering = self._rendering(span)
-                for ended in self._round_of(span).decide_pieces(pieces_of_span, rendering.take):
+                for ended in decide_pieces(self._round_of(span), pieces_of_span, rendering.take):
                     yield from self._changes(rendering)
                     others = {outcome.position: outcome for outcome in ended}
                     refused = {

@@ -37,11 +37,11 @@ from eventlog.convert.work import advance
 from eventlog.core.errors import DamageError, DataError, SourceError
 from eventlog.core.model import Image, Outcome, Position, written
 from eventlog.core.plural import counted
-from eventlog.core.rules import Round
 from eventlog.core.schema import Catalog, Table
 from eventlog.core.seams import Batch
 from eventlog.sources.gbase.files import Split, splits
 from eventlog.sources.gbase.settings import GBaseSettings
+from eventlog.sources.stream.images import tell
 
 PIECE_LABELS: Final = 1_000_000
 PIECE_PLACES: Final = 1 << 40
@@ -181,8 +181,7 @@ class PieceReading:
         # A stream has nothing else.
         images: Sequence[Image] = batch.events  # type: ignore[assignment]  # see above
         rendering = self._rendering_of(batch.catalog)
-        round_ = Round(catalog=batch.catalog, options=self._task.conversion.options)
-        decision = round_.decide(images)
+        decision = tell(images, batch.catalog, self._task.conversion.options)
         # Positions are several numbers; a place is one, and orders the images of all pieces.
         places = {image.position: self._place + number for number, image in enumerate(images, 1)}
         for change in decision.changes:

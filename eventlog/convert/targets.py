@@ -15,13 +15,13 @@ from msgspec.structs import replace
 
 from eventlog.config.build import name_of
 from eventlog.config.outputs import OutputConfig
-from eventlog.config.policies import steps_of
 from eventlog.config.settings import Config
 from eventlog.convert.settings import MessageFiles, SentMessages, SentTables, TableFiles, Target
 from eventlog.core.errors import UsageError
-from eventlog.core.places import PlaceKind
-from eventlog.core.steps import Steps, placed
+from eventlog.core.outputs import PlaceKind
 from eventlog.core.suggest import did_you_mean
+from eventlog.policies.settings import steps_of
+from eventlog.policies.steps import Steps, placed
 from eventlog.qlik.change_tables.settings import ChangeTableSettings
 from eventlog.qlik.messages.settings import MessageSettings
 from eventlog.sinks.change_files.settings import RowFormat

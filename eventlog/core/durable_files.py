@@ -1,5 +1,4 @@
-"""Files that are there entirely or not at all, and stay there when the power goes; and the claim to
-what a file stands for.
+"""Files that are there entirely or not at all, and stay there when the power goes.
 
 A file is written under a temporary name, synced, and renamed.
 
@@ -10,7 +9,6 @@ its group may read, 0640 and 2750.
 
 from __future__ import annotations
 
-import fcntl
 import os
 import re
 import secrets
@@ -21,9 +19,7 @@ from functools import cache
 from itertools import count
 from operator import itemgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, Final, NamedTuple
-
-from eventlog.core.errors import SourceError
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
@@ -231,38 +227,3 @@ def _is_shared(folder: Path) -> bool:
     """Whether what is made in the folder belongs to the folder's group, which may read in it."""
     mode = folder.stat().st_mode
     return bool(mode & stat.S_ISGID and mode & stat.S_IRGRP)
-
-
-class Claim:
-    """A file by which one process keeps others away: it holds nothing and stays. The claim ends
-    with the process, whatever happens to that.
-    """
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self._file: BinaryIO | None = None
-
-    def take(self) -> bool:
-        """Whether this process has it now; False while another one has it."""
-        if self._file is not None:
-            return True
-        try:
-            file = self.path.open("wb")
-        except OSError as error:
-            hint = "It keeps other publishers away; let this user write there, or change the source's `marks`."
-            raise SourceError(f"{self.path} cannot be opened: {error.strerror}.", hint=hint) from error
-        try:
-            # The system gives it up with the process, however that ends; a file with a number in it
-            # would outlive a kill.
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            file.close()
-            return False
-        self._file = file
-        return True
-
-    def leave(self) -> None:
-        """Gives it to whoever waits."""
-        file, self._file = self._file, None
-        if file is not None:
-            file.close()

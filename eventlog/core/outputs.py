@@ -5,18 +5,18 @@ is told what.
 from __future__ import annotations
 
 import re
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 from eventlog.core.errors import ConfigError
-from eventlog.core.places import PlaceKind
 from eventlog.core.secrets import SecretSettings, visible
-from eventlog.core.steps import Steps
 
 NAME_RULE: Final = "1 to 100 letters, digits, blanks and . _ - and begins and ends with a letter or a digit"
 """What the name of an output, or of a policy, is made of."""
 
 _named = re.compile(r"[^\W_](?:[\w .-]{0,98}[^\W_])?").fullmatch
 
+
+PlaceKind = Literal["folder", "address", "topic", "table"]
 
 Places = tuple[PlaceKind | None, str, tuple[str, ...]]
 """What kind of places an output has, how it is called, and the topics that have another use."""
@@ -37,7 +37,7 @@ class OutputKeys(SecretSettings, frozen=True, kw_only=True):
     name: str = ""
     former_names: tuple[str, ...] = ()
     policies: tuple[str, ...] = ()
-    steps: Steps = ()
+    steps: tuple[Any, ...] = ()
     max_behind_rows: int = 0
     max_behind_seconds: float = 0
     when_behind: Literal["wait", "pause"] = "wait"

@@ -17,7 +17,6 @@ from eventlog.core.model import Change
 from eventlog.core.outputs import OutputKeys
 from eventlog.core.schema import Catalog
 from eventlog.core.seams import Format, Sink
-from eventlog.core.steps import Steps
 
 EVERY_DOCUMENT = "*"
 """In `SinkPlugin.formats`: each format whose documents are bytes and nothing else, whoever brings
@@ -179,13 +178,25 @@ class StepNeeds(NamedTuple):
 
 
 class StepsPlugin(Struct, frozen=True, kw_only=True):
-    """What applies the steps of outputs. `needs` gets the steps by the names of their outputs, and
-    the tables: ConfigError where one names what there is not. `format` is the format that stands
-    behind the steps.
+    """What reads and applies the steps of outputs: a `[[policy]]` is of the type `policy`, which is
+    called by its `name`, and one of `steps` is of any of these types.
     """
 
-    needs: Callable[[Sequence[tuple[str, Steps]], Catalog], StepNeeds]
-    format: Callable[[Format, Steps], Format]
+    policy: type[Struct]
+    steps: tuple[type[Struct], ...]
+    refuse_unknown: Callable[[str, str, str, Sequence[Mapping[str, Any]]], None]
+    """ConfigError for a step that there is not: in which file, its text, under which heading, and
+    the tables that have the steps."""
+    refuse: Callable[[Sequence[OutputKeys], Sequence[Any]], None]
+    """ConfigError where outputs name policies that there are not, or two have one name."""
+    of_output: Callable[[OutputKeys, Sequence[Any]], tuple[Any, ...]]
+    """The steps of an output: those of its policies, then its own."""
+    routes: Callable[[Sequence[Any]], bool]
+    """Whether steps send changes to places of their own."""
+    needs: Callable[[Sequence[tuple[str, tuple[Any, ...]]], Catalog], StepNeeds]
+    """Gets the steps by the names of their outputs; ConfigError where one names what there is not."""
+    format: Callable[[Format, Any], Format]
+    """The format that stands behind the steps."""
 
 
 class StreamsPlugin(Struct, frozen=True, kw_only=True):

@@ -6,7 +6,7 @@ Law: one that cannot be loaded is a sentence with its package and the reason, an
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, Literal
@@ -53,9 +53,8 @@ GROUPS: Final[Mapping[Group, tuple[str, str]]] = {
     "policies": ("function of policies", "collections.abc:Callable"),
     "linter_codecs": ("codec of LINTER", "collections.abc:Callable"),
 }
-"""What one of each group is called, and what an entry point of it must lead to. That is imported
-with the first of them: policies, which look for functions here, are part of what a plug-in is made
-of.
+"""What one of each group is called, and what an entry point of it must lead to, which is imported
+with the first of them.
 """
 
 OWN_GROUPS: Final = (
@@ -138,24 +137,6 @@ def streams_plugin() -> StreamsPlugin:
     """What publishes a change stream."""
     plugin: StreamsPlugin = _found("streams", "captured")
     return plugin
-
-
-def function_named(name: str, where: str) -> Callable[..., Any]:
-    """A function for policies; `where` begins the sentence of the error, if there is none or it
-    cannot be loaded.
-    """
-    known = _offered("policies")
-    if name not in known:
-        hint = "Install the package that has it where eventlog runs."
-        if known:
-            hint = did_you_mean(name, known)
-        missing = f"no package offers {name} among the entry points eventlog.policies"
-        raise ConfigError(f"{where}: {missing}.", hint=hint)
-    try:
-        function: Callable[..., Any] = loaded(known[name])
-    except ConfigError as error:
-        raise ConfigError(f"{where}: {error.message}", hint=error.hint) from error
-    return function
 
 
 def problem(offer: Offer) -> str | None:

@@ -26,7 +26,7 @@ from eventlog.core.secrets import shown
 from eventlog.delivery.output import OutputState, OutputStates, failing, newest, read_output_states
 from eventlog.delivery.report import Report
 from eventlog.publisher.flow import read_flow
-from eventlog.sources.log.backlog import Pace, database_seconds, quickened
+from eventlog.sources.log.backlog import Pace, quickened
 from eventlog.sources.log.flow import Flow, Polling
 from eventlog.sources.log.lock import LogLock
 from eventlog.sources.marks import OUTPUTS, PACE, Marks, as_text, value_of
@@ -352,7 +352,7 @@ class Tempo:
             if self._pace is None:
                 self._pace = value_of(Marks(log).get(connection, PACE), Pace) or ()
             # By the database's clock, by which whoever reads it reckons too.
-            pace = quickened(self._pace, self.rows, database_seconds(connection, log))
+            pace = quickened(self._pace, self.rows, log.now(connection).replace(tzinfo=UTC).timestamp())
             self._lock.mark(connection, PACE, as_text(pace), soon=True)
         self._pace, self.rows, self._entered = pace, 0, monotonic()
 

@@ -14,7 +14,6 @@ from typing import Any, Final
 from msgspec.structs import asdict, replace
 
 from eventlog.admin.rows import LogRow
-from eventlog.config.policies import steps_of
 from eventlog.config.settings import Config
 from eventlog.core.errors import DataError
 from eventlog.core.model import Change
@@ -22,7 +21,8 @@ from eventlog.core.rules.screen import HIDDEN, Identities
 from eventlog.core.schema import WHOLE_ROW, Catalog
 from eventlog.core.tablekey import format_parts, parse
 from eventlog.core.view_columns import read_column_name
-from eventlog.policies import Policy
+from eventlog.policies.bound import Policy
+from eventlog.policies.settings import steps_of
 
 NAMED: Final = ("table_name", "table_key", "column_name")
 

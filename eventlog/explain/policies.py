@@ -19,7 +19,7 @@ from eventlog.core.model import ABSENT, Cell, Change, Edit, Op, Refusal, RowId
 from eventlog.core.rules.screen import HIDDEN
 from eventlog.core.schema import Catalog
 from eventlog.explain.masking import Mask
-from eventlog.policies import Policy
+from eventlog.policies.bound import Policy
 from eventlog.policies.plugin import checked
 from eventlog.policies.values import Told
 

@@ -21,7 +21,7 @@ from collections.abc import Iterator
 from eventlog.config.first import quoted
 from eventlog.core.errors import DataError
 from eventlog.core.outputs import refuse_name
-from eventlog.core.steps import Rename
+from eventlog.policies.steps import Rename
 from eventlog.xds.read import XmlElement, line_of, parse
 
 

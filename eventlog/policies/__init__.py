@@ -5,7 +5,3 @@ Steps are read from the configuration, bound to the tables of a source, and appl
 after the other, between the rules and a format. The publisher, conversions, Spark and `eventlog
 explain` call the same.
 """
-
-from eventlog.policies.bound import Policy, Traced
-
-__all__ = ["Policy", "Traced"]

@@ -8,15 +8,14 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from eventlog.core import steps
 from eventlog.core.errors import ConfigError, DataError
 from eventlog.core.model import ABSENT, Change, Edit, Op, Refusal, Row, RowId, Value
-from eventlog.core.registry import function_named
 from eventlog.core.sql_types import Category, category
 from eventlog.core.suggest import did_you_mean
 from eventlog.core.tablekey import format_parts, parse
+from eventlog.policies import steps
 from eventlog.policies.columns import Action, Columns, Looking, Places, Setting, filtered
-from eventlog.policies.expressions import Expression, Undecided, cel_value
+from eventlog.policies.expressions import Expression, Undecided, cel_value, function_named
 from eventlog.policies.forms import dating, numbering
 from eventlog.policies.known import rows
 from eventlog.policies.routes import routing

@@ -14,11 +14,11 @@ from eventlog.core.errors import ConfigError
 from eventlog.core.model import Change, Document, Op, Refusal, RowId
 from eventlog.core.schema import Catalog, Table
 from eventlog.core.seams import Format, FormerNames, Writer
-from eventlog.core.steps import Steps
 from eventlog.core.suggest import did_you_mean
 from eventlog.policies.actions import action_of
 from eventlog.policies.columns import Action, Looking, Places, together
 from eventlog.policies.shape import Shape
+from eventlog.policies.steps import Steps
 
 KNOWN_CHANGES = 1000
 """Combinations of attributes that a change may have, of which it is remembered what they need."""

@@ -8,13 +8,15 @@ policy hides.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from eventlog.core.errors import ConfigError
 from eventlog.core.model import Cell, Value
 from eventlog.core.packages import require
+from eventlog.core.registry import loaded, offers
 from eventlog.core.sql_types import Category
+from eventlog.core.suggest import did_you_mean
 from eventlog.policies.values import plain_of
 
 # Finds new.NAME and new["NAME"], and texts so that what stands in them is passed over; a call such
@@ -106,3 +108,21 @@ def cel_value(cell: Cell, category: Category) -> Any:
     if plain is None or isinstance(plain, str | bool | int | bytes | float):
         return plain
     return float(plain)  # type: ignore[arg-type]  # a Decimal is what is left
+
+
+def function_named(name: str, where: str) -> Callable[..., Any]:
+    """A function for policies; `where` begins the sentence of the error, if there is none or it
+    cannot be loaded.
+    """
+    known = {offer.name: offer for offer in offers("policies")}
+    if name not in known:
+        hint = "Install the package that has it where eventlog runs."
+        if known:
+            hint = did_you_mean(name, known)
+        missing = f"no package offers {name} among the entry points eventlog.policies"
+        raise ConfigError(f"{where}: {missing}.", hint=hint)
+    try:
+        function: Callable[..., Any] = loaded(known[name])
+    except ConfigError as error:
+        raise ConfigError(f"{where}: {error.message}", hint=error.hint) from error
+    return function

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from eventlog.core import steps
 from eventlog.core.model import Change, Refusal, Value
+from eventlog.policies import steps
 from eventlog.policies.columns import Action, Columns
 from eventlog.policies.shape import Shape
 from eventlog.policies.values import dated, numbered

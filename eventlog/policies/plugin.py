@@ -5,15 +5,20 @@ steps leave.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from eventlog.core.errors import ConfigError
 from eventlog.core.model import Change
 from eventlog.core.plugins import StepNeeds, StepsPlugin
 from eventlog.core.schema import Catalog
-from eventlog.core.steps import Steps
-from eventlog.policies.bound import Policy, PolicyFormat
-from eventlog.policies.columns import Places
+from eventlog.core.seams import Format
+from eventlog.policies.settings import PolicyConfig, refuse_policies, refuse_unknown_steps, steps_of
+from eventlog.policies.steps import STEPS as KINDS
+from eventlog.policies.steps import Route, Steps
+
+if TYPE_CHECKING:
+    from eventlog.policies.bound import Policy
+    from eventlog.policies.columns import Places
 
 
 def needs_of(all_steps: Sequence[tuple[str, Steps]], catalog: Catalog) -> StepNeeds:
@@ -47,6 +52,9 @@ def checked(name: str, steps: Steps, catalog: Catalog) -> Policy:
 
     ConfigError, beginning with its name, where it does not fit them.
     """
+    # A configuration is read without what applies its steps.
+    from eventlog.policies.bound import Policy
+
     try:
         policy = Policy(steps, catalog)
         policy.check()
@@ -55,4 +63,23 @@ def checked(name: str, steps: Steps, catalog: Catalog) -> Policy:
     return policy
 
 
-STEPS: Final = StepsPlugin(needs=needs_of, format=PolicyFormat)
+def _routes(steps: Sequence[Any]) -> bool:
+    return any(isinstance(step, Route) for step in steps)
+
+
+def _format(form: Format, steps: Steps) -> Format:
+    from eventlog.policies.bound import PolicyFormat
+
+    return PolicyFormat(form, steps)
+
+
+STEPS: Final = StepsPlugin(
+    policy=PolicyConfig,
+    steps=KINDS,
+    refuse_unknown=refuse_unknown_steps,
+    refuse=refuse_policies,
+    of_output=steps_of,
+    routes=_routes,
+    needs=needs_of,
+    format=_format,
+)

@@ -6,13 +6,14 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from eventlog.core import steps
 from eventlog.core.errors import ConfigError
 from eventlog.core.model import ABSENT, Absent, Cell, Change, Op, Refusal
-from eventlog.core.places import NoPlace, PlaceKind, place
+from eventlog.core.outputs import PlaceKind
 from eventlog.core.sql_types import Category
+from eventlog.policies import steps
 from eventlog.policies.columns import Action
 from eventlog.policies.known import rows
+from eventlog.policies.places import NoPlace, place
 from eventlog.policies.shape import Shape
 from eventlog.policies.values import text_of
 

@@ -40,7 +40,7 @@ from eventlog.publisher.traces import BatchTrace, BatchTraces
 from eventlog.publisher.unread import park_unread
 from eventlog.publisher.view import View
 from eventlog.sources.marks import Stretches
-from eventlog.sql.journal_tables import MOVED_PLAN
+from eventlog.sql.names import MOVED_PLAN
 
 AHEAD_ROWS: Final = 1_000
 """Fewer rows are published quicker than a thread is begun."""

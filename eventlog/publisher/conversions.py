@@ -30,8 +30,8 @@ from eventlog.publisher.plans import HoldsChangedError
 from eventlog.publisher.tables import CONVERSION_PLAN, JournalRow, encoded
 from eventlog.sources.log.reading import LogSettings
 from eventlog.sources.marks import CONVERTED, Marks, Stretches
-from eventlog.sql.journal_tables import NAME_CHARACTERS
 from eventlog.sql.log import ALL, id_list
+from eventlog.sql.names import NAME_CHARACTERS
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection

@@ -36,9 +36,9 @@ from eventlog.sources.log.reading import (
     torn_places,
 )
 from eventlog.sources.marks import Run, Stretches
-from eventlog.sql.journal_tables import NAME_CHARACTERS
 from eventlog.sql.log import ALL, Log, id_list
 from eventlog.sql.log_indexes import has_number_index
+from eventlog.sql.names import NAME_CHARACTERS
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection

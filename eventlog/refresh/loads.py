@@ -21,10 +21,10 @@ from eventlog.capture.clauses import logged_name
 from eventlog.capture.words import Row
 from eventlog.core.errors import DataError
 from eventlog.core.schema import Table
+from eventlog.refresh.key_order import KeyOrder
 from eventlog.refresh.ranges import Stand
 from eventlog.sql.access import fetched, in_text
 from eventlog.sql.dialect import Dialect, log_holes, number_holes, offers, statement
-from eventlog.sql.lookup import KeyOrder
 from eventlog.sql.names import LogNames
 from eventlog.sql.reflect import Classes
 

@@ -8,8 +8,7 @@ from typing import Final, Literal
 from urllib.parse import urlsplit
 
 from eventlog.core.errors import ConfigError
-from eventlog.core.outputs import OutputKeys, Places
-from eventlog.core.places import PlaceKind
+from eventlog.core.outputs import OutputKeys, PlaceKind, Places
 from eventlog.core.plugins import EVERY_DOCUMENT, Finding, Need, SinkOrder, SinkPlugin
 from eventlog.core.seams import Sink
 from eventlog.qlik.change_tables.settings import ChangeTableSettings

@@ -158,22 +158,9 @@ def answers(
     return connection.execute(text(asked), parameters).all()
 
 
-def with_statuses(dialect: Dialect, holes: Mapping[str, str], statuses: str) -> str:
-    """The condition of rows with one of these letters; without letters it is every row."""
-    letters = ", ".join(dialect.literal(letter) for letter in dict.fromkeys(statuses))
-    query = "chosen_letters" if letters else "chosen_all"
-    return statement(dialect, query, **holes, letters=f"({letters})")
-
-
 def in_text(identifier: str) -> str:
     """A quoted identifier as SQLAlchemy's text() takes it, where a colon begins a parameter."""
     return identifier.replace(":", "\\:")
-
-
-def as_table(query: str) -> str:
-    """A query as something to select from."""
-    # On lines of its own: its last line may be a comment, and would take the bracket with it.
-    return f"(\n{query.strip().removesuffix(';')}\n)"
 
 
 def verbatim(sql: str) -> TextClause:

@@ -18,7 +18,6 @@ import hashlib
 import re
 from base64 import b64encode
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
 from functools import cache
 from importlib.resources import files
 from operator import attrgetter
@@ -27,7 +26,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 
-from eventlog.core.errors import ConfigError, EventlogError, InstallError, SourceError
+from eventlog.core.errors import ConfigError, EventlogError, InstallError
 from eventlog.core.sql_types import bare_type
 from eventlog.sql.names import STANDARD, LogNames
 
@@ -38,7 +37,6 @@ if TYPE_CHECKING:
 
     from eventlog.sql.column_types import ColumnTypes
     from eventlog.sql.lookup import KeyLookup
-    from eventlog.sql.storage import Writing
 
 
 PIECE_CHARACTERS: Final = 900
@@ -66,7 +64,8 @@ class Dialect(Struct, frozen=True, kw_only=True, eq=False):
     """How its rows are looked up by their keys, and stand in the order of them."""
     types: ColumnTypes
     """The types of columns that eventlog makes there."""
-    stored: Writing | None = None
+    stored: Callable[[str, str | None, int | None], str] | None = None
+    """Writes a tablespace, and how many rows a partition has, into a statement that makes a table."""
     driver: str | None = None
     """The module of the driver that the extra brings; None where Python brings one."""
     extra: str | None = None
@@ -331,37 +330,6 @@ def drivers() -> dict[str, str]:
 def _value(place: str) -> Dialect:
     found: Dialect = resolve_name(place)
     return found
-
-
-@contextmanager
-def ddl_transaction(engine: Engine) -> Iterator[Connection]:
-    """A connection whose changes, DDL too, become visible together, as far as can be.
-
-    It waits for a table for DDL_LOCK_SECONDS: writers to the table queue behind it meanwhile.
-    """
-    from sqlalchemy.exc import DBAPIError
-
-    dialect = dialect_of(engine)
-    limit, unlimit = dialect.ddl_limits
-    with engine.begin() as connection:
-        raw: Any = connection.connection.driver_connection
-        if dialect.begin_ddl and not getattr(raw, "in_transaction", False):
-            connection.exec_driver_sql(dialect.begin_ddl)
-        if limit:
-            connection.exec_driver_sql(limit.format(seconds=DDL_LOCK_SECONDS))
-        try:
-            yield connection
-        except DBAPIError as error:
-            told = error.orig
-            first = told.args[0] if told is not None and told.args else None
-            if {getattr(told, "sqlstate", None), first}.isdisjoint(dialect.lock_codes):
-                raise
-            message = f"Somebody works with the table, and the lock on it did not come within {DDL_LOCK_SECONDS} s."
-            hint = "Try again when long transactions have ended: nothing was changed."
-            raise SourceError(message, hint=hint) from error
-        finally:
-            if unlimit:
-                connection.exec_driver_sql(unlimit)
 
 
 @cache

@@ -46,28 +46,6 @@ their names.
 """
 
 
-def order_wanted(wanted: str | Sequence[str], option: str | None = None) -> tuple[str, ...]:
-    """The order in which a new log gets its columns; `option` is what the command line says, which
-    may not contradict.
-    """
-    known = wanted if isinstance(wanted, str) and wanted in BY_PLACE else None
-    if option and known and not known.startswith(option):
-        problem = f"--columns {option} contradicts source.columns = {known!r}"
-        message = f"{problem}: the log would be read as what it is not."
-        raise ConfigError(message, hint="Leave out --columns, or change the configuration.")
-    return BY_PLACE[option or known or "new"][0]
-
-
-def refuse_sorted(wanted: str | Sequence[str]) -> None:
-    """Refuses to make a log whose columns would be found by sorting their names: ours do not sort
-    so.
-    """
-    if isinstance(wanted, str) and wanted in BY_PLACE and wanted not in ("new", "old"):
-        problem = f"source.columns = {wanted!r} finds the columns of a log that is there already"
-        message = f"{problem}; there is none."
-        raise ConfigError(message, hint='Say "new" or "old" to make one.')
-
-
 def log_columns(where: Engine | Connection, names: LogNames, wanted: str | Sequence[str] = "auto") -> LogNames:
     """The names with the columns that the log table has; `wanted` is auto, one of BY_PLACE, or ten
     names in STANDARD's order.

@@ -14,13 +14,12 @@ from msgspec.structs import replace
 from sqlalchemy import Connection, Engine, TableClause, column, select, table
 from sqlalchemy.exc import SQLAlchemyError
 
-from eventlog.core.errors import EventlogError, SourceError
+from eventlog.core.errors import SourceError
 from eventlog.core.rules.definitions import Definition
 from eventlog.core.schema import Catalog, Table
 from eventlog.sql.access import answers
 from eventlog.sql.definitions import Described, Version, definitions_of, derived, describe, known_types
 from eventlog.sql.dialect import dialect_of, log_holes
-from eventlog.sql.findlog import log_columns
 from eventlog.sql.log import Log
 from eventlog.sql.names import LogNames
 
@@ -74,27 +73,6 @@ def differing(before: Shape, now: Shape) -> dict[str, list[str]]:
         "retyped": [name for name in now if name in before and before[name] != now[name]],
     }
     return {what: names for what, names in differences.items() if names}
-
-
-def history(engine: Engine, names: LogNames, tables: Sequence[str] = ()) -> list[ShapeVersion]:
-    """Every version that is known of these tables, or of all, the oldest first."""
-    with engine.connect() as connection:
-        versions = read_history(connection, log_columns(connection, names, names.columns))
-    asked = {name.casefold() for name in tables}
-    unknown = asked - {name for version in versions for name in _called(version.table)}
-    if unknown:
-        raise EventlogError(
-            f"No history of {min(unknown)} is known.",
-            hint="The publisher begins it when it first sees a tracked table.",
-        )
-    if not asked:
-        return versions
-    return [version for version in versions if asked & _called(version.table)]
-
-
-def _called(table: str) -> set[str]:
-    """The names by which people may ask for a table: with its schema, or without."""
-    return {table.casefold(), table.rpartition(".")[2].casefold()}
 
 
 def read_history(connection: Connection, names: LogNames) -> list[ShapeVersion]:

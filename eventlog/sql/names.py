@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
+from typing import Final
 
 from msgspec import Struct
 
@@ -59,6 +60,17 @@ KEY_ENDING = "_pkc"
 """What Alembic puts behind the version table's name to call its key."""
 DIGITS = 8
 """Digits of the hash that keeps shortened names apart."""
+
+
+NAME_CHARACTERS = 200
+"""Characters of an output's name, and of an object's."""
+
+MOVED_PLAN: Final = "moved"
+"""The plan of rows that an output was owed by a version without journal, and that no target has
+under this name.
+
+As the last plan of an output it says that nobody knows what its target was given last.
+"""
 
 
 class LogNames(Struct, frozen=True, kw_only=True):

@@ -263,27 +263,6 @@ def _unknown_types_are_text() -> Iterator[None]:
         yield
 
 
-def unique_columns(connection: Connection, schema: str | None, table: str) -> list[frozenset[str]]:
-    """Sets of columns of which no two rows of a table have the same at any time, not even while a
-    transaction is open.
-    """
-    dialect = dialect_of(connection)
-    if offers(dialect, "always_unique"):
-        # PostgreSQL's, where a constraint may be deferred to the end of a transaction.
-        rows = answers(connection, "always_unique", {"schema": schema, "table": table})
-        by_index: dict[Any, set[str]] = {}
-        for index, column in rows:
-            by_index.setdefault(index, set()).add(str(column))
-        return [frozenset(columns) for columns in by_index.values()]
-    if offers(dialect, "unique_indexes"):
-        indexes = _stated(connection, table)
-    else:
-        indexes = _reflected(connection, schema, table)
-    constraint = inspect(connection).get_pk_constraint(dialect.normalised(table), schema=schema)
-    key = tuple(dialect.reported(str(column)) for column in constraint["constrained_columns"])
-    return [frozenset(columns) for columns in (key, *indexes.values()) if columns]
-
-
 def unique_key(
     connection: Connection,
     asked: str | None,
@@ -298,10 +277,7 @@ def unique_key(
     fewest columns. `asked` is how the schema was asked for, `schema` its name.
     """
     filled = {column.name for column in columns if not column.nullable}
-    if offers(dialect_of(connection), "unique_indexes"):
-        known = _stated(connection, table)
-    else:
-        known = _reflected(connection, asked, table)
+    known = unique_indexes(connection, asked, table)
     # A NULL is unlike every other, so an index over a column that may be NULL tells nothing apart.
     fitting = sorted(
         (len(names), names, called) for called, names in known.items() if names and filled.issuperset(names)
@@ -318,15 +294,14 @@ def unique_key(
     return fitting[0][1]
 
 
-def _stated(connection: Connection, table: str) -> dict[str, tuple[str, ...]]:
-    """What a query of ours tells, where SQLAlchemy knows less."""
-    rows = answers(connection, "unique_indexes", {"table": table})
-    names = dict.fromkeys(str(index) for index, _ in rows)
-    return {name: tuple(str(column) for index, column in rows if index == name) for name in names}
-
-
-def _reflected(connection: Connection, schema: str | None, table: str) -> dict[str, tuple[str, ...]]:
+def unique_indexes(connection: Connection, schema: str | None, table: str) -> dict[str, tuple[str, ...]]:
+    """The columns of each unique index that holds every row, by its name."""
     dialect = dialect_of(connection)
+    # A query of ours, where SQLAlchemy knows less.
+    if offers(dialect, "unique_indexes"):
+        rows = answers(connection, "unique_indexes", {"table": table})
+        called = dict.fromkeys(str(index) for index, _ in rows)
+        return {name: tuple(str(column) for index, column in rows if index == name) for name in called}
     indexes = {}
     for index in inspect(connection).get_indexes(dialect.normalised(table), schema=schema):
         partial = any(name.endswith("_where") for name in index.get("dialect_options", {}))

@@ -13,11 +13,11 @@ from eventlog.config.settings import Config
 from eventlog.core.model import Event, Image, Outcome, Position, Transaction
 from eventlog.core.rules import Round
 from eventlog.core.rules.definitions import DefinitionSpan
-from eventlog.core.rules.meaning import together
 from eventlog.core.schema import Catalog
 from eventlog.publisher.decide import Decider, Part
 from eventlog.publisher.images import Numbers
 from eventlog.sources.stream.captured import CapturedImages
+from eventlog.sources.stream.images import tell
 
 
 def image_decider_of(config: Config, images: CapturedImages) -> ImageDecider:
@@ -69,5 +69,5 @@ def parts_of_images(asked: Round, groups: Sequence[Sequence[Event]], log: Captur
 
 def _part(asked: Round, log: CapturedImages, number: int, images: Sequence[Image], numbers: Numbers) -> Part:
     catalog = log.catalogs.find(number) if number else Catalog()
-    decision = together(replace(asked, catalog=catalog).decide_groups([images]))
+    decision = tell(images, catalog, asked.options)
     return Part(decision=decision, span=DefinitionSpan(events=(), catalog=catalog), numbers=numbers)

@@ -17,18 +17,18 @@ from structlog.stdlib import BoundLogger
 
 from eventlog.capture.install import install
 from eventlog.config.build import log_settings_of, source_order, stream_log_of
-from eventlog.config.policies import steps_of
 from eventlog.config.settings import Config
 from eventlog.core.durable_files import make_empty
 from eventlog.core.errors import ConfigError, DataError
 from eventlog.core.plugins import BackgroundWork
 from eventlog.core.registry import source_named
 from eventlog.core.seams import Tenure
-from eventlog.core.steps import Lookup
 from eventlog.daemon.lines import Line
 from eventlog.daemon.post import Post
 from eventlog.daemon.vitals import PublisherHealth
 from eventlog.delivery.output import Output
+from eventlog.policies.settings import steps_of
+from eventlog.policies.steps import Lookup
 from eventlog.publisher.decide import Decider, Looks
 from eventlog.publisher.journal import Journal
 from eventlog.sources.log.reading import LogSettings

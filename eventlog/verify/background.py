@@ -22,12 +22,12 @@ from eventlog.capture import located
 from eventlog.compare.pace import Pace, Window
 from eventlog.config.build import name_of
 from eventlog.config.outputs import OutputConfig
-from eventlog.config.policies import steps_of
 from eventlog.config.settings import Config
 from eventlog.core.errors import DataError, EventlogError, OccupiedError, UsageError, shortened
 from eventlog.core.plugins import BackgroundOrder, BackgroundPlugin
 from eventlog.core.proofs import MOST_CHARACTERS, MOST_TABLES, LastProof, read_proofs, write_proofs
 from eventlog.core.secrets import shown
+from eventlog.policies.settings import steps_of
 from eventlog.sources.marks import VERIFIED, Marks
 from eventlog.sql.connect import connect, limit_sessions, reading_engine
 from eventlog.sql.dialect import dialect_of

@@ -95,8 +95,8 @@ def verify(site: Site, tables: tuple[str, ...], as_json: bool, **given: Any) -> 
     from eventlog.admin.outputs import refuse_unserved
     from eventlog.compare.pace import Pace, read_window
     from eventlog.config.build import name_of
-    from eventlog.config.policies import steps_of
     from eventlog.core.durable_files import write_file
+    from eventlog.policies.settings import steps_of
     from eventlog.verify.proof import Limits
     from eventlog.verify.report import FORMS, VerifyReport, as_metrics, lines
     from eventlog.verify.verifying import Verifier

@@ -26,7 +26,7 @@ from eventlog.core.schema import Column, Table
 from eventlog.core.seams import RowReader
 from eventlog.core.sql_types import Category
 from eventlog.core.tablekey import format_parts
-from eventlog.policies import Policy
+from eventlog.policies.bound import Policy
 from eventlog.policies.columns import Places
 from eventlog.policies.shape import Shape
 from eventlog.qlik.readings import reading_of

@@ -20,8 +20,8 @@ from eventlog.config.build import catalog_of, room_of
 from eventlog.config.settings import Config
 from eventlog.core.errors import DataError, UsageError
 from eventlog.core.schema import Catalog, Table
-from eventlog.core.steps import Steps
 from eventlog.policies.plugin import checked
+from eventlog.policies.steps import Steps
 from eventlog.qlik.values import TableValues
 from eventlog.refresh import loads
 from eventlog.sources.compare.catalog import query_of

@@ -17,12 +17,12 @@ from eventlog.admin.listing import BEYOND, Cursor, Filters, listing, newest, one
 from eventlog.admin.outputs import pause, resume, try_now
 from eventlog.admin.rows import HELD_SINCE, PROCESSED, Choice, LogRow, hold, release, requeue
 from eventlog.config.build import log_catalog_of, stream_log_of
-from eventlog.config.policies import steps_of
 from eventlog.config.settings import LOG, Config
 from eventlog.core.errors import ConfigError, DataError, UsageError, shortened
 from eventlog.core.rules.screen import HIDDEN
 from eventlog.explain.masking import Mask, mask_of
 from eventlog.explain.rows import explain
+from eventlog.policies.settings import steps_of
 from eventlog.sources.marks import Stretches
 from eventlog.sql.connect import connect, limit_sessions
 from eventlog.sql.findlog import log_columns

@@ -33,7 +33,7 @@ from eventlog.core.model import Change, Reason
 from eventlog.core.plural import counted
 from eventlog.core.rules.meaning import STATUS
 from eventlog.core.schema import Catalog, Table
-from eventlog.core.steps import Steps
+from eventlog.policies.steps import Steps
 from eventlog.sources.gbase.files import refuse_dirty
 from eventlog.sources.gbase.settings import GBaseSettings
 from eventlog.sources.linter.settings import LinterSettings

@@ -37,7 +37,7 @@ from eventlog.convert.to_changes import CHANGES
 from eventlog.core.errors import UsageError
 from eventlog.core.rules import Options
 from eventlog.core.schema import Catalog
-from eventlog.core.steps import Steps
+from eventlog.policies.steps import Steps
 from eventlog.sql.clocks import UTC, zone_of
 from eventlog.sql.names import STANDARD, TRANSACTION
 from eventlog_spark.cutting import MOST_BUCKETS

@@ -27,8 +27,8 @@ from eventlog.publisher.decide import Decider
 from eventlog.publisher.journal import Journal
 from eventlog.sources.log.lock import LogLock
 from eventlog.sources.log.reading import LogSettings
-from eventlog.sql.journal_tables import MOVED_PLAN
 from eventlog.sql.log import Log
+from eventlog.sql.names import MOVED_PLAN
 from tests.conformance.event_logs import LogTable
 from tests.integration.publishing import site
 from tests.support.memory import OneEach, UnaskedSink

@@ -17,8 +17,8 @@ from eventlog.convert.settings import Conversion, DatabaseRows, FilesInput, LogI
 from eventlog.core.errors import ConfigError, InstallError, UsageError
 from eventlog.core.rules import Options
 from eventlog.core.schema import Catalog
-from eventlog.core.steps import Lookup
 from eventlog.daemon.publisher import Publisher
+from eventlog.policies.steps import Lookup
 from eventlog.purge.archive import Archive
 from eventlog.sinks.outputs import FilesOutput
 from eventlog.sql.dialect import dialect_of

@@ -18,10 +18,9 @@ from eventlog.core.model import Event, Outcome, Row, RowId
 from eventlog.core.rules import Options, Round
 from eventlog.core.rules.definitions import DefinitionSpan
 from eventlog.core.schema import Catalog
-from eventlog.core.steps import Steps
 from eventlog.delivery.output import Output
-from eventlog.policies import Policy
-from eventlog.policies.bound import PolicyFormat
+from eventlog.policies.bound import Policy, PolicyFormat
+from eventlog.policies.steps import Steps
 from eventlog.publisher.decide import Part, encode
 from eventlog.xds.write import XdsFormat
 from tests.support.converting import (

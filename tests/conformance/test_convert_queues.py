@@ -17,7 +17,7 @@ from eventlog.convert.local import convert
 from eventlog.convert.settings import Conversion, MessageFiles, StreamInput, TableFiles, Target
 from eventlog.core.counting import counted
 from eventlog.core.model import Change, Refusal
-from eventlog.core.rules import Options, tell
+from eventlog.core.rules import Options
 from eventlog.core.seams import encode
 from eventlog.qlik.messages.document import MessagesDocument
 from eventlog.qlik.messages.settings import MessageSettings
@@ -27,6 +27,7 @@ from eventlog.sources.linter.exports import exported
 from eventlog.sources.linter.operations import Action
 from eventlog.sources.linter.rows import QueueRow
 from eventlog.sources.linter.settings import LinterSettings
+from eventlog.sources.stream.images import tell
 from eventlog.xds.write import XdsFormat
 from tests.support.converting import elements_of, files_of, outcomes_of
 from tests.support.linter import CHAIR, NUMBER, SCHEMA, TABLE, ended, insert, queued

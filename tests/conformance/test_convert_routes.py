@@ -13,11 +13,11 @@ from fastavro import reader
 from eventlog.convert import writing
 from eventlog.convert.settings import MessageFiles, TableFiles, Target
 from eventlog.convert.writing import OpenFiles
-from eventlog.core import steps
 from eventlog.core.model import Event
-from eventlog.core.places import PlaceKind
+from eventlog.core.outputs import PlaceKind
 from eventlog.core.schema import Catalog, Column, Table
-from eventlog.core.steps import placed
+from eventlog.policies import steps
+from eventlog.policies.steps import placed
 from eventlog.qlik.messages.settings import MessageSettings
 from eventlog.xds.write import XdsFormat
 from tests.support.changerows import CSV

@@ -21,7 +21,7 @@ from eventlog.convert.settings import Conversion, MessageFiles, StreamInput, Tab
 from eventlog.core.counting import counted
 from eventlog.core.errors import SinkError
 from eventlog.core.model import Change, Image, Refusal
-from eventlog.core.rules import Options, tell
+from eventlog.core.rules import Options
 from eventlog.core.schema import Catalog
 from eventlog.core.seams import encode
 from eventlog.qlik.change_tables.format import ChangeTableFormat
@@ -36,6 +36,7 @@ from eventlog.sources.gbase.images import images
 from eventlog.sources.gbase.layout import layout_of
 from eventlog.sources.gbase.records import CdcRecord
 from eventlog.sources.gbase.settings import GBaseSettings
+from eventlog.sources.stream.images import tell
 from eventlog.xds.write import XdsFormat
 from tests.support.changerows import CSV
 from tests.support.converting import elements_of, files_of, outcomes_of

@@ -36,10 +36,9 @@ from eventlog.core.model import Event
 from eventlog.core.rules import Round
 from eventlog.core.rules.definitions import DefinitionSpan
 from eventlog.core.seams import Format
-from eventlog.core.steps import Steps
 from eventlog.delivery.output import Output
-from eventlog.policies import Policy
-from eventlog.policies.bound import PolicyFormat
+from eventlog.policies.bound import Policy, PolicyFormat
+from eventlog.policies.steps import Steps
 from eventlog.publisher.decide import Encoded, Part, encode
 from eventlog.publisher.whole import GoingOn
 from eventlog.qlik.messages.document import MessagesDocument

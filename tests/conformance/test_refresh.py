@@ -18,11 +18,11 @@ from eventlog.core.errors import DataError, InstallError, SourceError, UsageErro
 from eventlog.core.schema import Column, Table
 from eventlog.core.tablekey import parse
 from eventlog.refresh import Load, Refresh, RefreshPace, Stand, loads
+from eventlog.refresh.key_order import KeyOrder
 from eventlog.sources.marks import Marks
 from eventlog.sql.connect import limit_sessions
 from eventlog.sql.dialect import dialect_of
 from eventlog.sql.log import Log
-from eventlog.sql.lookup import KeyOrder
 from eventlog.sql.postgresql.dialect import POSTGRESQL
 from tests.conformance.test_dialect_keys import any_text
 from tests.support.examples import examples

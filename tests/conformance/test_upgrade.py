@@ -10,10 +10,10 @@ from sqlalchemy import Engine, inspect
 from eventlog.admin.check.log import newest_points
 from eventlog.capture import TriggerCondition, track, trigger_states
 from eventlog.capture.install import install, install_sql, revisions, uninstall, upgrade, upgrade_sql
+from eventlog.capture.installed import history
 from eventlog.core.errors import InstallError, UsageError
 from eventlog.sql.dialect import dialect_of
 from eventlog.sql.findlog import log_columns
-from eventlog.sql.history import history
 from eventlog.sql.names import NEWEST_MIGRATION, LogNames
 from tests.support.logged import USR, left_by, logged, run
 

@@ -20,6 +20,7 @@ from eventlog.cli.main import exit_code
 from eventlog.config.settings import Config, PublisherConfig, SourceConfig
 from eventlog.convert import step
 from eventlog.explain.rows import explain
+from eventlog.policies.steps import Drop
 from eventlog.sinks.outputs import FilesOutput
 from eventlog.sql.names import LogNames
 from tests.integration.publishing import publish_all
@@ -80,7 +81,7 @@ def test_a_policy_sees_todays_names_alone(postgresql: Engine, tmp_path: Path) ->
     track(postgresql, ["usr"], TriggerOptions(style=Style.IMAGE, follow_ddl=True))
     run(postgresql, "INSERT INTO usr VALUES (1, 'hush', 'hush', 'x')")
     run(postgresql, "ALTER TABLE usr RENAME COLUMN secret TO hidden", "ALTER TABLE usr DROP COLUMN old")
-    publish(postgresql, tmp_path, steps=[{"do": "drop", "attributes": ["hidden"]}])
+    publish(postgresql, tmp_path, steps=[Drop(attributes=("hidden",))])
     [one] = told(tmp_path)
     assert "hush" not in json.dumps(one)
     assert one["value"]["data"] == {"idu": 1, "a": "x"}

@@ -13,6 +13,7 @@ from sqlalchemy import Engine
 
 from eventlog.capture import Style, TriggerOptions, track
 from eventlog.capture.install import install
+from eventlog.capture.installed import history
 from eventlog.config.outputs import OutputConfig
 from eventlog.config.settings import Config, PublisherConfig, SourceConfig
 from eventlog.daemon.publisher import Publisher
@@ -20,7 +21,6 @@ from eventlog.qlik.messages.settings import MessageSettings
 from eventlog.sinks.database.plugin import DatabaseOutput
 from eventlog.sinks.kafka.plugin import KafkaOutput
 from eventlog.sinks.outputs import FilesOutput
-from eventlog.sql.history import history
 from eventlog.sql.names import LogNames
 from tests.support.logged import USR, run
 from tests.support.servers_kafka import consumed

@@ -19,10 +19,10 @@ from eventlog.admin.check.point import PointLevel
 from eventlog.admin.check.triggers import trigger_points
 from eventlog.capture import Style, TriggerCondition, TriggerOptions, track, trigger_states
 from eventlog.capture.install import install
+from eventlog.capture.installed import history
 from eventlog.capture.rights import Roles, give_rights
 from eventlog.core.errors import EventlogError
 from eventlog.sql.dialect import dialect_of
-from eventlog.sql.history import history
 from eventlog.sql.names import LogNames
 from tests.support.following import Site
 from tests.support.logged import logged, run

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from itertools import product
 
 from eventlog.capture.install import install_sql, uninstall_sql
+from eventlog.capture.log_tables import Storage
 from eventlog.capture.plan import Style, TriggerOptions, plan
 from eventlog.capture.render import render
 from eventlog.capture.track import script
@@ -15,7 +16,6 @@ from eventlog.refresh import Load, Statements
 from eventlog.sql.dialect import texts
 from eventlog.sql.names import NEW_ORDER, OLD_ORDER, LogNames
 from eventlog.sql.oracle.dialect import ORACLE
-from eventlog.sql.storage import Storage
 
 Named = tuple[str, str]
 

@@ -15,13 +15,13 @@ from unittest.mock import patch
 from sqlalchemy import Engine, event, text
 
 from eventlog.capture.install import install
+from eventlog.capture.log_tables import journal_tables
 from eventlog.publisher import consumer, memory, unsealed, view
 from eventlog.publisher.reader import JournalReader
 from eventlog.publisher.unsealed import UnsealedRows
 from eventlog.sources.log.reading import NEAR_ROWS
 from eventlog.sql.connect import connect
 from eventlog.sql.dialect import dialect_of
-from eventlog.sql.journal_tables import journal_tables
 from eventlog.sql.names import LogNames
 from tests.publisher.real import real_targets
 from tests.publisher.world import World

@@ -9,6 +9,7 @@ from typing import Any
 
 from sqlalchemy import Engine
 
+from eventlog.capture.log_tables import journal_tables
 from eventlog.config.settings import PublisherConfig
 from eventlog.core.backoff import Backoff
 from eventlog.core.errors import SinkError
@@ -26,7 +27,6 @@ from eventlog.sources.log.flow import Flow
 from eventlog.sources.log.lock import LogLock
 from eventlog.sources.log.reading import LogSettings
 from eventlog.sql.dialect import dialect_of
-from eventlog.sql.journal_tables import journal_tables
 from eventlog.sql.log import Log
 from eventlog.xds.write import XdsFormat
 from tests.conformance.event_logs import LogTable, installed

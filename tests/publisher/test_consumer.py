@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine, event
 
+from eventlog.capture.log_tables import journal_tables
 from eventlog.core.model import Status
 from eventlog.core.rules import Options, Round
 from eventlog.core.seams import Tenure
@@ -27,7 +28,6 @@ from eventlog.sources.log.lock import LogLock
 from eventlog.sources.log.reading import LogSettings
 from eventlog.sources.marks import TRACKED, Marks, note_change
 from eventlog.sql.dialect import dialect_of
-from eventlog.sql.journal_tables import journal_tables
 from eventlog.sql.log import Log
 from eventlog.xds.write import XdsFormat
 from tests.conformance.event_logs import LogTable, installed

@@ -18,8 +18,8 @@ from sqlalchemy import Engine
 from eventlog.admin.rows import hold, release
 from eventlog.cli.main import exit_code
 from eventlog.convert.commit import WORK, Summary
-from eventlog.core.durable_files import Claim
 from eventlog.core.errors import SinkError
+from eventlog.sources.stream.claim import Claim
 from eventlog.sql.log import Log
 from eventlog_spark import following
 from eventlog_spark.convert import convert

@@ -17,9 +17,9 @@ from sqlalchemy import Engine
 import eventlog_spark
 from eventlog.convert import local
 from eventlog.convert.settings import DatabaseRows, SnapshotRows
-from eventlog.core import steps
 from eventlog.core.errors import DataError, UsageError
 from eventlog.core.rules import Options
+from eventlog.policies import steps
 from eventlog.sql.names import STANDARD
 from tests.spark.inputs import Row, many_histories, order, rows_of, write_rows, write_snapshot
 from tests.support.strategies import CATALOG, History

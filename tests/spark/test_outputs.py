@@ -17,9 +17,9 @@ import eventlog_spark
 from eventlog.convert import local
 from eventlog.convert.settings import TableFiles
 from eventlog.convert.to_changes import changes_of
-from eventlog.core import steps
 from eventlog.core.errors import UsageError
 from eventlog.core.model import Refusal
+from eventlog.policies import steps
 from eventlog.qlik.change_tables.settings import ChangeTableSettings
 from eventlog.qlik.messages.settings import MessageSettings
 from eventlog.qlik.messages.write import MessageFormat

@@ -14,9 +14,9 @@ from msgspec.structs import replace
 from eventlog.convert import local
 from eventlog.convert.settings import MessageFiles, SnapshotRows, TableFiles
 from eventlog.core.errors import ConfigError
-from eventlog.core.places import PlaceKind
-from eventlog.core.steps import Steps, placed
-from eventlog.policies import Policy
+from eventlog.core.outputs import PlaceKind
+from eventlog.policies.bound import Policy
+from eventlog.policies.steps import Steps, placed
 from eventlog.xds.write import XdsFormat
 from eventlog_spark.convert import convert
 from tests.spark.inputs import many_histories, order, rows_of, write_rows, write_snapshot

@@ -146,7 +146,7 @@ def test_a_folder_of_somebody_else_is_refused(
 
 
 def test_two_streams_at_once_are_told_apart(tmp_path: Path) -> None:
-    from eventlog.core.durable_files import Claim
+    from eventlog.sources.stream.claim import Claim
     from eventlog_spark.sink import LOCK
 
     claim = Claim(tmp_path / LOCK)

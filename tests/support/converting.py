@@ -19,7 +19,7 @@ from eventlog.convert.settings import Conversion, DatabaseRows, FilesInput, Snap
 from eventlog.core.model import Event, Row, RowId
 from eventlog.core.rules import Options
 from eventlog.core.schema import Catalog
-from eventlog.core.steps import Steps
+from eventlog.policies.steps import Steps
 from eventlog.sql.names import STANDARD
 from eventlog.xds.write import XdsFormat
 from tests.support.strategies import PHONE

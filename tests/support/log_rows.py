@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import cast
 
 from sqlalchemy import Engine
 
@@ -27,11 +26,12 @@ EVERY_ROW = 10**9
 class TakenRows(Batch, frozen=True, kw_only=True):
     """Rows that may go, and the transactions of which more come behind them."""
 
+    events: Sequence[Event]
     going_on: frozenset[int] | None = None
 
     @property
     def rows(self) -> Sequence[Event]:
-        return cast("Sequence[Event]", self.events)
+        return self.events
 
 
 class LogRows:

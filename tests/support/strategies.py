@@ -8,10 +8,10 @@ from typing import Any
 from hypothesis import strategies as st
 from msgspec import Struct, field
 
-from eventlog.core import steps
 from eventlog.core.model import REFRESH, REFRESH_FOR, Event, Kind, Row, RowId
 from eventlog.core.schema import Catalog, Child, Column, Table
-from eventlog.core.steps import Steps
+from eventlog.policies import steps
+from eventlog.policies.steps import Steps
 
 CATALOG = Catalog(
     [

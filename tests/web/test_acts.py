@@ -19,10 +19,10 @@ from eventlog.admin.rows import LogRow
 from eventlog.capture import Style, TrackRequest, track
 from eventlog.capture.install import install
 from eventlog.config.settings import Config, SourceConfig
-from eventlog.core import steps
 from eventlog.core.errors import UsageError
 from eventlog.daemon.logging import journal
 from eventlog.daemon.publisher import Publisher
+from eventlog.policies import steps
 from eventlog.refresh import RefreshPace
 from eventlog.sinks.outputs import FilesOutput
 from eventlog.sql.log import Log

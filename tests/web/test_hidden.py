@@ -10,10 +10,10 @@ import pytest
 from sqlalchemy import Engine
 
 from eventlog.config.settings import Config, SourceConfig
-from eventlog.core import steps
-from eventlog.core.steps import Steps
 from eventlog.daemon.logging import library_journal
 from eventlog.explain.rows import explain
+from eventlog.policies import steps
+from eventlog.policies.steps import Steps
 from eventlog.sinks.outputs import FilesOutput, StdoutOutput
 from eventlog.sql.names import LogNames
 from eventlog.web.door import open_page

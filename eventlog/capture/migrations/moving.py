@@ -18,6 +18,7 @@ from typing import Any, Final
 import sqlalchemy as sa
 from msgspec.structs import replace
 
+from eventlog.capture.log_tables import journal_tables
 from eventlog.capture.migrations.former_marks import (
     FormerOutput,
     FormerSaid,
@@ -33,10 +34,9 @@ from eventlog.core.errors import InstallError
 from eventlog.core.model import SEVERITY, Outcome, Reason, Status
 from eventlog.sql.dialect import dialect_of
 from eventlog.sql.findlog import log_columns
-from eventlog.sql.journal_tables import MOVED_PLAN, journal_tables
 from eventlog.sql.log import Log, id_list
 from eventlog.sql.longtext import bind_long_texts
-from eventlog.sql.names import STANDARD, LogNames
+from eventlog.sql.names import MOVED_PLAN, STANDARD, LogNames
 
 FENCE: Final = "the rows are in the journal"
 """What the mark of the batch in hand says then.

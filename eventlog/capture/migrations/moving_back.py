@@ -31,9 +31,8 @@ from eventlog.core.counting import total_of
 from eventlog.core.errors import InstallError
 from eventlog.core.model import Count, Reason, Status
 from eventlog.core.plural import counted
-from eventlog.sql.journal_tables import MOVED_PLAN
 from eventlog.sql.log import Log
-from eventlog.sql.names import LogNames
+from eventlog.sql.names import MOVED_PLAN, LogNames
 
 SHOWN_ROWS: Final = 3
 

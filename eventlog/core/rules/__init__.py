@@ -7,7 +7,6 @@ out.
 
 from __future__ import annotations
 
-from eventlog.core.rules.images import parted, tell
 from eventlog.core.rules.lifetimes import wanted
 from eventlog.core.rules.meaning import EXPLANATION, MEANING, PRECEDENCE, STATUS, Decision, Options
 from eventlog.core.rules.round import Round, decide, judge
@@ -23,8 +22,6 @@ __all__ = [
     "Round",
     "decide",
     "judge",
-    "parted",
     "screen",
-    "tell",
     "wanted",
 ]

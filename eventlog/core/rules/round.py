@@ -4,39 +4,31 @@
     screen   order, set aside what takes no part, gather by object
     wanted   which objects and attributes must be read back, by the round's reader
     judge    object by object, lifetime by lifetime: precedence and merging, with what was found
-
-A stream's images are whole and need none of this; `tell` says what consumers are told of them. An
-object with more events than memory should hold comes in pieces. Law: however they are cut, changes
-and outcomes are those of the whole.
 """
 
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import chain, islice
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import chain
 from operator import attrgetter
-from typing import Any, Final, cast
+from typing import Any, Final
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from eventlog.core.model import (
     ABSENT,
-    Captured,
     Change,
     Event,
-    Image,
     Outcome,
     Outcomes,
     ReadBack,
     Reason,
-    Refusal,
     Row,
     RowId,
     Unreadable,
 )
-from eventlog.core.rules import images
 from eventlog.core.rules.coalesce import coalesce
 from eventlog.core.rules.lifetimes import (
     ROW_BACK,
@@ -48,16 +40,13 @@ from eventlog.core.rules.lifetimes import (
     lifetimes,
     wanted,
 )
-from eventlog.core.rules.long_object import LongObject, Tell
 from eventlog.core.rules.meaning import STATUS, Decision, Options
 from eventlog.core.rules.prefer import NOBODY_READS, prefer
-from eventlog.core.rules.screen import Screened, Subject, SubjectId, screen
+from eventlog.core.rules.screen import Screened, Subject, screen
 from eventlog.core.rules.times import moment
 from eventlog.core.rules.without_key import whole_row_changes
 from eventlog.core.schema import Catalog
 from eventlog.core.seams import RowReader
-
-HANDED_EVENTS: Final = 50_000
 
 AGAIN: Final = frozenset({Reason.NO_ROOM, Reason.NO_RIGHT})
 """Why a row that cannot be read now may be read later."""
@@ -65,9 +54,6 @@ AGAIN: Final = frozenset({Reason.NO_ROOM, Reason.NO_RIGHT})
 Merge = Callable[[Screened, Subject, list[Event], Row | None], list[Change]]
 
 Looks = Callable[[Change], Mapping[str, tuple[RowId, str]]]
-
-Pieces = Callable[[], Iterable[Sequence[Event]]]
-"""Begins again with the first piece whenever it is called; events are in order of position."""
 
 
 class Round(Struct, frozen=True, kw_only=True):
@@ -81,71 +67,29 @@ class Round(Struct, frozen=True, kw_only=True):
     looks: Looks | None = None
     """What policies must know of rows of other tables, by the names of `Change.looked`."""
 
-    def decide(self, events: Sequence[Captured]) -> Decision:
+    def decide(self, events: Sequence[Event]) -> Decision:
         """What events in any order amount to."""
         [decision] = self.decide_groups([events])
         return decision
 
-    def decide_groups(self, groups: Iterable[Sequence[Captured]]) -> list[Decision]:
+    def decide_groups(self, groups: Iterable[Sequence[Event]]) -> list[Decision]:
         """What groups of events amount to, each by itself; rows are read back once for all."""
-        groups = list(groups)
         catalog, options = self.catalog, self.options
-        # A batch with images has nothing else.
-        if isinstance(next(chain.from_iterable(groups), None), Image):
-            groups_of_images = cast("list[Sequence[Image]]", groups)
-            return [images.tell(group, catalog, options) for group in groups_of_images]
-        groups_of_events = cast("list[Sequence[Event]]", groups)
         screened: list[Screened] = []
         asked: dict[RowId, frozenset[str]] = {}
-        for events in groups_of_events:
+        for events in groups:
             group = screen(events, catalog, options)
             screened.append(group)
             for row, columns in wanted(group).items():
                 asked[row] = asked.get(row, columns) | columns
-        rows = self._read_back(asked)
+        rows = self.read_back(asked)
         return self._completed([judge(group, rows, options) for group in screened])
 
     def decide_objects(self, events: Sequence[Event]) -> Decision:
         """What events amount to that come object by object; so do the changes."""
         screened = screen(events, self.catalog, self.options, by_object=True)
-        decision = judge(screened, self._read_back(wanted(screened)), self.options, by_object=True)
+        decision = judge(screened, self.read_back(wanted(screened)), self.options, by_object=True)
         return self._completed([decision])[0]
-
-    def decide_pieces(self, pieces: Pieces, tell: Tell) -> Iterator[list[Outcome]]:
-        """Tells changes of very long objects as they become certain; the outcomes of all events.
-
-        The outcomes of a change's events come after it was told. The pieces are gone through twice:
-        an object's end says what must be read back for its beginning.
-        """
-        objects: dict[SubjectId, LongObject] = {}
-        if self.needs is not None or self.looks is not None:
-            tell = self._completing(tell)
-        for piece in pieces():
-            for identity, subject in screen(piece, self.catalog, self.options).subjects.items():
-                if identity not in objects:
-                    row = subject.row
-                    # Rows for one output may come later, and call the object by another spelling:
-                    # it is called as it was when it was first met.
-                    if isinstance(identity, tuple):
-                        row = objects[identity[0]].subject.row
-                    called = Subject(row, subject.table, [])
-                    objects[identity] = LongObject(called, tell, coalescing=self.options.coalesce)
-                objects[identity].look_ahead(subject.events)
-        asked: dict[RowId, frozenset[str]] = {}
-        for long_object in objects.values():
-            if (columns := long_object.asked) is not None:
-                row = long_object.subject.row
-                asked[row] = asked.get(row, columns) | columns
-        rows = self._read_back(asked)
-        for piece in pieces():
-            screened = screen(piece, self.catalog, self.options)
-            for identity, subject in screened.subjects.items():
-                long_object = objects[identity]
-                row_back = found_of(long_object.subject.row, rows)
-                yield from _at_once(long_object.take(screened, subject.events, row_back))
-            yield [*screened.outcomes.values()]
-        for long_object in objects.values():
-            yield from _at_once(long_object.end(found_of(long_object.subject.row, rows)))
 
     def _completed(self, decisions: list[Decision]) -> list[Decision]:
         """The decisions, with what policies need beside their changes.
@@ -161,7 +105,7 @@ class Round(Struct, frozen=True, kw_only=True):
                 if columns:
                     asked[change.row] = asked.get(change.row, columns) | columns
             if asked:
-                rows = self._read_back(asked) or {}
+                rows = self.read_back(asked) or {}
                 unread = {row: back for row, back in rows.items() if isinstance(back, Unreadable)}
                 waiting = {row: back for row, back in unread.items() if back.reason in AGAIN}
                 pairs = zip(decisions, wanted, strict=True)
@@ -182,41 +126,19 @@ class Round(Struct, frozen=True, kw_only=True):
                     asked[row] = asked.get(row, frozenset()) | {column}
             if not asked:
                 break
-            rows = self._read_back(asked)
+            rows = self.read_back(asked)
             completed: list[Change] = []
             for change, of_change in zip(changes, places, strict=True):
                 for row, _ in of_change.values():
                     row_back = found_of(row, rows)
                     if isinstance(row_back, Unreadable) and row_back.reason in AGAIN:
                         waiting[change.row] = row_back
-                completed.append(_looked(change, of_change, rows))
+                completed.append(looked(change, of_change, rows))
             changes = completed
         return _without_waiting(Decision(changes, decision.outcomes), waiting)
 
-    def _completing(self, tell: Tell) -> Tell:
-        """Tells changes with what policies need beside them, where they come one by one."""
-        # Of the few objects that are so long their rows are read one by one, and kept.
-        known: dict[RowId, tuple[frozenset[str], ReadBack | None]] = {}
-
-        def complete(change: Change) -> Refusal | None:
-            columns = frozenset[str]()
-            if self.needs is not None:
-                columns = self.needs(change)
-            if columns:
-                had, row = known.get(change.row, (frozenset[str](), None))
-                if not columns <= had:
-                    had |= columns
-                    row = (self._read_back({change.row: had}) or {}).get(change.row)
-                    known[change.row] = had, row
-                change = replace(change, beside=beside_of(row, columns))
-            while self.looks is not None and (places := self.looks(change)):
-                asked = {row: frozenset([name]) for row, name in places.values()}
-                change = _looked(change, places, self._read_back(asked))
-            return tell(change)
-
-        return complete
-
-    def _read_back(self, asked: Mapping[RowId, frozenset[str]]) -> Mapping[RowId, ReadBack] | None:
+    def read_back(self, asked: Mapping[RowId, frozenset[str]]) -> Mapping[RowId, ReadBack] | None:
+        """What stands in the tables now; None where nobody can say it."""
         if self.reader is None:
             return None
         if not asked:
@@ -325,7 +247,7 @@ def _beside(
     return _without_waiting(Decision(changes, decision.outcomes), waiting)
 
 
-def _looked(change: Change, places: Mapping[str, tuple[RowId, str]], rows: Mapping[RowId, ReadBack] | None) -> Change:
+def looked(change: Change, places: Mapping[str, tuple[RowId, str]], rows: Mapping[RowId, ReadBack] | None) -> Change:
     """A change with what was found in rows of other tables: NULL where there is no such row."""
     if not places:
         return change
@@ -354,9 +276,3 @@ def _without_waiting(decision: Decision, waiting: Mapping[RowId, Unreadable]) ->
                 )
     changes = [change for change in decision.changes if change.row not in waiting]
     return Decision(changes, Outcomes(decision.outcomes.positions, others))
-
-
-def _at_once(outcomes: Iterator[Outcome]) -> Iterator[list[Outcome]]:
-    """The outcomes in pieces: a change may be made of millions of events."""
-    while some := list(islice(outcomes, HANDED_EVENTS)):
-        yield some

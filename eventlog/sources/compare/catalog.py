@@ -6,11 +6,12 @@ from collections.abc import Sequence
 
 from sqlalchemy import Connection, text
 
+from eventlog.compare.tables import as_table
 from eventlog.core.errors import DataError
 from eventlog.core.schema import Catalog, Column, Table
 from eventlog.sources.compare.settings import CompareSettings, QuerySettings
 from eventlog.sources.compare.tables import PREFIX
-from eventlog.sql.access import as_table, in_text
+from eventlog.sql.access import in_text
 from eventlog.sql.dialect import dialect_of, statement
 from eventlog.sql.reflect import reflect
 

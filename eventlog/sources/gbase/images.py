@@ -18,7 +18,6 @@ from msgspec.structs import replace
 from eventlog.core.errors import DamageError, DataError, SourceError, shortened
 from eventlog.core.model import Image, Op, Transaction
 from eventlog.core.plural import counted
-from eventlog.core.rules import parted
 from eventlog.core.schema import Catalog, Column, Table
 from eventlog.core.seams import Batch
 from eventlog.sources.gbase.dirty import dirty_frames
@@ -27,6 +26,7 @@ from eventlog.sources.gbase.reader import CommittedRecords, Item, RecordReader
 from eventlog.sources.gbase.records import CdcRecord, Framer, RecordFrame, frames, place_of
 from eventlog.sources.gbase.rows import GBaseRowReader, ReadRow, Values
 from eventlog.sources.gbase.settings import GBaseSettings
+from eventlog.sources.stream.images import parted
 from eventlog.sources.stream.source import StreamPiece
 from eventlog.sources.stream.transactions import SpillFactory
 

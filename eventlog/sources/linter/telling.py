@@ -19,11 +19,11 @@ from msgspec.structs import replace
 
 from eventlog.core.errors import DataError, shortened
 from eventlog.core.model import ABSENT, Absent, Image, Op, Row, Transaction
-from eventlog.core.rules import parted
 from eventlog.sources.linter.operations import BLOB_ACTIONS, Action, Operation, operation
 from eventlog.sources.linter.rows import QueueRow, address
 from eventlog.sources.linter.settings import ReadingSettings
 from eventlog.sources.linter.tables import DATA, SourceTable, SourceTables
+from eventlog.sources.stream.images import parted
 
 Content = bytes | Absent | None
 """What a BLOB holds; ABSENT where that is not known."""

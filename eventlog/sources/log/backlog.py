@@ -6,15 +6,12 @@ then.
 
 from __future__ import annotations
 
-import datetime as dt
 from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from typing import Final
 
 from msgspec import Struct
-from sqlalchemy import Connection
 
 from eventlog.core.model import Status
-from eventlog.core.rules.times import moment
 from eventlog.sql.log import Log
 
 _letters = {status.value: status for status in Status}
@@ -81,17 +78,6 @@ def rate(pace: Pace, now: float) -> Rate:
     """How many rows the counts have for the time until now."""
     settled = sum(rows for _, rows in _recent(pace, now))
     return Rate(rows=settled, seconds=WINDOW_SECONDS, per_second=settled / WINDOW_SECONDS)
-
-
-def database_seconds(connection: Connection, log: Log) -> float:
-    """The database's clock, in seconds since 1970: those who write counts and those who read them
-    agree on it.
-    """
-    told: Any = log.rows(connection, log.query("clock_now"))[0][0]
-    now = moment(told)
-    if now is None:
-        return 0.0
-    return now.replace(tzinfo=dt.UTC).timestamp()
 
 
 def _recent(pace: Pace, now: float) -> Iterator[tuple[int, int]]:

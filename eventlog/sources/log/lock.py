@@ -33,6 +33,7 @@ from msgspec import Struct
 from sqlalchemy import Connection
 
 from eventlog.core.errors import DataError, OccupiedError, SourceError
+from eventlog.core.rules.times import moment
 from eventlog.core.seams import Tenure
 from eventlog.sources.marks import EPOCH, HOLDING, LOG, Marks, next_epoch, note_change, stored
 from eventlog.sql.connect import idle_seconds, place_of
@@ -63,13 +64,13 @@ def look_at(log: Log) -> Sight:
     """Reads who has the lock of a log, without waiting for anybody."""
     with log.transaction(lone=True) as connection:
         [(mark, now)] = log.rows(connection, log.query("lock_read"))
-    moment = read_moment(str(now))
-    if moment is None:
+    told = moment(str(now))
+    if told is None:
         raise DataError(
             f"The database of the event log {log.name} says {now!r} when it is asked for the time.",
             hint="Use the driver that eventlog's extra for this database installs.",
         )
-    return Sight(mark=None if mark is None else str(mark), now=moment)
+    return Sight(mark=None if mark is None else str(mark), now=told)
 
 
 class LogLock:
@@ -398,13 +399,13 @@ def read_holder(mark: str) -> Holder:
     until, _, token = mark.partition(" ")
     parts = token.split("/")
     if len(parts) != 8 or not _process_number(parts[3]):
-        return Holder(token=token, until=read_moment(until))
+        return Holder(token=token, until=moment(until))
     since, lease, host, pid, boot, space, started, _ = parts
     process = Process(host=host, pid=int(pid), boot=boot, space=space, started=started)
     return Holder(
         token=token,
-        until=read_moment(until),
-        since=read_moment(since),
+        until=moment(until),
+        since=moment(since),
         lease=_seconds(lease),
         process=process,
     )
@@ -420,14 +421,6 @@ def told_moment(moment: dt.datetime | None) -> str | None:
     if moment is None:
         return None
     return moment_text(moment)
-
-
-def read_moment(text: str) -> dt.datetime | None:
-    """The moment that a text says, or None when it says none."""
-    try:
-        return dt.datetime.fromisoformat(text).replace(tzinfo=None)
-    except ValueError:
-        return None
 
 
 def this_process() -> Process:

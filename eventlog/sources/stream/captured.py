@@ -21,11 +21,11 @@ from msgspec import Struct
 
 from eventlog.core.errors import DataError, EventlogError
 from eventlog.core.model import EVERY_ROW, Event, Image, Kind, Op, Position, Transaction
-from eventlog.core.rules.images import key_text
 from eventlog.core.schema import Catalog, Table
 from eventlog.sources.log.lock import LogLock
 from eventlog.sources.marks import Marks, as_text
 from eventlog.sources.stream.fresh import MOST_FRESH_IMAGES, FreshRows
+from eventlog.sources.stream.images import key_text
 from eventlog.sources.stream.packed import Names, packed, unpacked
 from eventlog.sources.stream.source import PLACE, StreamPiece, StreamPlace, StreamReader, read_place
 from eventlog.sql.log import Log

@@ -14,11 +14,11 @@ from uuid import uuid4
 import sqlalchemy as sa
 from sqlalchemy import Connection
 
-from eventlog.core.durable_files import Claim
 from eventlog.core.errors import OccupiedError
 from eventlog.core.seams import Tenure
 from eventlog.sources.log.lock import LogLock
 from eventlog.sources.marks import EPOCH, LOG, Marks, next_epoch
+from eventlog.sources.stream.claim import Claim
 from eventlog.sources.stream.source import FileMarks, StreamMarks
 from eventlog.sql.connect import connect, limit_sessions
 from eventlog.sql.log import Log

@@ -10,22 +10,21 @@ import re
 from typing import Final
 
 from eventlog.sql.oracle.types import ROWDEPENDENCIES_CLAUSE
-from eventlog.sql.storage import Storage
 
 _key: Final = re.compile(r"PRIMARY KEY \(([^)]*)\)")
 _table_end: Final = re.compile(r"^\)", re.MULTILINE)
 
 
-def stored(statement: str, storage: Storage) -> str:
+def stored(statement: str, tablespace: str | None, partition_rows: int | None) -> str:
     """The statement with the storage that was asked for."""
-    where = f" TABLESPACE {storage.tablespace}" if storage.tablespace else ""
+    where = f" TABLESPACE {tablespace}" if tablespace else ""
     text = statement.strip()
     if text.startswith("CREATE INDEX"):
         return f"{text}{where}"
     if not text.startswith("CREATE TABLE"):
         return statement
     is_log = text.endswith(ROWDEPENDENCIES_CLAUSE)
-    rows = storage.partition_rows if is_log else None
+    rows = partition_rows if is_log else None
     index = where
     if rows:
         # A key of each partition goes with it, so that an empty partition is dropped without a look

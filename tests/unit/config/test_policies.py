@@ -8,14 +8,14 @@ import pytest
 from msgspec.structs import replace
 
 from eventlog.config.build import outputs_of
-from eventlog.config.policies import line_of, steps_of
 from eventlog.config.settings import Config, load
 from eventlog.core.errors import ConfigError
 from eventlog.core.model import Change, Edit, Op, RowId
 from eventlog.core.secrets import secret_places
-from eventlog.core.steps import Lookup
 from eventlog.policies.bound import PolicyFormat
 from eventlog.policies.plugin import needs_of
+from eventlog.policies.settings import line_of, steps_of
+from eventlog.policies.steps import Lookup
 from eventlog.streams.post import refuse_lookups
 from eventlog.xds.write import XdsFormat
 from tests.support.strategies import CATALOG

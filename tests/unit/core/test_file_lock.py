@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from eventlog.core.durable_files import Claim
 from eventlog.core.errors import SourceError
+from eventlog.sources.stream.claim import Claim
 
 
 def test_one_at_a_time(tmp_path: Path) -> None:
@@ -21,7 +21,7 @@ def test_one_at_a_time(tmp_path: Path) -> None:
 
 
 def test_a_process_that_dies_lets_go(tmp_path: Path) -> None:
-    program = "import os, sys; from pathlib import Path; from eventlog.core.durable_files import Claim\n"
+    program = "import os, sys; from pathlib import Path; from eventlog.sources.stream.claim import Claim\n"
     program += "assert Claim(Path(sys.argv[1])).take(); os._exit(0)"
     subprocess.run([sys.executable, "-c", program, str(tmp_path / "claim")], check=True)
     claim = Claim(tmp_path / "claim")

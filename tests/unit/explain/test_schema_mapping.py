@@ -8,8 +8,8 @@ import pytest
 
 from eventlog.config.settings import from_settings
 from eventlog.core.errors import ConfigError, DataError
-from eventlog.core.steps import Rename
 from eventlog.explain.schema_mapping import policy_text, read_mapping
+from eventlog.policies.steps import Rename
 
 
 def mapping(*inner: str) -> bytes:

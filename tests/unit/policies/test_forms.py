@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventlog.core import steps
 from eventlog.core.errors import ConfigError
 from eventlog.core.model import ABSENT, Change, Edit, Op, Refusal, RowId, Value
 from eventlog.core.schema import Catalog, Column, Table
-from eventlog.core.steps import Step
-from eventlog.policies import Policy
+from eventlog.policies import steps
+from eventlog.policies.bound import Policy
+from eventlog.policies.steps import Step
 from eventlog.policies.values import dated, numbered
 from tests.support.plugins import Site, site
 

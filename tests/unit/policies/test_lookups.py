@@ -8,12 +8,13 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from eventlog.convert.long_object import decide_pieces
 from eventlog.core.errors import ConfigError
 from eventlog.core.model import ABSENT, Change, Edit, Event, Kind, Op, ReadBack, Reason, Refusal, RowId, Unreadable
 from eventlog.core.rules import Decision, Round
 from eventlog.core.schema import Catalog, Child, Column, Table
-from eventlog.core.steps import Hash, Lookup, Rename, Step, Where
-from eventlog.policies import Policy
+from eventlog.policies.bound import Policy
+from eventlog.policies.steps import Hash, Lookup, Rename, Step, Where
 
 USR = Table(
     name="usr",
@@ -114,7 +115,7 @@ def test_pieces_of_a_long_object_are_told_the_same() -> None:
     ]
     round_ = Round(catalog=CATALOG, reader=Reader(), needs=policy.needs, looks=policy.looks)
     found: list[Change] = []
-    for _ in round_.decide_pieces(lambda: [[one] for one in events], found.append):
+    for _ in decide_pieces(round_, lambda: [[one] for one in events], found.append):
         pass
     assert [told(policy, one) for one in found] == [told(policy, one) for one in round_.decide(events).changes]
 

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from eventlog.core import steps
 from eventlog.core.errors import ConfigError
 from eventlog.core.model import Change, Edit, Op, Refusal, RowId
-from eventlog.core.places import PlaceKind
+from eventlog.core.outputs import PlaceKind
 from eventlog.core.schema import Catalog, Child, Column, Table
-from eventlog.core.steps import Step, placed
-from eventlog.policies import Policy, routes
+from eventlog.policies import routes, steps
+from eventlog.policies.bound import Policy
+from eventlog.policies.steps import Step, placed
 
 CATALOG = Catalog(
     [

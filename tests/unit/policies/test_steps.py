@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from eventlog.core import steps
 from eventlog.core.errors import ConfigError
 from eventlog.core.model import ABSENT, Change, Edit, Op, Refusal, Row, RowId
 from eventlog.core.schema import Catalog, Child, Column, Made, Table
 from eventlog.core.sql_types import Category
-from eventlog.core.steps import Step
-from eventlog.policies import Policy
+from eventlog.policies import steps
+from eventlog.policies.bound import Policy
+from eventlog.policies.steps import Step
 from eventlog.policies.values import decrypted, hashing
 
 SECRET = "a secret of tests only"

@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from eventlog.core import steps
 from eventlog.core.model import ABSENT, Change, Edit, Op, Refusal, Row, RowId
 from eventlog.core.schema import Catalog, Child, Column, Table
-from eventlog.core.steps import Step
-from eventlog.policies import Policy, actions, bound
+from eventlog.policies import actions, bound, steps
+from eventlog.policies.bound import Policy
+from eventlog.policies.steps import Step
 from tests.support.shares import met, shares
 
 CATALOG = Catalog(

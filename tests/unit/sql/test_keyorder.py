@@ -8,8 +8,8 @@ import pytest
 
 from eventlog.core.errors import DataError
 from eventlog.core.schema import Column, Made, Table
+from eventlog.refresh.key_order import KeyOrder
 from eventlog.sql.dialect import Dialect
-from eventlog.sql.lookup import KeyOrder
 from eventlog.sql.mysql.dialect import MYSQL
 from eventlog.sql.oracle.dialect import ORACLE
 from eventlog.sql.postgresql.dialect import POSTGRESQL

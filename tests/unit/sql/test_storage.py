@@ -10,11 +10,10 @@ from click.testing import CliRunner
 from sqlalchemy import create_engine
 
 from eventlog.capture.install import install, install_sql
+from eventlog.capture.log_tables import UNSAID, Storage, storing, writing
 from eventlog.cli.main import main
 from eventlog.core.errors import ConfigError, UsageError
 from eventlog.sql.oracle.dialect import ORACLE
-from eventlog.sql.oracle.storage import stored
-from eventlog.sql.storage import UNSAID, Storage, storing, writing
 
 
 @pytest.mark.parametrize("name", ["", "a b", '"D"', "1D", "D" * 31, "D; DROP"])
@@ -48,9 +47,9 @@ def test_the_log_alone_has_partitions() -> None:
 
 
 def test_what_makes_nothing_stays_as_it_is() -> None:
-    write = writing(stored, Storage(tablespace="d"), "oracle")
+    write = writing(ORACLE, Storage(tablespace="d"))
     assert write("DROP TABLE event_log\n") == "DROP TABLE event_log\n"
-    assert writing(ORACLE.stored, UNSAID, "oracle")("CREATE INDEX i ON t (a)") == "CREATE INDEX i ON t (a)"
+    assert writing(ORACLE, UNSAID)("CREATE INDEX i ON t (a)") == "CREATE INDEX i ON t (a)"
 
 
 def test_a_connection_that_stores_writes_so_and_then_no_longer() -> None:

@@ -8,8 +8,8 @@ import sqlalchemy as sa
 from alembic import context, op
 from sqlalchemy.schema import CreateIndex, CreateTable, DropTable
 
+from eventlog.capture.log_tables import journal_tables
 from eventlog.sql.dialect import dialect_of
-from eventlog.sql.journal_tables import journal_tables
 from eventlog.sql.names import LogNames
 
 revision = "0006"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from eventlog.convert.long_object import decide_pieces
 from eventlog.core.model import Change, Event, Kind, ReadBack, Reason, Refusal, RowId, Status, Unreadable
 from eventlog.core.rules import Round
 from tests.support.memory import MemoryRows
@@ -92,7 +93,7 @@ def test_an_object_in_pieces_is_read_once() -> None:
 
     pieces = [[event(1)], [event(2)], [event(3, column="lname")]]
     round_ = Round(catalog=CATALOG, reader=reader, needs=needs)
-    assert sum(map(len, round_.decide_pieces(lambda: pieces, tell))) == 3
+    assert sum(map(len, decide_pieces(round_, lambda: pieces, tell))) == 3
     assert beside(told) == [{"lname": "L"}, None]
     assert len(reader.asked) == 1
 
@@ -102,6 +103,6 @@ def test_an_object_in_pieces_is_read_again_where_more_is_needed_with_all_that_wa
     asked = iter(({"lname"}, {PHONE}, {"lname"}, {"lname", PHONE}))
     told: list[Change] = []
     round_ = Round(catalog=CATALOG, reader=reader, needs=lambda _: frozenset(next(asked)))
-    list(round_.decide_pieces(lambda: [[event(number)] for number in range(1, 5)], told.append))
+    list(decide_pieces(round_, lambda: [[event(number)] for number in range(1, 5)], told.append))
     assert beside(told) == [{"lname": "L"}, {PHONE: ("1",)}, {"lname": "L"}, {"lname": "L", PHONE: ("1",)}]
     assert reader.asked == [{ROW: {"lname"}}, {ROW: {"lname", PHONE}}]

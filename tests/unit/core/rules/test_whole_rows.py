@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from eventlog.convert.long_object import decide_pieces
 from eventlog.core.model import Change, Edit, Event, Op, Reason, Refusal, Transaction
 from eventlog.core.rules import Options, Round, decide
 from eventlog.core.schema import Catalog
@@ -105,7 +106,7 @@ def test_in_pieces_it_is_the_same(size: int, coalesce: bool) -> None:
         told.append(replace(change, positions=tuple(change.positions)))
 
     round_ = Round(catalog=IMAGES, options=Options(coalesce=coalesce))
-    outcomes = [outcome for some in round_.decide_pieces(pieces, tell) for outcome in some]
+    outcomes = [outcome for some in decide_pieces(round_, pieces, tell) for outcome in some]
     whole = round_.decide(events)
     assert told == whole.changes
     assert sorted(outcomes, key=lambda one: one.position) == list(whole.outcomes)

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from eventlog.convert.long_object import decide_pieces
 from eventlog.core.model import ABSENT, Change, Event, Op, Outcome, Reason, Transaction
 from eventlog.core.rules import Options, Round, decide
 from eventlog.core.rules.screen import HIDDEN, _row_hash
@@ -74,7 +75,7 @@ def test_the_sum_of_what_is_told_is_the_sum_of_the_log(log: list[Event], coalesc
     cut: list[Change] = []
     outcomes: list[Outcome] = []
     parts = list(pieces(log, [min(place, len(log)) for place in places]))
-    for some in Round(catalog=CATALOG, options=options).decide_pieces(lambda: parts, cut.append):
+    for some in decide_pieces(Round(catalog=CATALOG, options=options), lambda: parts, cut.append):
         outcomes += some
     assert sorted(cut, key=lambda change: change.positions) == decision.changes
     assert sorted(one.position for one in outcomes) == [event.position for event in log]

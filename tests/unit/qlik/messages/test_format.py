@@ -17,8 +17,8 @@ from eventlog.core.errors import ConfigError
 from eventlog.core.model import Change, CutTransaction, Edit, Op, Refusal, RowId, Transaction
 from eventlog.core.schema import Catalog, Child, Column, Table
 from eventlog.core.seams import FormerNames, encode
-from eventlog.core.steps import Rename
 from eventlog.policies.bound import PolicyFormat
+from eventlog.policies.steps import Rename
 from eventlog.qlik.change_seq import Sequencer
 from eventlog.qlik.messages.metadata import structure_of
 from eventlog.qlik.messages.reader import MessageReader

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from eventlog.core.errors import DamageError, DataError
 from eventlog.core.model import Image, Op
-from eventlog.core.rules import Options, tell
+from eventlog.core.rules import Options
 from eventlog.core.schema import Catalog, Column, Table
 from eventlog.sources.gbase.emulator import INFORMIX, buffers, reads, record, row_record, shop, table_record
 from eventlog.sources.gbase.files import chunks_of, read_hex, read_split, splits
@@ -20,6 +20,7 @@ from eventlog.sources.gbase.images import images
 from eventlog.sources.gbase.layout import layout_of
 from eventlog.sources.gbase.records import CdcRecord
 from eventlog.sources.gbase.settings import GBaseSettings
+from eventlog.sources.stream.images import tell
 from tests.support.examples import examples
 from tests.support.gbase_streams import GOOD, OWN, SEED, T1, before_damage, begin, commit, insert, read, row, told
 

@@ -9,7 +9,7 @@ import pytest
 from eventlog.core.errors import DamageError, SourceError
 from eventlog.core.model import Image, Op, Status
 from eventlog.core.plural import counted
-from eventlog.core.rules import Options, tell
+from eventlog.core.rules import Options
 from eventlog.core.schema import Catalog, Column, Table
 from eventlog.core.seams import Batch
 from eventlog.sources.gbase.emulator import record, row_record, table_record
@@ -17,6 +17,7 @@ from eventlog.sources.gbase.images import images
 from eventlog.sources.gbase.layout import layout_of
 from eventlog.sources.gbase.records import CdcRecord
 from eventlog.sources.gbase.settings import GBaseSettings
+from eventlog.sources.stream.images import tell
 from tests.support.gbase_streams import GOOD, OWN, T1, before_damage, begin, commit, insert, read, row, told
 
 

@@ -10,13 +10,14 @@ from msgspec.structs import replace
 
 from eventlog.core.errors import DataError
 from eventlog.core.model import Image, Op, Reason, Transaction
-from eventlog.core.rules import Options, tell
+from eventlog.core.rules import Options
 from eventlog.sources.linter.emulator import EmulatedOperation, EmulatorSettings, LinterEmulator
 from eventlog.sources.linter.images import CommittedRows
 from eventlog.sources.linter.operations import Action
 from eventlog.sources.linter.rows import QueueRow, oper_date
 from eventlog.sources.linter.tables import RawCodec
 from eventlog.sources.linter.telling import grouped
+from eventlog.sources.stream.images import tell
 from eventlog.sources.stream.spill import spill_to
 from tests.support.linter import (
     CHAIR,

@@ -11,8 +11,8 @@ import msgspec
 from eventlog.core.errors import ConfigError
 from eventlog.core.outputs import OutputKeys, refuse_name
 from eventlog.core.secrets import SecretSettings
-from eventlog.core.steps import STEPS, Route, Steps, placed
 from eventlog.core.suggest import did_you_mean
+from eventlog.policies.steps import STEPS, Route, Steps, placed
 
 
 class PolicyConfig(SecretSettings, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -16,8 +16,9 @@ from zoneinfo import ZoneInfo
 import msgspec
 
 from eventlog.core.errors import ConfigError
-from eventlog.core.places import NoPlace, PlaceKind, PlaceTemplate, place
+from eventlog.core.outputs import PlaceKind
 from eventlog.core.secrets import SecretSettings
+from eventlog.policies.places import NoPlace, PlaceTemplate, place
 
 OnUnfit = Literal["refuse", "null", "keep"]
 """What becomes of a value that is none of what a step is for: the change is refused, it becomes

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from msgspec import Struct
 from msgspec.structs import astuple, replace
 
+from eventlog.convert.long_object import LongObject, decide_pieces
 from eventlog.core.errors import ExpressionError
 from eventlog.core.model import (
     REFRESH_FOR,
@@ -32,7 +33,6 @@ from eventlog.core.model import (
 from eventlog.core.rules import Options, Round, decide, lifetimes, screen, wanted
 from eventlog.core.rules.coalesce import PackedPositions
 from eventlog.core.rules.lifetimes import edit
-from eventlog.core.rules.long_object import LongObject
 from eventlog.core.rules.screen import Screened, Subject
 from eventlog.core.schema import Catalog
 from eventlog.xds.write import XdsFormat
@@ -139,7 +139,7 @@ def fed(
     """The outcomes of the pieces."""
     reader = None if rows is None else Found(rows)
     way = Round(catalog=catalog, reader=reader, options=chosen or Options())
-    return [one for some in way.decide_pieces(cut, told.take) for one in some]
+    return [one for some in decide_pieces(way, cut, told.take) for one in some]
 
 
 @daily
@@ -192,7 +192,7 @@ def test_pieces_ask_for_what_the_whole_asks_for(
     whole = wanted(screen(events, catalog, chosen))
     met(asked=whole)
     reader = Found({})
-    list(Round(catalog=catalog, reader=reader, options=chosen).decide_pieces(lambda: cut, Told(frozenset()).take))
+    list(decide_pieces(Round(catalog=catalog, reader=reader, options=chosen), lambda: cut, Told(frozenset()).take))
     assert reader.asked == ([whole] if whole else [])
 
 
@@ -226,7 +226,7 @@ def test_a_closed_lifetime_is_told_before_the_end_is_seen(coalesce: bool) -> Non
             yield [field(number, "fname"), field(number + 1, "fname", Kind.DELETE_ROW)]
 
     told = Told(frozenset())
-    stream = Round(catalog=CATALOG, options=Options(coalesce=coalesce)).decide_pieces(cut, told.take)
+    stream = decide_pieces(Round(catalog=CATALOG, options=Options(coalesce=coalesce)), cut, told.take)
     while not told.changes:
         next(stream)
     assert seen[-1] < 10

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eventlog.core.errors import ConfigError
-from eventlog.core.places import PART_BYTES, RESERVED, NoPlace, PlaceKind, PlaceTemplate, place
+from eventlog.core.outputs import PlaceKind
+from eventlog.policies.places import PART_BYTES, RESERVED, NoPlace, PlaceTemplate, place
 from tests.support.shares import met, shares
 
 TEMPLATE = PlaceTemplate("all/{class}/of-{new.city}", "to", ("class",), "new.")

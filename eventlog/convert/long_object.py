@@ -1,4 +1,5 @@
-"""An object with more events than memory should hold: its events come in pieces, twice.
+"""An object with more events than memory should hold: its events come in pieces, twice. Law: however
+they are cut, changes and outcomes are those of the whole.
 
 The first time it is seen how each lifetime ends, the second time the round's own precedence and
 merging are applied to one piece after the other. What is held is one unfinished change, and eight
@@ -8,10 +9,13 @@ bytes for each delete.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Iterator, Sequence
-from itertools import chain
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain, islice
+from typing import Final
 
-from eventlog.core.model import Change, Event, Outcome, ReadBack, Refusal, Row, Unreadable
+from msgspec.structs import replace
+
+from eventlog.core.model import Change, Event, Outcome, ReadBack, Refusal, Row, RowId, Unreadable
 from eventlog.core.rules.coalesce import NetEdits, PackedPositions, cancelled, coalesce
 from eventlog.core.rules.lifetimes import (
     BACK,
@@ -28,8 +32,14 @@ from eventlog.core.rules.lifetimes import (
 )
 from eventlog.core.rules.meaning import ended
 from eventlog.core.rules.prefer import prefer
-from eventlog.core.rules.screen import Screened, Subject
+from eventlog.core.rules.round import Round, beside_of, found_of, looked
+from eventlog.core.rules.screen import Screened, Subject, SubjectId, screen
 from eventlog.core.rules.without_key import whole_row_changes
+
+HANDED_EVENTS: Final = 50_000
+
+Pieces = Callable[[], Iterable[Sequence[Event]]]
+"""Begins again with the first piece whenever it is called; events are in order of position."""
 
 Tell = Callable[[Change], Refusal | None]
 """Takes a change; the answer is why it, or a value of it, cannot be published, or None."""
@@ -138,3 +148,70 @@ class LongObject:
             refusal = self._tell(change)
             for position in change.positions:
                 yield ended(position, refusal)
+
+
+def decide_pieces(round_: Round, pieces: Pieces, tell: Tell) -> Iterator[list[Outcome]]:
+    """Tells changes of very long objects as they become certain; the outcomes of all events.
+
+    The outcomes of a change's events come after it was told. The pieces are gone through twice:
+    an object's end says what must be read back for its beginning.
+    """
+    objects: dict[SubjectId, LongObject] = {}
+    if round_.needs is not None or round_.looks is not None:
+        tell = _completing(round_, tell)
+    for piece in pieces():
+        for identity, subject in screen(piece, round_.catalog, round_.options).subjects.items():
+            if identity not in objects:
+                row = subject.row
+                # Rows for one output may come later, and call the object by another spelling:
+                # it is called as it was when it was first met.
+                if isinstance(identity, tuple):
+                    row = objects[identity[0]].subject.row
+                called = Subject(row, subject.table, [])
+                objects[identity] = LongObject(called, tell, coalescing=round_.options.coalesce)
+            objects[identity].look_ahead(subject.events)
+    asked: dict[RowId, frozenset[str]] = {}
+    for long_object in objects.values():
+        if (columns := long_object.asked) is not None:
+            row = long_object.subject.row
+            asked[row] = asked.get(row, columns) | columns
+    rows = round_.read_back(asked)
+    for piece in pieces():
+        screened = screen(piece, round_.catalog, round_.options)
+        for identity, subject in screened.subjects.items():
+            long_object = objects[identity]
+            row_back = found_of(long_object.subject.row, rows)
+            yield from _at_once(long_object.take(screened, subject.events, row_back))
+        yield [*screened.outcomes.values()]
+    for long_object in objects.values():
+        yield from _at_once(long_object.end(found_of(long_object.subject.row, rows)))
+
+
+def _completing(round_: Round, tell: Tell) -> Tell:
+    """Tells changes with what policies need beside them, where they come one by one."""
+    # Of the few objects that are so long their rows are read one by one, and kept.
+    known: dict[RowId, tuple[frozenset[str], ReadBack | None]] = {}
+
+    def complete(change: Change) -> Refusal | None:
+        columns = frozenset[str]()
+        if round_.needs is not None:
+            columns = round_.needs(change)
+        if columns:
+            had, row = known.get(change.row, (frozenset[str](), None))
+            if not columns <= had:
+                had |= columns
+                row = (round_.read_back({change.row: had}) or {}).get(change.row)
+                known[change.row] = had, row
+            change = replace(change, beside=beside_of(row, columns))
+        while round_.looks is not None and (places := round_.looks(change)):
+            asked = {row: frozenset([name]) for row, name in places.values()}
+            change = looked(change, places, round_.read_back(asked))
+        return tell(change)
+
+    return complete
+
+
+def _at_once(outcomes: Iterator[Outcome]) -> Iterator[list[Outcome]]:
+    """The outcomes in pieces: a change may be made of millions of events."""
+    while some := list(islice(outcomes, HANDED_EVENTS)):
+        yield some

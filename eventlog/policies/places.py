@@ -10,12 +10,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from typing import Final, Literal
+from typing import Final
 
 from eventlog.core.errors import ConfigError
+from eventlog.core.outputs import PlaceKind
 from eventlog.core.suggest import did_you_mean
-
-PlaceKind = Literal["folder", "address", "topic", "table"]
 
 PART_BYTES: Final = 200
 """Bytes of one part of a folder or an address; file systems take 255, and tools add to names."""

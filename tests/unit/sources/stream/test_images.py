@@ -10,10 +10,10 @@ import pytest
 
 from eventlog.core.errors import DataError
 from eventlog.core.model import ABSENT, Change, Edit, Image, Op, Reason, Refusal, Row, RowId, Transaction
-from eventlog.core.rules import Options, parted, tell
-from eventlog.core.rules.images import key_text
+from eventlog.core.rules import Options
 from eventlog.core.schema import Catalog, Column, Table
 from eventlog.core.seams import encode
+from eventlog.sources.stream.images import key_text, parted, tell
 from eventlog.xds.write import XdsFormat
 
 T1 = Table(name="t1", schema="shop", columns=(Column(name="id", type="integer", key=1), Column(name="c")))
