@@ -29,7 +29,7 @@ class Sample(Struct, frozen=True, kw_only=True):
 
 
 class Soak(Struct, frozen=True, kw_only=True):
-    """A run of the soak, as tests/hardening/soaking.py keeps it."""
+    """A run of the soak, as tests/hardening/test_soak.py keeps it."""
 
     samples: list[Sample]
 

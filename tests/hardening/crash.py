@@ -122,7 +122,7 @@ def finish(engine: Engine, config: Path, last: ForkServerProcess | None = None) 
             assert time.monotonic() < end, f"{rows} rows are still waiting: {_said(config)}"
             time.sleep(0.05)
     finally:
-        _kill(last)
+        kill(last)
 
 
 def waiting(engine: Engine) -> int:
@@ -131,7 +131,8 @@ def waiting(engine: Engine) -> int:
         return int(connection.execute(text("SELECT count(*) FROM event_log WHERE status = 'N'")).scalar_one())
 
 
-def _kill(one: ForkServerProcess) -> None:
+def kill(one: ForkServerProcess) -> None:
+    """Ends a process at once."""
     with suppress(ProcessLookupError):
         os.kill(one.pid or 0, signal.SIGKILL)
     one.join(PATIENCE)

@@ -21,42 +21,13 @@ MOST_MEMORY = 64 * 2**20
 LONG = 2**18
 """Bytes of a long input."""
 
-TOKENS = [
-    *(
-        number.to_bytes(size, "big")
-        for size in (1, 2, 4, 8)
-        for number in (0, 1, 2 ** (8 * size - 1), 2 ** (8 * size) - 1)
-    ),
-    *(
-        b"<",
-        b">",
-        b"&#0;",
-        b"]]>",
-        b"<!DOCTYPE x [<!ENTITY a 'b'>]>",
-        b"\xff\xfe",
-        b"\0",
-        b'"',
-        b"\\",
-        b"'",
-        b"=",
-        b"+",
-        b",",
-    ),
-    *(
-        b"null",
-        b"[]",
-        b"{}",
-        b"-1",
-        b"1e999",
-        b'"x"',
-        b"[[[[[[[[",
-        b"{{{{",
-        b"\xed\xa0\x80",
-        b"\n",
-        b"true",
-        b"99999999999999999999",
-    ),
+NUMBERS = [
+    number.to_bytes(size, "big") for size in (1, 2, 4, 8) for number in (0, 1, 2 ** (8 * size - 1), 2 ** (8 * size) - 1)
 ]
+XML = [b"<", b">", b"&#0;", b"]]>", b"<!DOCTYPE x [<!ENTITY a 'b'>]>", b"\xff\xfe", b"\0"]
+SIGNS = [b'"', b"\\", b"'", b"=", b"+", b",", b"\n", b"\xed\xa0\x80"]
+JSON = [b"null", b"[]", b"{}", b"-1", b"1e999", b'"x"', b"[[[[[[[[", b"{{{{", b"true", b"99999999999999999999"]
+TOKENS = [*NUMBERS, *XML, *SIGNS, *JSON]
 
 
 def corpus(name: str) -> list[bytes]:

@@ -6,7 +6,7 @@ It knows the documents' forms from their specifications and shares no code with 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as ET
@@ -20,6 +20,11 @@ Object = tuple[str, str]
 Store = dict[Object, dict[str, str]]
 Values = dict[Object, dict[str, set[str]]]
 """A store of attributes that hold several values each."""
+
+Changed = tuple[str, Mapping[Any, Any]]
+"""A table, and a full image of one of its rows with what is said of the change."""
+
+OPERATION = "header__change_oper"
 
 SEVERAL = frozenset({"usr_phone.phoneno", "item_tag.tag"})
 KEYS = {"usr": ("idu",), "item": ("shop", "number")}
@@ -76,66 +81,64 @@ def replay_values(documents: Iterable[bytes]) -> tuple[Values, list[Told]]:
     return {place: row for place, row in kept.items() if row}, told
 
 
-def replay_rows(rows: Iterable[tuple[str, str, Mapping[str, Any]]]) -> Store:
-    """The store after full images: table, operation, row."""
+def replay_rows(rows: Iterable[Changed]) -> Store:
+    """The store after full images."""
     store: Store = {}
-    for table, operation, row in rows:
-        place = table, written_key(table, row)
+    for table, row in rows:
+        place, operation = (table, written_key(table, row)), row[OPERATION]
         if operation in ("I", "U", "INSERT", "UPDATE"):
-            store[place] = shown(row, KEYS[table])
+            plain = {name: value for name, value in row.items() if not name.startswith("header__")}
+            store[place] = shown(plain, KEYS[table])
         elif operation in ("D", "DELETE"):
             store.pop(place, None)
     return filled(store)
 
 
-def change_tables(engine: Engine) -> list[tuple[str, str, Mapping[str, Any]]]:
-    """The rows of change tables in the order of their numbers; a number stands there once."""
-    found: list[tuple[str, str, str, Mapping[str, Any]]] = []
+def change_tables(engine: Engine) -> list[Changed]:
+    """The rows of change tables in the order of their numbers."""
     with engine.connect() as connection:
-        for table in KEYS:
-            for row in connection.execute(text(f"SELECT * FROM {table}__ct")).mappings():
-                operation = str(row["header__change_oper"])
-                plain = {name: value for name, value in row.items() if not name.startswith("header__")}
-                found.append((str(row["header__change_seq"]), table, operation, plain))
-    return _in_order(found)
+        found = [
+            (str(row["header__change_seq"]), table, row)
+            for table in KEYS
+            for row in connection.execute(text(f"SELECT * FROM {table}__ct")).mappings()
+        ]
+    return in_order(found)
 
 
-def change_files(folder: Path) -> list[tuple[str, str, Mapping[str, Any]]]:
+def change_files(folder: Path) -> list[Changed]:
     """The same of change tables in files."""
     import pyarrow.parquet as pq
 
-    found: list[tuple[str, str, str, Mapping[str, Any]]] = []
-    for table in KEYS:
-        for file in sorted(folder.glob(f"*{table}__ct/*.parquet")):
-            for row in pq.ParquetFile(file).read().to_pylist():
-                plain = {name: value for name, value in row.items() if not name.startswith("header__")}
-                found.append((row["header__change_seq"], table, row["header__change_oper"], plain))
-    return _in_order(found)
+    found = [
+        (row["header__change_seq"], table, row)
+        for table in KEYS
+        for file in sorted(folder.glob(f"*{table}__ct/*.parquet"))
+        for row in pq.ParquetFile(file).read().to_pylist()
+    ]
+    return in_order(found)
 
 
-def _in_order(found: list[tuple[str, str, str, Mapping[str, Any]]]) -> list[tuple[str, str, Mapping[str, Any]]]:
+def in_order(found: Sequence[tuple[str, str, Mapping[Any, Any]]]) -> list[Changed]:
     """Rows in the order of their numbers; each change stands there once."""
-    sequences = [(sequence, operation) for sequence, _, operation, _ in found]
+    sequences = [(sequence, row[OPERATION]) for sequence, _, row in found]
     assert len(sequences) == len(set(sequences)), "a change stands in a change table twice"
-    return [(table, operation, row) for _, table, operation, row in sorted(found, key=lambda one: one[0])]
+    return [(table, row) for _, table, row in sorted(found, key=lambda one: one[0])]
 
 
-def messages(found: Mapping[str, Iterable[bytes | None]], *, once: bool) -> list[tuple[str, str, Mapping[str, Any]]]:
+def messages(found: Mapping[str, Iterable[bytes | None]], *, once: bool) -> list[Changed]:
     """The rows of topics with one partition in the order of their numbers; each stands there `once`, and in order.
 
     Without `once` a number may come again, and a consumer has to recognise it.
     """
-    known: dict[str, tuple[str, str, Mapping[str, Any]]] = {}
+    known: dict[str, Changed] = {}
     for table, values in found.items():
         sequences: list[str] = []
         for message in (json.loads(value or b"") for value in values):
             headers = message["headers"]
             row = message["data"] if message.get("data") is not None else message["beforeData"]
             sequences.append(headers["changeSequence"])
-            known[headers["changeSequence"]] = (table, headers["operation"], row)
-        assert not once or sequences == sorted(set(sequences)), (
-            f"{table}: a change was committed twice, or out of order"
-        )
+            known[headers["changeSequence"]] = (table, {**row, OPERATION: headers["operation"]})
+        assert not once or sequences == sorted(set(sequences)), f"{table}: a change came twice, or out of order"
     return [known[sequence] for sequence in sorted(known)]
 
 

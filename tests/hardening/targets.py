@@ -7,13 +7,12 @@ from contextlib import closing
 from pathlib import Path
 from typing import Protocol
 
-from sqlalchemy import Engine, create_engine, make_url
+from sqlalchemy import Engine, create_engine
 
 from tests.hardening.receiving import Inbox
 from tests.hardening.replaying import (
     KEYS,
     Store,
-    Told,
     account_for_log,
     change_files,
     change_tables,
@@ -21,12 +20,12 @@ from tests.hardening.replaying import (
     replay_rows,
     replay_xds,
 )
+from tests.support.servers_kafka import consumed
 
 
 class Target(Protocol):
     """A sink under attack."""
 
-    sink: str
     style: str
     changes: int
     """Changes in a document. By name documents of one stand in the order of changes, also of those committed late."""
@@ -41,7 +40,6 @@ class Target(Protocol):
 class Files:
     """XDS documents in a folder."""
 
-    sink = "files"
     changes = 1
 
     def __init__(self, folder: Path, style: str = "field") -> None:
@@ -51,32 +49,27 @@ class Files:
         return f'sink = "files"\npath = "{self.folder}"\n'
 
     def check(self, source: Engine) -> Store:
-        store, told = self.replayed()
+        assert list(self.folder.rglob("*.part")) == []
+        store, told = replay_xds(path.read_bytes() for path in sorted(self.folder.glob("*.xml")))
         account_for_log(source, told)
         return store
 
-    def replayed(self) -> tuple[Store, list[Told]]:
-        """What the documents say, whatever the log has by now."""
-        assert list(self.folder.rglob("*.part")) == []
-        return replay_xds(path.read_bytes() for path in sorted(self.folder.glob("*.xml")))
+    def replayed(self) -> Store:
+        """What stands there, whatever the log has by now."""
+        return replay_xds(path.read_bytes() for path in sorted(self.folder.glob("*.xml")))[0]
 
 
 class Receiver:
-    """XDS documents sent to a receiver that loses some answers."""
+    """XDS documents sent to a receiver that loses some answers, through this port of a proxy."""
 
-    sink = "http"
     style = "field-replace"
     changes = 3
 
-    def __init__(self, found: Inbox, connections: int = 1) -> None:
-        self.inbox, self.port, self.connections = found, found.port, connections
-
-    def through(self, port: int) -> None:
-        """Lets the publisher send through this port of a proxy."""
-        self.port = port
+    def __init__(self, found: Inbox, port: int) -> None:
+        self.inbox, self.port = found, port
 
     def output(self) -> str:
-        return f'sink = "http"\nurl = "http://127.0.0.1:{self.port}/"\nconnections = {self.connections}\n'
+        return f'sink = "http"\nurl = "http://127.0.0.1:{self.port}/"\n'
 
     def check(self, source: Engine) -> Store:
         store, told = replay_xds(self.inbox.documents.values())
@@ -84,34 +77,38 @@ class Receiver:
         return store
 
 
-class ChangeTables:
-    """Change tables in a database; in another one where databases are files."""
+class Rows:
+    """Rows of whole images."""
 
-    sink = "database"
     style = "row-back"
     changes = 3
 
-    def __init__(self, source: Engine, folder: Path) -> None:
-        self.url = source.url.render_as_string(hide_password=False)
-        if source.dialect.name == "sqlite":
-            self.url = f"sqlite:///{folder / 'target.db'}"
-            with closing(sqlite3.connect(folder / "target.db")) as connection:
-                connection.execute("PRAGMA journal_mode=wal")
-        self.address = self.url
-
-    def through(self, port: int) -> None:
-        """Lets the publisher write through this port of a proxy."""
-        self.address = make_url(self.url).set(host="127.0.0.1", port=port).render_as_string(hide_password=False)
-
     def output(self) -> str:
-        return f'sink = "database"\nformat = "change-tables"\nurl = "{self.address}"\n'
+        raise NotImplementedError
 
     def check(self, source: Engine) -> Store:
         account_for_log(source, None)
         return self.replayed()
 
     def replayed(self) -> Store:
-        """What the change tables say, whatever the log has by now."""
+        raise NotImplementedError
+
+
+class ChangeTables(Rows):
+    """Change tables in a database; in another one where databases are files. The publisher may have another `way` there."""
+
+    def __init__(self, source: Engine, folder: Path, way: str = "") -> None:
+        self.url = source.url.render_as_string(hide_password=False)
+        if source.dialect.name == "sqlite":
+            self.url = f"sqlite:///{folder / 'target.db'}"
+            with closing(sqlite3.connect(folder / "target.db")) as connection:
+                connection.execute("PRAGMA journal_mode=wal")
+        self.way = way or self.url
+
+    def output(self) -> str:
+        return f'sink = "database"\nformat = "change-tables"\nurl = "{self.way}"\n'
+
+    def replayed(self) -> Store:
         engine = create_engine(self.url)
         try:
             return replay_rows(change_tables(engine))
@@ -119,12 +116,21 @@ class ChangeTables:
             engine.dispose()
 
 
-class Kafka:
-    """Messages in topics of their own."""
+class ChangeFiles(Rows):
+    """Change tables as files in a folder."""
 
-    sink = "kafka"
-    style = "row-back"
-    changes = 3
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder / "changes"
+
+    def output(self) -> str:
+        return f'sink = "files"\nformat = "change-tables"\npath = "{self.folder}"\n'
+
+    def replayed(self) -> Store:
+        return replay_rows(change_files(self.folder))
+
+
+class Kafka(Rows):
+    """Messages in topics of their own."""
 
     def __init__(self, servers: str, name: str, *, real: bool) -> None:
         self.servers, self.name, self.real = servers, name, real
@@ -136,74 +142,33 @@ class Kafka:
             f'[output.messages]\ntopic = "{self.name}.{{table}}"\n'
         )
 
-    def check(self, source: Engine) -> Store:
-        from tests.support.servers_kafka import consumed
-
-        account_for_log(source, None)
+    def replayed(self) -> Store:
+        """A stand-in shows what was never committed, and a consumer then has to recognise repeats."""
         found = {table: [one.value for one in consumed(self.servers, f"{self.name}.{table}")] for table in KEYS}
-        # A stand-in shows what was never committed, and a consumer then has to recognise repeats.
         return replay_rows(messages(found, once=self.real))
 
 
 class Several:
-    """XDS documents in a folder and change tables in a database, by one publisher."""
+    """Several of them, by one publisher; one that has a table in its part of the configuration comes last."""
 
-    sink = "files"
     style = "row-back"
     changes = 1
 
-    def __init__(self, source: Engine, folder: Path) -> None:
-        self.files, self.tables = Files(folder, self.style), ChangeTables(source, folder)
+    def __init__(self, *targets: Files | Rows) -> None:
+        self.targets = targets
 
     def output(self) -> str:
-        return f"{self.files.output()}[[output]]\n{self.tables.output()}"
+        return "\n[[output]]\n".join(one.output() for one in self.targets)
 
     def check(self, source: Engine) -> Store:
-        store = self.files.check(source)
-        assert self.tables.check(source) == store
-        return store
+        return the_same([one.check(source) for one in self.targets])
 
     def replayed(self) -> Store:
-        """What both say, whatever the log has by now."""
-        store, _ = self.files.replayed()
-        assert self.tables.replayed() == store
-        return store
+        return the_same([one.replayed() for one in self.targets])
 
 
-class ChangeFiles:
-    """Change tables as files in a folder."""
-
-    sink = "files"
-    style = "row-back"
-    changes = 3
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder / "changes"
-
-    def output(self) -> str:
-        return f'sink = "files"\nformat = "change-tables"\npath = "{self.folder}"\n'
-
-    def check(self, source: Engine) -> Store:
-        account_for_log(source, None)
-        return replay_rows(change_files(self.folder))
-
-
-class Everywhere:
-    """All outputs between which nobody judges, by one publisher."""
-
-    sink = "files"
-    style = "row-back"
-    changes = 1
-
-    def __init__(self, source: Engine, folder: Path, servers: str, name: str) -> None:
-        kafka = Kafka(servers, name, real=False)
-        self._all: list[Target] = [Files(folder, self.style), ChangeFiles(folder), ChangeTables(source, folder), kafka]
-
-    def output(self) -> str:
-        first, *others = [one.output() for one in reversed(self._all)]
-        return "\n[[output]]\n".join([first, *others])
-
-    def check(self, source: Engine) -> Store:
-        store, *others = [one.check(source) for one in self._all]
-        assert [one for one in others if one != store] == []
-        return store
+def the_same(stores: list[Store]) -> Store:
+    """The store that all outputs have."""
+    first, *others = stores
+    assert [one for one in others if one != first] == []
+    return first

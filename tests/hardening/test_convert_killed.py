@@ -7,8 +7,6 @@ import resource
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -16,8 +14,8 @@ import pytest
 from eventlog.convert import commit, local, pipeline
 from eventlog.convert.commit import WORK
 from eventlog.convert.settings import Conversion, FilesInput
-from eventlog.core.durable_files import hide_files
-from eventlog.core.errors import MachineError, SinkError, UsageError
+from eventlog.core.errors import MachineError, SinkError
+from tests.integration.publishing import until
 from tests.support.converting import converted, files_of, log_row, write_parquet
 
 CHANGES = 12_000
@@ -46,6 +44,15 @@ def begun(folder: Path) -> bool:
     return any(entry.stat().st_size for entry in folder.rglob("*.arrow")) if folder.exists() else False
 
 
+def killed(source: Path, out: Path, jobs: str) -> int:
+    """The group of a conversion that was killed in the middle."""
+    process = subprocess.Popen(command(source, out, "--jobs", jobs), start_new_session=True)
+    until(lambda: begun(out), "it is at work")
+    process.kill()
+    process.wait()
+    return process.pid
+
+
 @pytest.mark.in_turn
 @pytest.mark.parametrize(
     "jobs, more",
@@ -60,28 +67,12 @@ def test_killed_in_the_middle_and_run_again(
     source: Path, complete: dict[str, bytes], tmp_path: Path, jobs: str, more: list[str]
 ) -> None:
     out = tmp_path / "out"
-    process = subprocess.Popen(command(source, out, "--jobs", jobs))
-    until = time.monotonic() + 60
-    while not begun(out) and time.monotonic() < until:
-        time.sleep(0.005)
-    process.kill()
-    process.wait()
+    group = killed(source, out, jobs)
     assert [entry.name for entry in out.iterdir()] == [WORK]
+    until(lambda: not group_lives(group), "workers end with it")
     again = subprocess.run(command(source, out, "--jobs", jobs, *more), check=False, capture_output=True, text=True)
     assert again.returncode == 0, again.stderr
     assert files_of(out) == complete
-
-
-def test_workers_end_with_the_conversion_that_is_killed(source: Path, tmp_path: Path) -> None:
-    process = subprocess.Popen(command(source, tmp_path / "out", "--jobs", "2"), start_new_session=True)
-    until = time.monotonic() + 60
-    while not begun(tmp_path / "out") and time.monotonic() < until:
-        time.sleep(0.005)
-    process.kill()
-    process.wait()
-    while time.monotonic() < until and group_lives(process.pid):
-        time.sleep(0.05)
-    assert not group_lives(process.pid)
 
 
 def group_lives(group: int) -> bool:
@@ -90,44 +81,6 @@ def group_lives(group: int) -> bool:
     except ProcessLookupError:
         return False
     return True
-
-
-def after_parts_have_their_names(flushed: Path) -> None:
-    if (flushed / "part-00000.xml").exists():
-        raise KeyboardInterrupt
-
-
-def after_the_end_is_hidden(target: Path, content: bytes) -> None:
-    hide_files([(target, content)])
-    raise KeyboardInterrupt
-
-
-@pytest.mark.parametrize(
-    "function, killed, left",
-    [
-        ("flush", after_parts_have_their_names, "part-00000.xml"),
-        ("write_file", after_the_end_is_hidden, ".eventlog-*.part"),
-    ],
-)
-def test_killed_while_its_end_is_written_and_run_again(
-    source: Path,
-    complete: dict[str, bytes],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    function: str,
-    killed: Callable[..., None],
-    left: str,
-) -> None:
-    out = tmp_path / "out"
-    with monkeypatch.context() as patch:
-        patch.setattr(commit, function, killed)
-        with pytest.raises(KeyboardInterrupt):
-            converted(source, out, part_events=4_000)
-    assert list(out.glob(left))
-    assert not (out / "_SUCCESS").exists()
-    converted(source, out, part_events=4_000)
-    assert files_of(out) == complete
-    assert not list(out.glob(".eventlog-*"))
 
 
 def test_who_resumes_does_not_do_again_what_is_done(
@@ -173,21 +126,6 @@ def test_two_conversions_do_not_write_to_one_folder(source: Path, tmp_path: Path
         pytest.raises(SinkError, match="Another conversion is writing"),
     ):
         converted(source, out)
-
-
-def test_overwriting_takes_former_output_away_and_nothing_else(
-    source: Path, complete: dict[str, bytes], tmp_path: Path
-) -> None:
-    out = tmp_path / "out"
-    out.mkdir()
-    (out / "notes.txt").write_text("mine")
-    ordered = Conversion(input=FilesInput(places=(str(source),)), destination=out, part_events=4_000)
-    with pytest.raises(UsageError, match="is not empty"):
-        local.convert(ordered, jobs=1)
-    for part_events in (2_000, 4_000):
-        changed = Conversion(input=ordered.input, destination=out, part_events=part_events, overwrite=True)
-        local.convert(changed, jobs=1)
-    assert files_of(out) == complete | {"notes.txt": b"mine"}
 
 
 @pytest.mark.parametrize("jobs", ["1", "2"])

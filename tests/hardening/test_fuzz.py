@@ -17,22 +17,23 @@ fuzzed = settings(
 )
 
 
-@pytest.mark.parametrize("name", DECODERS)
+each_decoder = pytest.mark.parametrize("name", DECODERS)
+
+
+@each_decoder
 @fuzzed
 @given(data=st.data())
 def test_a_decoder_survives_accidents(name: str, data: st.DataObject) -> None:
-    given_bytes = data.draw(mutated(corpus(name)))
-    assert survives(DECODERS[name], given_bytes, EventlogError) in (True, False)
+    assert survives(DECODERS[name], data.draw(mutated(corpus(name))), EventlogError) in (True, False)
 
 
-@pytest.mark.parametrize("name", DECODERS)
+@each_decoder
 def test_the_corpus_is_read_or_refused_in_words(name: str) -> None:
-    seeds = corpus(name)
-    found = [survives(DECODERS[name], seed, EventlogError) for seed in seeds]
+    found = [survives(DECODERS[name], seed, EventlogError) for seed in corpus(name)]
     assert any(found), "nothing of the corpus is whole, so fuzzing would only try the first check"
 
 
-@pytest.mark.parametrize("name", DECODERS)
+@each_decoder
 def test_long_inputs_take_no_more_than_the_bounds(name: str) -> None:
     for long in (piece for seed in corpus(name)[:2] for piece in stretched(seed)):
         assert LONG - 4096 * 4 <= len(long) <= LONG

@@ -1,52 +1,69 @@
-"""Publishers into a lake are killed again and again, at its steps and at any moment, and every
-change is there once.
-"""
+"""Publishers into a lake are killed again and again, at its steps and at any moment, and every change is there once."""
 
 from __future__ import annotations
 
 import os
 import random
 import signal
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable
 from contextlib import suppress
+from importlib import import_module
+from itertools import count
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Final
 
 import pytest
+from msgspec import Struct
 from sqlalchemy import Engine
 
 from eventlog.sinks.lake.settings import IcebergSettings
 from tests.hardening.crash import PATIENCE, configure, finish, prepare, processes, publish, writers
-from tests.hardening.faults import Fault, arm
 from tests.hardening.quantity import scaled
 from tests.hardening.replaying import (
     KEYS,
     Store,
-    _in_order,
     account_for_log,
     filled,
+    in_order,
     replay_rows,
     shown,
     tables,
     written_key,
 )
 from tests.hardening.writing import many_at_once
-from tests.support.lakes import LAKES, DuckDB, Lake, Mode
-from tests.support.servers_store import ENVIRONMENT, StoreServer
+from tests.support.lakes import LAKES, Lake, Mode
 
-STEPS: dict[str, dict[str, Fault]] = {
-    kind: {
-        f"{side} {step}": Fault(place=f"{module}.{step}", side=side)
-        for step in ("take", "_put")
-        for side in ("before", "after")
-    }
-    for kind, module in {
-        "delta": "eventlog.sinks.lake.delta:DeltaTables",
-        "iceberg": "eventlog.sinks.lake.iceberg:IcebergTables",
-    }.items()
+DEATHS: Final = 8
+LIFE_SECONDS: Final = 1.5
+STEPS: Final = {
+    "delta": ("eventlog.sinks.lake.delta:DeltaTables.take", "eventlog.sinks.lake.delta:DeltaTables._put"),
+    "iceberg": ("eventlog.sinks.lake.iceberg:IcebergTables.take", "eventlog.sinks.lake.iceberg:IcebergTables._put"),
 }
-AT_RANDOM = "at random"
-LIFE_SECONDS = 1.5
+SHOWS: Final = "eventlog.sinks.plan_folder:PlanFolder.show"
+
+
+class Step(Struct, frozen=True):
+    """A method at which a publisher dies when it comes there for the so-manieth time: before it is called, or after."""
+
+    place: str
+    after: bool
+    times: int
+
+    def arm(self) -> None:
+        """Lets this process die there, as if the machine had lost its power: nothing is flushed, nothing closed."""
+        module, _, path = self.place.partition(":")
+        kind, _, name = path.partition(".")
+        owner = getattr(import_module(module), kind)
+        real: Callable[..., Any] = getattr(owner, name)
+        numbers = count(1)
+
+        def armed(*args: Any, **kwargs: Any) -> Any:
+            found = real(*args, **kwargs) if self.after else None
+            if next(numbers) >= self.times:
+                os.kill(os.getpid(), signal.SIGKILL)
+            return found if self.after else real(*args, **kwargs)
+
+        setattr(owner, name, armed)
 
 
 class LakeTarget:
@@ -55,54 +72,42 @@ class LakeTarget:
     style = "row-back"
     changes = 3
 
-    def __init__(self, kind: str, folder: Path, mode: Mode, server: StoreServer | None = None) -> None:
+    def __init__(self, kind: str, folder: Path, mode: Mode) -> None:
         self.sink, self.mode = kind, mode
-        shows = "eventlog.sinks.plan_folder:PlanFolder.show"
-        if server is None:
-            self.lake: Lake = LAKES[kind](folder / "lake", mode)
-        else:
-            # Only a catalog in a file stays on this machine.
-            chosen = {"store": server.settings, "catalog_folder": folder / "catalog"}
-            self.lake = LAKES[kind](server.address(), mode, **chosen)
-            shows = "eventlog.sinks.store.plans:StoredPlans.show"
-        sides: tuple[Literal["before", "after"], ...] = ("before", "after")
-        self.steps = STEPS[kind] | {f"{side} showing": Fault(place=shows, side=side) for side in sides}
+        self.lake: Lake = LAKES[kind](folder / "lake", mode)
 
     def output(self) -> str:
-        said = f'sink = "{self.sink}"\npath = "{self.lake.settings.path}"\nmode = "{self.mode}"\n'
         settings = self.lake.settings
+        said = f'sink = "{self.sink}"\npath = "{settings.path}"\nmode = "{self.mode}"\n'
         if isinstance(settings, IcebergSettings):
             said += f'catalog = {{ type = "sql", uri = "{settings.catalog["uri"]}" }}\n'
-        if settings.store.endpoint:
-            said += f'store = {{ endpoint = "{settings.store.endpoint}", region = "{settings.store.region}" }}\n'
         return said
 
     def check(self, source: Engine) -> Store:
         account_for_log(source, None)
-        return self._mirrored() if self.mode == "mirror" else replay_rows(_in_order(list(self._rows())))
+        return self._mirrored() if self.mode == "mirror" else self._replayed()
 
-    def _rows(self) -> Iterator[tuple[str, str, str, Mapping[str, Any]]]:
-        for table in KEYS:
-            found = self.lake.read(f"main.{table}__ct") or self.lake.read(f"{table}__ct")
-            for row in [] if found is None else found.to_pylist():
-                plain = {name: value for name, value in row.items() if not name.startswith("header__")}
-                yield row["header__change_seq"], table, row["header__change_oper"], plain
+    def _rows(self, table: str) -> list[dict[str, Any]]:
+        found = self.lake.read(f"main.{table}") or self.lake.read(table)
+        return [] if found is None else found.to_pylist()
+
+    def _replayed(self) -> Store:
+        rows = [(row, table) for table in KEYS for row in self._rows(f"{table}__ct")]
+        return replay_rows(in_order([(row.pop("header__change_seq"), table, row) for row, table in rows]))
 
     def _mirrored(self) -> Store:
         store: Store = {}
         for table, key in KEYS.items():
-            found = self.lake.read(f"main.{table}") or self.lake.read(table)
-            rows = [] if found is None else found.to_pylist()
+            rows = self._rows(table)
             assert len(rows) == len({written_key(table, row) for row in rows})
             store |= {(table, written_key(table, row)): shown(row, key) for row in rows}
         return filled(store)
 
 
-def dying(config: str, step: Fault | None, times: int) -> None:
+def dying(config: str, step: Step | None) -> None:
     """A publisher that dies at this step, or whenever it is killed."""
-    os.environ.update(ENVIRONMENT)
     if step is not None:
-        arm(step, times)
+        step.arm()
     publish(config)
 
 
@@ -119,51 +124,24 @@ def dying(config: str, step: Fault | None, times: int) -> None:
 def test_a_lake_has_every_change_once_when_its_publisher_dies(
     sqlite: Engine, tmp_path: Path, kind: str, mode: Mode
 ) -> None:
-    assert_each_change_once(sqlite, tmp_path, LakeTarget(kind, tmp_path, mode))
-
-
-@pytest.mark.in_turn
-@pytest.mark.parametrize("mode", ["append", "mirror"])
-@pytest.mark.parametrize("kind", sorted(LAKES))
-def test_a_lake_in_a_bucket_has_every_change_once_when_its_publisher_dies(
-    s3_store: StoreServer, sqlite: Engine, tmp_path: Path, kind: str, mode: Mode
-) -> None:
-    """DuckDB finds there what the writers' own libraries find."""
-    duckdb, aim = DuckDB(s3_store), LakeTarget(kind, tmp_path, mode, s3_store)
-    assert_each_change_once(sqlite, tmp_path, aim, limit=100, pause=1.0)
-    for table in KEYS:
-        name = table if mode == "mirror" else f"{table}__ct"
-        ours = aim.lake.read(name)
-        assert ours is not None
-        assert sorted(map(repr, duckdb.read(aim.lake, name).to_pylist())) == sorted(map(repr, ours.to_pylist()))
-
-
-def assert_each_change_once(
-    sqlite: Engine, tmp_path: Path, aim: LakeTarget, limit: int = 20, pause: float = 0.15
-) -> None:
-    """Publishers into a lake die; in the end it is equal to its source."""
-    kind = aim.sink
-    dice = random.Random(f"{kind} {aim.mode}")
+    dice, aim = random.Random(f"{kind} {mode}"), LakeTarget(kind, tmp_path, mode)
     prepare(sqlite, aim.style)
     config = configure(sqlite, tmp_path, aim)
-    # Enough batches for deaths, and no more: a commit in a bucket takes many requests.
-    config.write_text(config.read_text().replace("query_limit = 20", f"query_limit = {limit}"))
-    places = [AT_RANDOM, *aim.steps]
-    with writers(sqlite, len(kind), pause=pause):
-        for number in range(scaled(8)):
+    sides = [(place, after) for place in (*STEPS[kind], SHOWS) for after in (False, True)]
+    places: list[tuple[str, bool] | None] = [None, *sides]  # None is at any moment
+    with writers(sqlite, len(kind)):
+        for number in range(scaled(DEATHS)):
             many_at_once(sqlite, dice)
             place = places[number % len(places)]
-            told = (str(config), aim.steps.get(place), dice.randint(1, 3))
-            one = processes().Process(target=dying, args=told, daemon=True)
+            step = None if place is None else Step(place[0], place[1], dice.randint(1, 3))
+            one = processes().Process(target=dying, args=(str(config), step), daemon=True)
             one.start()
             # Writers go on, so it comes to its step, however slow the machine is.
-            one.join(dice.uniform(0.2, LIFE_SECONDS) if place == AT_RANDOM else PATIENCE)
+            one.join(dice.uniform(0.2, LIFE_SECONDS) if step is None else PATIENCE)
             died = one.exitcode == -signal.SIGKILL
             with suppress(ProcessLookupError):
                 os.kill(one.pid or 0, signal.SIGKILL)
             one.join(60)
-            assert died or place == AT_RANDOM, f"it did not die {place}"
-    last = processes().Process(target=dying, args=(str(config), None, 1), daemon=True)
-    last.start()
-    finish(sqlite, config, last)
+            assert died or step is None, f"it did not die at {step}"
+    finish(sqlite, config)
     assert aim.check(sqlite) == tables(sqlite)

@@ -31,10 +31,10 @@ from eventlog.sql.names import LogNames
 from tests.hardening.crash import configure, prepare, waiting
 from tests.hardening.quantity import scaled
 from tests.hardening.replaying import tables
-from tests.hardening.targets import Everywhere
+from tests.hardening.targets import ChangeFiles, ChangeTables, Files, Kafka, Several
 from tests.hardening.writing import many_at_once
 
-SINKS = (FileSink, ChangeTableFiles, DatabaseSink, KafkaSink)
+OFTEN = 0.02
 HASTE = 1e-6
 LEASE_SECONDS = 20.0
 """Nobody is killed here, and a database ends the session of a client that it takes for frozen; a busy machine looks like one."""
@@ -49,17 +49,18 @@ def haste() -> Iterator[None]:
     sys.setswitchinterval(former)
 
 
-def failing(monkeypatch: pytest.MonkeyPatch, often: float, seed: int) -> None:
+@pytest.fixture
+def failing(monkeypatch: pytest.MonkeyPatch) -> None:
     """Lets sinks fail now and then, before they have written or after it."""
-    dice = random.Random(seed)
-    for sink in SINKS:
+    dice = random.Random(1)
+    for sink in (FileSink, ChangeTableFiles, DatabaseSink, KafkaSink):
 
         def commit(self: Any, plan: str, documents: Sequence[Any], real: Any = sink.commit) -> Any:
             fate = dice.random()
-            if fate < often:
+            if fate < OFTEN:
                 raise SinkError("It fails by intention, before it has written.", may_pass=True)
             answers = real(self, plan, documents)
-            if fate > 1 - often:
+            if fate > 1 - OFTEN:
                 raise SinkError("It fails by intention, after it has written.", may_pass=True)
             return answers
 
@@ -81,41 +82,32 @@ def publish(config: Path) -> int:
 
 
 @pytest.mark.in_turn
-@pytest.mark.usefixtures("haste")
-def test_a_backlog_is_published_once_and_in_order(
-    postgresql: Engine, tmp_path: Path, mock_cluster: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    failing(monkeypatch, 0.02, seed=1)
-    aim = Everywhere(postgresql, tmp_path, mock_cluster, "threads")
-    prepare(postgresql, aim.style)
-    config = configure(postgresql, tmp_path, aim, lease=LEASE_SECONDS)
-    dice = random.Random(1)
-    for _ in range(scaled(8)):
-        many_at_once(postgresql, dice)
-    assert publish(config) > 0
-    assert waiting(postgresql) == 0
-    assert aim.check(postgresql) == tables(postgresql)
-
-
-@pytest.mark.in_turn
-@pytest.mark.usefixtures("haste")
+@pytest.mark.usefixtures("haste", "failing")
 def test_a_backlog_that_grows_meanwhile_is_published_once_and_in_order(
-    postgresql: Engine, tmp_path: Path, mock_cluster: str, monkeypatch: pytest.MonkeyPatch
+    postgresql: Engine, tmp_path: Path, mock_cluster: str
 ) -> None:
-    failing(monkeypatch, 0.02, seed=3)
-    aim = Everywhere(postgresql, tmp_path, mock_cluster, "threads.grows")
+    kafka = Kafka(mock_cluster, "threads", real=False)
+    aim = Several(Files(tmp_path, "row-back"), ChangeFiles(tmp_path), ChangeTables(postgresql, tmp_path), kafka)
     prepare(postgresql, aim.style)
     config = configure(postgresql, tmp_path, aim, lease=LEASE_SECONDS)
-    writers = [Thread(target=_write, args=(postgresql, seed)) for seed in range(3)]
+    many_at_once(postgresql, random.Random(1))
+    writers = [Thread(target=write, args=(postgresql, seed)) for seed in range(3)]
     for one in writers:
         one.start()
+    failures = 0
     while any(one.is_alive() for one in writers):
-        publish(config)
+        failures += publish(config)
     for one in writers:
         one.join()
-    publish(config)
+    assert failures + publish(config) > 0
     assert waiting(postgresql) == 0
     assert aim.check(postgresql) == tables(postgresql)
+
+
+def write(engine: Engine, seed: int) -> None:
+    dice = random.Random(seed)
+    for _ in range(scaled(3)):
+        many_at_once(engine, dice)
 
 
 def test_who_loses_the_lock_while_it_is_renewed_lets_go_at_once(
@@ -140,9 +132,3 @@ def test_who_loses_the_lock_while_it_is_renewed_lets_go_at_once(
             lock.assure(connection)
         assert monotonic() - began < 15, "SQLite waits half a minute for a lock"
     assert not lock.taken
-
-
-def _write(engine: Engine, seed: int) -> None:
-    dice = random.Random(seed)
-    for _ in range(scaled(3)):
-        many_at_once(engine, dice)

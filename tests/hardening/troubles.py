@@ -25,10 +25,6 @@ def half_close(proxy: Proxy) -> None:
     proxy.half_close()
 
 
-def delay(proxy: Proxy) -> None:
-    proxy.delay = 0.03
-
-
 def throttle(proxy: Proxy) -> None:
     proxy.rate = 30_000.0
 
@@ -41,7 +37,6 @@ def refuse(proxy: Proxy) -> None:
 TROUBLES: dict[str, Callable[[Proxy], None]] = {
     "reset": reset,
     "half-close": half_close,
-    "delay": delay,
     "throttle": throttle,
     "refused for a while": refuse,
 }
@@ -56,7 +51,7 @@ def endure(proxy: Proxy, trouble: str, times: int) -> None:
             until(lambda: proxy.carried > carried + 3000, "it goes on")  # noqa: B023  # used at once
         else:
             until(lambda: proxy.refused > refused, "it tries again")  # noqa: B023  # used at once
-        proxy.open, proxy.delay, proxy.rate = True, 0.0, 0.0
+        proxy.open, proxy.rate = True, 0.0
 
 
 @contextmanager

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import re
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from pathlib import Path
 from typing import Final
@@ -24,12 +24,10 @@ OTHER_INPUT: Final = 64
 
 OCCUPIED: Final = 75
 PATIENCE: Final = 300.0
-KILLED_AFTER: Final = (0.2, 2.0)
-"""Seconds. A conversion of the local engine is at work after half of one."""
-
-SPARK_KILLED_AFTER: Final = (8.0, 30.0)
-SPARK: Final = ("--engine", "spark", "--master", "local[2]")
 LOCAL: Final = ("--engine", "local", "--jobs", "1")
+KILLED_AFTER: Final = (0.2, 2.0)
+"""Seconds. It is at work after half of one."""
+
 
 _gets_rows_too = re.compile(r"^eventlog: (\S+) is paused, or was, and gets the rows too", re.MULTILINE)
 
@@ -41,7 +39,6 @@ class Conversion(Struct, kw_only=True):
 
     folder: Path
     paused: AbstractSet[str]
-    options: Sequence[str]
 
     @property
     def is_complete(self) -> bool:
@@ -64,18 +61,14 @@ class Conversions:
         self._folder, self._url, self._command, self._dice = folder, url, command, dice
         self.all: list[Conversion] = []
         self.open: Conversion | None = None
-        self.kills = 0
 
-    def once(self, paused: AbstractSet[str], *, by_spark: bool = False) -> None:
+    def once(self, paused: AbstractSet[str]) -> None:
         """Begins a conversion, or goes on with one that was killed; it is killed at a random moment, as often as not."""
         if self.open is None:
             folder = self._folder / f"converted-{len(self.all)}"
-            self.open = Conversion(
-                folder=folder, paused=frozenset(map(called, paused)), options=SPARK if by_spark else LOCAL
-            )
+            self.open = Conversion(folder=folder, paused=frozenset(map(called, paused)))
             self.all.append(self.open)
-        after = SPARK_KILLED_AFTER if self.open.options is SPARK else KILLED_AFTER
-        self._given(self.open, self._dice.uniform(*after) if self._dice.random() < 0.6 else None)
+        self._given(self.open, self._dice.uniform(*KILLED_AFTER) if self._dice.random() < 0.6 else None)
 
     def finish(self) -> None:
         """Gives the one that is open again until it is complete."""
@@ -85,11 +78,10 @@ class Conversions:
     def _given(self, one: Conversion, killed_after: float | None) -> None:
         end = time.monotonic() + PATIENCE
         while True:
-            command = self._command("convert", self._url, *one.options, "--mark", "--out", str(one.folder))
+            command = self._command("convert", self._url, *LOCAL, "--mark", "--out", str(one.folder))
             code = command.end(PATIENCE if killed_after is None else killed_after)
             if code is None and killed_after is not None:
                 command.kill()
-                self.kills += 1
                 return
             one.paused = frozenset(_gets_rows_too.findall(command.said)) or one.paused
             if code == 0 or (code == OTHER_INPUT and one.is_complete and not list(one.folder.glob("_*MARK*"))):

@@ -14,21 +14,18 @@ from msgspec.structs import replace
 
 from tests.hardening.ledger.runs import DEAD, HTTP, KAFKA, LOCAL, Cell
 
-MIXED: Final = ("XDS files", "message files", "change tables", *HTTP)
-
-FAULTY: Final = ("XDS files", "HTTP", "change tables")
-
-OUTPUTS: Final = {"local": LOCAL, "http": HTTP, "kafka": KAFKA, "mixed": MIXED}
+OUTPUTS: Final = {
+    "local": LOCAL,
+    "http": HTTP,
+    "kafka": KAFKA,
+    "mixed": ("XDS files", "message files", "change tables", *HTTP),
+}
 """Outputs that one publisher serves together; each group has its own way of being slow. In the mixed one the receiver is away
 again and again, and lags behind the others, which go on."""
 
 CAMPAIGN: Final = ("XDS files", "change files", "change tables", "HTTP", "Kafka messages", DEAD)
-
-BY_NAME: Final = {**OUTPUTS, "campaign": CAMPAIGN, "faulty": FAULTY, "faulty-kafka": (*FAULTY[:2], KAFKA[1])}
-"""Those, and those that are only there where they are asked for: each of their outputs is away now and then, by itself."""
-
-MOODS: Final = dict.fromkeys(("mixed", "faulty", "faulty-kafka"), "success warning silent retry away away")
-"""What a receiver may be like, where it is not of all kinds: what it refuses would be at the other outputs all the same."""
+REFUSES_NOTHING: Final = "success warning silent retry away away"
+"""What a receiver may be like beside other outputs: what it refuses would be there all the same."""
 
 OBJECTS: Final = {"local": 300, "http": 150, "kafka": 400, "mixed": 150}
 FEW_OBJECTS: Final = 60
@@ -38,15 +35,18 @@ HISTORIES: Final = ("late", "big", "requeue", "hold", "future")
 ABREAST: Final = (("polite stop", "kill"), ("freeze", "once"), ("cut", "crash"))
 """Handovers that come one after the other, where cases are chosen at random."""
 
+CRASHING: Final = "postgresql that crashes"
+"""A server of its own, which others do not use meanwhile."""
+
 CELLS: Final = (
     ("sqlite", "local", ("big", "requeue", "hold", "future"), ("kill", "polite stop", "freeze", "once")),
     ("postgresql", "http", ("hold", "big", "requeue", "late"), ("freeze", "once", "kill", "polite stop")),
     ("postgresql", "mixed", ("late", "hold", "requeue", "big"), ("kill", "freeze", "polite stop", "once")),
     ("mariadb", "kafka", ("hold", "requeue", "future", "big"), ("polite stop", "freeze", "once", "kill")),
-    ("crash", "local", ("late", "hold"), ("crash", "cut")),
-    ("crash", "http", ("future", "requeue"), ("cut", "crash")),
-    ("crash", "kafka", ("late", "big"), ("crash", "cut")),
-    ("crash", "mixed", ("future", "late"), ("cut", "crash")),
+    (CRASHING, "local", ("late", "hold"), ("crash", "cut")),
+    (CRASHING, "http", ("future", "requeue"), ("cut", "crash")),
+    (CRASHING, "kafka", ("late", "big"), ("crash", "cut")),
+    (CRASHING, "mixed", ("future", "late"), ("cut", "crash")),
 )
 """Where, which outputs, and what happens one after the other: a history is begun with the handover that stands in its place.
 
@@ -58,16 +58,10 @@ DATABASES: Final = ("sqlite", "postgresql", "mariadb")
 TOGETHER: Final = 4
 """Handovers of one case, where cases are chosen at random."""
 
-OPERATED: Final = ("late", "big", "requeue", "hold", "release", "pause", "pause")
-
-CAMPAIGN_KILLS: Final = 25
-"""Kills of one case of the campaign, which has conversions and other accidents besides."""
-
 KILLS: Final = 10
 """Kills of one case that does nothing else."""
 
-CRASHING: Final = "postgresql that crashes"
-"""A server of its own, which others do not use meanwhile."""
+OPERATED: Final = ("late", "big", "requeue", "hold", "release", "pause", "pause")
 
 
 class Case(Struct, frozen=True, kw_only=True):
@@ -81,6 +75,10 @@ class Case(Struct, frozen=True, kw_only=True):
         steps = [*self.cell.handovers, *self.cell.histories]
         return f"{self.outputs}-{'+'.join(steps)}-{self.database}".replace(" ", "_")
 
+    @property
+    def needs_broker(self) -> bool:
+        return not set(KAFKA).isdisjoint(self.cell.outputs)
+
     def pairs(self) -> set[tuple[str, str]]:
         """What meets what in it."""
         histories, handovers = self.cell.histories, self.cell.handovers
@@ -89,11 +87,14 @@ class Case(Struct, frozen=True, kw_only=True):
 
 def cases(seed: int = 1) -> list[Case]:
     """The cells that every run of the tests has."""
-    found = [
-        case(CRASHING if place == "crash" else place, outputs, histories, handovers, seed)
-        for place, outputs, histories, handovers in CELLS
-    ]
+    found = [case(place, outputs, histories, handovers, seed) for place, outputs, histories, handovers in CELLS]
     return [replace(one, cell=replace(one.cell, objects=FEW_OBJECTS)) for one in found]
+
+
+def asked_again(seed: int) -> Case:
+    """A publisher is killed each time a receiver has asked for a document again: the document keeps its place."""
+    found = case("postgresql", "http", ["late"], ["retry and kill"] * 2, seed)
+    return replace(found, cell=replace(found.cell, moods="retry"))
 
 
 def campaign(database: str, seed: int, kills: int) -> Case:
@@ -102,8 +103,6 @@ def campaign(database: str, seed: int, kills: int) -> Case:
     """
     dice = random.Random(seed)
     handovers = ["kill"] * kills + ["convert"] * (kills // 6 + 1) + ["freeze"] * (kills // 12)
-    if database == "postgresql" and kills >= CAMPAIGN_KILLS:
-        handovers.append("convert by Spark")
     dice.shuffle(handovers)
     cell = Cell(
         outputs=CAMPAIGN,
@@ -111,7 +110,7 @@ def campaign(database: str, seed: int, kills: int) -> Case:
         histories=[dice.choice(OPERATED) for _ in handovers],
         seed=seed,
         objects=FEW_OBJECTS,
-        moods=f"{MOODS['faulty']} garbled garbled",
+        moods=f"{REFUSES_NOTHING} garbled garbled",
         faulty=True,
     )
     return Case(database=database, outputs="campaign", cell=cell)
@@ -119,32 +118,27 @@ def campaign(database: str, seed: int, kills: int) -> Case:
 
 def case(database: str, outputs: str, histories: Sequence[str], handovers: Sequence[str], seed: int) -> Case:
     """A cell with as much to write as its outputs take in a few seconds."""
-    objects = OBJECTS.get(outputs, FEW_OBJECTS)
-    cell = Cell(outputs=BY_NAME[outputs], handovers=handovers, histories=histories, seed=seed, objects=objects)
-    cell = replace(cell, moods=MOODS.get(outputs, cell.moods), faulty=outputs.startswith("faulty"))
+    cell = Cell(outputs=OUTPUTS[outputs], handovers=handovers, histories=histories, seed=seed, objects=OBJECTS[outputs])
+    if outputs == "mixed":
+        cell = replace(cell, moods=REFUSES_NOTHING)
     return Case(database=database, outputs=outputs, cell=cell)
 
 
-def at_random(seed: int, handovers: int, kills: int, outputs: str = "") -> list[Case]:
-    """Cases until there were so many handovers and so many kills, each with a seed of its own; `outputs` of one group only."""
+def at_random(seed: int, handovers: int, kills: int) -> list[Case]:
+    """Cells until there were so many handovers and so many kills, each with a seed of its own."""
     dice = random.Random(seed)
-    groups = [outputs] if outputs else list(OUTPUTS)
-    databases = [name for name in DATABASES if name != "sqlite" or not outputs.startswith("faulty")]
     found: list[Case] = []
     while handovers > 0:
         mine = [dice.choice(dice.choice(ABREAST)) for _ in range(min(TOGETHER, handovers))]
-        server = "cut" in mine or "crash" in mine
-        found.append(_chosen(CRASHING if server else dice.choice(databases), mine, groups, dice))
+        is_crashing = "cut" in mine or "crash" in mine
+        found.append(_chosen(CRASHING if is_crashing else dice.choice(DATABASES), mine, dice))
         handovers -= len(mine)
-    while outputs == "campaign" and kills > 0:
-        found.append(campaign(dice.choice(databases), dice.getrandbits(32), min(CAMPAIGN_KILLS, kills)))
-        kills -= CAMPAIGN_KILLS
     while kills > 0:
-        found.append(_chosen(dice.choice(databases), ["kill"] * min(KILLS, kills), groups, dice))
+        found.append(_chosen(dice.choice(DATABASES), ["kill"] * min(KILLS, kills), dice))
         kills -= KILLS
     return found
 
 
-def _chosen(database: str, handovers: Sequence[str], groups: Sequence[str], dice: random.Random) -> Case:
-    outputs, history = dice.choice(groups), dice.choice(HISTORIES)
+def _chosen(database: str, handovers: Sequence[str], dice: random.Random) -> Case:
+    outputs, history = dice.choice(list(OUTPUTS)), dice.choice(HISTORIES)
     return case(database, outputs, [history], handovers, dice.getrandbits(32))

@@ -30,15 +30,13 @@ NOT_TAKEN: Final = frozenset({"standing_by", "seat_lost", "lock_lost", "stopped"
 _numbers = count(1)
 
 
-def eventlog(arguments: Sequence[str], out: str, err: str, mutant: Callable[[], None] | None) -> None:
+def eventlog(arguments: Sequence[str], out: str, err: str) -> None:
     """The command, in a process of its own that ends with the server that it was forked from."""
     ctypes.CDLL(None).prctl(DEATH_SIGNAL, signal.SIGKILL)
     os.close(forkserver._forkserver._forkserver_alive_fd)  # type: ignore[attr-defined]  # the server ends with the tests
     os.dup2(os.open(err, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), 2)
     os.dup2(os.open(out, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), 1)
     sys.stdout, sys.stderr = os.fdopen(1, "w", closefd=False), os.fdopen(2, "w", 1, closefd=False)
-    if mutant is not None:
-        mutant()
     from eventlog.cli.main import run
 
     sys.argv = ["eventlog", *arguments]
@@ -48,9 +46,7 @@ def eventlog(arguments: Sequence[str], out: str, err: str, mutant: Callable[[], 
 class Command:
     """A call of eventlog. `name` is unique in its folder."""
 
-    def __init__(
-        self, folder: Path, *arguments: str, out: Path | None = None, mutant: Callable[[], None] | None = None
-    ) -> None:
+    def __init__(self, folder: Path, *arguments: str, out: Path | None = None) -> None:
         self.name = f"{arguments[0]}{next(_numbers)}"
         self.config = Path(arguments[arguments.index("--config") + 1])
         self.err = folder / f"{self.name}.err"
@@ -59,7 +55,7 @@ class Command:
         self.asked = False
         place = str(out or folder / f"{self.name}.out")
         self.process: ForkServerProcess = processes().Process(
-            target=eventlog, args=(arguments, place, str(self.err), mutant), daemon=True
+            target=eventlog, args=(arguments, place, str(self.err)), daemon=True
         )
         self.process.start()
 

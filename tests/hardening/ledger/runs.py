@@ -67,7 +67,7 @@ class Cell(Struct, frozen=True, kw_only=True):
     @property
     def has_operators(self) -> bool:
         """Whether somebody calls outputs by name."""
-        return "pause" in self.histories or not {"convert", "convert by Spark"}.isdisjoint(self.handovers)
+        return "pause" in self.histories or "convert" in self.handovers
 
     def steps(self) -> Iterator[tuple[str, str]]:
         """Each handover with its history; these begin anew where there are fewer of them."""
@@ -75,10 +75,9 @@ class Cell(Struct, frozen=True, kw_only=True):
 
 
 class Servers(Struct, frozen=True):
-    """What a run needs of others: the addresses of Kafka, whether it is a real one, and what crashes the database."""
+    """What a run needs of others: the addresses of Kafka, and what crashes the database."""
 
     kafka: str = ""
-    real: bool = True
     crash: Callable[[], None] | None = None
 
 
@@ -90,10 +89,6 @@ class Report(Struct, frozen=True):
     ledger: Ledger
     log: Sequence[LogRow]
     again: Counter[int]
-    takeovers: Sequence[float] = ()
-
-    def __repr__(self) -> str:
-        return f"{len(self.findings)} findings"
 
     def __str__(self) -> str:
         kinds = Counter(map(_kind, self.findings))
@@ -129,7 +124,6 @@ class Run:
         self.dice = random.Random(cell.seed)
         self.ledger = Ledger()
         self.again: Counter[int] = Counter()
-        self.mutant: Callable[[], None] | None = None
         self.outputs: list[Output] = []
         self.writers: list[Writer] = []
         self.paused: set[str] = set()
@@ -192,7 +186,7 @@ class Run:
         stdout = next((one for one in self.outputs if isinstance(one, StandardOutput)), None)
         out = None if stdout is None else stdout.collect(f"{config.stem}-{self.dice.getrandbits(40)}")
         arguments = ("run", "--config", str(config), "--log-format", "json", *options)
-        return Command(self.folder, *arguments, out=out, mutant=self.mutant)
+        return Command(self.folder, *arguments, out=out)
 
     def _cut(self, publisher: Command) -> None:
         """Cuts what goes through the proxy of this publisher."""
@@ -211,7 +205,7 @@ class Run:
         else:
             team.grow()
         before = [output.grown() for output in self.outputs]
-        self._by_writer().big(self.cell.objects * (2 if history == "big" else 1))
+        self.writers[0].big(self.cell.objects * (2 if history == "big" else 1))
         self._special(history)
         if handover == "once":
             self._overlapping(3)
@@ -221,9 +215,9 @@ class Run:
         if handover == "crash":
             assert self.servers.crash is not None
             self.servers.crash()
-        elif handover in ("convert", "convert by Spark"):
+        elif handover == "convert":
             team.kill()
-            self.conversions.once(self.paused, by_spark=handover != "convert")
+            self.conversions.once(self.paused)
         elif handover == "retry and kill":
             self._receiver.provoke(5)
             time.sleep(0.1)
@@ -251,7 +245,7 @@ class Run:
     def _special(self, history: str) -> None:
         """What makes the history what it is, while rows wait."""
         if history == "future":
-            self._by_writer().future()
+            self.writers[0].future()
         elif history == "hold":  # the first row of a change: were it the second, it would be told in two
             some = self._records("status = 'N' AND (column_name IS NULL OR column_name = 'version')")
             if some:
@@ -340,9 +334,6 @@ class Run:
 
         return look
 
-    def _by_writer(self) -> Writer:
-        return self.writers[0]
-
     def _drain(self, team: Team) -> None:
         """Lets one publisher finish what waits, and ends it.
 
@@ -380,7 +371,7 @@ class Run:
                 found += self.conversions.overtaking(one, output.folder, self.again)
         for output in self.outputs:
             found += output.watched()
-        return Report(found, shown, self.ledger, log, self.again, team.times)
+        return Report(found, shown, self.ledger, log, self.again)
 
     def _records(self, condition: str) -> list[int]:
         asked = text(f"SELECT record_id FROM event_log WHERE {condition} ORDER BY record_id")
@@ -393,8 +384,7 @@ class Run:
         if name == DEAD:
             return self._stack.enter_context(receiving(Receiver(self.cell.seed, "success", name=DEAD)))
         if name in KAFKA:
-            made = KafkaXds if name == "Kafka XDS" else KafkaMessages
-            return made(self.servers.kafka, real=self.servers.real)
+            return KafkaXds(self.servers.kafka) if name == "Kafka XDS" else KafkaMessages(self.servers.kafka)
         if name == "change tables":
             url = target_beside(self.engine, self.folder)
             has_port = self.cell.faulty and self.engine.dialect.name != "sqlite"

@@ -201,10 +201,10 @@ def receiving(receiver: Receiver) -> Iterator[Receiver]:
 
 
 class Kafka:
-    """Topics of one partition, read as somebody does who sees only what was committed. A stand-in shows more than that."""
+    """Topics of one partition, read as somebody does who sees only what was committed."""
 
-    def __init__(self, servers: str, *, real: bool) -> None:
-        self.servers, self.real = servers, real
+    def __init__(self, servers: str) -> None:
+        self.servers = servers
         self.own = f"ledger-{uuid4().hex[:12]}"
         quiet = {"bootstrap.servers": servers, "group.id": "ledger", "log_level": 0}
         self._consumer = Consumer(quiet)
@@ -246,14 +246,13 @@ class KafkaMessages(Kafka):
         return sum(map(self.end_of, TABLES))
 
     def shown(self) -> Shown:
-        found = [seen for _, seen in self._rows()]
-        return Shown(output=self.name, seen=found, repeats=not self.real)
+        return Shown(output=self.name, seen=[seen for _, seen in self._rows()])
 
     def watched(self) -> Sequence[Finding]:
         rows = self._rows()
         numbers = {table: [number for number, seen in rows if seen.place[0] == table] for table in TABLES}
         super().watched()
-        return [finding for mine in numbers.values() for finding in rising(self.name, mine)] if self.real else ()
+        return [finding for mine in numbers.values() for finding in rising(self.name, mine)]
 
     def _rows(self) -> list[tuple[str, Seen]]:
         return [row for table in TABLES for row in read_kafka(self.values(table), table)]
@@ -273,7 +272,7 @@ class KafkaXds(Kafka):
     def shown(self) -> Shown:
         bodies = enumerate(self.values("xds"))
         found = [one for number, body in bodies if body is not None for one in read_xds(body, f"offset {number}")]
-        return Shown(output=self.name, seen=found, repeats=not self.real)
+        return Shown(output=self.name, seen=found)
 
 
 TABLES: Final = (FIELDS, READ_BACK)

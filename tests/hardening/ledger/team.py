@@ -41,8 +41,6 @@ class Team:
         self.dice = dice
         self.members: list[Command] = []
         self.found: list[Finding] = []
-        self.times: list[float] = []
-        """How long takeovers took, in seconds."""
 
     def grow(self, size: int = 2) -> None:
         """Starts publishers until there are so many, and waits until each knows whether it works or stands by."""
@@ -67,10 +65,8 @@ class Team:
 
     def taken_over(self, former: Command, what: str) -> bool:
         """Whether somebody else has come in time."""
-        began = time.monotonic()
         others = [one for one in self.members if one is not former]
         if within(lambda: any(one.holds for one in others if one.alive), TAKEOVER):
-            self.times.append(round(time.monotonic() - began, 2))
             return True
         why = "; ".join(f"{one.name} said {one.said}" for one in others)
         self.found.append(Finding(what=f"nobody took over from one that was {what}", why=why))

@@ -31,9 +31,7 @@ class Images:
     store: Store = field(default_factory=dict)
     wrong: list[str] = field(default_factory=list)
     _taken: set[Path] = field(default_factory=set)
-    repeating: bool = False
-    """Whether somebody kills publishers, so that batches are repeated."""
-    _last: dict[str, tuple[str, str]] = field(default_factory=dict)
+    _last: dict[str, str] = field(default_factory=dict)
 
     def take(self) -> None:
         """Applies what is new in the folder, in the order in which files appeared."""
@@ -46,12 +44,11 @@ class Images:
                 self._apply(known[table], operation, row)
 
     def _follow(self, file: Path, table: str, sequence: str) -> None:
-        """Numbers of a table rise, also from file to file. A batch that is repeated reads back anew, and may have fewer rows."""
-        last, before = self._last.get(table, ("", ""))
-        batch = _batch(file)
-        if sequence <= last and not (self.repeating and batch == before):
+        """Numbers of a table rise, also from file to file."""
+        last = self._last.get(table, "")
+        if sequence <= last:
             self.wrong.append(f"{file.name}: {sequence} of {table} comes after {last}")
-        self._last[table] = sequence, batch
+        self._last[table] = sequence
 
     def _apply(self, shape: Shape, operation: str, row: Mapping[str, str | None]) -> None:
         place = shape.name, "+".join(f"{name}={row[name]}" for name in shape.key)
@@ -77,12 +74,6 @@ class Images:
             *self.wrong,
             *(f"{named}: {place}: tables {own.get(place)}, consumer {held.get(place)}" for place in different),
         ]
-
-
-def _batch(file: Path) -> str:
-    """What the names of all files of a batch begin with: the number behind it tells one from the other."""
-    name, _, number = file.stem.rpartition("-")
-    return name if len(number) < 20 else file.stem
 
 
 def appeared(file: Path) -> tuple[int, str]:

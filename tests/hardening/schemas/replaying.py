@@ -6,13 +6,13 @@ It imports nothing of eventlog. What it knows is the documents' form and how SQL
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 from xml.etree import ElementTree as ET
 
-from sqlalchemy import Connection, Engine, text
+from sqlalchemy import Engine, text
 
 Object = tuple[str, str]
 """A class and a key, `a=1+b=x`."""
@@ -24,24 +24,13 @@ same_time = partial(re.compile(r"(?<=\d\d:\d\d:\d\d)(\.\d*?)0*$").sub, lambda fo
 """A time without zeros at the end, of which some write more than others."""
 
 
-class Past(Protocol):
-    """What rows really were."""
-
-    def read_back(self, event_id: str) -> tuple[int, set[str | None]]: ...
-    def had(self, place: Object, name: str, values: set[str], since: int) -> bool: ...
-
-
 @dataclass
 class Replayer:
     """What a receiver holds that does as it is told, and what it found wrong with that.
 
-    `valued` says that documents carry what was, so a value that is taken away must be there; where rows are read back, a
-    value may have gone before anybody told of it. `strict` says that nothing may be changed that was not added, but by who
-    tells all of it; `loose` are classes of which two rows may have one key for a while, so that what is told of the one is
-    not so of the other, until the last word on both.
-
-    What is read back while others change it is told late: what is told of it next may take away what it has no longer. So
-    that is not wrong, but `past` must know the values that were read back.
+    `strict` says that nothing may be changed that was not added, but by who tells all of it; `loose` are classes of which
+    two rows may have one key for a while, so that what is told of the one is not so of the other, until the last word on
+    both. `several` are attributes that hold several values.
     """
 
     strict: bool = False
@@ -49,11 +38,6 @@ class Replayer:
     loose: frozenset[str] = frozenset()
     store: Store = field(default_factory=dict)
     wrong: list[str] = field(default_factory=list)
-    past: Past | None = None
-    ahead: set[tuple[Object, str]] = field(default_factory=set)
-    """What was read back since everything was told for the last time."""
-    ended: dict[Object, Values] = field(default_factory=dict)
-    """What objects had that were deleted since then: where one comes again in the same statement, its child rows go behind it."""
 
     def take(self, documents: Iterable[bytes]) -> None:
         """Applies documents in their order."""
@@ -64,13 +48,13 @@ class Replayer:
 
     def _apply(self, event: ET.Element) -> None:
         place = _object(event)
+        is_strict = self.strict and place[0] not in self.loose and place not in self.store
         if event.tag == "delete":
-            former = self.store.pop(place, None)
-            self.ended[place] = former or {}
-            if former is None and self._is_strict(place):
+            if is_strict:
                 self.wrong.append(f"{event.get('event-id')} deletes {place}, which is not there")
+            self.store.pop(place, None)
             return
-        if place not in self.store and self._is_strict(place) and event.tag == "modify" and not _is_all(event):
+        if is_strict and event.tag == "modify" and not _is_all(event):
             self.wrong.append(f"{event.get('event-id')} modifies {place}, which is not there")
         row = self.store.setdefault(place, {})
         for attribute in event:
@@ -78,41 +62,15 @@ class Replayer:
             if attribute.tag == "add-attr":
                 self._add(row, name, attribute)
             for step in attribute if attribute.tag == "modify-attr" else ():
-                self._step(place, row, name, step)
-        if self.past is not None:
-            self._look_back(self.past, event, place, row)
+                self._step(row, name, step)
 
-    def _look_back(self, past: Past, event: ET.Element, place: Object, row: Values) -> None:
-        """What was read back must have been so when the event was there, or later."""
-        number = event.get("event-id", "")
-        since, names = past.read_back(number)
-        for attribute in event.iter():
-            name = attribute.get("attr-name", "")
-            if not name or f"+{name}=" in f"+{place[1]}" or names.isdisjoint((None, name)):
-                continue
-            self.ahead.add((place, name))
-            if not past.had(place, name, row.get(name, set()), since):
-                self.wrong.append(f"{number} reads {name} of {place} as {row.get(name)}, which it never was since")
-
-    def settle(self) -> None:
-        """Everything was told that has happened."""
-        self.ahead.clear()
-        self.ended.clear()
-
-    def _is_strict(self, place: Object) -> bool:
-        return self.strict and place[0] not in self.loose
-
-    def _step(self, place: Object, row: Values, name: str, step: ET.Element) -> None:
+    def _step(self, row: Values, name: str, step: ET.Element) -> None:
         if step.tag == "remove-all-values":
             row.pop(name, None)
         elif step.tag == "add-value":
             self._add(row, name, step)
         elif step.tag == "remove-value":
-            held, gone = row.get(name, set()), _values(step)
-            known = held | (self.ended.get(place, {}).get(name, set()) if name in self.several else set())
-            if not gone <= known and place[0] not in self.loose and (place, name) not in self.ahead:
-                self.wrong.append(f"{name} of {place} loses {sorted(gone)}, and has {sorted(held)}")
-            row[name] = held - gone
+            row[name] = row.get(name, set()) - _values(step)
 
     def _add(self, row: Values, name: str, element: ET.Element) -> None:
         held = row.get(name, set()) if name in self.several else set()
@@ -155,23 +113,13 @@ class Shape:
 
 
 def expected(engine: Engine, shapes: Sequence[Shape]) -> Store:
-    """What the tables hold, as a receiver would."""
-    with engine.connect() as connection:
-        return entered({shape.name: rows_of(connection, shape) for shape in shapes}, shapes)
-
-
-def rows_of(connection: Connection, shape: Shape) -> list[Any]:
-    """The rows of a table, their values written as documents write them."""
-    columns = ", ".join(f"{_text(connection.engine, *column)} AS {column[0]}" for column in shape.columns)
-    return [dict(row) for row in connection.execute(text(f"SELECT {columns} FROM {shape.name}")).mappings()]
-
-
-def entered(rows: Mapping[str, list[Any]], shapes: Sequence[Shape]) -> Store:
-    """Rows as objects, those of child tables with their parents."""
+    """What the tables hold, as a receiver would: rows as objects, those of child tables with their parents."""
     found: Store = {}
-    for shape in sorted(shapes, key=lambda one: one.parent is not None):
-        for row in rows[shape.name]:
-            _enter(found, shape, row, {one.name: one for one in shapes})
+    with engine.connect() as connection:
+        for shape in sorted(shapes, key=lambda one: one.parent is not None):
+            columns = ", ".join(f"{_text(engine, *column)} AS {column[0]}" for column in shape.columns)
+            for row in connection.execute(text(f"SELECT {columns} FROM {shape.name}")).mappings():
+                _enter(found, shape, row, {one.name: one for one in shapes})
     return found
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import signal
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
@@ -20,12 +19,11 @@ from eventlog.refresh import Refresh, RefreshPace, Stand, loads
 from eventlog.sinks.outputs import FilesOutput
 from eventlog.sql.log import Log
 from eventlog.xds.write import XdsFormat
-from tests.hardening.schemas.history import History
 from tests.hardening.schemas.images import Images, appeared
 from tests.hardening.schemas.replaying import Replayer, Store, expected
 from tests.hardening.schemas.shapes import schema
 from tests.hardening.schemas.working import Session, looked_at
-from tests.integration.publishing import Process, publish_all, until
+from tests.integration.publishing import publish_all
 from tests.support.changerows import CSV
 
 SESSIONS = {"postgresql": 3, "mysql": 2, "mariadb": 2}
@@ -59,7 +57,7 @@ class Run:
         self.images = [Images(folder / name, shapes) for name in ("messages", "changes") if images]
         count = SESSIONS.get(engine.dialect.name, 1)
         self.sessions = [Session(engine, self.tables, seed * 100 + one) for one in range(count)]
-        self.outputs = (
+        outputs = (
             FilesOutput(path=str(folder)),
             *(FilesOutput(path=str(one.folder), format="messages") for one in self.images[:1]),
             *(FilesOutput(path=str(one.folder), format="change-tables", file_format="csv") for one in self.images[1:]),
@@ -67,16 +65,12 @@ class Run:
         self.config = Config(
             source=SourceConfig(url=engine.url.render_as_string(hide_password=False)),
             publisher=PublisherConfig(allow_loopback=True, time_syntax=3, enable_refs=False, batch_size=16),
-            output=self.outputs,
+            output=outputs,
         )
         self._load: Iterator[Stand] = iter(())
         self._taken: set[str] = set()
         for session in self.sessions:
             session.fill()
-        self.history = self.replayer.past = History(engine, shapes)
-        self.history.note()
-        for session in self.sessions:
-            session.committed = self.history.note
 
     def close(self) -> None:
         """Ends what a fault has left open, so that the database can be dropped."""
@@ -91,7 +85,6 @@ class Run:
             self.dice.choice(self.sessions).step()
             if self.dice.random() < LOADS.get(self.engine.dialect.name, 0) and not self._is_kept_out():
                 self._refresh()
-                self.history.note(changed=False)
         if self.dice.random() < 0.3 and not self._is_kept_out():
             self.publish()
         for session in self.sessions:
@@ -109,34 +102,6 @@ class Run:
             self.dice.choice(self.sessions).step()
         for session in self.sessions:
             session.end(commit=True)
-
-    def killed(self, steps: int) -> list[str]:
-        """Some work beside a publisher that is killed, and more of it before the next one. Tells what is not so."""
-        file = self.folder / "eventlog.toml"
-        file.write_text(
-            "[publisher]\ntime_syntax = 3\nenable_refs = false\nbatch_size = 3\n"
-            + "".join(
-                f'[[output]]\nsink = "files"\npath = "{one.path}"\nformat = "{one.format}"\nfile_format = "csv"\n'
-                for one in self.outputs
-            )
-        )
-        for one in self.images:
-            one.repeating = True
-        there, more = self._written(), self.dice.randint(1, 6)
-        with Process(self.engine, self.folder, "--config", str(file), out=False) as daemon:
-            self.work(steps)
-            until(lambda: self._written() >= there + more or not self._waiting(), "documents")
-            daemon.tell(signal.SIGKILL)
-        self.work(steps)
-        self.publish()
-        return self.faults()
-
-    def _written(self) -> int:
-        """How many files there are of every output."""
-        return sum(path.suffix in (".xml", ".jsonl", ".csv") for path in self.folder.rglob("*"))
-
-    def _waiting(self) -> bool:
-        return bool(self._ask("SELECT 1 FROM event_log WHERE status = 'N' LIMIT 1"))
 
     def convert(self, engine: Callable[[Conversion], object]) -> list[str]:
         """Converts the log as a whole, in the place of a publisher, to every format. Tells what is not so."""
@@ -197,7 +162,6 @@ class Run:
     def different(self) -> list[str]:
         """What the receiver was told that could not be, and where it has not what the tables have."""
         found, held = expected(self.engine, [one.shape for one in self.tables]), self.replayer.filled()
-        self.replayer.settle()
         of_images = [fault for one in self.images for fault in one.differences(found)]
         return [*self.replayer.wrong, *different(found, held), *of_images]
 

@@ -141,8 +141,6 @@ class Session:
         self.by_name = {one.name: one for one in tables}
         self.database = "mysql" if engine.dialect.name == "mariadb" else engine.dialect.name
         self.connection: Connection | None = None
-        self.committed: Callable[[], object] = lambda: None
-        """What is done when something was committed."""
         self.done: list[str] = []
         """What was done and not refused, for whoever looks for a fault."""
 
@@ -201,8 +199,6 @@ class Session:
             self.done.append("ROLLBACK (refused)")
         self.connection.close()
         self.connection = None
-        if self.done[-1] == "COMMIT":
-            self.committed()
 
     def _try(self, work: Callable[[], Iterator[str]]) -> None:
         """Does it behind a savepoint; what is refused, and some of what is not, is rolled back to there.
