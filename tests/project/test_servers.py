@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.servers import absent, containers_answer, running
+from tests.support.servers import running
 
 ROOT = Path(__file__).resolve().parents[2]
 NOWHERE = "unix:///nowhere/docker.sock"
@@ -77,14 +77,3 @@ def test_an_engine_that_refuses_is_an_absence_like_others(
     failed = pytest.raises(pytest.fail.Exception, match="mysql is required and not there")
     with failed, running("mysql", make):
         raise AssertionError("nothing runs")
-
-
-def test_only_what_is_required_fails(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("EVENTLOG_REQUIRE", "postgres")
-    with pytest.raises(pytest.skip.Exception, match="oracle is not there: because"):
-        absent("oracle", "because")
-
-
-def test_an_address_where_nothing_listens_is_no_engine(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("DOCKER_HOST", NOWHERE)
-    assert not containers_answer()
