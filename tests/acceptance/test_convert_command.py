@@ -98,18 +98,6 @@ def statuses(folder: Path) -> list[tuple[Any, ...]]:
     return found
 
 
-def test_a_database_answers_for_itself_and_is_marked_when_asked(tmp_path: Path) -> None:
-    url = database(tmp_path)
-    ok("convert", url, "--out", tmp_path / "one", *HERE)
-    assert statuses(tmp_path) == [(1, "N"), (2, "N"), (3, "N")]
-    assert '<value type="octet">qqo=</value>' in elements_of(tmp_path / "one")
-    ok("convert", url, "--log", "event_log", "--out", tmp_path / "two", "--mark", *HERE)
-    assert statuses(tmp_path) == [(1, "S"), (2, "W"), (3, "S")]
-    assert elements_of(tmp_path / "two") == elements_of(tmp_path / "one")
-    last = ok("convert", url, "--out", tmp_path / "three", *HERE)
-    assert last == "0 rows, 0 changes, 0 parts (nothing).\n"
-
-
 def test_files_are_read_back_from_a_database_or_a_snapshot(tmp_path: Path, schema: Path) -> None:
     url = database(tmp_path)
     file = write_lines(tmp_path / "a.jsonl", [log_row(1, event_type=6, column_name=None)])
@@ -133,40 +121,10 @@ def test_a_snapshot_may_be_called_as_other_programs_write_it(tmp_path: Path, sch
     assert "Jack" in elements_of(tmp_path / "out")
 
 
-def test_without_a_schema_rows_say_what_tables_have_and_every_value_is_text(tmp_path: Path) -> None:
-    rows = [log_row(1, column_name="age", new_value="7"), log_row(2)]
-    file = write_lines(tmp_path / "a.jsonl", rows)
-    ok("convert", file, "--to", "change-tables", "--format", "csv", "--out", tmp_path / "rows", *HERE)
-    (part,) = (tmp_path / "rows").glob("*__ct/part-*.csv")
-    head, row = part.read_text().splitlines()
-    assert head.split(",")[-3:] == ["idu", "age", "fname"]
-    assert row.split(",")[-3:] == ["1", "7", "Jack"]
-    ok("convert", file, "--to", "messages", "--out", tmp_path / "told", *HERE)
-    (part,) = (tmp_path / "told").glob("*/part-*.jsonl")
-    assert json.loads(part.read_text())["data"] == {"idu": "1", "age": "7", "fname": "Jack"}
-
-
-def test_archives_of_purge_are_input(tmp_path: Path) -> None:
-    url = database(tmp_path)
-    ok("convert", url, "--out", tmp_path / "one", "--mark", *HERE)
-    run(tmp_path, "UPDATE event_log SET event_time = '2020-01-01 00:00:00'")
-    ok("purge", "--older-than", "30d", "--yes", "--archive", tmp_path / "archive", "--database", url)
-    assert statuses(tmp_path) == []
-    ok("convert", tmp_path / "archive", "--database", url, "--out", tmp_path / "again", *HERE)
-    assert elements_of(tmp_path / "again") == elements_of(tmp_path / "one")
-
-
 def test_an_address_is_not_taken_for_a_folder_of_that_name(tmp_path: Path) -> None:
     file = write_lines(tmp_path / "a.jsonl", [log_row(1)])
     refused(64, "is an address of no file system", "convert", file, "--out", "ftp://host/out", cwd=tmp_path)
     assert [entry.name for entry in tmp_path.iterdir()] == ["a.jsonl"]
-
-
-def test_damage_is_named_and_leaves_nothing(tmp_path: Path) -> None:
-    (tmp_path / "a.csv").write_text("record_id\n1\n")
-    done = eventlog("convert", "a.csv", "--out", "out", *HERE, cwd=tmp_path)
-    assert (done.returncode, (tmp_path / "out").exists()) == (65, False)
-    assert "a.csv has no column status" in done.stderr
 
 
 def test_settings_of_the_publisher_are_taken_from_a_configuration(tmp_path: Path) -> None:

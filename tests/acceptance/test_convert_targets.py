@@ -13,7 +13,7 @@ from pyarrow import parquet
 from eventlog.cli.main import exit_code
 from eventlog.core.errors import EX_CONFIG, EX_DATA, EX_USAGE
 from tests.acceptance.command import eventlog, ok
-from tests.support.converting import log_row, outcomes_of, write_lines
+from tests.support.converting import log_row, write_lines
 from tests.support.servers_kafka import consumed, stand_in
 
 SCHEMA: dict[str, Any] = {
@@ -54,17 +54,6 @@ def test_messages_are_folders_by_topic(tmp_path: Path, log: tuple[str | Path, ..
     assert len((tmp_path / "lines" / "meta" / "part-00000.jsonl").read_text().splitlines()) == 1
     ok("convert", *log, *told, "--format", "avro", "--out", tmp_path / "containers", *HERE)
     assert (tmp_path / "containers" / "indirect.usr" / "part-00000.avro").read_bytes().startswith(b"Obj\x01")
-
-
-def test_change_tables_of_a_database(tmp_path: Path, log: tuple[str | Path, ...]) -> None:
-    url = f"sqlite:///{tmp_path / 'target.db'}"
-    ok("convert", *log, "--to", "change-tables", "--to-database", url, "--out", tmp_path / "out")
-    with sqlite3.connect(tmp_path / "target.db") as connection:
-        found = connection.execute("SELECT header__change_oper, idu, fname FROM usr__ct ORDER BY 1 DESC").fetchall()
-        tasks = connection.execute("SELECT task FROM eventlog_position").fetchall()
-    connection.close()
-    assert (found, tasks) == ([("I", 1, "Jack"), ("D", 1, None)], [("eventlog-convert",)])
-    assert [one["status"] for one in outcomes_of(tmp_path / "out")] == ["S", "S"]
 
 
 def test_a_configuration_says_how_change_tables_look_and_who_writes_them(
@@ -125,24 +114,6 @@ def test_a_stream_of_gbase_with_damage_at_its_end(tmp_path: Path) -> None:
     assert (tmp_path / "damaged" / "part-00000.xml").read_bytes() == (
         tmp_path / "whole" / "part-00000.xml"
     ).read_bytes()
-
-
-def test_exports_of_linters_queue(tmp_path: Path) -> None:
-    lines = [
-        {"op": "insert", "transaction": 1, "table": "T", "rowid": 1, "row": {"ID": 7, "NAME": "Jack"}},
-        {"op": "insert", "transaction": 2, "table": "T", "rowid": 2, "row": {"ID": 8, "NAME": "Ann"}},
-        {"op": "commit", "transaction": 1},
-    ]
-    columns = [{"name": "ID", "type": "int", "key": 1}, {"name": "NAME", "type": "varchar(20)"}]
-    (tmp_path / "schema.json").write_text(json.dumps({"tables": [{"name": "T", "number": 17, "columns": columns}]}))
-    (tmp_path / "done.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-    queue = ok("emulate", "linter", tmp_path / "done.jsonl", "--schema", tmp_path / "schema.json")
-    (tmp_path / "queue.jsonl").write_text("".join(f"{line}\n" for line in reversed(queue.splitlines())))
-    words = ("convert", "queue.jsonl", "--from", "linter", "--schema", "schema.json", "--to", "change-tables", *HERE)
-    done = eventlog(*words, "--format", "csv", "--out", "out", cwd=tmp_path)
-    assert (done.returncode, done.stdout) == (0, "1 row, 1 change, 1 part (S 1).\n")
-    assert "The queue ends with 1 open transaction: left out." in done.stderr
-    assert (tmp_path / "out" / "T__ct" / "part-00000.csv").read_text().splitlines()[1].endswith(",7,Jack")
 
 
 @pytest.mark.parametrize(

@@ -189,7 +189,8 @@ def test_compose_reads_the_tour(tmp_path: Path) -> None:
     text = (DOCKER / "compose.yaml").read_text()
     file = tmp_path / "compose.yaml"
     file.write_text(text if is_new else text.replace("\nname: eventlog\n", "\n"))
-    command = [*(plugin if is_new else ["docker-compose"]), "--project-directory", DOCKER, "--file", file, "config"]
+    words = ["--project-directory", str(DOCKER), "--file", str(file), "config"]
+    command = [*(plugin if is_new else ["docker-compose"]), *words]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert set(yaml.safe_load(done.stdout)["services"]) == set(SERVICES)

@@ -17,7 +17,7 @@ QUIET = ("-q", "-p", "no:cacheprovider")
 PARTS = {
     "model": ("test_model.py",),
     "fuzz": ("test_fuzz.py",),
-    "faults": ("test_network.py", "test_disk.py", "test_threads.py"),
+    "faults": ("test_disk.py", "test_threads.py"),
     "ledger": ("ledger/test_ledger.py::test_nothing_is_lost_whatever_comes_after_what",),
     "schemas": ("schemas/test_schemas.py",),
     "soak": ("test_soak.py",),

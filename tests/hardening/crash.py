@@ -63,9 +63,9 @@ def prepare(engine: Engine, style: str) -> None:
     track(engine, ["usr", "item"], TriggerOptions(style=Style(style)), LogNames())
 
 
-def configure(engine: Engine, folder: Path, aim: Target, url: str = "", lease: float = 0.5) -> Path:
+def configure(engine: Engine, folder: Path, aim: Target, lease: float = 0.5) -> Path:
     """The publisher's configuration; a short lease lets the next one begin soon after one was killed."""
-    url = url or engine.url.render_as_string(hide_password=False)
+    url = engine.url.render_as_string(hide_password=False)
     file = folder / "eventlog.toml"
     file.write_text(
         f'[source]\nurl = "{url}"\n[publisher]\nallow_loopback = true\nlease = {lease}\npolling_interval = 1\n'

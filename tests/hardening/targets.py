@@ -9,7 +9,6 @@ from typing import Protocol
 
 from sqlalchemy import Engine, create_engine
 
-from tests.hardening.receiving import Inbox
 from tests.hardening.replaying import (
     KEYS,
     Store,
@@ -59,24 +58,6 @@ class Files:
         return replay_xds(path.read_bytes() for path in sorted(self.folder.glob("*.xml")))[0]
 
 
-class Receiver:
-    """XDS documents sent to a receiver that loses some answers, through this port of a proxy."""
-
-    style = "field-replace"
-    changes = 3
-
-    def __init__(self, found: Inbox, port: int) -> None:
-        self.inbox, self.port = found, port
-
-    def output(self) -> str:
-        return f'sink = "http"\nurl = "http://127.0.0.1:{self.port}/"\n'
-
-    def check(self, source: Engine) -> Store:
-        store, told = replay_xds(self.inbox.documents.values())
-        account_for_log(source, told)
-        return store
-
-
 class Rows:
     """Rows of whole images."""
 
@@ -95,18 +76,17 @@ class Rows:
 
 
 class ChangeTables(Rows):
-    """Change tables in a database; in another one where databases are files. The publisher may have another `way` there."""
+    """Change tables in a database; in another one where databases are files."""
 
-    def __init__(self, source: Engine, folder: Path, way: str = "") -> None:
+    def __init__(self, source: Engine, folder: Path) -> None:
         self.url = source.url.render_as_string(hide_password=False)
         if source.dialect.name == "sqlite":
             self.url = f"sqlite:///{folder / 'target.db'}"
             with closing(sqlite3.connect(folder / "target.db")) as connection:
                 connection.execute("PRAGMA journal_mode=wal")
-        self.way = way or self.url
 
     def output(self) -> str:
-        return f'sink = "database"\nformat = "change-tables"\nurl = "{self.way}"\n'
+        return f'sink = "database"\nformat = "change-tables"\nurl = "{self.url}"\n'
 
     def replayed(self) -> Store:
         engine = create_engine(self.url)
@@ -130,10 +110,10 @@ class ChangeFiles(Rows):
 
 
 class Kafka(Rows):
-    """Messages in topics of their own."""
+    """Messages in topics of their own, of a stand-in, which shows what was never committed."""
 
-    def __init__(self, servers: str, name: str, *, real: bool) -> None:
-        self.servers, self.name, self.real = servers, name, real
+    def __init__(self, servers: str, name: str) -> None:
+        self.servers, self.name = servers, name
 
     def output(self) -> str:
         return (
@@ -143,9 +123,8 @@ class Kafka(Rows):
         )
 
     def replayed(self) -> Store:
-        """A stand-in shows what was never committed, and a consumer then has to recognise repeats."""
         found = {table: [one.value for one in consumed(self.servers, f"{self.name}.{table}")] for table in KEYS}
-        return replay_rows(messages(found, once=self.real))
+        return replay_rows(messages(found))
 
 
 class Several:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -15,6 +16,7 @@ from tests.hardening.crash import configure, finish, prepare, writers
 from tests.hardening.replaying import tables
 from tests.hardening.targets import ChangeTables, Files, Target
 from tests.hardening.troubles import settled
+from tests.hardening.writing import transaction
 from tests.integration.publishing import in_thread, until
 from tests.support.servers import absent
 
@@ -64,3 +66,22 @@ def fill(disk: Path) -> None:
     with (disk / "ballast").open("wb", buffering=0) as ballast, suppress(OSError):
         while True:
             ballast.write(bytes(1024))
+
+
+def test_the_checker_notices_what_is_missing_twice_or_out_of_order(sqlite: Engine, tmp_path: Path) -> None:
+    aim = Files(tmp_path)
+    prepare(sqlite, aim.style)
+    dice = random.Random(1)
+    for _ in range(30):
+        transaction(sqlite, dice)
+    finish(sqlite, configure(sqlite, tmp_path, aim))
+    assert aim.check(sqlite) == tables(sqlite)
+    first, *_, last = sorted(aim.folder.glob("*.xml"))
+    for spoil in (first.unlink, lambda: first.write_bytes(last.read_bytes()), lambda: first.rename(f"{last}.xml")):
+        body = first.read_bytes()
+        spoil()
+        with pytest.raises(AssertionError):
+            aim.check(sqlite)
+        Path(f"{last}.xml").unlink(missing_ok=True)
+        first.write_bytes(body)
+    assert aim.check(sqlite) == tables(sqlite)

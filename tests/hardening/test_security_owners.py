@@ -408,20 +408,6 @@ def test_with_a_reader_of_its_own_nothing_of_an_owners_runs_as_the_publisher(
     assert any("a superuser" in point.said for point in owners)
 
 
-def test_the_reader_reaches_nothing_but_captured_tables(publishing: Publishing) -> None:
-    reader = create_engine(publishing.reader)
-    for statement in (
-        "SELECT * FROM capture.event_log",
-        "UPDATE capture.event_log SET status = 'S'",
-        "DELETE FROM capture.event_log",
-        "SELECT * FROM capture.event_log_mark",
-        "UPDATE app.usr SET fname = 'x'",
-    ):
-        with pytest.raises(DBAPIError, match="permission denied"):
-            run(reader, statement)
-    reader.dispose()
-
-
 def test_a_refresh_reads_with_the_reader(publishing: Publishing) -> None:
     publishing.stage.own(*PLANNED[:4])
     publisher, reader = create_engine(publishing.publisher), create_engine(publishing.reader)
@@ -485,15 +471,3 @@ def test_a_login_without_rights_reaches_nothing(stage: Stage) -> None:
     ):
         with pytest.raises(DBAPIError, match="permission denied"):
             run(stage.writer, statement)
-
-
-def test_casts_between_types_of_the_server_cannot_be_replaced(stage: Stage) -> None:
-    """What lets triggers keep them."""
-    run(
-        stage.owner,
-        "CREATE FUNCTION app.mine(integer) RETURNS text IMMUTABLE LANGUAGE sql AS $$ SELECT app.trap('mine') $$",
-    )
-    with pytest.raises(DBAPIError, match="must be owner of type"):
-        run(stage.owner, "CREATE CAST (integer AS text) WITH FUNCTION app.mine(integer)")
-    with pytest.raises(DBAPIError, match="permission denied for schema pg_catalog"):
-        run(stage.owner, "CREATE FUNCTION pg_catalog.concat(text) RETURNS text LANGUAGE sql AS $$ SELECT $1 $$")

@@ -86,7 +86,7 @@ def publish(config: Path) -> int:
 def test_a_backlog_that_grows_meanwhile_is_published_once_and_in_order(
     postgresql: Engine, tmp_path: Path, mock_cluster: str
 ) -> None:
-    kafka = Kafka(mock_cluster, "threads", real=False)
+    kafka = Kafka(mock_cluster, "threads")
     aim = Several(Files(tmp_path, "row-back"), ChangeFiles(tmp_path), ChangeTables(postgresql, tmp_path), kafka)
     prepare(postgresql, aim.style)
     config = configure(postgresql, tmp_path, aim, lease=LEASE_SECONDS)

@@ -1,4 +1,4 @@
-"""What can go wrong with connections, and with a server: troubles that a test makes on purpose."""
+"""A server of our own, which a test may crash."""
 
 from __future__ import annotations
 
@@ -12,46 +12,7 @@ from pathlib import Path
 from sqlalchemy import Engine, create_engine, text
 from sqlalchemy.exc import OperationalError
 
-from tests.hardening.proxy import Proxy
-from tests.integration.publishing import until
 from tests.support import servers
-
-
-def reset(proxy: Proxy) -> None:
-    proxy.reset()
-
-
-def half_close(proxy: Proxy) -> None:
-    proxy.half_close()
-
-
-def throttle(proxy: Proxy) -> None:
-    proxy.rate = 30_000.0
-
-
-def refuse(proxy: Proxy) -> None:
-    proxy.open = False
-    proxy.reset()
-
-
-TROUBLES: dict[str, Callable[[Proxy], None]] = {
-    "reset": reset,
-    "half-close": half_close,
-    "throttle": throttle,
-    "refused for a while": refuse,
-}
-
-
-def endure(proxy: Proxy, trouble: str, times: int) -> None:
-    """Makes the trouble so many times; each ends when somebody has come through, or has come in vain."""
-    for _ in range(times):
-        carried, refused = proxy.carried, proxy.refused
-        TROUBLES[trouble](proxy)
-        if proxy.open:
-            until(lambda: proxy.carried > carried + 3000, "it goes on")  # noqa: B023  # used at once
-        else:
-            until(lambda: proxy.refused > refused, "it tries again")  # noqa: B023  # used at once
-        proxy.open, proxy.rate = True, 0.0
 
 
 @contextmanager

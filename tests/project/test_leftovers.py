@@ -34,9 +34,6 @@ def test_that_leaves_files():
     tempfile.mkdtemp(prefix="forgotten-")
     (Path.home() / "cache").mkdir()
 
-def test_that_is_killed():
-    os.kill(os.getpid(), 9)
-
 def test_that_waits():
     import time
     Path(os.environ["TOLD"]).write_text(f"{os.getpid()} {tempfile.gettempdir()}")
@@ -112,13 +109,6 @@ def test_files_that_are_left_are_named_and_removed(place: Place) -> None:
     [forgotten] = {line for line in said.splitlines() if "/forgotten-" in line}
     assert not Path(forgotten).exists()
     assert "/home/cache" in said
-
-
-@pytest.mark.in_turn
-def test_processes_of_a_worker_that_was_killed_are_ended(place: Place) -> None:
-    code, said = place.run("leaves_a_process or killed", "-n", "1")
-    assert (code, "worker 'gw0' crashed" in said) == (1, True), said
-    place.check_nothing_is_left()
 
 
 @pytest.mark.in_turn

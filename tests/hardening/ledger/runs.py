@@ -189,8 +189,12 @@ class Run:
         return Command(self.folder, *arguments, out=out)
 
     def _cut(self, publisher: Command) -> None:
-        """Cuts what goes through the proxy of this publisher."""
-        self._proxies[publisher.config.stem].reset()
+        """Cuts what goes through the proxy of this publisher, at once or as a server that has nothing more to say."""
+        proxy = self._proxies[publisher.config.stem]
+        if self.dice.random() < 0.5:
+            proxy.reset()
+        else:
+            proxy.half_close()
 
     def _locks(self, publisher: Command) -> bool:
         """Whether nobody else can write to the log's database because of this publisher."""

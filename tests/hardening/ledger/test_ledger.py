@@ -84,14 +84,14 @@ def new_database(server: Engine) -> Engine:
     return create_engine(server.url.set(database=f"ledger_{count}"))
 
 
-SELDOM: Final = [asked_again(2), *[campaign(name, seed=1, kills=2) for name in ("postgresql", "mariadb")]]
+SELDOM: Final = [asked_again(2), *[campaign(name, seed=1, kills=2) for name in ("sqlite", "mariadb")]]
 
 
 @pytest.mark.in_turn
 @pytest.mark.parametrize(
     "case",
     [
-        *grouped([*cases(), asked_again(1), campaign("sqlite", seed=1, kills=2)]),
+        *grouped([*cases(), asked_again(1), campaign("postgresql", seed=1, kills=2)]),
         *grouped(SELDOM, pytest.mark.long),
     ],
 )
