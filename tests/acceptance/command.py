@@ -30,7 +30,7 @@ def eventlog(
         return subprocess.CompletedProcess(arguments, code, out.read().decode(), err.read().decode())
 
 
-def refused(
+def expect_refused(
     code: int,
     said: str,
     *arguments: str | Path,

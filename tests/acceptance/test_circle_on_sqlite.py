@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from lxml import etree
 
-from tests.acceptance.command import ok, refused
+from tests.acceptance.command import expect_refused, ok
 
 TABLES = """
 CREATE TABLE usr (idu INTEGER PRIMARY KEY, fname VARCHAR(64), lname VARCHAR(64), photo BLOB);
@@ -98,7 +98,7 @@ def test_a_kept_demo_can_be_explored_with_the_commands_it_names(tmp_path: Path) 
     assert len(commands) >= 4
     for command in commands:
         ok(*command.split(), cwd=tmp_path)
-    refused(64, "not empty", "demo", "--keep", "kept", cwd=tmp_path)
+    expect_refused(64, "not empty", "demo", "--keep", "kept", cwd=tmp_path)
 
 
 def test_bad_rows_end_with_a_reason_and_hold_nobody_up(database: Path, tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from eventlog.convert.commit import MARKING, UNMARKED
 from eventlog.xds.validate import validate
-from tests.acceptance.command import eventlog, ok, refused
+from tests.acceptance.command import eventlog, expect_refused, ok
 from tests.support.converting import elements_of, files_of, log_row, outcomes_of, write_csv, write_lines, write_parquet
 
 SCHEMA = {
@@ -123,7 +123,7 @@ def test_a_snapshot_may_be_called_as_other_programs_write_it(tmp_path: Path, sch
 
 def test_an_address_is_not_taken_for_a_folder_of_that_name(tmp_path: Path) -> None:
     file = write_lines(tmp_path / "a.jsonl", [log_row(1)])
-    refused(64, "is an address of no file system", "convert", file, "--out", "ftp://host/out", cwd=tmp_path)
+    expect_refused(64, "is an address of no file system", "convert", file, "--out", "ftp://host/out", cwd=tmp_path)
     assert [entry.name for entry in tmp_path.iterdir()] == ["a.jsonl"]
 
 
@@ -136,7 +136,9 @@ def test_settings_of_the_publisher_are_taken_from_a_configuration(tmp_path: Path
     assert "idu=1,table=usr,schema=hr" in elements_of(tmp_path / "out")
     assert outcomes_of(tmp_path / "out")[2]["reason"] == "loopback"
     (tmp_path / "d.toml").write_text("[publisher]\nhandle_future_events = true\n")
-    refused(78, "handle_future_events", "convert", file, "--out", tmp_path / "no", "--config", tmp_path / "d.toml")
+    expect_refused(
+        78, "handle_future_events", "convert", file, "--out", tmp_path / "no", "--config", tmp_path / "d.toml"
+    )
 
 
 def test_a_conversion_that_is_complete_says_so_and_is_not_done_again(tmp_path: Path, schema: Path) -> None:
@@ -162,7 +164,7 @@ def test_a_log_that_went_on_is_another_conversion(tmp_path: Path) -> None:
     url = database(tmp_path)
     told: list[str | Path] = ["convert", url, "--out", tmp_path / "out", *HERE]
     ok(*told, "--mark")
-    refused(0, "is complete", *told, "--mark")
+    expect_refused(0, "is complete", *told, "--mark")
     run(tmp_path, "INSERT INTO usr VALUES (3, 'Eve', NULL)")
     assert eventlog(*told, "--mark").returncode == 64
 
@@ -194,7 +196,7 @@ def test_who_looked_at_the_output_first_marks_by_the_same_command(tmp_path: Path
     url, out = database(tmp_path), tmp_path / "out"
     first = ok("convert", url, "--out", out, *HERE)
     made = files_of(out)
-    refused(64, "is not empty", "convert", url, "--out", out, "--part-events", "7", "--mark", *HERE)
+    expect_refused(64, "is not empty", "convert", url, "--out", out, "--part-events", "7", "--mark", *HERE)
     assert statuses(tmp_path) == [(1, "N"), (2, "N"), (3, "N")]
     done = eventlog("convert", url, "--out", out, "--mark", *HERE)
     assert (done.returncode, done.stdout) == (0, first)
@@ -210,11 +212,11 @@ def test_marking_that_was_interrupted_is_finished_and_its_output_never_made_anew
     (out / UNMARKED).replace(out / MARKING)  # as an interruption leaves it
     run(tmp_path, "UPDATE event_log SET status = 'S' WHERE record_id = 1")
     for more in (["--overwrite"], ["--overwrite", "--coalesce", "--mark"]):  # would lose what row 1 made
-        refused(64, "were being marked", "convert", url, "--out", out, *more, *HERE)
+        expect_refused(64, "were being marked", "convert", url, "--out", out, *more, *HERE)
     ok("convert", url, "--out", out, "--overwrite", "--mark", *HERE)
     assert statuses(tmp_path) == DONE
     assert files_of(out) == {name: content for name, content in made.items() if name != UNMARKED}
-    refused(0, "it is complete and is as it was", "convert", url, "--out", out, "--mark", *HERE)
+    expect_refused(0, "it is complete and is as it was", "convert", url, "--out", out, "--mark", *HERE)
     assert files_of(out) == {name: content for name, content in made.items() if name != UNMARKED}
 
 

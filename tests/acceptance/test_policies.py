@@ -10,7 +10,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from tests.acceptance.command import eventlog, ok, refused
+from tests.acceptance.command import eventlog, expect_refused, ok
 
 KEY = {"HR_KEY": "a secret of tests only"}
 TAINTS = [f"taint-{number:04d}" for number in range(1000)]
@@ -172,8 +172,8 @@ def test_a_conversion_takes_the_policy_of_its_output(site: Path) -> None:
     ok("track", "usr", "--events", "field", cwd=site, environment=KEY)
     run(site, "INSERT INTO usr VALUES ('1', 'Frost', '7351924', 'j@x', '555', '1234', 1)")
     words = ("convert", "sqlite:///app.db", "--config", "eventlog.toml", "--engine", "local")
-    refused(64, "use --output NAME", *words, "--out", "out", cwd=site, environment=KEY)
-    refused(64, "Did you mean hr-feed?", *words, "--out", "out", "--output", "hr-fed", cwd=site, environment=KEY)
+    expect_refused(64, "use --output NAME", *words, "--out", "out", cwd=site, environment=KEY)
+    expect_refused(64, "Did you mean hr-feed?", *words, "--out", "out", "--output", "hr-fed", cwd=site, environment=KEY)
     ok(*words, "--out", "out", "--output", "hr-feed", cwd=site, environment=KEY)
     ok(*words, "--out", "csv", "--to", "change-tables", "--format", "csv", cwd=site, environment=KEY)
     assert "Surname" in texts(site / "csv")
@@ -190,13 +190,13 @@ def test_policies_are_not_passed_by_unsaid(site: Path) -> None:
     convert = ("convert", "sqlite:///app.db", "--engine", "local", "--out", "out")
     file = site / "one.toml"
     file.write_text('[[output]]\nsink = "stdout"\n[[output.steps]]\ndo = "drop"\nattributes = ["salary"]\n')
-    refused(64, "Use --config eventlog.toml, or --no-policies", *convert, cwd=site, environment=KEY)
+    expect_refused(64, "Use --config eventlog.toml, or --no-policies", *convert, cwd=site, environment=KEY)
     assert not (site / "out").exists()
     both = ("--no-policies", "--config", "eventlog.toml", "--output", "all")
-    refused(64, "say one of them", *convert, *both, cwd=site, environment=KEY)
-    refused(64, "and of their policies", "run", "--until-empty", "--out", "docs", cwd=site, environment=KEY)
-    refused(64, "--no-policies needs --out", "run", "--until-empty", "--no-policies", cwd=site, environment=KEY)
-    refused(
+    expect_refused(64, "say one of them", *convert, *both, cwd=site, environment=KEY)
+    expect_refused(64, "and of their policies", "run", "--until-empty", "--out", "docs", cwd=site, environment=KEY)
+    expect_refused(64, "--no-policies needs --out", "run", "--until-empty", "--no-policies", cwd=site, environment=KEY)
+    expect_refused(
         64,
         "no output of the format messages",
         *convert,
@@ -245,15 +245,15 @@ def test_each_row_goes_where_its_values_say(site: Path) -> None:
 )
 def test_a_sample_that_is_none_is_named(site: Path, lines: str, said: str) -> None:
     (site / "samples.jsonl").write_text(lines + "\n")
-    refused(65, said, "policy", "test", "samples.jsonl", cwd=site, environment=KEY)
+    expect_refused(65, said, "policy", "test", "samples.jsonl", cwd=site, environment=KEY)
 
 
 def test_without_a_policy_or_a_file_there_is_nothing_to_try(site: Path) -> None:
     tried = ("policy", "test", "none.jsonl")
-    refused(65, "none.jsonl", *tried, cwd=site, environment=KEY)
-    refused(65, "none.json", *tried, "--schema", "none.json", cwd=site, environment=KEY)
+    expect_refused(65, "none.jsonl", *tried, cwd=site, environment=KEY)
+    expect_refused(65, "none.json", *tried, "--schema", "none.json", cwd=site, environment=KEY)
     without = ("--database", "sqlite:///app.db", "--no-config")
-    refused(64, "no output of the configuration has a policy", *tried, *without, cwd=site, environment=KEY)
+    expect_refused(64, "no output of the configuration has a policy", *tried, *without, cwd=site, environment=KEY)
 
 
 def test_streams_have_policies_too(tmp_path: Path) -> None:
@@ -298,7 +298,7 @@ def test_streams_have_policies_too(tmp_path: Path) -> None:
     (tmp_path / "my.toml").write_text(
         (tmp_path / "my.toml").read_text().replace('["PAY"]', '["WAGE"]\nclasses = ["U"]')
     )
-    refused(78, "WAGE is no attribute", *words, "--to", "messages", "--out", "other", cwd=tmp_path)
+    expect_refused(78, "WAGE is no attribute", *words, "--to", "messages", "--out", "other", cwd=tmp_path)
 
 
 def test_a_schema_mapping_becomes_a_policy(tmp_path: Path) -> None:
@@ -316,8 +316,8 @@ def test_check_names_what_a_policy_names_and_is_not_there(site: Path) -> None:
     assert "all is there that the policies of 3 outputs name" in ok("check", cwd=site, environment=KEY)
     file = site / "eventlog.toml"
     file.write_text(CONFIG.replace('attributes = ["salary"]', 'attributes = ["wage"]'))
-    refused(78, "wage is no attribute", "check", cwd=site, environment=KEY)
-    refused(78, "wage is no attribute", "run", "--once", cwd=site, environment=KEY)
+    expect_refused(78, "wage is no attribute", "check", cwd=site, environment=KEY)
+    expect_refused(78, "wage is no attribute", "run", "--once", cwd=site, environment=KEY)
 
 
 def test_an_archive_leaves_out_what_every_output_is_not_told(site: Path) -> None:
@@ -328,7 +328,7 @@ def test_an_archive_leaves_out_what_every_output_is_not_told(site: Path) -> None
     run(site, "INSERT INTO usr (idu, lname, salary) VALUES ('1', 'Frost', '7351924')")
     ok("run", "--until-empty", cwd=site)
     words = ("purge", "--older-than", "0s", "--hide", "--yes")
-    refused(64, "Add --archive FOLDER", *words, cwd=site, environment=KEY)
+    expect_refused(64, "Add --archive FOLDER", *words, cwd=site, environment=KEY)
     ok(*words, "--archive", "history", cwd=site)
     [archive] = (site / "history").iterdir()
     told = [(row["table_key"], row["column_name"], row["new_value"]) for row in pq.read_table(archive).to_pylist()]
@@ -336,7 +336,9 @@ def test_an_archive_leaves_out_what_every_output_is_not_told(site: Path) -> None
     assert ("idu=1", "salary", "(hidden)") in told
     assert rows(site, "SELECT count(*) FROM event_log") == [(0,)]
     (site / "eventlog.toml").write_text('[source]\nurl = "sqlite:///app.db"\n[[output]]\nsink = "stdout"\n')
-    refused(64, "No value is hidden from every output.", *words, "--archive", "history", cwd=site, environment=KEY)
+    expect_refused(
+        64, "No value is hidden from every output.", *words, "--archive", "history", cwd=site, environment=KEY
+    )
 
 
 def test_of_a_thousand_planted_secrets_none_gets_out(site: Path) -> None:
