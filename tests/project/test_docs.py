@@ -21,7 +21,7 @@ from lxml import etree
 
 from docs import readability
 from docs.derived import CODES
-from docs.pictures import COLUMNS, cast
+from docs.pictures import COLUMNS
 from eventlog.cli import mishaps
 from eventlog.config.settings import from_settings, sections_of
 from eventlog.core import errors
@@ -91,19 +91,6 @@ def test_the_readme_shows_what_the_demo_prints() -> None:
     assert len(shown) > 40
     cut = {line[:COLUMNS].rstrip() for line in printed.splitlines()}
     assert [line for line in shown if line not in cut and "product version" not in line] == []
-
-
-def test_the_cast_has_every_line_and_starts_no_script() -> None:
-    made = cast(["1. <one> & two", "", "   three", *(f"{number}" for number in range(40))])
-    picture = etree.fromstring(made.encode())
-    assert ["".join(map(str, text.itertext())) for text in picture.iter(f"{SVG}text")][:2] == [
-        "1. <one> & two",
-        "   three",
-    ]
-    assert "script" not in made
-    [scroll] = picture.iter(f"{SVG}animateTransform")
-    assert len(str(scroll.get("values")).split(";")) == len(str(scroll.get("keyTimes")).split(";")) == 43
-    assert str(scroll.get("values")).split(";")[-1] == f"0 {-(43 - 26) * 17}"
 
 
 def test_the_readme_shows_the_page_in_light_and_dark() -> None:

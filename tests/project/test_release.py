@@ -70,6 +70,13 @@ def test_what_is_in_the_way_is_told(tmp_path: Path) -> None:
     assert [*RELEASE["hindrances"](tmp_path)] == []
 
 
+@pytest.mark.parametrize("words", [(), ("--upload",)])
+def test_without_dry_run_it_refuses(words: tuple[str, ...]) -> None:
+    done = subprocess.run([sys.executable, SCRIPT, *words], capture_output=True, text=True, check=False)
+    assert done.returncode == 64
+    assert "--dry-run" in done.stderr
+
+
 def test_the_version_is_the_last_dated_one_or_comes_after_it() -> None:
     changelog = (ROOT / "CHANGELOG.md").read_text()
     [last, *_] = re.findall(r"^## \[(\d+\.\d+\.\d+)\] - \d{4}-\d\d-\d\d$", changelog, re.MULTILINE)
