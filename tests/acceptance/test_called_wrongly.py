@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.acceptance.command import eventlog, ok
+from tests.acceptance.command import eventlog, expect_refused, ok
 
 FULL = Path("/dev/full")
 
@@ -84,6 +84,12 @@ def test_a_terminal_without_a_letter_shows_its_number(tmp_path: Path) -> None:
 def test_a_name_that_is_no_text_is_told(tmp_path: Path) -> None:
     database = f"sqlite:///{tmp_path / 'app.db'}"
     ok("install", "--database", database)
-    done = eventlog("log", "--database", database, "--table", os.fsdecode(b"n\xe4"))
-    assert done.returncode == 64
-    assert "'n\\udce4' holds bytes that are no text in UTF-8." in done.stderr
+    expect_refused(
+        64,
+        "'n\\udce4' holds bytes that are no text in UTF-8.",
+        "log",
+        "--database",
+        database,
+        "--table",
+        os.fsdecode(b"n\xe4"),
+    )

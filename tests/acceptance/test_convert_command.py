@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
+from eventlog.convert.commit import MARKING, UNMARKED
 from eventlog.xds.validate import validate
-from tests.acceptance.command import eventlog, ok
-from tests.support.converting import elements_of, log_row, outcomes_of, write_csv, write_lines, write_parquet
+from tests.acceptance.command import eventlog, expect_refused, ok
+from tests.support.converting import elements_of, files_of, log_row, outcomes_of, write_csv, write_lines, write_parquet
 
 SCHEMA = {
     "tables": [
@@ -97,18 +98,6 @@ def statuses(folder: Path) -> list[tuple[Any, ...]]:
     return found
 
 
-def test_a_database_answers_for_itself_and_is_marked_when_asked(tmp_path: Path) -> None:
-    url = database(tmp_path)
-    ok("convert", url, "--out", tmp_path / "one", *HERE)
-    assert statuses(tmp_path) == [(1, "N"), (2, "N"), (3, "N")]
-    assert '<value type="octet">qqo=</value>' in elements_of(tmp_path / "one")
-    ok("convert", url, "--log", "event_log", "--out", tmp_path / "two", "--mark", *HERE)
-    assert statuses(tmp_path) == [(1, "S"), (2, "W"), (3, "S")]
-    assert elements_of(tmp_path / "two") == elements_of(tmp_path / "one")
-    last = ok("convert", url, "--out", tmp_path / "three", *HERE)
-    assert last == "0 rows, 0 changes, 0 parts (nothing).\n"
-
-
 def test_files_are_read_back_from_a_database_or_a_snapshot(tmp_path: Path, schema: Path) -> None:
     url = database(tmp_path)
     file = write_lines(tmp_path / "a.jsonl", [log_row(1, event_type=6, column_name=None)])
@@ -132,67 +121,10 @@ def test_a_snapshot_may_be_called_as_other_programs_write_it(tmp_path: Path, sch
     assert "Jack" in elements_of(tmp_path / "out")
 
 
-def test_without_a_schema_rows_say_what_tables_have_and_every_value_is_text(tmp_path: Path) -> None:
-    rows = [log_row(1, column_name="age", new_value="7"), log_row(2)]
-    file = write_lines(tmp_path / "a.jsonl", rows)
-    ok("convert", file, "--to", "change-tables", "--format", "csv", "--out", tmp_path / "rows", *HERE)
-    (part,) = (tmp_path / "rows").glob("*__ct/part-*.csv")
-    head, row = part.read_text().splitlines()
-    assert head.split(",")[-3:] == ["idu", "age", "fname"]
-    assert row.split(",")[-3:] == ["1", "7", "Jack"]
-    ok("convert", file, "--to", "messages", "--out", tmp_path / "told", *HERE)
-    (part,) = (tmp_path / "told").glob("*/part-*.jsonl")
-    assert json.loads(part.read_text())["data"] == {"idu": "1", "age": "7", "fname": "Jack"}
-
-
-def test_archives_of_purge_are_input(tmp_path: Path) -> None:
-    url = database(tmp_path)
-    ok("convert", url, "--out", tmp_path / "one", "--mark", *HERE)
-    run(tmp_path, "UPDATE event_log SET event_time = '2020-01-01 00:00:00'")
-    ok("purge", "--older-than", "30d", "--yes", "--archive", tmp_path / "archive", "--database", url)
-    assert statuses(tmp_path) == []
-    ok("convert", tmp_path / "archive", "--database", url, "--out", tmp_path / "again", *HERE)
-    assert elements_of(tmp_path / "again") == elements_of(tmp_path / "one")
-
-
-@pytest.mark.parametrize(
-    "words,code,said",
-    [
-        (["--code-page", "cp1251"], 64, "--code-page needs --from gbase and --from linter"),
-        (["--mark"], 64, "--mark marks the rows of a database"),
-        (["--log", "event_log"], 64, "--log names a table of a database"),
-        (["--database", "sqlite://", "--snapshot", "."], 64, "not by both"),
-        (["--snapshot", "."], 78, "Use --schema FILE"),
-        (["--schema", "nowhere.json"], 65, "nowhere.json cannot be read"),
-        (["--part-events", "0"], 64, "--part-events"),
-        (["--engine", "spark", "--resume"], 64, "--engine local"),
-        (["--snapshot", "hdfs://host/tables", "--jobs", "2"], 64, "--snapshot hdfs://host/tables is an address, and"),
-        (["hdfs://host/more", "--engine", "local"], 64, "hdfs://host/more is an address, and the local engine"),
-        (["s3://bucket/more", "--engine", "local", "--mark"], 64, "--mark marks the rows of a database"),
-        (["s3://me:secret@bucket/more", "--engine", "local"], 78, "An input is no address of a bucket"),
-        (["s3a://bucket/more", "--kafka", "b:1", "--to", "messages"], 64, "--kafka cannot be combined with an address"),
-        (["s3a://bucket/more", "--to", "messages"], 64, "--to messages needs --schema FILE"),
-    ],
-)
-def test_what_does_not_go_together_is_said(tmp_path: Path, words: list[str], code: int, said: str) -> None:
-    file = write_lines(tmp_path / "a.jsonl", [log_row(1)])
-    done = eventlog("convert", file, "--out", "out", *words, cwd=tmp_path)
-    assert (done.returncode, said in done.stderr, "Traceback" in done.stderr) == (code, True, False), done.stderr
-    assert not (tmp_path / "out").exists()
-
-
 def test_an_address_is_not_taken_for_a_folder_of_that_name(tmp_path: Path) -> None:
     file = write_lines(tmp_path / "a.jsonl", [log_row(1)])
-    done = eventlog("convert", file, "--out", "ftp://host/out", cwd=tmp_path)
-    assert (done.returncode, "is an address of no file system" in done.stderr) == (64, True), done.stderr
+    expect_refused(64, "is an address of no file system", "convert", file, "--out", "ftp://host/out", cwd=tmp_path)
     assert [entry.name for entry in tmp_path.iterdir()] == ["a.jsonl"]
-
-
-def test_damage_is_named_and_leaves_nothing(tmp_path: Path) -> None:
-    (tmp_path / "a.csv").write_text("record_id\n1\n")
-    done = eventlog("convert", "a.csv", "--out", "out", *HERE, cwd=tmp_path)
-    assert (done.returncode, (tmp_path / "out").exists()) == (65, False)
-    assert "a.csv has no column status" in done.stderr
 
 
 def test_settings_of_the_publisher_are_taken_from_a_configuration(tmp_path: Path) -> None:
@@ -204,8 +136,9 @@ def test_settings_of_the_publisher_are_taken_from_a_configuration(tmp_path: Path
     assert "idu=1,table=usr,schema=hr" in elements_of(tmp_path / "out")
     assert outcomes_of(tmp_path / "out")[2]["reason"] == "loopback"
     (tmp_path / "d.toml").write_text("[publisher]\nhandle_future_events = true\n")
-    done = eventlog("convert", file, "--out", tmp_path / "no", "--config", tmp_path / "d.toml")
-    assert (done.returncode, "handle_future_events" in done.stderr) == (78, True)
+    expect_refused(
+        78, "handle_future_events", "convert", file, "--out", tmp_path / "no", "--config", tmp_path / "d.toml"
+    )
 
 
 def test_a_conversion_that_is_complete_says_so_and_is_not_done_again(tmp_path: Path, schema: Path) -> None:
@@ -231,8 +164,7 @@ def test_a_log_that_went_on_is_another_conversion(tmp_path: Path) -> None:
     url = database(tmp_path)
     told: list[str | Path] = ["convert", url, "--out", tmp_path / "out", *HERE]
     ok(*told, "--mark")
-    again = eventlog(*told, "--mark")
-    assert (again.returncode, "is complete" in again.stderr) == (0, True)
+    expect_refused(0, "is complete", *told, "--mark")
     run(tmp_path, "INSERT INTO usr VALUES (3, 'Eve', NULL)")
     assert eventlog(*told, "--mark").returncode == 64
 
@@ -255,3 +187,44 @@ def test_what_a_policy_hides_of_a_key_is_in_no_reason(tmp_path: Path, schema: Pa
     assert sum("table_key (hidden)" in note for note in notes) == 6
     eventlog("convert", file, "--schema", schema, "--no-policies", "--out", tmp_path / "open", *HERE)
     assert sum("7040" in (outcome["note"] or "") for outcome in outcomes_of(tmp_path / "open")) == 6
+
+
+DONE = [(1, "S"), (2, "W"), (3, "S")]
+
+
+def test_who_looked_at_the_output_first_marks_by_the_same_command(tmp_path: Path) -> None:
+    url, out = database(tmp_path), tmp_path / "out"
+    first = ok("convert", url, "--out", out, *HERE)
+    made = files_of(out)
+    expect_refused(64, "is not empty", "convert", url, "--out", out, "--part-events", "7", "--mark", *HERE)
+    assert statuses(tmp_path) == [(1, "N"), (2, "N"), (3, "N")]
+    done = eventlog("convert", url, "--out", out, "--mark", *HERE)
+    assert (done.returncode, done.stdout) == (0, first)
+    assert "was complete and is as it was; its rows are marked now." in done.stderr
+    assert statuses(tmp_path) == DONE
+    assert files_of(out) == {name: content for name, content in made.items() if name != UNMARKED}
+
+
+def test_marking_that_was_interrupted_is_finished_and_its_output_never_made_anew(tmp_path: Path) -> None:
+    url, out = database(tmp_path), tmp_path / "out"
+    ok("convert", url, "--out", out, *HERE)
+    made = files_of(out)
+    (out / UNMARKED).replace(out / MARKING)  # as an interruption leaves it
+    run(tmp_path, "UPDATE event_log SET status = 'S' WHERE record_id = 1")
+    for more in (["--overwrite"], ["--overwrite", "--coalesce", "--mark"]):  # would lose what row 1 made
+        expect_refused(64, "were being marked", "convert", url, "--out", out, *more, *HERE)
+    ok("convert", url, "--out", out, "--overwrite", "--mark", *HERE)
+    assert statuses(tmp_path) == DONE
+    assert files_of(out) == {name: content for name, content in made.items() if name != UNMARKED}
+    expect_refused(0, "it is complete and is as it was", "convert", url, "--out", out, "--mark", *HERE)
+    assert files_of(out) == {name: content for name, content in made.items() if name != UNMARKED}
+
+
+def test_output_of_which_no_row_is_marked_can_be_made_anew(tmp_path: Path) -> None:
+    url, out = database(tmp_path), tmp_path / "out"
+    ok("convert", url, "--out", out, *HERE)
+    run(tmp_path, "INSERT INTO usr VALUES (7, 'Eve', NULL)")
+    assert ok("convert", url, "--out", out, "--overwrite", "--mark", *HERE).startswith("4 rows, ")
+    assert not (out / UNMARKED).exists()
+    assert not (out / MARKING).exists()
+    assert {letter for _, letter in statuses(tmp_path)} == {"S", "W"}

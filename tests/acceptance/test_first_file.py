@@ -3,39 +3,17 @@
 from __future__ import annotations
 
 import json
-import os
-import pty
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from eventlog.config.settings import load
 from eventlog.core.errors import EX_CONFIG, EX_USAGE
-from tests.acceptance.command import eventlog, ok
+from tests.acceptance.command import at_a_terminal, eventlog, ok
 from tests.support.levels import ROOT
 
 URL = "postgresql+psycopg://publisher:hunter%402@db.example.net/app"
-
-
-def at_a_terminal(*arguments: str, cwd: Path, answers: str) -> tuple[int, str]:
-    """The exit code of a command that somebody answers at a terminal, and all that is seen there."""
-    ours, theirs = pty.openpty()
-    done = subprocess.Popen(
-        [sys.executable, "-m", "eventlog", *arguments], cwd=cwd, stdin=theirs, stdout=theirs, stderr=theirs
-    )
-    os.close(theirs)
-    os.write(ours, answers.encode())
-    seen = b""
-    try:
-        while more := os.read(ours, 4096):
-            seen += more
-    except OSError:  # Linux says so when the other end is closed
-        pass
-    os.close(ours)
-    return done.wait(timeout=300), seen.decode()
 
 
 def test_options_are_enough_and_the_secret_stays_out(tmp_path: Path) -> None:
@@ -132,26 +110,6 @@ def test_the_configuration_in_force_is_told_with_its_places(tmp_path: Path) -> N
     places = {one["key"]: (one["value"], one["origin"], one["where"]) for one in told}
     assert places["publisher.batch_size"] == (7, "environment", "EVENTLOG_PUBLISHER__BATCH_SIZE")
     assert places["source.gbase.trim"] == (False, "default", None)
-
-
-def test_a_database_of_the_environment_is_told_as_one(tmp_path: Path) -> None:
-    told = json.loads(
-        ok("config", "--json", cwd=tmp_path, environment={"EVENTLOG_DATABASE": "postgresql://a:pw12@b/c"})
-    )
-    [url] = [one for one in told if one["key"] == "source.url"]
-    assert url == {
-        "key": "source.url",
-        "value": "postgresql://a:***@b/c",
-        "origin": "environment",
-        "where": "EVENTLOG_DATABASE",
-    }
-
-
-def test_a_configuration_that_cannot_be_used_is_told_in_the_usual_words(tmp_path: Path) -> None:
-    (tmp_path / "eventlog.toml").write_text("[publisher]\nbatchsize = 1\n")
-    done = eventlog("config", cwd=tmp_path)
-    assert done.returncode == EX_CONFIG
-    assert done.stderr == "eventlog: eventlog.toml: publisher.batchsize is not a key. Did you mean batch_size?\n"
 
 
 def test_the_schema_is_printed_and_lies_beside_a_first_file(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.acceptance.command import eventlog, ok
+from tests.acceptance.command import eventlog, expect_refused, ok
 from tests.support.gbase_streams import SEED
 
 DOCUMENT = '<nds dtdversion="2.0"><input><delete class-name="usr"><association>a=1</association></delete></input></nds>'
@@ -105,15 +105,21 @@ def test_a_code_page_is_said_where_a_queue_is_converted_as_where_it_is_looked_at
 
 @pytest.mark.parametrize("name", ["", ".", "app."])
 def test_a_log_has_a_name(name: str, tmp_path: Path) -> None:
-    done = eventlog("install", "--database", f"sqlite:///{tmp_path / 'app.db'}", "--log", name)
-    assert done.returncode == 78
-    assert "is no name of a log table" in done.stderr
+    expect_refused(
+        78, "is no name of a log table", "install", "--database", f"sqlite:///{tmp_path / 'app.db'}", "--log", name
+    )
 
 
 def test_a_schema_that_there_is_not_is_named(tmp_path: Path) -> None:
-    done = eventlog("install", "--database", f"sqlite:///{tmp_path / 'app.db'}", "--log", "indirect.event_log")
-    assert done.returncode == 78
-    assert "There is no schema indirect in the database." in done.stderr
+    expect_refused(
+        78,
+        "There is no schema indirect in the database.",
+        "install",
+        "--database",
+        f"sqlite:///{tmp_path / 'app.db'}",
+        "--log",
+        "indirect.event_log",
+    )
     ok("install", "--database", f"sqlite:///{tmp_path / 'app.db'}", "--log", "MAIN.event_log")
 
 
@@ -121,17 +127,21 @@ def test_a_table_of_a_schema_that_there_is_not_is_no_table(tmp_path: Path) -> No
     where = ("--database", f"sqlite:///{tmp_path / 'app.db'}")
     ok("install", *where)
     for command in ("track", "catalog"):
-        done = eventlog(command, "rows.jsonl", *where)
-        assert done.returncode == 78
-        assert "There is no table or view rows.jsonl in the database." in done.stderr
+        expect_refused(78, "There is no table or view rows.jsonl in the database.", command, "rows.jsonl", *where)
     assert "rows.jsonl is not tracked" in eventlog("untrack", "rows.jsonl", *where).stderr
 
 
 def test_a_folder_that_can_never_be_is_no_reason_to_try_again(tmp_path: Path) -> None:
     (tmp_path / "rows.jsonl").write_text(json.dumps(ROW))
-    done = eventlog("convert", "rows.jsonl", "--out", "rows.jsonl/inside", cwd=tmp_path)
-    assert done.returncode == 69
-    assert "rows.jsonl/inside cannot be written: Not a directory." in done.stderr
+    expect_refused(
+        69,
+        "rows.jsonl/inside cannot be written: Not a directory.",
+        "convert",
+        "rows.jsonl",
+        "--out",
+        "rows.jsonl/inside",
+        cwd=tmp_path,
+    )
     done = eventlog("convert", "rows.jsonl", "--out", "-", cwd=tmp_path)
     assert done.returncode == 64
     assert not (tmp_path / "-").exists()

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import os
-import pty
 import re
 import shlex
 import sqlite3
@@ -24,6 +23,7 @@ from eventlog.capture import track
 from eventlog.capture.install import install
 from eventlog.cli.main import exit_code
 from eventlog.core.errors import EX_USAGE
+from tests.acceptance.command import at_a_terminal
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "terminal"
 WIDTHS = (60, 80, 120)
@@ -179,14 +179,6 @@ def _steady(command: tuple[str, ...], printed: str) -> str:
     return printed
 
 
-def test_every_line_fits_into_a_narrow_terminal(session: Session) -> None:
-    Path("eventlog.toml").write_text(CONFIGURATION)
-    narrow = {"FORCE_COLOR": "1", "NO_COLOR": "1", "COLUMNS": "60"}
-    for command in (("status",), ("check",), ("rules",), ("log",), ("config",)):
-        lines = session.ok(*command, environment=narrow).splitlines()
-        assert [line for line in lines if len(line) > 60 and " " in line[:60].strip()] == [], command
-
-
 def test_letters_have_colours_on_a_terminal_and_nowhere_else(session: Session, folder: Path) -> None:
     wide = {"COLUMNS": "200"}
     coloured = session.ok("log", environment={**wide, "FORCE_COLOR": "1"})
@@ -245,16 +237,6 @@ def test_a_pipe_gets_many_rows_a_part_at_a_time(session: Session, folder: Path) 
         assert [int(line.split()[0]) for line in lines[2:]] == expected
 
 
-def test_a_pager_is_for_whoever_sits_at_a_terminal(session: Session, folder: Path) -> None:
-    pager = {"EVENTLOG_PAGER": "sed s/^/paged:/", "PAGER": "false"}
-    assert "paged:" in at_a_terminal(folder, pager, "log")
-    assert "paged:" in at_a_terminal(folder, {"PAGER": "sed s/^/paged:/"}, "log")
-    assert "paged:" not in at_a_terminal(folder, pager, "log", "--no-pager")
-    assert "paged:" not in at_a_terminal(folder, pager | {"EVENTLOG_PAGER": "cat"}, "log")
-    assert "paged:" not in at_a_terminal(folder, pager, "status")
-    assert "paged:" not in session.ok("log", environment=pager)
-
-
 def test_where_there_is_no_document_programs_get_null_and_the_reason_elsewhere(session: Session, folder: Path) -> None:
     with closing(sqlite3.connect(folder / "app.db")) as opened:
         opened.execute("UPDATE event_log SET new_value = char(1) WHERE record_id = 2")
@@ -265,23 +247,6 @@ def test_where_there_is_no_document_programs_get_null_and_the_reason_elsewhere(s
         assert (found["document"] is not None) is has_document, found
     found = json.loads(session.ok("explain", "2", "--json"))
     assert found["refused"] != []
-
-
-def test_a_bar_stands_below_the_lines_of_the_journal(folder: Path) -> None:
-    said = at_a_terminal(folder, {}, "run", "--until-empty", "--out", "documents")
-    lines = [CONTROLS.sub("", line).strip() for line in re.split(r"[\r\n]+", said)]
-    assert any(re.match(r"publish .* 0/1 ", line) for line in lines), said
-    records = [line for line in lines if "published" in line or "stopped" in line]
-    assert len(records) >= 2
-    assert [line for line in records if not re.match(r"\d{4}-\d\d-\d\dT", line)] == [], said
-
-
-def test_a_question_is_asked_at_a_terminal_and_answered_there(session: Session, folder: Path) -> None:
-    said = at_a_terminal(folder, {}, "purge", "--older-than", "1d", answer=b"y\n")
-    assert "4 rows would be deleted." in said
-    assert "Continue? [y/N]: " in said
-    assert "4 rows deleted." in said
-    assert [row["record_id"] for row in json.loads(session.ok("log", "--json"))] == [5]
 
 
 def test_help_is_a_command_too(session: Session, capsys: pytest.CaptureFixture[str]) -> None:
@@ -325,24 +290,43 @@ def test_a_shell_completes_tables_files_reasons_and_outputs(folder: Path, words:
     assert done.stdout.split() == completed, done.stderr
 
 
-def at_a_terminal(folder: Path, environment: dict[str, str], *arguments: str, answer: bytes = b"") -> str:
-    """What a command writes to a terminal that it also reads from."""
-    ours, theirs = pty.openpty()
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("EVENTLOG_")}
-    command = [sys.executable, "-m", "eventlog", *arguments, "--database", "sqlite:///app.db"]
-    surroundings = {**kept, "COLUMNS": "80", "LINES": "20", "TERM": "xterm", **environment}
-    with subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs, cwd=folder, env=surroundings) as done:
-        os.close(theirs)
-        os.write(ours, answer)
-        said = b""
-        while True:
-            try:
-                part = os.read(ours, 4096)
-            except OSError:  # nobody writes to it any more
-                break
-            if not part:
-                break
-            said += part
-        os.close(ours)
-    assert done.returncode == 0, said.decode()
-    return said.decode()
+DATABASE = ("--database", "sqlite:///app.db")
+PAGED = {"EVENTLOG_PAGER": "sed s/^/paged:/", "PAGER": "false"}
+
+
+@pytest.mark.parametrize(
+    "words, environment, paged",
+    [
+        (["log"], PAGED, True),
+        (["log"], {"PAGER": "sed s/^/paged:/"}, True),
+        (["log", "--no-pager"], PAGED, False),
+        (["log"], PAGED | {"EVENTLOG_PAGER": "cat"}, False),
+        (["status"], PAGED, False),
+    ],
+)
+def test_a_pager_is_for_whoever_sits_at_a_terminal(
+    folder: Path, words: list[str], environment: dict[str, str], paged: bool
+) -> None:
+    code, said = at_a_terminal(*words, *DATABASE, cwd=folder, environment=environment)
+    assert (code, "paged:" in said) == (0, paged), said
+
+
+def test_a_pipe_has_no_pager(session: Session) -> None:
+    assert "paged:" not in session.ok("log", environment=PAGED)
+
+
+def test_a_bar_stands_below_the_lines_of_the_journal(folder: Path) -> None:
+    code, said = at_a_terminal("run", "--until-empty", "--out", "documents", *DATABASE, cwd=folder)
+    lines = [CONTROLS.sub("", line).strip() for line in re.split(r"[\r\n]+", said)]
+    assert code == 0
+    assert any(re.match(r"publish .* 0/1 ", line) for line in lines), said
+    records = [line for line in lines if "published" in line or "stopped" in line]
+    assert len(records) >= 2
+    assert [line for line in records if not re.match(r"\d{4}-\d\d-\d\dT", line)] == [], said
+
+
+def test_a_question_is_asked_at_a_terminal_and_answered_there(session: Session, folder: Path) -> None:
+    code, said = at_a_terminal("purge", "--older-than", "1d", *DATABASE, cwd=folder, answers="y\n")
+    assert code == 0
+    assert re.search(r"4 rows would be deleted\.[\s\S]*Continue\? \[y/N\]: [\s\S]*4 rows deleted\.", said), said
+    assert [row["record_id"] for row in json.loads(session.ok("log", "--json"))] == [5]

@@ -13,13 +13,11 @@ from contextlib import contextmanager
 from copy import deepcopy
 from pathlib import Path
 from typing import Any, Final
-from urllib.error import HTTPError
-from urllib.request import Request, urlopen
 
 import yaml
 from sqlalchemy import Engine, create_engine
 
-from tests.containers.touring import until
+from tests.containers.touring import answered, until
 from tests.support.containers import ROOT, ContainerEngine, EngineError
 from tests.support.servers import free_port
 
@@ -119,14 +117,7 @@ class Pods:
 
     def asked(self, name: str, path: str, token: str = "", seconds: float = 10) -> tuple[int, str]:
         """What a pod's port answers; OSError where nobody is there."""
-        request = Request(f"http://127.0.0.1:{self._ports[name]}{path}")  # an address of this machine
-        if token:
-            request.add_header("Authorization", f"Bearer {token}")
-        try:
-            with urlopen(request, timeout=seconds) as answer:  # noqa: S310  # as above
-                return answer.status, answer.read().decode()
-        except HTTPError as error:
-            return error.code, ""
+        return answered(self._ports[name], path, token, seconds)
 
     def state(self, name: str) -> str:
         """Publishing or standby, as its metrics say."""

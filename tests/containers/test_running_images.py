@@ -84,13 +84,6 @@ def test_its_user_may_write_to_its_folder_only(container_engine: ContainerEngine
     assert said.split() == ["/var/lib/eventlog", *HARDENED[2:3], "10001"]
 
 
-def test_its_rights_are_none(container_engine: ContainerEngine, publisher_image: str) -> None:
-    said = inside(container_engine, publisher_image, "grep -E 'Cap|NoNewPrivs' /proc/self/status", *HARDENED)
-    facts = dict(line.split(":\t") for line in said.splitlines())
-    assert {facts[name] for name in ("CapPrm", "CapEff", "CapBnd")} == {"0" * 16}
-    assert facts["NoNewPrivs"] == "1"
-
-
 def test_it_is_ready_soon(container_engine: ContainerEngine, publisher_image: str) -> None:
     """From the command to the answer `ready`, beyond what the engine takes for a container that ends at once.
 

@@ -1,18 +1,16 @@
-"""The suite's fixtures where servers come in containers: testcontainers starts a PostgreSQL and a broker."""
+"""The suite's fixtures where servers come in containers: testcontainers starts a PostgreSQL."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Producer
 from sqlalchemy import create_engine, text
 
 from eventlog.testing import Capture
 from tests.conformance.test_postgresql_versions import container
 from tests.support.containers import ContainerEngine, base_image
 from tests.support.servers import containers_answer
-from tests.support.servers_kafka import IMAGE, QUIET, PackedProgram, consumed, running
 
 pytestmark = pytest.mark.containers
 
@@ -43,15 +41,3 @@ def test_a_server_of_testcontainers_is_captured(asked_engine: ContainerEngine, t
         [document] = capture.published()
         assert "Frost" in document
         engine.dispose()
-
-
-def test_a_broker_of_testcontainers_keeps_what_it_took_when_it_is_killed(asked_engine: ContainerEngine) -> None:
-    base_image(asked_engine, f"docker.io/{IMAGE}")
-    with running(PackedProgram) as broker:
-        topic = broker.topic()
-        producer = Producer({"bootstrap.servers": broker.servers, "acks": "all", **QUIET})
-        producer.produce(topic, b"Frost", key=b"1")
-        assert producer.flush(30) == 0
-        broker.stop()
-        broker.start()
-        assert [(one.key, one.value) for one in consumed(broker.servers, topic)] == [(b"1", b"Frost")]

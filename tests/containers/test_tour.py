@@ -43,11 +43,6 @@ def test_a_change_is_seen_in_the_document_the_page_and_the_metrics(begun: Tour) 
     assert sum(map(float, done)) >= 2
 
 
-def test_prepare_has_found_everything_well(begun: Tour) -> None:
-    assert begun.engine.inspect(begun.container("prepare"), "{{.State.ExitCode}}") == "0"
-    assert "failure" not in begun.once("prepare", "eventlog check")
-
-
 def test_its_containers_have_no_rights(begun: Tour) -> None:
     said = begun.inside("publisher", "sh", "-c", "grep CapEff /proc/self/status; touch /opt/x 2>&1; id -u")
     assert "CapEff:\t" + "0" * 16 in said

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, Protocol
-from urllib.error import URLError
+from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
 import yaml
@@ -111,14 +111,8 @@ class Tour:
 
     def asked(self, path: str, token: str = "") -> tuple[int, str]:
         """What the publisher's port answers; nobody there is 0."""
-        request = Request(f"http://127.0.0.1:{self.ports['publisher']}{path}")  # an address of this machine
-        if token:
-            request.add_header("Authorization", f"Bearer {token}")
         try:
-            with urlopen(request, timeout=10) as answer:  # noqa: S310  # as above
-                return answer.status, answer.read().decode()
-        except URLError as error:
-            return getattr(error, "code", 0), str(error)
+            return answered(self.ports["publisher"], path, token)
         except OSError as error:
             return 0, str(error)
 
@@ -135,6 +129,18 @@ class Tour:
         shutil.rmtree(folder, ignore_errors=True)
         self.engine.do("cp", f"{self.container('publisher')}:/var/lib/eventlog/documents", folder)
         return folder
+
+
+def answered(port: int, path: str, token: str = "", seconds: float = 10) -> tuple[int, str]:
+    """What a port of this machine answers; OSError where nobody is there."""
+    request = Request(f"http://127.0.0.1:{port}{path}")  # an address of this machine
+    if token:
+        request.add_header("Authorization", f"Bearer {token}")
+    try:
+        with urlopen(request, timeout=seconds) as answer:  # noqa: S310  # as above
+            return answer.status, answer.read().decode()
+    except HTTPError as error:
+        return error.code, ""
 
 
 class Published(Protocol):

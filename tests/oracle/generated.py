@@ -19,65 +19,74 @@ from eventlog.sql.oracle.dialect import ORACLE
 
 Named = tuple[str, str]
 
-TYPES = (
-    *("VARCHAR2(64)", "CHAR(5)", "NVARCHAR2(10)", "NCHAR(3)", "CLOB", "NCLOB", "LONG", "NUMBER", "NUMBER(10,0)"),
-    *(
-        "NUMBER(12,3)",
-        "FLOAT(126)",
-        "BINARY_FLOAT",
-        "BINARY_DOUBLE",
-        "DATE",
-        "TIMESTAMP(6)",
-        "TIMESTAMP(9) WITH TIME ZONE",
-    ),
-    *("TIMESTAMP(3) WITH LOCAL TIME ZONE", "INTERVAL DAY(2) TO SECOND(6)", "INTERVAL YEAR(2) TO MONTH", "RAW(16)"),
-    *("LONG RAW", "BLOB", "BFILE", "ROWID", "XMLTYPE", "BOOLEAN", "SOMETHING.OF_THEIRS"),
-)
+TYPES = [
+    "VARCHAR2(64)",
+    "CHAR(5)",
+    "NVARCHAR2(10)",
+    "NCHAR(3)",
+    "CLOB",
+    "NCLOB",
+    "LONG",
+    "NUMBER",
+    "NUMBER(10,0)",
+    "NUMBER(12,3)",
+    "FLOAT(126)",
+    "BINARY_FLOAT",
+    "BINARY_DOUBLE",
+    "DATE",
+    "TIMESTAMP(6)",
+    "TIMESTAMP(9) WITH TIME ZONE",
+    "TIMESTAMP(3) WITH LOCAL TIME ZONE",
+    "INTERVAL DAY(2) TO SECOND(6)",
+    "INTERVAL YEAR(2) TO MONTH",
+    "RAW(16)",
+    "LONG RAW",
+    "BLOB",
+    "BFILE",
+    "ROWID",
+    "XMLTYPE",
+    "BOOLEAN",
+    "SOMETHING.OF_THEIRS",
+]
+
+
+def columns(*described: str, keys: int = 0) -> tuple[Column, ...]:
+    """Columns, each written as its name and its type with a colon between; the first ones are the key."""
+    parted = [one.rpartition(":") for one in described]
+    return tuple(
+        Column(name=name, type=type_, key=place if place <= keys else None)
+        for place, (name, _, type_) in enumerate(parted, 1)
+    )
+
+
 PLAIN = Table(
     name="USR",
     schema="INDIRECT",
-    columns=(
-        Column(name="IDU", type="NUMBER(10,0)", key=1),
-        Column(name="FNAME", type="VARCHAR2(64)"),
-        Column(name="LNAME", type="VARCHAR2(64)"),
-    ),
+    columns=columns("IDU:NUMBER(10,0)", "FNAME:VARCHAR2(64)", "LNAME:VARCHAR2(64)", keys=1),
     children=(
-        Child(
-            name="USR_PHONE",
-            parent_key=("IDU",),
-            columns=(Column(name="IDU", type="NUMBER(10,0)"), Column(name="PHONENO", type="VARCHAR2(32)")),
-        ),
+        Child(name="USR_PHONE", parent_key=("IDU",), columns=columns("IDU:NUMBER(10,0)", "PHONENO:VARCHAR2(32)")),
     ),
 )
 EVERY_TYPE = Table(
     name="EVERY_TYPE",
     schema="INDIRECT",
-    columns=(
-        Column(name="K", type="VARCHAR2(64)", key=1),
-        *(Column(name=f"C{place}", type=type_) for place, type_ in enumerate(TYPES)),
-    ),
+    columns=columns("K:VARCHAR2(64)", *[f"C{place}:{type_}" for place, type_ in enumerate(TYPES)], keys=1),
 )
 AWKWARD = Table(
     name="Order",
     schema="It's mine",
-    columns=(
-        Column(name="SELECT", type="VARCHAR2(9)", key=1),
-        Column(name="when", type="RAW(16)", key=2),
-        Column(name="Mixed Name", type="BINARY_DOUBLE", key=3),
-        Column(name="A:B", type="TIMESTAMP(6)", key=4),
-        Column(name="DECLARE", type="BLOB"),
-        Column(name="a''b", type="LONG RAW"),
+    columns=columns(
+        *("SELECT:VARCHAR2(9)", "when:RAW(16)", "Mixed Name:BINARY_DOUBLE", "A:B:TIMESTAMP(6)"),
+        *("DECLARE:BLOB", "a''b:LONG RAW"),
+        keys=4,
     ),
     children=(
         Child(
             name="A_TABLE_WITH_A_NAME_OF_THIRTY_",
             parent_key=("A", "B", "C", "D"),
-            columns=(
-                Column(name="A", type="VARCHAR2(9)"),
-                Column(name="B", type="RAW(16)"),
-                Column(name="C", type="BINARY_DOUBLE"),
-                Column(name="D", type="TIMESTAMP(6)"),
-                Column(name="LONGER_NAMES_THAN_THAT_GO_NOT", type="CLOB"),
+            columns=columns(
+                *("A:VARCHAR2(9)", "B:RAW(16)", "C:BINARY_DOUBLE", "D:TIMESTAMP(6)"),
+                "LONGER_NAMES_THAN_THAT_GO_NOT:CLOB",
             ),
         ),
     ),
@@ -86,7 +95,7 @@ VIEW = Table(
     name="VIEW_USR",
     schema="DIRECT",
     view=True,
-    columns=(Column(name="PK_EMPNO", type="NUMBER(4,0)"), Column(name="MV_PHONENO", type="VARCHAR2(32)")),
+    columns=columns("PK_EMPNO:NUMBER(4,0)", "MV_PHONENO:VARCHAR2(32)"),
 )
 ALL_KEY = Table(name="ALL_KEY", columns=(Column(name="A", type="NUMBER", key=2), Column(name="B", type="DATE", key=1)))
 TABLES = (PLAIN, EVERY_TYPE, AWKWARD, VIEW, ALL_KEY)

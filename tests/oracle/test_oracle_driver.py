@@ -202,19 +202,10 @@ class Said(str):
     code: int
 
 
-PASSING = (257, 18, 20, 2391, 4031, 8103, 16000, 30036, 12516, 12520)
-
-
-@pytest.mark.parametrize("code", PASSING)
-@pytest.mark.parametrize("listener", [False, True])
-def test_what_passes_when_somebody_acts_is_tried_again_and_says_what_to_do(
-    oracle: Recorder, code: int, *, listener: bool
-) -> None:
-    words = f"ORA-{code:05}: something"
-    if listener:
-        words = f"DPY-6000: cannot connect. Listener refused connection. (Similar to ORA-{code:05})"
+def failure(oracle: Recorder, code: int, words: str) -> SourceError:
+    """What a read is told when the database says this."""
     said = Said(words)
-    said.code = 6000 if listener else code
+    said.code = code
 
     def fail(_: str) -> Sequence[tuple[Any, ...]]:
         raise oracledb.DatabaseError(said)
@@ -222,24 +213,24 @@ def test_what_passes_when_somebody_acts_is_tried_again_and_says_what_to_do(
     oracle.answers = fail
     with pytest.raises(SourceError) as caught:
         LogRows(oracle.engine, NAMES).read(10)
-    assert caught.value.may_pass
-    assert caught.value.hint == ORACLE.advice[code]
+    return caught.value
+
+
+@pytest.mark.parametrize("code", [257, 18, 20, 2391, 4031, 8103, 16000, 30036, 12516, 12520])
+def test_what_passes_when_somebody_acts_is_tried_again_and_says_what_to_do(oracle: Recorder, code: int) -> None:
+    refused = f"DPY-6000: cannot connect. Listener refused connection. (Similar to ORA-{code:05})"
+    for told in (failure(oracle, code, f"ORA-{code:05}: something"), failure(oracle, 6000, refused)):
+        assert told.may_pass
+        assert told.hint == ORACLE.advice[code]
 
 
 @pytest.mark.parametrize("code, may_pass", [(60, True), (8177, True), (942, False), (1, False)])
 def test_waiting_is_worth_while_for_deadlocks_and_not_for_missing_tables(
     oracle: Recorder, code: int, may_pass: bool
 ) -> None:
-    said = Said(f"ORA-{code:05}: something")
-    said.code = code
-
-    def fail(_: str) -> Sequence[tuple[Any, ...]]:
-        raise oracledb.DatabaseError(said)
-
-    oracle.answers = fail
-    with pytest.raises(SourceError, match=f"ORA-{code:05}") as caught:
-        LogRows(oracle.engine, NAMES).read(10)
-    assert caught.value.may_pass is may_pass
+    told = failure(oracle, code, f"ORA-{code:05}: something")
+    assert f"ORA-{code:05}" in str(told)
+    assert told.may_pass is may_pass
 
 
 def test_blocks_of_plsql_keep_their_last_semicolon(oracle: Recorder) -> None:

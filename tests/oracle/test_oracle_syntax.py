@@ -54,10 +54,6 @@ def test_every_kind_of_breakage_is_tried() -> None:
     assert len({what for text in texts for what, _ in mutants(text)}) == 15
 
 
-def test_a_complaint_names_the_place(grammar: Grammar) -> None:
-    assert (grammar.complaint("SELECT 1\n FORM dual WHERE x = 1") or "").startswith("line 2, column ")
-
-
 def test_a_script_is_parted_where_sqlplus_runs_it() -> None:
     script = "SET DEFINE OFF\n\n-- words\nSELECT 1 / 2\nFROM dual\n/\n\nBEGIN\n  NULL;\nEND;\n/\n"
     assert statements(script) == ["SELECT 1 / 2\nFROM dual", "BEGIN\n  NULL;\nEND;"]

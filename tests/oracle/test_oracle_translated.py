@@ -19,11 +19,12 @@ from sqlalchemy import Engine, text
 from eventlog.capture.plan import VALUED, Style, TriggerOptions, plan
 from eventlog.capture.render import render
 from eventlog.capture.track import track, untrack
-from eventlog.core.schema import Child, Column, Table
+from eventlog.core.schema import Child, Table
 from eventlog.core.tablekey import TableKey
 from eventlog.sql.names import LogNames
 from eventlog.sql.oracle.dialect import ORACLE
 from tests.oracle import ora2pg
+from tests.oracle.generated import columns
 
 TABLES = """
 CREATE TABLE usr (idu INTEGER NOT NULL, code VARCHAR(40) NOT NULL, fname VARCHAR(64), abbr CHAR(5),
@@ -35,28 +36,20 @@ CREATE TABLE usr_phone (idu INTEGER, code VARCHAR(40), phoneno VARCHAR(32), kind
 """
 REPEATED = ("USR_PHONE.KIND",)
 """What `track` finds in the catalog: two phones of a user may be of one kind, and no number is there twice."""
-_key = (Column(name="IDU", type="NUMBER(10,0)", key=1), Column(name="CODE", type="VARCHAR2(40)", key=2))
+KEY = ("IDU:NUMBER(10,0)", "CODE:VARCHAR2(40)")
 USR = Table(
     name="USR",
-    columns=(
-        *_key,
-        Column(name="FNAME", type="VARCHAR2(64)"),
-        Column(name="ABBR", type="CHAR(5)"),
-        Column(name="SHARES", type="NUMBER"),
-        Column(name="BORN", type="DATE"),
-        Column(name="SEEN", type="TIMESTAMP(6)"),
-        Column(name="MET", type="TIMESTAMP(6) WITH TIME ZONE"),
-        Column(name="PHOTO", type="RAW(200)"),
+    columns=columns(
+        *KEY,
+        *("FNAME:VARCHAR2(64)", "ABBR:CHAR(5)", "SHARES:NUMBER", "BORN:DATE", "SEEN:TIMESTAMP(6)"),
+        *("MET:TIMESTAMP(6) WITH TIME ZONE", "PHOTO:RAW(200)"),
+        keys=2,
     ),
     children=(
         Child(
             name="USR_PHONE",
             parent_key=("IDU", "CODE"),
-            columns=(
-                *(Column(name=column.name, type=column.type) for column in _key),
-                Column(name="PHONENO", type="VARCHAR2(32)"),
-                Column(name="KIND", type="VARCHAR2(8)"),
-            ),
+            columns=columns(*KEY, "PHONENO:VARCHAR2(32)", "KIND:VARCHAR2(8)"),
         ),
     ),
 )
@@ -99,9 +92,9 @@ def changed(engine: Engine, changes: Iterable[str] = CHANGES, log: str = "event_
     for change in changes:
         with engine.begin() as connection:
             connection.exec_driver_sql(change)
-    columns = "event_type, table_name, table_key, column_name, old_value, new_value, status, perpetrator"
+    listed = "event_type, table_name, table_key, column_name, old_value, new_value, status, perpetrator"
     with engine.begin() as connection:
-        rows = connection.execute(text(f"SELECT {columns} FROM {log} ORDER BY record_id")).all()
+        rows = connection.execute(text(f"SELECT {listed} FROM {log} ORDER BY record_id")).all()
         assert connection.execute(text(f"SELECT COUNT(*) FROM {log} WHERE event_time IS NULL")).scalar() == 0
         connection.execute(text(f"DELETE FROM {log}"))
     return [_lower(*row) for row in rows]
@@ -208,19 +201,12 @@ def test_a_key_that_may_be_deferred_is_read_back_when_a_row_leaves_it(
     with database.begin() as connection:
         connection.exec_driver_sql(f"DROP TABLE seat; {deferred}")
     assert any(row[0] == 5 and number and expected[number - 1][0] == 4 for number, row in enumerate(expected))
-    columns = (Column(name="ID", type="NUMBER(10,0)", key=1), Column(name="ROW_NAME", type="VARCHAR2(9)"))
-    put(database, tmp_path, Table(name="SEAT", columns=columns), TriggerOptions(style=style, deferred=True))
+    seat = Table(name="SEAT", columns=columns("ID:NUMBER(10,0)", "ROW_NAME:VARCHAR2(9)", keys=1))
+    put(database, tmp_path, seat, TriggerOptions(style=style, deferred=True))
     assert changed(database, swap) == expected
 
 
-STORY = Table(
-    name="TALE",
-    columns=(
-        Column(name="K", type="VARCHAR2(4000)", key=1),
-        Column(name="STORY", type="CLOB"),
-        Column(name="TITLE", type="VARCHAR2(64)"),
-    ),
-)
+STORY = Table(name="TALE", columns=columns("K:VARCHAR2(4000)", "STORY:CLOB", "TITLE:VARCHAR2(64)", keys=1))
 
 
 @pytest.fixture

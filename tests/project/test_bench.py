@@ -1,10 +1,11 @@
-"""The benchmarks: they run, they compare like with like, and a missed target is said and not hidden."""
+"""The benchmarks: they run, and a missed target is said and not hidden; pages show every result that is kept, with its plot."""
 
 from __future__ import annotations
 
 import datetime as dt
 import gc
 import json
+import subprocess
 from functools import partial
 from pathlib import Path
 
@@ -16,8 +17,10 @@ from bench.backlog import Standing, backlog
 from bench.machine import this_machine
 from bench.measure import Benchmark, Contestant, Target, Timing, measure
 from bench.names import NAMES
-from bench.plot import draw
-from bench.report import Report, duration, markdown, report, save
+from bench.plots import draw_all, draw_result
+from bench.readme import README, SHOWN
+from bench.report import RESULTS, Report, markdown, report, save
+from docs.plots import figures
 
 
 def timing(name: str, *seconds: float, units: int = 10, floor: bool = False) -> Timing:
@@ -45,11 +48,6 @@ def test_contestants_run_in_turn_after_a_round_that_does_not_count() -> None:
     assert {name: len(timing.seconds) for name, timing in timings.items()} == {"a": 3, "b": 3}
 
 
-def test_a_figure_is_the_median_with_its_spread() -> None:
-    one = timing("a", 1.0, 9.0, 2.0, 3.0, 2.0, units=4)
-    assert (one.median, one.spread, one.rate, one.each) == (2.0, 4.0, 2.0, 0.5)
-
-
 def test_the_table_compares_by_unit_with_the_floor() -> None:
     text = markdown(found(timing("least", 1.0, units=10, floor=True), timing("ours", 6.0, units=20)))
     assert "| least | 10 | 1 s | one run | 100 ms | 10 | floor |" in text
@@ -71,13 +69,6 @@ def test_the_result_is_kept_as_json_and_names_no_place(tmp_path: Path) -> None:
     assert readme.kept(tmp_path) == [report]
     assert dt.date.fromisoformat(kept["day"]) <= dt.datetime.now(tz=dt.UTC).date()
     assert str(Path.home()) not in path.read_text()
-
-
-@pytest.mark.parametrize(
-    "seconds,said", [(2.5, "2.5 s"), (0.0125, "12.5 ms"), (4.2e-05, "42 µs"), (9.99e-08, "99.9 ns")]
-)
-def test_durations_are_written_for_people(seconds: float, said: str) -> None:
-    assert duration(seconds) == said
 
 
 TRIED = frozenset(
@@ -129,11 +120,6 @@ def test_the_page_about_performance_says_how_many_promises_are_kept() -> None:
     assert readme.written(text, readme.section(readme.kept())) == text
 
 
-def test_a_page_without_a_place_for_the_figures_is_an_error() -> None:
-    with pytest.raises(SystemExit, match="no place for the figures"):
-        readme.written("# eventlog\n", "")
-
-
 def test_the_page_beside_the_results_has_all_of_them() -> None:
     assert readme.PAGE.read_text(encoding="utf-8") == readme.page(readme.kept())
 
@@ -146,21 +132,39 @@ def test_a_missed_promise_is_counted_and_explained() -> None:
     assert "| `x` | a promise | 2 s | none yet |" in text
 
 
-def test_a_kept_promise_is_not_called_missed() -> None:
-    text = readme.page([found(timing("a", 1.0))])
-    assert "| `x` | a promise | 2 s | 1 of 1 |" in text
-    assert "Missed" not in text
-
-
 def test_what_was_missed_is_explained_in_a_profile() -> None:
     text = readme.page(readme.kept())
     assert "none yet" not in text
     assert all(f"(profiles/{file.name})" in text for file in readme.PROFILES.glob("*.*.txt"))
 
 
-def test_a_result_is_drawn_the_same_each_time(tmp_path: Path) -> None:
-    one = found(timing("ours", 1.0, 2.0, 3.0, units=2), timing("least", 1.0, units=2, floor=True))
-    first, second = (draw(one, tmp_path / f"{number}.svg").read_text() for number in (1, 2))
-    assert first == second
-    assert "ours" in first
-    assert "1 s" in first
+def test_every_result_is_shown() -> None:
+    page = "\n".join(figures(RESULTS))
+    for result in RESULTS.glob("*.json"):
+        found = json.loads(result.read_text())
+        assert f"### {found['name']}\n" in page
+        assert all(target["measured"] in page for target in found["targets"])
+        assert f"(plots/{found['name']}.svg)" in page
+
+
+def test_results_that_are_kept_are_drawn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One of each kind. All of them are drawn where `./dev check` makes the pages, which takes a second for each."""
+    everything = readme.kept()
+    assert {one.name for one in everything} == {result.stem for result in RESULTS.glob("*.json")}
+    chosen = [one for one in everything if one.name in {"rules", "growth.rules"}]
+    monkeypatch.setattr("bench.plots.kept", lambda: chosen)
+    drawn = {plot.stem for plot in draw_all(tmp_path) if plot.read_text().startswith("<?xml")}
+    assert drawn == {"rules", "growth.rules", "soak"}
+
+
+def test_no_plot_is_kept_but_the_readmes() -> None:
+    kept = subprocess.run(
+        ["git", "ls-files", "bench/*.svg"], capture_output=True, text=True, check=True, cwd=README.parent
+    )
+    assert kept.stdout.split() == [f"bench/results/{SHOWN}.svg"]
+    assert f"bench/results/{SHOWN}.svg" in README.read_text(encoding="utf-8")
+
+
+def test_the_readmes_plot_is_that_of_its_result(tmp_path: Path) -> None:
+    [report] = [one for one in readme.kept() if one.name == SHOWN]
+    assert draw_result(report, tmp_path / "drawn.svg").read_text() == (RESULTS / f"{SHOWN}.svg").read_text()

@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 import tomllib
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -50,20 +51,13 @@ def test_help_names_every_command() -> None:
     assert [name for name in commands if not re.search(rf"^  {name}\b", answer.stdout, re.MULTILINE)] == []
 
 
-def test_no_command_is_a_question_for_help() -> None:
-    assert dev().stdout == dev("--help").stdout == dev("help").stdout
-
-
-def test_an_unknown_command_is_a_usage_error() -> None:
-    answer = dev("nonsense")
+@pytest.mark.parametrize(
+    "words, said", [(("nonsense",), "there is no command nonsense."), (("run",), "./dev run eventlog --version")]
+)
+def test_a_wrong_call_is_a_usage_error(words: tuple[str, ...], said: str) -> None:
+    answer = dev(*words)
     assert (answer.returncode, answer.stdout) == (64, "")
-    assert "there is no command nonsense." in answer.stderr
-
-
-def test_run_without_a_command_is_a_usage_error() -> None:
-    answer = dev("run")
-    assert answer.returncode == 64
-    assert "./dev run eventlog --version" in answer.stderr
+    assert said in answer.stderr
 
 
 def test_a_python_that_does_not_suit_is_refused_by_name(bare: Path, unsuitable: str) -> None:
@@ -132,16 +126,25 @@ def test_the_lowest_versions_are_asked_of_the_same_extras() -> None:
     assert project["dependency-groups"]["quick"][0] == f"eventlog-cdc[{','.join(named)}]"
 
 
-@pytest.mark.parametrize("changed", ["pyproject.toml", "requirements/run.txt"])
-def test_an_environment_made_from_something_else_is_made_anew(made: Path, unsuitable: str, changed: str) -> None:
-    (made / changed).write_text("changed")
-    answer = dev("run", "tool", root=made, PYTHON=unsuitable)
-    assert (answer.returncode, answer.stdout) == (69, "")
+def changed(made: Path) -> Path:
+    (made / "pyproject.toml").write_text("changed")
+    return made
 
 
-def test_a_checkout_that_was_moved_asks_for_a_new_environment(made: Path, unsuitable: str) -> None:
-    moved = made.rename(made.parent / "moved")
-    answer = dev("run", "tool", root=moved, PYTHON=unsuitable)
+def locked_anew(made: Path) -> Path:
+    (made / "requirements" / "run.txt").write_text("changed")
+    return made
+
+
+def moved(made: Path) -> Path:
+    return made.rename(made.parent / "moved")
+
+
+@pytest.mark.parametrize("become", [changed, locked_anew, moved])
+def test_an_environment_of_something_else_is_made_anew(
+    made: Path, unsuitable: str, become: Callable[[Path], Path]
+) -> None:
+    answer = dev("run", "tool", root=become(made), PYTHON=unsuitable)
     assert (answer.returncode, answer.stdout) == (69, "")
 
 

@@ -21,7 +21,7 @@ from lxml import etree
 
 from docs import readability
 from docs.derived import CODES
-from docs.pictures import COLUMNS, cast
+from docs.pictures import COLUMNS
 from eventlog.cli import mishaps
 from eventlog.config.settings import from_settings, sections_of
 from eventlog.core import errors
@@ -77,24 +77,6 @@ def test_prose_has_short_lines() -> None:
     assert [line for _, line in lines if len(line) > 120 and not line.lstrip().startswith(("|", "<"))] == []
 
 
-@pytest.mark.parametrize(
-    "page, words",
-    [("", 0), ("| a | b-c |\n| --- | ---: |", 2), ("One <!-- left out --> two.", 2), ("`x = 1`", 2)],
-)
-def test_words_are_counted(page: str, words: int) -> None:
-    assert readability.words(page) == words
-
-
-def test_short_sentences_are_easier() -> None:
-    easy, hard = (
-        "The dog runs to the house. " * 40,
-        "Organisations habitually overcomplicate unavoidable documentation. " * 40,
-    )
-    assert (readability.ease(easy) or 0) > 90
-    assert (readability.ease(hard) or 0) < 0
-    assert readability.ease("Too little.") is None
-
-
 def test_the_readme_is_a_page_of_words_and_not_of_figures() -> None:
     lines = [line for line in (ROOT / "README.md").read_text(encoding="utf-8").splitlines() if line.strip()]
     assert len(lines) <= 120
@@ -111,19 +93,6 @@ def test_the_readme_shows_what_the_demo_prints() -> None:
     assert [line for line in shown if line not in cut and "product version" not in line] == []
 
 
-def test_the_cast_has_every_line_and_starts_no_script() -> None:
-    made = cast(["1. <one> & two", "", "   three", *(f"{number}" for number in range(40))])
-    picture = etree.fromstring(made.encode())
-    assert ["".join(map(str, text.itertext())) for text in picture.iter(f"{SVG}text")][:2] == [
-        "1. <one> & two",
-        "   three",
-    ]
-    assert "script" not in made
-    [scroll] = picture.iter(f"{SVG}animateTransform")
-    assert len(str(scroll.get("values")).split(";")) == len(str(scroll.get("keyTimes")).split(";")) == 43
-    assert str(scroll.get("values")).split(";")[-1] == f"0 {-(43 - 26) * 17}"
-
-
 def test_the_readme_shows_the_page_in_light_and_dark() -> None:
     shown = re.findall(r'"(docs/pictures/page-\w+\.png)"', (ROOT / "README.md").read_text())
     assert sorted(shown) == ["docs/pictures/page-dark.png", "docs/pictures/page-light.png"]
@@ -135,18 +104,6 @@ def test_generated_pages_are_as_they_would_be_made_now() -> None:
     command = [sys.executable, str(ROOT / "docs" / "generate.py"), "--check"]
     said = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (said.returncode, said.stdout + said.stderr) == (0, ""), "run ./dev docs and commit what it wrote"
-
-
-def test_a_generated_page_that_differs_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    differences = GENERATE["differences"]
-    page = tmp_path / "rules.md"
-    monkeypatch.setitem(differences.__globals__, "DOCS", tmp_path)
-    monkeypatch.setitem(differences.__globals__, "pages", lambda: {page: "as it is now"})
-    assert differences()[-1] == "+as it is now"
-    page.write_text("as it was")
-    assert differences()[-2:] == ["-as it was", "+as it is now"]
-    page.write_text("as it is now")
-    assert differences() == []
 
 
 @pytest.mark.parametrize("section", SECTIONS)

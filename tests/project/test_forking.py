@@ -15,10 +15,6 @@ from tests.integration.publishing import until
 from tests.support import forking
 from tests.support.forking import Forked
 
-TELLING = (
-    "import os, sys; os.write(1, f'{os.getcwd()} {os.umask(0):o} {os.environ}'.encode()); "
-    "sys.stdin.read(); raise SystemExit(7)"
-)
 WAITING = "import time; time.sleep(600)"
 
 
@@ -29,17 +25,6 @@ def test_it_says_and_ends_as_one_that_began_from_nothing(tmp_path: Path, words: 
     real = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path, env=kept)
     forked = eventlog(*words.split(), cwd=tmp_path)
     assert (forked.returncode, forked.stdout, forked.stderr) == (real.returncode, real.stdout, real.stderr)
-
-
-def test_it_has_its_own_folder_umask_environment_and_exit_code(tmp_path: Path) -> None:
-    former = os.umask(0o027)
-    try:
-        with (tmp_path / "out").open("w+") as out:
-            code = Forked("rules", cwd=tmp_path, environment={"WHO": "me"}, out=out, program=TELLING).wait(60)
-    finally:
-        os.umask(former)
-    assert code == 7
-    assert (tmp_path / "out").read_text() == f"{tmp_path} 27 environ({{'WHO': 'me'}})"
 
 
 def test_it_is_killed_as_any_other_and_ends_with_the_server() -> None:

@@ -9,8 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.servers import absent, containers_answer, running
-
 ROOT = Path(__file__).resolve().parents[2]
 NOWHERE = "unix:///nowhere/docker.sock"
 NEEDS = {
@@ -52,39 +50,3 @@ def test_mysql_takes_part_only_where_it_was_fetched_or_must_be(tmp_path: Path) -
     said = pytest_says(*suite, EVENTLOG_REQUIRE="mysql", **nothing)
     assert "mysql is required and not there: EVENTLOG_MYSQL_URL names none, `./dev fetch mysql` got none" in said
     assert list(tmp_path.iterdir()) == []
-
-
-class Refusing:
-    """A container whose engine says no when it is started."""
-
-    def start(self) -> None:
-        raise OSError("no such image")
-
-
-def refuse() -> Refusing:
-    raise OSError("permission denied")
-
-
-@pytest.mark.parametrize("make", [Refusing, refuse])
-def test_an_engine_that_refuses_is_an_absence_like_others(
-    make: type[Refusing], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delenv("EVENTLOG_REQUIRE", raising=False)
-    skipped = pytest.raises(pytest.skip.Exception, match="mysql is not there: its container does not start: ")
-    with skipped, running("mysql", make):
-        raise AssertionError("nothing runs")
-    monkeypatch.setenv("EVENTLOG_REQUIRE", "postgres, mysql")
-    failed = pytest.raises(pytest.fail.Exception, match="mysql is required and not there")
-    with failed, running("mysql", make):
-        raise AssertionError("nothing runs")
-
-
-def test_only_what_is_required_fails(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("EVENTLOG_REQUIRE", "postgres")
-    with pytest.raises(pytest.skip.Exception, match="oracle is not there: because"):
-        absent("oracle", "because")
-
-
-def test_an_address_where_nothing_listens_is_no_engine(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("DOCKER_HOST", NOWHERE)
-    assert not containers_answer()
