@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventlog.admin.rows import MOST_LETTERS, PROCESSED, Choice, read_age, read_runs_of_ids
+from eventlog.admin.rows import MOST_LETTERS, Choice, read_age, read_runs_of_ids
 from eventlog.cli.log import check_letters
 from eventlog.core.errors import ConfigError, UsageError
 from eventlog.purge.archive import COLUMNS, Archive, archived
@@ -60,10 +60,6 @@ def test_a_query_gets_every_letter_and_no_other(letters: str) -> None:
     given = {parameters[f"letter_{place}"] for place in range(1, MOST_LETTERS + 1)}
     assert given == (set(letters) or {"?"})
     assert parameters["any_status"] == int(not letters)
-
-
-def test_processed_is_every_letter_but_n() -> None:
-    assert set(PROCESSED) == set("SWEF")
 
 
 def row(**values: Any) -> tuple[Any, ...]:

@@ -14,7 +14,6 @@ from eventlog.capture.asked import (
     exactly,
     forgetting,
     keeping,
-    same,
     words,
 )
 from eventlog.capture.given_rights import taking_back
@@ -56,12 +55,6 @@ def test_options_are_said_as_people_type_them() -> None:
     assert exactly(asked).over(TriggerOptions(style=Style.FIELD_BACK)) == asked
     assert TrackRequest(exclude=(), when="").over(asked) == replace(asked, exclude=(), when=None)
     assert TrackRequest(always=False).over(asked) == replace(asked, always=False)
-
-
-def test_what_the_table_adds_makes_no_difference() -> None:
-    assert same(ASKED, replace(ASKED, rows=True, foreign=True, deferred=True))
-    assert not same(ASKED, replace(ASKED, key=("a",)))
-    assert not same(ASKED, replace(ASKED, always=True))
 
 
 def test_one_witness_is_enough_for_what_runs_nothing() -> None:

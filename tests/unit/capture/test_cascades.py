@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from eventlog.capture.table_needs import Name, Reference, acting, changed_twice_by
+from eventlog.capture.table_needs import Name, Reference, changed_twice_by
 
 KEPT = "NO ACTION"
 
@@ -137,7 +137,3 @@ def test_what_stands_between_keys_that_do_not_touch_is_not_reached() -> None:
         refers("t", "b", "q", update="CASCADE"),
     ]
     assert changed_twice_by(name("t"), references) is None
-
-
-def test_keys_that_do_nothing_are_not_asked_about() -> None:
-    assert acting(name("t"), [refers("t", "a", "p"), refers("u", "a", "p", delete="CASCADE")]) == []

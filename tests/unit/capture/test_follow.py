@@ -9,10 +9,8 @@ from eventlog.capture import TriggerCondition, TriggerState
 from eventlog.capture.follow import behind
 from eventlog.capture.installed import gone_columns, with_failure
 from eventlog.core.schema import Column, Table
-from eventlog.daemon.vitals import PublisherHealth
 from eventlog.sql.dialect import dialect_of
 from eventlog.sql.history import ShapeVersion, differing, latest, newer, version_of
-from eventlog.web.metrics import metrics
 
 
 @pytest.mark.parametrize(
@@ -96,12 +94,3 @@ def test_a_tables_version_is_that_of_the_history_or_the_next() -> None:
     assert version_of(table, None) == 1
     assert version_of(table, ShapeVersion(table="usr", version=3, seen_at="", columns={"a": "INTEGER"})) == 3
     assert version_of(table, ShapeVersion(table="usr", version=3, seen_at="", columns={"a": "TEXT"})) == 4
-
-
-def test_figures_tell_how_many_triggers_fail_their_writers() -> None:
-    vitals = PublisherHealth()
-    assert b"\neventlog_failing_triggers " not in metrics(vitals.reading())
-    vitals.looked({"CURRENT": 3, "OUTDATED": 1}, 1)
-    told = metrics(vitals.reading())
-    assert b"eventlog_failing_triggers 1.0" in told
-    assert b'eventlog_triggers{state="OUTDATED"} 1.0' in told

@@ -75,12 +75,3 @@ def test_a_publisher_says_that_it_finishes_its_batch(
         sleep(0.3)
     assert asked == ["end"]
     assert ("The current batch is finished first" in capfd.readouterr().err) is at_terminal
-
-
-def test_a_publisher_that_ends_soon_says_nothing_of_its_batch(
-    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("eventlog.cli.run.watched", lambda: True)
-    with _answered(lambda: None) as stop:
-        stop()
-    assert capfd.readouterr().err == "\n"

@@ -11,7 +11,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from eventlog.cli.tables import Page, cut, folded, single_line, table
+from eventlog.cli.tables import Page, cut, folded, table
 
 NAMES = ("id", "status", "table", "key", "value", "note")
 LETTERS = "ab -é语\u0301🙂"
@@ -90,13 +90,6 @@ def test_a_folded_text_has_all_its_words(text: str, width: int, begin: int, inde
 def test_a_text_is_cut_to_a_width(text: str, width: int) -> None:
     assert cell_len(cut(text, width)) <= width
     assert cut(text, max(width, cell_len(text))) == text
-
-
-def test_a_row_alone_fits_into_a_line() -> None:
-    cells = ["1742", "S", "usr", "k" * 200, "-", "published by 2026-11-25"]
-    shown = "  ".join(single_line(NAMES, cells, 60))
-    assert shown == f"1742  S  usr  {'k' * 19}…  -  published by 2026-1…"
-    assert single_line(NAMES, cells, 300) == cells
 
 
 def test_what_names_a_row_and_its_state_are_whole() -> None:

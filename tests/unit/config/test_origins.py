@@ -164,10 +164,6 @@ def test_tables_in_which_nothing_is_set_are_left_out(file: Path) -> None:
     assert few.keys() < many.keys()
 
 
-def test_without_a_file_everything_is_the_default() -> None:
-    assert {one.origin for one in shown(None).values()} == {"default"}
-
-
 KEYS = st.text("ab", min_size=1, max_size=2)
 VALUES = (
     st.integers(0, 9)

@@ -7,17 +7,14 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from eventlog.config.build import outputs_of
 from eventlog.config.policies import line_of, steps_of
 from eventlog.config.settings import Config, load
 from eventlog.core.errors import ConfigError
 from eventlog.core.model import Change, Edit, Op, RowId
 from eventlog.core.secrets import secret_places
 from eventlog.core.steps import Lookup
-from eventlog.policies.bound import PolicyFormat
 from eventlog.policies.plugin import needs_of
 from eventlog.streams.post import refuse_lookups
-from eventlog.xds.write import XdsFormat
 from tests.support.strategies import CATALOG
 
 FILE = """\
@@ -71,15 +68,6 @@ def test_an_output_has_the_steps_of_its_policies_and_then_its_own(tmp_path: Path
     assert SECRET not in repr(config)
 
 
-def test_a_format_stands_behind_the_steps_only_where_there_are_any(tmp_path: Path) -> None:
-    [output] = outputs_of(loaded(tmp_path))
-    assert isinstance(output.format, PolicyFormat)
-    assert output.format.suffix == ".xml"
-    assert output.format.heartbeat() == XdsFormat().heartbeat()
-    [plain] = outputs_of(loaded(tmp_path, '[[output]]\nsink = "stdout"\n'))
-    assert isinstance(plain.format, XdsFormat)
-
-
 @pytest.mark.parametrize(
     "line, instead, said",
     [
@@ -98,11 +86,6 @@ def test_what_is_wrong_is_named_with_its_line(tmp_path: Path, line: str, instead
         loaded(tmp_path, FILE.replace(line, instead, 1))
     assert said in str(error.value)
     assert SECRET not in str(error.value)
-
-
-def test_a_policy_that_nobody_wrote_is_said_to_be_missing(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"Write it as \[\[policy\]\] with this `name`"):
-        loaded(tmp_path, '[[output]]\nsink = "stdout"\npolicies = ["words"]\n')
 
 
 def test_a_step_may_be_written_in_a_line_and_then_has_no_line_of_its_own(tmp_path: Path) -> None:
@@ -151,17 +134,3 @@ def test_a_step_for_what_is_not_there_stops_the_publisher(tmp_path: Path) -> Non
     config = loaded(tmp_path, FILE.replace('attributes = ["lname"]', 'attributes = ["lnmae"]'))
     with pytest.raises(ConfigError, match="lnmae is no attribute"):
         needs_of([("hr", steps_of(config.output[0], config.policy))], CATALOG)
-
-
-def test_the_policy_of_a_format_is_bound_once_for_the_same_tables(tmp_path: Path) -> None:
-    config = loaded(tmp_path)
-    form = PolicyFormat(XdsFormat(), steps_of(config.output[0], config.policy))
-    [first] = form.writer(CATALOG)([changed(fname="b", lname="taint")])
-    [second] = form.writer(CATALOG)([changed(fname="b", lname="taint")])
-    assert first == second
-    assert 'attr-name="Name"' in first.text
-    assert "taint" not in first.text
-    [document] = form.bind([first], "")
-    assert document.covers == {"1": ((1,),)}
-    refused, written, last = form.writer(CATALOG)([changed(lname="taint"), changed(fname="b"), changed(lname="x")])
-    assert (refused.filtered, written.event_id, last.filtered) == (True, "1", True)

@@ -146,13 +146,6 @@ def test_editors_know_its_keys() -> None:
     assert schema["$defs"]["PublisherConfig"] == ours["$defs"]["PublisherConfig"]
 
 
-def test_a_missing_package_is_named() -> None:
-    with pytest.raises(
-        ConfigError, match="An output to a spool needs the package spoolpackage, which is not installed"
-    ):
-        outputs_of(config_of(sink="spool", queue="x", priority=9))
-
-
 def test_one_that_is_broken_is_a_sentence_and_leaves_the_others_standing(site: Site) -> None:
     site.install("eventlog-broken", {"sinks": {"broken": "eventlog_broken:SINK"}}, "import no_such_module")
     site.install("eventlog-odd", {"sinks": {"odd": "eventlog_odd:SINK"}}, "SINK = 3")

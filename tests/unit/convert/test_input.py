@@ -105,16 +105,6 @@ def test_a_file_of_lines_is_cut_into_units_that_give_each_line_once(
         assert without_problem(rows_of(file)) == rows
 
 
-@pytest.mark.parametrize("room", [7, 100, 1 << 20])
-def test_units_say_how_large_they_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, room: int) -> None:
-    """Rows that are not counted yet are guessed from it: how many buckets there are, and what the progress shows."""
-    monkeypatch.setattr(inputs, "UNIT_BYTES", room)
-    file = write_lines(tmp_path / "a.jsonl", [log_row(number) for number in range(5)])
-    cut = units(FilesInput(places=(str(file),)))
-    assert sum(unit.size for unit in cut) == file.stat().st_size
-    assert max(unit.size for unit in cut) <= room
-
-
 def test_parquet_is_cut_by_row_groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(inputs, "UNIT_ROWS", 10)
     rows = [log_row(number) for number in range(40)]

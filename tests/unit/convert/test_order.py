@@ -11,22 +11,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventlog.cli.watching import told
 from eventlog.convert import partitions, writing
 from eventlog.convert.forms import Parts
-from eventlog.convert.inputs import Unit
 from eventlog.convert.partitions import (
     BY_OBJECT,
     OUTCOME_ORDER,
     by_range,
-    gathered,
     in_order,
     partition_file,
     ranges,
     sample,
     within,
 )
-from eventlog.convert.plan import bucket_count, part_spans, range_count
+from eventlog.convert.plan import part_spans
 from eventlog.convert.rows import OUTCOMES, ROWS, Placing, bucket_of, object_number
 from eventlog.convert.tasks import Compare, contested
 from eventlog.convert.to_xds import TextForm
@@ -129,27 +126,6 @@ def test_a_file_knows_its_batches_by_their_labels(
     assert within([file, file], first, last) == ((kept, kept) if kept.labels else ())
 
 
-def test_rows_that_do_not_fit_are_sorted_with_less_than_rows_that_do(tmp_path: Path) -> None:
-    """A run is held three times where it is sorted: as it came, as one batch, and in its order."""
-    value, rows = "x" * 1_000, 1_000
-    most = []
-    for batches in (18, 60):
-        before, found = pa.total_allocated_bytes(), 0
-        most.append(0)
-        read = (_long_rows(number, rows, value) for number in range(batches))
-        for batch in in_order(read, BY_OBJECT, tmp_path / "spill"):
-            most[-1] = max(most[-1], pa.total_allocated_bytes() - before)
-            found += len(batch)
-        assert found == batches * rows
-    assert most[1] < most[0] < 60_000_000
-
-
-def _long_rows(number: int, rows: int, value: str) -> pa.RecordBatch:
-    columns = [[place * 7_919 % rows for place in range(rows)], [number * rows + place for place in range(rows)]]
-    arrays = [*(pa.array(column, pa.int64()) for column in columns), pa.array([value] * rows)]
-    return pa.RecordBatch.from_arrays(arrays, (*BY_OBJECT, "value"))
-
-
 @given(st.lists(st.tuples(st.none() | st.integers(0, 3), st.none() | st.sampled_from("ab")), max_size=20))
 def test_outcomes_without_a_position_come_last_by_their_notes(pairs: list[tuple[int | None, str | None]]) -> None:
     rows = [{"position": number, "status": "E", "reason": "x", "note": note} for number, note in pairs]
@@ -236,50 +212,3 @@ def test_the_outcomes_have_the_same_bytes_however_they_come(tmp_path: Path, monk
         assert write_outcomes(tmp_path / f"{size}", table.to_batches(max_chunksize=size)) == 37
         written.append((tmp_path / f"{size}").read_bytes())
     assert written[0] == written[1] == written[2]
-
-
-def test_small_inputs_have_one_bucket_and_none_has_too_many() -> None:
-    def count(*rows: int | None, size: int = 0) -> int:
-        return bucket_count([Unit(path="x", kind="parquet", rows=number, size=size) for number in rows])
-
-    assert [count(10), count(1_000_000), count(None, size=300), count(10**10)] == [1, 16, 1, 256]
-    assert count(10, size=10**9) == 64, "few rows that are long"
-    assert (range_count(10), range_count(10, 10**9)) == (1, 101)
-
-
-@pytest.mark.parametrize(
-    "rows,total,seconds,line",
-    [
-        (500, 1_000, 2.0, "deciding: 500 of 1,000 rows, 250 rows/s, 2 s left"),
-        (500, None, 2.0, "deciding: 500 rows, 250 rows/s"),
-        (0, 1_000, 0.0, "deciding: 0 of 1,000 rows, 0 rows/s"),
-    ],
-)
-def test_a_line_says_how_far_it_is(rows: int, total: int | None, seconds: float, line: str) -> None:
-    assert told("deciding", rows, total, seconds) == line
-
-
-TEXT = pa.schema([("text", pa.string())])
-
-
-def _texts(count: int, length: int) -> Iterator[pa.RecordBatch]:
-    for _ in range(count):
-        yield pa.RecordBatch.from_arrays([pa.array(["x" * length] * 1000)], schema=TEXT)
-
-
-def test_what_is_gathered_is_not_held_twice() -> None:
-    before, sizes = pa.total_allocated_bytes(), []
-    for rows in gathered(_texts(8, 1000), TEXT, most_bytes=4_000_000):
-        sizes.append(len(rows))
-        assert pa.total_allocated_bytes() - before < 1.5 * rows.nbytes
-    assert sizes == [4000, 4000]
-
-
-def test_short_rows_are_gathered_by_their_number() -> None:
-    def sizes(length: int) -> list[int]:
-        return [
-            len(rows) for rows in gathered(_texts(8, length), TEXT, most_rows=6000, most_bytes=1_000_000, short=150)
-        ]
-
-    assert sizes(100) == [6000, 2000]
-    assert sizes(1000) == [2000, 2000, 2000, 2000]

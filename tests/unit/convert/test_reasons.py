@@ -50,10 +50,6 @@ def test_very_many_notes_are_not_told_apart(tmp_path: Path, monkeypatch: pytest.
     assert [(group.rows, group.note) for group in bad_rows(folder)] == [(4, "c"), (1, "a")]
 
 
-def test_where_no_outcomes_stand_nothing_is_told(tmp_path: Path) -> None:
-    assert bad_rows(tmp_path) == ()
-
-
 def test_rows_that_nothing_can_be_read_back_for_are_said_before_the_work(tmp_path: Path) -> None:
     names = ("record_id", "event_type", "event_time", "table_name", "table_key")
     lines = [dict(zip(names, (kind, kind, "2025-03-23", "usr", "idu=1"), strict=True)) for kind in (1, 5, 6, 7, 9)]

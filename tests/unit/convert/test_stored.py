@@ -158,13 +158,6 @@ def test_a_place_that_holds_something_is_refused(objects: Bucket, tmp_path: Path
     assert {"theirs.txt", "part-00000.xml"} <= there(objects).keys()
 
 
-def test_folders_of_others_stand_in_the_way(objects: Bucket, tmp_path: Path) -> None:
-    objects.put("usr__ct/theirs.parquet", b"")
-    made(tmp_path / "made", TABLES)
-    with pytest.raises(UsageError, match="s3://bucket/p/usr__ct is there already"):
-        at(objects, tmp_path / "made", overwrite=True).publish()
-
-
 def test_the_place_of_a_publisher_is_left_alone(objects: Bucket, tmp_path: Path) -> None:
     StoredPlans(objects).take_over(tenure())
     place = at(objects, tmp_path / "made", overwrite=True)
@@ -186,12 +179,6 @@ def test_of_two_at_once_the_later_one_stays(objects: Bucket, tmp_path: Path, mon
     with pytest.raises(OccupiedError):
         at(objects, tmp_path / "first").publish()
     assert there(objects) == wanted
-
-
-def test_what_another_order_left_in_the_folder_goes(objects: Bucket, tmp_path: Path) -> None:
-    made(tmp_path / "made", PARTS)
-    at(objects, tmp_path / "made").begin(order(tmp_path / "made"))
-    assert not (tmp_path / "made").exists()
 
 
 def test_the_folder_is_for_us_alone(objects: Bucket, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,7 +14,6 @@ from msgspec import Struct
 
 from eventlog.convert.settings import Conversion, FilesInput
 from eventlog.convert.work import Workers
-from eventlog_spark import workers
 from eventlog_spark.convert import _absolute
 
 
@@ -63,18 +62,6 @@ print(before - held())
     environment = {"MALLOC_TRIM_THRESHOLD_": str(1 << 30), "MALLOC_MMAP_THRESHOLD_": str(1 << 20)}
     done = subprocess.run([sys.executable, "-c", code], env=environment, check=True, capture_output=True, text=True)
     assert int(done.stdout) > 50, "MiB of the hundred that were free"
-
-
-def test_a_worker_of_sparks_begins_each_task_but_its_first_small(monkeypatch: pytest.MonkeyPatch) -> None:
-    done: list[str] = []
-    frozen = SimpleNamespace(freeze=lambda: done.append("freeze"), get_freeze_count=lambda: len(done))
-    monkeypatch.setattr(workers, "_is_worker", lambda: True)
-    monkeypatch.setattr(workers, "gc", frozen)
-    monkeypatch.setattr(workers, "use_one_core", lambda: done.append("one core"))
-    monkeypatch.setattr(workers, "give_back", lambda: done.append("give back"))
-    for _ in range(3):
-        workers.settle()
-    assert done == ["freeze", "one core", "give back", "give back"]
 
 
 def test_spark_takes_files_by_their_whole_names_and_keeps_whose_time_is_in_them(tmp_path: Path) -> None:

@@ -102,28 +102,10 @@ def test_the_exit_code_says_whose_fault_it_is(error: EventlogError, code: int) -
     assert error.exit_code == code
 
 
-def test_trying_again_makes_sense_unless_somebody_knows_better() -> None:
-    assert SourceError().may_pass
-    assert not SourceError(may_pass=False).may_pass
-
-
-def test_a_hint_comes_after_the_message() -> None:
-    error = ConfigError("[sorce] is not a section.", hint="Did you mean source?")
-    assert str(error) == "[sorce] is not a section. Did you mean source?"
-    assert (error.message, error.hint) == ("[sorce] is not a section.", "Did you mean source?")
-    assert ConfigError("No.").hint is None
-
-
 def test_a_key_error_shows_the_place_and_not_the_whole_key() -> None:
     error = KeySyntaxError("it ends too early", text="k" * 200, column=201)
     assert str(error) == f"table_key '{'k' * 80}… (120 more characters)', column 201: it ends too early."
     assert (error.text, error.column) == ("k" * 200, 201)
-
-
-def test_an_xml_error_begins_with_its_line() -> None:
-    error = XmlError("the element is never closed", line=3)
-    assert str(error) == "Line 3: the element is never closed."
-    assert (error.problem, error.line) == ("the element is never closed", 3)
 
 
 @shares(cut=0.1, whole=0.1)

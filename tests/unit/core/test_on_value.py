@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from eventlog.core.model import ABSENT, Change, Document, Edit, Op, Refusal, RowId
-from eventlog.core.on_value import BeyondSide, OnValue, side_of
+from eventlog.core.on_value import OnValue
 from eventlog.core.schema import Catalog, Child, Column, Table
 from eventlog.core.seams import encode
 from eventlog.qlik.change_tables.format import ChangeTableFormat, WrittenRows
@@ -173,12 +173,6 @@ def test_several_values_of_a_child_lose_one_only() -> None:
     assert told.endswith("a1\ufffda4")
 
 
-def test_a_value_that_is_equal_to_what_takes_its_place_is_replaced_among_several() -> None:
-    [told], [refusal] = xds(change(Op.ADD, Edit(column="age", new=("",))), "replace")
-    assert told == "agea"
-    assert refusal.partial
-
-
 def test_no_more_than_three_values_are_named() -> None:
     bad = [Edit(column=name, new="\x01") for name in ("name", "age", "active", "born", "photo")]
     told, [refusal] = xds(change(Op.ADD, Edit(column="share", new="5"), *bad))
@@ -292,12 +286,3 @@ def test_a_message_without_a_value_says_null() -> None:
     )
     assert found is not None
     assert found["name"] == "a\ufffd"
-
-
-def test_where_times_lie_that_are_no_times() -> None:
-    assert [side_of(value) for value in ("-infinity", "infinity", "soon", 5)] == [
-        BeyondSide.EARLY,
-        BeyondSide.LATE,
-        None,
-        None,
-    ]

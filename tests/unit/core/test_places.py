@@ -112,12 +112,6 @@ def test_topics_with_another_use_are_none(name: str) -> None:
     assert led("topic", name, PlaceTemplate("{new.city}", "to", (), "new.")) is None
 
 
-def test_tables_with_another_use_are_none() -> None:
-    bare = PlaceTemplate("{new.city}", "to", (), "new.")
-    assert led("table", "ATTREP_cdc_partitions", bare) is None
-    assert led("table", "Käufer", bare) == "Käufer"
-
-
 def test_empty_parts_and_long_places_are_none() -> None:
     assert led("folder", "a", PlaceTemplate("a//{new.city}", "to", (), "new.")) is None
     assert led("folder", "a" * 180, PlaceTemplate("/".join(["{new.city}"] * 6), "to", (), "new.")) is None

@@ -80,10 +80,6 @@ def test_a_type_has_its_category_however_a_database_writes_it(found: Category, s
     assert category(sql_type) is found
 
 
-def test_every_category_has_examples() -> None:
-    assert set(WRITTEN) == set(Category)
-
-
 @given(st.sampled_from(sorted(_NAMES)), st.sampled_from([str.upper, str.title]), st.text(" \t\n", max_size=3))
 def test_case_and_blanks_do_not_matter(name: str, spelled: object, blanks: str) -> None:
     assert callable(spelled)

@@ -17,7 +17,7 @@ from eventlog.core.model import ABSENT, Change, Edit, Op, Refusal, RowId, Value
 from eventlog.core.schema import Catalog, Column, Table
 from eventlog.core.steps import Step
 from eventlog.policies import Policy
-from eventlog.policies.values import dated, numbered
+from eventlog.policies.values import numbered
 from tests.support.plugins import Site, site
 
 __all__ = ["site"]
@@ -61,14 +61,6 @@ def told(step: Step, one: Change) -> Any:
 )
 def test_dates_are_written_in_a_form_and_a_zone(value: Value, form: str, zone: str, expected: str) -> None:
     assert told(steps.Date(attributes=("born",), form=form, zone=zone), change("born", value)) == {"born": expected}
-
-
-def test_what_lies_before_all_times_is_no_time() -> None:
-    assert (
-        dated("0001-01-01 00:00:00", "%Y", steps.Date(attributes=(), form="%Y", zone="America/New_York").clock())
-        is None
-    )
-    assert dated(7, "%Y", dt.UTC) is None
 
 
 @pytest.mark.parametrize(
@@ -133,10 +125,6 @@ def test_what_is_none_of_it_has_a_stated_outcome(
 def test_steps_that_say_nothing_are_refused(make: Callable[[], Step], said: str) -> None:
     with pytest.raises(ConfigError, match=said):
         make()
-
-
-def test_a_step_for_attributes_that_a_table_has_not_does_nothing() -> None:
-    assert told(steps.Number(attributes=("wage",)), change("name", "x")) == {"name": "x"}
 
 
 def greet(values: dict[str, Any]) -> Any:

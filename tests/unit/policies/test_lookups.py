@@ -106,19 +106,6 @@ def test_what_was_looked_up_can_be_looked_up_with_and_steps_before_it_count() ->
     assert len(reader.asked) == 3
 
 
-def test_pieces_of_a_long_object_are_told_the_same() -> None:
-    policy = Policy((NAME,), CATALOG)
-    events = [
-        event(1, Kind.UPDATE_FIELD, column="dept", old="7", new="8"),
-        event(2, Kind.UPDATE_FIELD, column="dept", old="8", new="7"),
-    ]
-    round_ = Round(catalog=CATALOG, reader=Reader(), needs=policy.needs, looks=policy.looks)
-    found: list[Change] = []
-    for _ in round_.decide_pieces(lambda: [[one] for one in events], found.append):
-        pass
-    assert [told(policy, one) for one in found] == [told(policy, one) for one in round_.decide(events).changes]
-
-
 def test_what_cannot_be_read_yet_waits_and_what_never_can_is_an_error() -> None:
     later = Unreadable(note="no right", reason=Reason.NO_RIGHT)
     rows = {**ROWS, RowId(None, "dept", "id=7"): later}
@@ -164,9 +151,3 @@ def test_what_there_is_not_is_refused_with_the_nearest_name(step: Lookup, said: 
     with pytest.raises(ConfigError) as error:
         Policy((step,), CATALOG).check()
     assert said in str(error.value)
-
-
-def test_where_nothing_changed_nothing_is_looked_up() -> None:
-    reader = Reader()
-    assert decided(reader)[1].changes == []
-    assert reader.asked == []

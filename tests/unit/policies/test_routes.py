@@ -12,7 +12,7 @@ from eventlog.core.model import Change, Edit, Op, Refusal, RowId
 from eventlog.core.places import PlaceKind
 from eventlog.core.schema import Catalog, Child, Column, Table
 from eventlog.core.steps import Step, placed
-from eventlog.policies import Policy, routes
+from eventlog.policies import Policy
 
 CATALOG = Catalog(
     [
@@ -108,13 +108,6 @@ def test_values_of_a_place_are_not_hidden_any_more() -> None:
     drop = steps.Drop(attributes=("city", "salary"), classes=("usr",))
     assert Policy((drop,), CATALOG).hidden == {(None, "usr"): {"city", "salary"}}
     assert Policy((BY_CITY, drop), CATALOG).hidden == {(None, "usr"): {"salary"}}
-
-
-def test_few_places_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(routes, "KNOWN_PLACES", 2)
-    policy = Policy((BY_CITY,), CATALOG)
-    for city in ("a", "b", "c", "c", "a"):
-        assert route(policy.tell(change(Op.MODIFY, Edit(column="city", new=city)))) == f"usr/{city}"
 
 
 @pytest.mark.parametrize(

@@ -84,16 +84,6 @@ def misfit(*some: Step) -> str:
     return str(error.value)
 
 
-def test_without_steps_everything_stays() -> None:
-    policy = Policy((), CATALOG)
-    one = change(fname=["a", "b"])
-    assert policy.catalog is CATALOG
-    assert policy.tell(one) is one
-    assert not policy
-    assert policy.needs(one) == frozenset()
-    policy.check()
-
-
 def test_a_table_that_nobody_described_is_refused_and_not_guessed() -> None:
     unknown = replace(change(), row=RowId(None, "else", "id=1"))
     assert "else is not described" in refused(unknown, steps.Drop(attributes=("fname",))).note
@@ -166,12 +156,6 @@ def test_columns_of_views_keep_what_their_names_say() -> None:
     assert behind.multiple == {"Telephone"}
     assert behind.key == ("pk_idu",)
     assert {"mv_Name", "Telephone", "pk_idu", "mv_y"} <= set(behind.loggable)
-
-
-def test_beside_is_renamed_too() -> None:
-    rename, join = steps.Rename(attributes={"lname": "Surname"}), steps.Join(attribute="full", of=("fname", "Surname"))
-    one = change(fname=["a", "b"], beside={"lname": "x"})
-    assert told(one, rename, join)["full"] == ["a x", "b x"]
 
 
 def test_values_are_redacted_and_nothing_stays_nothing() -> None:
@@ -360,18 +344,6 @@ def test_who_leaves_is_deleted_and_who_comes_is_told_whole() -> None:
         assert found.op is Op.MODIFY
 
 
-def test_for_who_comes_everything_is_read() -> None:
-    policy = Policy((steps.Where(condition="new.fname == 'a'", when_leaving="delete"),), CATALOG)
-    assert policy.needs(change(fname=["b", "a"])) == USR.attribute_names - {"fname"}
-    assert policy.needs(change(lname=["b", "a"])) == {"fname"}
-
-
-def test_an_expression_may_look_at_all_of_a_row() -> None:
-    where = steps.Where(condition="size(new) > 1 && 'new.nothing' != ''")
-    assert Policy((where,), CATALOG).needs(change(fname=["a", "b"])) == USR.attribute_names - {"fname"}
-    assert told(change(fname=["a", "b"], salary=["1", "2"]), where)
-
-
 def test_the_key_can_be_looked_at_whatever_it_is_called() -> None:
     rename = steps.Rename(attributes={"idu": "Id", "fname": "Name"}, classes=("usr",))
     join = steps.Join(attribute="both", of=("Id", "Name"), classes=("usr",))
@@ -453,13 +425,3 @@ def test_of_a_part_of_the_tables_only_what_is_certain_is_said() -> None:
 def test_a_step_that_says_nothing_is_refused(made: Any) -> None:
     with pytest.raises(ConfigError):
         made()
-
-
-def test_a_secret_is_never_shown() -> None:
-    assert SECRET not in repr(steps.Hash(attributes=("a",), secret=SECRET))
-
-
-def test_nothing_is_looked_up_where_no_step_looks() -> None:
-    policy = Policy((steps.Redact(attributes=("salary",), value="-"),), CATALOG)
-    assert not policy.is_looking
-    assert policy.looks(change(salary=["1", "2"])) == {}

@@ -13,7 +13,7 @@ from eventlog.core import steps
 from eventlog.core.model import ABSENT, Change, Edit, Op, Refusal, Row, RowId
 from eventlog.core.schema import Catalog, Child, Column, Table
 from eventlog.core.steps import Step
-from eventlog.policies import Policy, actions, bound
+from eventlog.policies import Policy, actions
 from tests.support.shares import met, shares
 
 CATALOG = Catalog(
@@ -68,16 +68,6 @@ def test_steps_together_tell_what_they_tell_one_after_the_other(
         expected = traced.after
     met(changed=isinstance(expected, Change) and expected != one, refused=isinstance(expected, Refusal))
     assert policy.tell(one) == expected
-
-
-def test_what_changes_need_is_remembered_and_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bound, "KNOWN_CHANGES", 1)
-    policy = Policy((steps.Where(condition="new.fname == 'a' && new.lname == 'b'"),), CATALOG)
-    for _ in range(2):
-        for _ in range(2):
-            assert policy.needs(change(fname=["x", "y"])) == {"lname"}
-        assert policy.needs(change(salary=["x", "y"])) == {"fname", "lname"}
-        assert policy.needs(change(lname=["x", "y"], fname=["x", "y"])) == frozenset()
 
 
 def test_what_an_expression_came_to_is_remembered_and_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:

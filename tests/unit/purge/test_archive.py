@@ -81,13 +81,6 @@ def test_a_file_that_is_not_finished_leaves_nothing(tmp_path: Path, monkeypatch:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_row_groups_keep_the_rows_in_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("eventlog.purge.archive.GROUP_ROWS", 3)
-    path = written(tmp_path, *map(row, range(1, 11)))
-    assert [found[0] for found in read(path)] == list(range(1, 11))
-    assert parquet.ParquetFile(path).num_row_groups == 4
-
-
 def test_a_folder_that_cannot_be_one_is_told(tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.write_text("here")

@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 import eventlog.sql
-from eventlog.core.errors import EventlogError
 from eventlog.sql.dialect import COMMON, filled, log_holes, offers, split, statement, texts
 from eventlog.sql.mysql.dialect import MYSQL
 from eventlog.sql.names import LogNames
@@ -27,10 +26,6 @@ ALONE = {
 """What one database does without and all others have."""
 
 
-def test_there_are_databases_to_compare() -> None:
-    assert {"sqlite", "postgresql"} <= set(FOLDERS)
-
-
 @pytest.mark.parametrize("folder", FOLDERS)
 def test_a_database_has_what_all_others_have(folder: str) -> None:
     others = frozenset.intersection(*(frozenset(texts(other)) for other in FOLDERS if other != folder))
@@ -41,11 +36,6 @@ def test_a_database_has_what_all_others_have(folder: str) -> None:
 def test_no_query_stands_in_a_folder_as_it_stands_in_common(folder: str) -> None:
     shared, own = texts_of(COMMON), texts_of(folder)
     assert [name for name in own if shared.get(name) == own[name]] == []
-
-
-@pytest.mark.parametrize("folder", [*FOLDERS, COMMON])
-def test_no_query_is_empty(folder: str) -> None:
-    assert [name for name, text in texts_of(folder).items() if not text] == []
 
 
 @pytest.mark.parametrize("folder", FOLDERS)
@@ -93,23 +83,9 @@ def test_a_hole_is_replaced_with_its_sample(text: str, expected: str) -> None:
     assert filled(text, {"log": "<log>"}, origin="test") == expected
 
 
-def test_a_value_that_looks_like_a_hole_stays_as_it_is() -> None:
-    assert filled("/* log */x", {"log": "/* log */"}, origin="test") == "/* log */"
-
-
-def test_a_left_over_hole_is_an_error() -> None:
-    with pytest.raises(EventlogError, match="sqlite/mark has the hole log"):
-        filled("UPDATE /* log */event_log", {}, origin="sqlite/mark")
-
-
 def test_a_query_that_a_database_does_without_has_no_text() -> None:
     assert (offers(SQLITE, "listen"), statement(SQLITE, "listen", channel="event_log")) == (False, "")
     assert (offers(POSTGRESQL, "listen"), statement(POSTGRESQL, "listen", channel="x")) == (True, "LISTEN x")
-
-
-def test_an_unknown_query_is_an_error() -> None:
-    with pytest.raises(EventlogError, match="no query nonsense"):
-        statement(SQLITE, "nonsense")
 
 
 def test_the_holes_of_the_log_are_quoted_where_the_database_needs_it() -> None:

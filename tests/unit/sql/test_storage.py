@@ -12,9 +12,7 @@ from sqlalchemy import create_engine
 from eventlog.capture.install import install, install_sql
 from eventlog.cli.main import main
 from eventlog.core.errors import ConfigError, UsageError
-from eventlog.sql.oracle.dialect import ORACLE
-from eventlog.sql.oracle.storage import stored
-from eventlog.sql.storage import UNSAID, Storage, storing, writing
+from eventlog.sql.storage import Storage
 
 
 @pytest.mark.parametrize("name", ["", "a b", '"D"', "1D", "D" * 31, "D; DROP"])
@@ -45,21 +43,6 @@ def test_the_log_alone_has_partitions() -> None:
     assert script.count("PARTITION BY RANGE (record_id) INTERVAL (5000)") == 1
     assert script.count(" USING INDEX LOCAL") == 1
     assert "TABLESPACE" not in script
-
-
-def test_what_makes_nothing_stays_as_it_is() -> None:
-    write = writing(stored, Storage(tablespace="d"), "oracle")
-    assert write("DROP TABLE event_log\n") == "DROP TABLE event_log\n"
-    assert writing(ORACLE.stored, UNSAID, "oracle")("CREATE INDEX i ON t (a)") == "CREATE INDEX i ON t (a)"
-
-
-def test_a_connection_that_stores_writes_so_and_then_no_longer() -> None:
-    engine = create_engine("sqlite://")
-    with engine.connect() as connection:
-        with storing(connection, lambda statement: statement.replace("1", "2")):
-            assert connection.exec_driver_sql("SELECT 1").scalar() == 2
-        assert connection.exec_driver_sql("SELECT 1").scalar() == 1
-    engine.dispose()
 
 
 def test_who_asks_for_a_place_of_a_log_that_is_there_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -156,16 +156,6 @@ def test_what_is_compared_no_more_is_forgotten_and_there_is_an_end(
     assert "Only 1,000 tables are compared regularly." in bench.journal.records[-1][1]["error"]
 
 
-def test_nothing_is_read_outside_of_the_window(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    proofs = bench.proofs()
-    waits = iter([0.0, 600.0])
-    monkeypatch.setattr(proofs, "_closed", lambda: next(waits))
-    proofs._round(bench.engine)
-    assert bench.last() == ()
-    monkeypatch.setattr(proofs, "_closed", lambda: 600.0)
-    assert proofs._round(bench.engine) == 600
-
-
 def test_who_lost_the_lock_keeps_nothing_and_ends(bench: Bench) -> None:
     bench.held = False
     bench.proofs().run()
@@ -186,14 +176,6 @@ def test_it_ends_while_it_waits_and_before_a_range(bench: Bench) -> None:
         RegularPace(0, None, proofs.pause).enter()
     with pytest.raises(ProofsStopped):
         proofs._round(bench.engine)
-
-
-def test_a_clock_that_is_set_back_ends_a_wait(bench: Bench) -> None:
-    proofs = bench.proofs()
-    times = iter([1000.0, 900.0])
-    proofs._clock = lambda: next(times)
-    proofs._rest(1_000_000)
-    assert list(times) == []
 
 
 class Connection:

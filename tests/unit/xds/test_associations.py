@@ -6,7 +6,6 @@ import datetime as dt
 
 import pytest
 
-from eventlog.core.errors import ExpressionError
 from eventlog.core.model import Change, Edit, Op, RowId
 from eventlog.core.schema import Catalog, Column, Table
 from eventlog.xds.write import XdsFormat
@@ -53,10 +52,6 @@ def test_without_a_catalog_names_are_those_of_the_log() -> None:
     assert said(RowId(None, "indirect.usr", "idu=1")) == ("usr", "idu=1,table=usr,schema=indirect")
 
 
-def test_a_table_of_another_schema_is_not_mistaken_for_this_one() -> None:
-    assert said(RowId("elsewhere", "named", "id=1"), NAMED) == ("named", "id=1,table=named,schema=elsewhere")
-
-
 def test_a_reference_follows_the_same_rules() -> None:
     edit = Edit(column="boss", new="a+b")
     assert said(RowId(None, "plain", "id=1"), PLAIN, edit=edit)[1] == 'id="a+b",table=plain'
@@ -81,13 +76,3 @@ def test_a_reference_to_a_day_names_it_as_a_log_does() -> None:
     )
     edit = Edit(column="eve", new=dt.date(2025, 3, 23))
     assert said(RowId(None, "day", "d=2025-03-24"), day, edit=edit)[1] == "d=2025-03-23,table=day"
-
-
-def test_a_schema_setting_reaches_the_document_quoted() -> None:
-    assert said(RowId(None, "t", "id=1"), schema_name="a b=<")[1] == 'id=1,table=t,schema="a b=<"'
-
-
-def test_a_key_is_written_as_it_came() -> None:
-    with pytest.raises(ExpressionError, match="U\\+FFFE"):
-        said(RowId(None, "t", "id=\ufffe"))
-    assert said(RowId(None, "t", "id=é 1"))[1] == "id=é 1,table=t"

@@ -10,7 +10,7 @@ from lxml import etree
 from msgspec.structs import replace
 
 from eventlog.core.errors import ExpressionError
-from eventlog.core.model import Change, Document, Edit, Op, Refusal, RowId
+from eventlog.core.model import Change, Document, Op, Refusal
 from eventlog.core.on_value import OnValue
 from eventlog.core.schema import Catalog
 from eventlog.core.seams import encode
@@ -124,15 +124,6 @@ def test_a_repeated_batch_gives_the_same_documents(
 def test_text_comes_back_from_a_parser_unchanged(content: str, value: str) -> None:
     root = etree.fromstring(f'<a b="{attribute(value)}">{escaped(content)}</a>'.encode())
     assert (root.text or "", root.get("b")) == (content, value)
-
-
-@given(xml_text)
-def test_a_value_comes_back_unchanged(value: str) -> None:
-    change = Change(
-        row=RowId(None, "t", "k=1"), op=Op.MODIFY, edits=(Edit(column="c", old=value, new=value),), positions=((1,),)
-    )
-    [event] = read_events(XdsFormat().fragment(change).encode())
-    assert [step.values[0].text for step in event.attributes[0].steps] == [value, value]
 
 
 @shares(covered=0.4, altered=0.02)

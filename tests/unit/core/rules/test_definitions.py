@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from eventlog.core.model import Change, Edit, Event, Op, ReadBack, RowId, Unreadable
-from eventlog.core.rules.definitions import BEFORE_ALL_NUMBERS, Definition, Definitions, DefinitionSpan, FormerRows
+from eventlog.core.rules.definitions import Definition, Definitions, DefinitionSpan, FormerRows
 from eventlog.core.schema import Catalog, Child, Column, Table
 from eventlog.core.seams import FormerNames
 
@@ -113,16 +113,6 @@ def test_definitions_go_to_other_processes() -> None:
     assert parts(found.former.spans([event(99, "person"), event(100, "person")])) == [([99], True), ([100], False)]
 
 
-def test_no_events_are_one_span() -> None:
-    assert parts(history().spans([])) == [([], False)]
-
-
-def test_the_catalog_of_a_former_definition_is_made_once() -> None:
-    definitions = history()
-    one, _, other = definitions.spans([event(1, "person"), event(100, "person"), event(2, "person")])
-    assert one.catalog is other.catalog
-
-
 @pytest.mark.parametrize(
     "number, column, key, former",
     [
@@ -207,13 +197,6 @@ def test_objects_have_their_names_of_today() -> None:
     assert gone.row_id("person", "id=7") == RowId(None, "person", "id=7")
 
 
-def test_own_names_and_no_former_ones_change_nothing() -> None:
-    changes = [change(post="a")]
-    assert span().told(changes, FormerNames.OWN)[0] is changes
-    nobody = DefinitionSpan(events=(), catalog=CATALOG)
-    assert nobody.told(changes, FormerNames.ONLY_NEW) == (changes, CATALOG, [])
-
-
 def test_columns_are_told_by_their_new_names() -> None:
     told, catalog, refusals = span().told([change(post="a", fax="b"), change(name="city")], FormerNames.NEW)
     assert [[edit.column for edit in one.edits] for one in told] == [["mail", "fax"], []]
@@ -238,12 +221,6 @@ def test_where_only_new_names_count_what_is_gone_is_left_out(op: Op) -> None:
     assert [[edit.column for edit in one.edits] for one in told] == [["mail"]]
     assert "fax" not in next(iter(catalog)).attributes
     assert len(refusals) == (0 if op is Op.DELETE else 1), "of a deleted row nobody misses a value"
-
-
-def test_an_add_of_which_nothing_is_left_is_still_told() -> None:
-    [told], _, [refusal] = span().told([change(Op.ADD, fax="b")], FormerNames.ONLY_NEW)
-    assert told.edits == ()
-    assert refusal.partial
 
 
 def test_keys_and_tables_have_their_new_names() -> None:
@@ -285,28 +262,8 @@ def test_one_object_under_two_names_is_read_once() -> None:
     assert found == {one: {"name": "Ann"}, other: {"mail": "a@b"}}
 
 
-def test_objects_of_a_class_that_is_gone_are_not_there() -> None:
-    gone = Definition(table=table("person", "name"), today=None)
-    reader = Rows({})
-    assert FormerRows(reader, span(gone)).rows({RowId(None, "person", "id=1"): frozenset({"name"})}) == {}
-    assert reader.asked == {}
-
-
 def test_what_cannot_be_read_keeps_its_reason() -> None:
     person = RowId(None, "person", "id=1")
     reader = Rows({person: Unreadable(note="mail is too large", row={"name": "Ann"})})
     found = FormerRows(reader, span()).rows({person: frozenset({"name", "post"})})
     assert found == {person: Unreadable(note="mail is too large", row={"name": "Ann"})}
-
-
-def test_a_definition_of_unknown_begin_comes_before_all_rows() -> None:
-    assert FORMER.first == BEFORE_ALL_NUMBERS
-    assert (FORMER.current, LATEST.current) == (False, True)
-    assert FORMER.new_name("post") == "mail"
-    assert FORMER.row_today(RowId(None, "person", "id=1")) == RowId(None, "person", "id=1")
-
-
-def test_tables_are_told_by_their_own_names_where_an_output_wants_that() -> None:
-    found = span()
-    assert found.told_catalog(FormerNames.OWN) is found.catalog
-    assert next(iter(found.told_catalog(FormerNames.NEW))).attributes.keys() == {"name", "mail", "fax"}

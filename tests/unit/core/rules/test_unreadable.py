@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 
 from eventlog.core.model import Event, Kind, ReadBack, Reason, RowId, Status, Unreadable
 from eventlog.core.rules import Options, decide
-from eventlog.core.rules.screen import screen
 from tests.support.shares import met, shares
 from tests.support.strategies import CATALOG, History, histories
 
@@ -64,17 +63,6 @@ def test_while_a_row_waits_to_be_read_all_of_its_open_lifetime_does(found: Unrea
     ]
     waits = (Status.NEW, found.reason)
     assert ended(events, found) == [SAID, SAID, waits, waits, SAID]
-
-
-def test_a_closed_lifetime_reads_nothing() -> None:
-    events = [event(1, Kind.UPDATE_ROW_BACK), event(2, Kind.DELETE_ROW)]
-    assert ended(events, DENIED) == [(Status.WARNING, Reason.VANISHED), SAID]
-
-
-def test_an_event_with_a_fault_ends_with_it() -> None:
-    faulty = Event(position=(1,), kind=1, table="usr", key="idu=1", column="fname", time="now", fault="too large.")
-    screened = screen([faulty], CATALOG, Options())
-    assert [(one.status, one.note) for one in screened.outcomes.values()] == [(Status.ERROR, "too large.")]
 
 
 @shares(unreadable=0.2, others=0.4)

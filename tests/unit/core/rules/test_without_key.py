@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from eventlog.core.model import ABSENT, Change, Event, Op, Outcome, Reason, Transaction
 from eventlog.core.rules import Options, Round, decide
-from eventlog.core.rules.screen import HIDDEN, _row_hash
+from eventlog.core.rules.screen import HIDDEN
 from eventlog.core.schema import WHOLE_ROW, Catalog, Column, Table
 from eventlog.explain.masking import Mask
 from tests.support.strategies import pieces
@@ -116,8 +116,3 @@ def test_the_text_of_a_row_is_hidden_with_one_of_its_columns(adds: bool) -> None
     assert mask.key("note", event.key) == HIDDEN
     assert not Mask({}, CATALOG).hides("note", WHOLE_ROW)
     assert Mask({}, CATALOG).key("note", event.key) == event.key
-
-
-def test_a_row_that_the_database_could_not_hash_is_hashed_here() -> None:
-    assert _row_hash(TEXTS[1]) == digest(TEXTS[1])
-    assert _row_hash("ab12") == "ab12"
