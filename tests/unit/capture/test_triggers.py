@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import re
-import sys
 from itertools import pairwise
-from unittest.mock import Mock
 
 import pytest
 from hypothesis import given
@@ -15,13 +13,10 @@ from msgspec.structs import replace
 from eventlog.capture import Style, TriggerOptions, TriggerPlan, plan, render
 from eventlog.capture.asked import Marker, read_marker, write_marker
 from eventlog.capture.clauses import ALWAYS
-from eventlog.capture.installed import Installed, TriggerCondition, compare
 from eventlog.capture.plan import captured
 from eventlog.capture.render import Trigger
-from eventlog.capture.tried import refuse_unfit
 from eventlog.core.errors import InstallError, UsageError
 from eventlog.core.schema import WHOLE_ROW, Child, Column, Made, Table
-from eventlog.core.sql_types import bare_type
 from eventlog.sql.dialect import Dialect, offers
 from eventlog.sql.mysql.dialect import MYSQL
 from eventlog.sql.names import LogNames
@@ -51,24 +46,6 @@ def test_everything_but_keys_is_watched_unless_said_otherwise() -> None:
     assert watched(plan(USR)) == ["fname", "photo", "usr_phone.phoneno"]
     assert watched(plan(USR, TriggerOptions(columns=("FNAME", "usr_phone.phoneno")))) == ["fname", "usr_phone.phoneno"]
     assert watched(plan(USR, TriggerOptions(exclude=("photo", "usr_phone.phoneno")))) == ["fname"]
-
-
-def test_what_is_left_out_is_in_no_read_back_either() -> None:
-    def names(options: TriggerOptions) -> list[str]:
-        table = captured(USR, options)
-        assert table.key == ("idu",)
-        assert [child.parent_key for child in table.children] == [("idu",)]
-        return list(table.attributes)
-
-    assert names(TriggerOptions()) == ["fname", "photo", "usr_phone.phoneno"]
-    assert names(TriggerOptions(exclude=("photo",))) == ["fname", "usr_phone.phoneno"]
-    assert names(TriggerOptions(columns=("fname",))) == ["fname"]
-    assert names(TriggerOptions(exclude=("photo", "usr_phone.phoneno"))) == ["fname"]
-
-
-def test_a_column_that_was_chosen_and_is_gone_is_left_out() -> None:
-    assert list(captured(USR, TriggerOptions(columns=("fname", "salary"))).attributes) == ["fname"]
-    assert list(captured(USR, TriggerOptions(columns=("salary",))).attributes) == []
 
 
 def test_what_came_after_columns_were_left_out_is_not_read_back() -> None:
@@ -115,31 +92,12 @@ def test_a_key_column_that_a_table_key_cannot_carry_is_refused(name: str) -> Non
         plan(Table(name="t", columns=(Column(name=name, key=1),)))
 
 
-def test_a_view_is_watched_by_what_its_prefixes_leave() -> None:
-    view = Table(
-        name="v", view=True, columns=(Column(name="pk_id"), Column(name="sv_name"), Column(name="fk__id__boss"))
-    )
-    assert watched(plan(view)) == ["name", "fk_boss"]
-    assert watched(plan(view, TriggerOptions(columns=("sv_name",)))) == ["name"]
-
-
 @pytest.mark.parametrize("dialect", [SQLITE, POSTGRESQL], ids=lambda dialect: dialect.name)
 @pytest.mark.parametrize("style", Style)
 def test_the_same_plan_gives_the_same_triggers_and_no_two_have_one_name(dialect: Dialect, style: Style) -> None:
     once, again = (render(plan(USR, TriggerOptions(style=style)), dialect, NAMES) for _ in range(2))
     assert once == again
     assert len({trigger.name for trigger in once}) == len(once) == (8 if dialect.truncate_triggers else 6)
-
-
-@pytest.mark.parametrize("rows", [False, True], ids=["statements", "rows"])
-@pytest.mark.parametrize("style", Style)
-def test_a_trigger_declares_the_constants_that_it_speaks_of_and_no_others(style: Style, rows: bool) -> None:
-    for trigger in render(plan(USR, TriggerOptions(style=style, rows=rows)), POSTGRESQL, LogNames(schema="own")):
-        [function] = [text for text in trigger.create if "LANGUAGE plpgsql" in text]
-        head, body = function.split("\nBEGIN\n")
-        declared = re.findall(r"^(eventlog_\w+) CONSTANT own\.event_log\.\w+%TYPE := .+;$", head, re.MULTILINE)
-        assert declared == sorted(set(re.findall(r"\beventlog_\w+", body)))
-        assert {"eventlog_now", "eventlog_user", "eventlog_waiting"} < set(declared)
 
 
 @shares(rows=0.2, conditional=0.2)
@@ -215,12 +173,6 @@ def test_the_end_of_a_value_that_others_may_have_is_logged_without_it() -> None:
     assert plan(USR, TriggerOptions(repeated=("usr_phone.phoneno", "x"))).options.repeated == ("usr_phone.phoneno",)
 
 
-def test_where_nothing_can_be_declared_each_row_says_it_itself() -> None:
-    insert = render(plan(USR), SQLITE, NAMES)[0]
-    assert "'N', 5, strftime(" in insert.source
-    assert "eventlog_" not in insert.source
-
-
 def test_a_hash_notices_what_changes_a_trigger_and_nothing_else() -> None:
     def hashes(table: Table, options: TriggerOptions) -> dict[str, str]:
         return {trigger.name: trigger.hash for trigger in render(plan(table, options), SQLITE, NAMES)}
@@ -258,49 +210,6 @@ def test_a_marker_reads_back_out_of_a_comment_and_never_ends_it(options: Trigger
     assert read_marker(f"{before}{text} */\nBEGIN") == marker
 
 
-def test_what_bears_no_marker_is_none_of_ours() -> None:
-    assert read_marker("CREATE TRIGGER x /* mine */") is None
-    assert read_marker('eventlog {"hash": 1}') is None
-
-
-def test_states_are_told_from_what_stands_and_what_is_wanted() -> None:
-    wanted = render(plan(USR), SQLITE, NAMES)
-    stands = [
-        Installed(
-            name=trigger.name,
-            schema=None,
-            table=trigger.table,
-            marker=Marker(log="event_log", table="usr", options=TriggerOptions(), hash=trigger.hash),
-            source=trigger.source,
-            enabled=place != 1,
-        )
-        for place, trigger in enumerate(wanted[:3])
-    ]
-    stray = Installed(name="old", schema=None, table="usr", marker=stands[0].marker, source="x", enabled=True)
-    found = {state.name: state.state for state in compare(wanted, [*stands, stray], "usr")}
-    assert list(found.values()) == [
-        TriggerCondition.CURRENT,
-        TriggerCondition.DISABLED,
-        TriggerCondition.CURRENT,
-        *[TriggerCondition.MISSING] * 3,
-        TriggerCondition.STRAY,
-    ]
-
-
-@pytest.mark.parametrize(
-    "sql_type, bare",
-    [
-        ("INTEGER", "integer"),
-        ("VARCHAR(64)", "varchar"),
-        ("TIMESTAMP(3) WITHOUT TIME ZONE", "timestamp"),
-        ("TIMESTAMP WITH TIME ZONE", "timestamp with time zone"),
-        ("NUMERIC(9, 2)", "numeric"),
-    ],
-)
-def test_types_are_known_by_their_bare_names(sql_type: str, bare: str) -> None:
-    assert bare_type(sql_type) == bare
-
-
 def test_the_text_of_a_row_without_a_key_is_of_what_is_captured_in_the_order_of_names() -> None:
     columns = [Column(name=name) for name in ("z", "secret", "a")]
     label = Column(name="label", formula="z || a")
@@ -316,11 +225,3 @@ def test_the_text_of_a_row_without_a_key_is_of_what_is_captured_in_the_order_of_
             assert not re.search(rf"(NEW|OLD|o|n)\.{WHOLE_ROW}", text)
             assert '"secret":' not in text
     assert not offers(ORACLE, "whole_row")
-
-
-def test_a_database_whose_triggers_cannot_tell_of_rows_without_a_key_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    note = Table(name="note", columns=(Column(name=WHOLE_ROW, key=1), Column(name="a")))
-    wanted = plan(note, TriggerOptions(style=Style.IMAGE, key=(WHOLE_ROW,)))
-    monkeypatch.setattr(sys.modules["eventlog.capture.tried"], "dialect_of", lambda _connection: ORACLE)
-    with pytest.raises(UsageError, match="oracle has no triggers of eventlog for tables without a key"):
-        refuse_unfit(Mock(), wanted, NAMES)

@@ -156,14 +156,6 @@ def test_options_win_over_the_environment_and_that_over_the_file(file: Path) -> 
     assert found["output[0].options.x.y"].where == "EVENTLOG_OUTPUT__OPTIONS"
 
 
-def test_tables_in_which_nothing_is_set_are_left_out(file: Path) -> None:
-    few, many = shown(file), shown(file, everything=True)
-    assert [key for key in few if key.startswith("source.gbase")] == []
-    assert "source.gbase.encoding" in many
-    assert "output[0].messages.topic" in few, "another key of it is set"
-    assert few.keys() < many.keys()
-
-
 KEYS = st.text("ab", min_size=1, max_size=2)
 VALUES = (
     st.integers(0, 9)

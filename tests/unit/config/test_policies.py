@@ -5,14 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from msgspec.structs import replace
 
 from eventlog.config.policies import line_of, steps_of
 from eventlog.config.settings import Config, load
 from eventlog.core.errors import ConfigError
-from eventlog.core.model import Change, Edit, Op, RowId
 from eventlog.core.secrets import secret_places
-from eventlog.core.steps import Lookup
 from eventlog.policies.plugin import needs_of
 from eventlog.streams.post import refuse_lookups
 from tests.support.strategies import CATALOG
@@ -55,11 +52,6 @@ def loaded(folder: Path, text: str = FILE) -> Config:
     return load(file, {"KEY": SECRET})
 
 
-def changed(**edits: str) -> Change:
-    told = tuple([Edit(column=name, old="a", new=new) for name, new in edits.items()])
-    return Change(row=RowId(None, "usr", "idu=1"), op=Op.MODIFY, edits=told, positions=((1,),))
-
-
 def test_an_output_has_the_steps_of_its_policies_and_then_its_own(tmp_path: Path) -> None:
     config = loaded(tmp_path)
     tags = [step.__struct_config__.tag for step in steps_of(config.output[0], config.policy)]
@@ -96,29 +88,6 @@ def test_a_step_may_be_written_in_a_line_and_then_has_no_line_of_its_own(tmp_pat
     with pytest.raises(ConfigError, match="steps"):
         loaded(tmp_path, '[[output]]\nsink = "stdout"\nsteps = "x"\n')
     assert line_of("[[policy]]\n[[output]]\n", "output", 0, 0) == ""
-
-
-def test_what_policies_need_is_asked_for_together(tmp_path: Path) -> None:
-    config = loaded(
-        tmp_path,
-        '[[output]]\nsink = "stdout"\n[[output.steps]]\ndo = "join"\nattribute = "full"\nof = ["fname", "lname"]\n',
-    )
-    mine = steps_of(config.output[0], config.policy)
-    needs, looks = needs_of([("a", ()), ("b", mine)], CATALOG)
-    assert needs is not None
-    assert needs(changed(fname="b")) == {"lname"}
-    assert looks is None
-    assert needs_of([("a", ())], CATALOG) == (None, None)
-    look = Lookup(attribute="found", of="fname", table="usr", take="lname")
-    needs, looks = needs_of([("a", (look,)), ("b", mine), ("c", (replace(look, take="fname"),))], CATALOG)
-    assert needs is not None
-    assert looks is not None
-    assert needs(changed(fname="b")) == {"lname"}
-    assert looks(changed(fname="b")) == {
-        f"usr.{name}[idu={key}]": (RowId(None, "usr", f"idu={key}"), name)
-        for key in "ab"
-        for name in ("fname", "lname")
-    }
 
 
 def test_a_stream_has_no_tables_to_look_in(tmp_path: Path) -> None:

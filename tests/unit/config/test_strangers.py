@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from importlib import metadata
-from importlib.resources import files
-from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
 
 from eventlog.config.build import name_of, outputs_of
-from eventlog.config.editors import schema_text
-from eventlog.config.first import SCHEMA_FILE
-from eventlog.config.origins import settings_in_force, what_was_written
-from eventlog.config.settings import Config, from_settings, load
+from eventlog.config.settings import Config, from_settings
 from eventlog.core.errors import ConfigError
 from eventlog.core.registry import Group, names, offers, problem
 from tests.support.plugins import Site, forget, site
@@ -107,43 +101,6 @@ def test_its_keys_are_read_and_it_is_built() -> None:
 )
 def test_what_does_not_fit_is_refused_as_with_ours(output: dict[str, Any], said: str) -> None:
     assert refused(**output) == said
-
-
-def test_a_format_goes_to_every_sink_of_documents_and_has_a_table_of_its_own() -> None:
-    for sink in ({"sink": "spool", "queue": "x"}, {"sink": "files", "path": "out"}, {"sink": "stdout"}):
-        config = config_of(**sink, format="punched-cards", punched_cards={"columns": 96})
-        form: Any = outputs_of(config)[0].format
-        assert form.batch_size == 96
-
-
-def test_the_environment_fills_its_keys(tmp_path: Path) -> None:
-    said = {"EVENTLOG_OUTPUT__SINK": "spool", "EVENTLOG_OUTPUT__QUEUE": "7", "EVENTLOG_OUTPUT__PRIORITY": "5"}
-    [output] = load(None, said).output
-    assert shown(output) | {"queue": "7", "priority": 5} == shown(output)
-    file = tmp_path / "eventlog.toml"
-    file.write_text('[[output]]\nsink = "spool"\nqueue = "lp0"\npassword = "correct horse"\n')
-    written = what_was_written(file, {"EVENTLOG_OUTPUT__PRIORITY": "5"}, {})
-    in_force = {one.key: (one.value, one.origin) for one in settings_in_force(load(file, {}), written)}
-    assert in_force["output[0].queue"] == ("lp0", "file")
-    assert in_force["output[0].password"] == ("***", "file")
-    assert in_force["output[0].priority"] == (0, "environment")
-
-
-def test_editors_know_its_keys() -> None:
-    import jsonschema  # a quarter of the time in which a process collects all tests
-
-    ours = json.loads((files("eventlog.config") / SCHEMA_FILE).read_text())
-    schema = json.loads(schema_text())
-    jsonschema.Draft202012Validator.check_schema(schema)
-    valid = jsonschema.Draft202012Validator(schema).is_valid
-    assert valid(
-        {"output": [{"sink": "spool", "queue": "x", "format": "punched-cards", "punched_cards": {"columns": 1}}]}
-    )
-    assert valid({"output": [{"sink": "stdout", "format": "punched-cards"}], "source": {"kind": "log"}})
-    assert not valid({"output": [{"sink": "spool", "queue": "x", "format": "change-tables"}]})
-    assert not valid({"output": [{"sink": "spool", "queue": 3}]})
-    assert not valid({"output": [{"sink": "spool", "queue": "x", "other": 3}]})
-    assert schema["$defs"]["PublisherConfig"] == ours["$defs"]["PublisherConfig"]
 
 
 def test_one_that_is_broken_is_a_sentence_and_leaves_the_others_standing(site: Site) -> None:

@@ -105,15 +105,6 @@ def test_a_file_of_lines_is_cut_into_units_that_give_each_line_once(
         assert without_problem(rows_of(file)) == rows
 
 
-def test_parquet_is_cut_by_row_groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(inputs, "UNIT_ROWS", 10)
-    rows = [log_row(number) for number in range(40)]
-    file = write_parquet(tmp_path / "a.parquet", rows)  # groups of 7
-    cut = units(FilesInput(places=(str(file),)))
-    assert [(unit.start, unit.end, unit.rows) for unit in cut] == [(0, 2, 14), (2, 4, 14), (4, 6, 12)]
-    assert without_problem(rows_of(file)) == rows
-
-
 def test_numbers_in_json_may_be_strings_and_texts_numbers(tmp_path: Path) -> None:
     line = '{"record_id": "7", "event_type": 1, "old_value": 1.10, "new_value": true, "perpetrator": {"a": [1]}, "more": 1}'
     (tmp_path / "a.jsonl").write_text(line + "\n\n")
@@ -220,13 +211,6 @@ def test_places_are_files_folders_and_patterns(tmp_path: Path) -> None:
         found("readme.txt")
     with pytest.raises(UsageError, match=r"There is no .+ file at .+nowhere"):
         found("nowhere")
-
-
-def test_rows_are_chosen_by_their_status(tmp_path: Path) -> None:
-    rows = [log_row(number, status=letter) for number, letter in enumerate(["N", "S", "E", None])]
-    file = write_parquet(tmp_path / "a.parquet", rows)
-    assert [row["record_id"] for row in rows_of(file, statuses="NE")] == [0, 2]
-    assert len(rows_of(file)) == 4
 
 
 @pytest.mark.parametrize("suffix", ["parquet", "csv", "jsonl"])

@@ -11,11 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventlog.convert import partitions, writing
+from eventlog.convert import partitions
 from eventlog.convert.forms import Parts
 from eventlog.convert.partitions import (
     BY_OBJECT,
-    OUTCOME_ORDER,
     by_range,
     in_order,
     partition_file,
@@ -24,10 +23,8 @@ from eventlog.convert.partitions import (
     within,
 )
 from eventlog.convert.plan import part_spans
-from eventlog.convert.rows import OUTCOMES, ROWS, Placing, bucket_of, object_number
-from eventlog.convert.tasks import Compare, contested
+from eventlog.convert.rows import ROWS, Placing, bucket_of, object_number
 from eventlog.convert.to_xds import TextForm
-from eventlog.convert.writing import write_outcomes
 from eventlog.core.errors import DataError
 from eventlog.core.model import Event, RowId
 from eventlog.core.rules.screen import Identities
@@ -126,16 +123,6 @@ def test_a_file_knows_its_batches_by_their_labels(
     assert within([file, file], first, last) == ((kept, kept) if kept.labels else ())
 
 
-@given(st.lists(st.tuples(st.none() | st.integers(0, 3), st.none() | st.sampled_from("ab")), max_size=20))
-def test_outcomes_without_a_position_come_last_by_their_notes(pairs: list[tuple[int | None, str | None]]) -> None:
-    rows = [{"position": number, "status": "E", "reason": "x", "note": note} for number, note in pairs]
-    batches = _cut(pa.Table.from_pylist(rows, schema=OUTCOMES))
-    found = [
-        (row["position"], row["note"]) for b in in_order(batches, OUTCOME_ORDER, Path("x")) for row in b.to_pylist()
-    ]
-    assert found == sorted(pairs, key=lambda pair: (pair[0] is None, pair[0] or 0, pair[1] is None, pair[1] or ""))
-
-
 def _cut(table: pa.Table) -> list[pa.RecordBatch]:
     """The rows in batches of three."""
     batches: list[pa.RecordBatch] = table.to_batches(max_chunksize=3)
@@ -154,20 +141,6 @@ def test_ranges_part_all_positions_and_keep_their_order(positions: list[int], co
     for label, part in found:
         assert all(number >= boundaries[label - 1] for number in part if label)
         assert all(number < boundaries[label] for number in part if label < len(boundaries))
-
-
-@given(st.lists(st.none() | st.integers(0, 5), max_size=30))
-def test_numbers_that_have_several_outcomes_are_found(
-    tmp_path_factory: pytest.TempPathFactory, positions: list[int | None]
-) -> None:
-    folder = tmp_path_factory.getbasetemp()
-    rows = [{"position": number, "status": "S", "reason": "x", "note": None} for number in positions]
-    with partition_file(folder / "ended.arrow", OUTCOMES) as writer:
-        for batch in _cut(pa.Table.from_pylist(rows, schema=OUTCOMES)):
-            writer.write(7, batch)
-    file = contested(Compare(name="compare", ended=(writer.finished(),), label=7, folder=str(folder)))
-    found = [number for batch in file.read() for number in batch.column(0).to_pylist()]
-    assert found == sorted({number for number in positions if number is not None and positions.count(number) > 1})
 
 
 @given(st.dictionaries(st.integers(0, 5), st.integers(1, 9), max_size=4), st.integers(1, 5))
@@ -201,14 +174,3 @@ def test_parts_hold_their_events_however_the_texts_come(
 def _pieces(rows: pa.RecordBatch, size: int) -> Iterator[pa.RecordBatch]:
     for start in range(0, len(rows), size):
         yield rows.slice(start, size)
-
-
-def test_the_outcomes_have_the_same_bytes_however_they_come(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(writing, "GROUP_ROWS", 10)
-    rows = [{"position": n, "status": "S", "reason": "published", "note": None if n % 3 else "x"} for n in range(37)]
-    table = pa.Table.from_pylist(rows, schema=OUTCOMES)
-    written = []
-    for size in (1, 7, 37):
-        assert write_outcomes(tmp_path / f"{size}", table.to_batches(max_chunksize=size)) == 37
-        written.append((tmp_path / f"{size}").read_bytes())
-    assert written[0] == written[1] == written[2]

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from eventlog.convert import step as stepping
 from eventlog.convert.rows import PLACED, ROWS, Placing
 from eventlog.convert.settings import Conversion, FilesInput, MessageFiles, TableFiles
-from eventlog.convert.step import CHANGE, DUPLICATE, ENDING, OUTCOME, REFUSAL, Reread, kind_of, step
+from eventlog.convert.step import CHANGE, DUPLICATE, OUTCOME, REFUSAL, Reread, step
 from eventlog.core.model import Event, Kind
 from eventlog.core.rules.definitions import Definition, Definitions
 from eventlog.core.schema import Catalog, Column, Table
@@ -140,11 +140,3 @@ def test_rows_are_read_by_the_definitions_of_their_time(monkeypatch: pytest.Monk
     assert told(pieces) == told(whole)
     for form in (MessageFiles(), TableFiles()):
         assert told(results(rows, 1, conversion=replace(conversion, format=form)))
-
-
-def test_whole_transactions_say_where_they_end() -> None:
-    rows = [log_row(number, eventlog_transaction=number % 2) for number in range(1, 6)]
-    whole = replace(CONVERSION, format=MessageFiles(), transactions="whole")
-    kinds = [kind_of(batch) for batch in results(rows, conversion=whole)]
-    assert ENDING in kinds
-    assert CHANGE in kinds

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from eventlog.config.build import name_of
 from eventlog.core.errors import SinkError
 from eventlog.core.model import Outcome, Reason, Status
-from eventlog.core.secrets import masked, secret_places, shown, visible
+from eventlog.core.secrets import masked, shown, visible
 from eventlog.daemon.logging import Style, journal, library_journal
 from eventlog.delivery.output import OutputState, read_output_states
 from eventlog.publisher.settling import note_of
@@ -177,16 +177,6 @@ def test_what_libraries_say_is_a_record_and_harmless(style: Style) -> None:
     assert ["no route" in line for line in lines] == [False, True]
 
 
-@pytest.mark.parametrize("query", QUERIES)
-def test_the_name_of_an_output_holds_no_secret(query: str) -> None:
-    name = name_of(DatabaseOutput(url=f"postgresql+psycopg://u:geheim@h/d?{query}"))
-    assert "geheim" not in name
-    other = query.replace("geheim", "anders").replace("geh%65im", "anders")
-    assert name == name_of(DatabaseOutput(url=f"postgresql+psycopg://u:anders@h/d?{other}")), (
-        "a new password, the same place"
-    )
-
-
 @pytest.mark.parametrize(
     "output, name",
     [
@@ -216,16 +206,3 @@ def test_marks_of_former_versions_lose_the_secrets_in_their_names() -> None:
 def test_a_note_about_a_row_holds_no_secret() -> None:
     outcome = Outcome(position=(1,), status=Status.ERROR, reason=Reason.REFUSED, note="dsn: host=h password=geheim")
     assert note_of(outcome) == "dsn: host=h password=***"
-
-
-def test_secrets_of_a_url_are_known_wherever_they_stand() -> None:
-    assert {secret for _, secret in secret_places({"url": "postgresql://u:a%41@h/d?password=b%42&sslmode=x"})} == {
-        "a%41",
-        "aA",
-        "b%42",
-        "bB",
-    }
-    assert {secret for _, secret in secret_places({"options": {"sasl.password": "x", "linger.ms": "5"}})} == {"x"}
-    nested = {"catalog": {"auth": {"password": "x", "oauth2": {"client_secret": "y", "client_id": "z"}}}}
-    assert {secret for _, secret in secret_places(nested)} == {"x", "y"}
-    assert list(secret_places({"keys": {"password_history": ("id",)}})) == [], "tables may be called so"

@@ -8,7 +8,6 @@ from decimal import Decimal
 from typing import Any, cast
 
 import pytest
-from msgspec.structs import replace
 from sqlalchemy import Connection, create_engine
 
 from eventlog.capture.asked import AskedClass, keeping, read_marker
@@ -16,7 +15,6 @@ from eventlog.capture.install import install_sql, uninstall_sql
 from eventlog.capture.plan import Style, TriggerOptions, plan
 from eventlog.capture.render import Trigger, render
 from eventlog.capture.rights import CapturedTable, RightsScope, Roles, rights
-from eventlog.capture.track import script
 from eventlog.core.errors import ConfigError, InstallError
 from eventlog.core.schema import Child, Column, Table
 from eventlog.sql.dialect import log_holes, statement, texts
@@ -24,7 +22,6 @@ from eventlog.sql.log_indexes import serves
 from eventlog.sql.names import LogNames
 from eventlog.sql.oracle.dialect import ORACLE
 from eventlog.sql.oracle.keys import oracle_form
-from eventlog.sql.postgresql.dialect import POSTGRESQL
 
 KEY = Column(name="IDU", type="NUMBER(10,0)", key=1)
 USR = Table(name="USR", schema="INDIRECT", columns=(KEY, Column(name="FNAME", type="VARCHAR2(64)")))
@@ -103,25 +100,6 @@ def test_a_package_keeps_nothing_between_two_statements_so_that_sessions_outlive
     assert body.index("PROCEDURE") < body.index(";")  # nothing is declared before them
 
 
-def test_a_package_has_another_name_when_it_is_another_one() -> None:
-    """So nobody who writes meanwhile meets the trigger of one with the package of the other."""
-    assert trigger(USR).function != trigger(USR, style=Style.FIELD).function
-    assert trigger(USR).function == trigger(USR).function
-
-
-def test_rows_are_written_at_once_where_triggers_of_others_may_write_in_between() -> None:
-    for made in (trigger(USR, at_once=True), trigger(replace(USR, view=True))):
-        assert "COMPOUND" not in made.create[2]
-        assert made.create[2].index(".row_changed(noted") < made.create[2].index(".write_rows(noted)")
-
-
-def test_names_are_no_longer_than_thirty_bytes() -> None:
-    long = Table(name="A_TABLE_WITH_A_NAME_OF_THIRTY_", columns=USR.columns)
-    found = trigger(long)
-    assert len(found.name) == 30
-    assert found.name != trigger(Table(name="A_TABLE_WITH_A_NAME_OF_THIRTYX", columns=USR.columns)).name
-
-
 def test_what_a_trigger_cannot_read_is_never_named_in_it_but_by_its_name() -> None:
     columns = (KEY, *(Column(name=type_, type=type_) for type_ in ("CLOB", "BLOB", "LONG", "XMLTYPE")))
     child = Child(name="TALE", parent_key=("IDU",), columns=(KEY, Column(name="STORY", type="NCLOB")))
@@ -166,16 +144,6 @@ def test_a_condition_about_many_columns_is_asked_on_lines_that_sqlplus_takes() -
     assert len(asked) > 2499 > max(map(len, lines))
 
 
-def test_a_sequence_numbers_the_rows_where_the_table_does_not() -> None:
-    names = LogNames(schema="INDIRECT", sequence="EVENT_LOG_SEQ")
-    assert ", indirect.event_log_seq.NEXTVAL," in trigger(USR, names).create[1]
-    needs = "INSERT on INDIRECT.event_log and SELECT on the sequence EVENT_LOG_SEQ, granted directly"
-    assert needs in trigger(USR, names).create[3]
-    script = install_sql("oracle://", names)
-    assert 'CREATE SEQUENCE "INDIRECT"."EVENT_LOG_SEQ" ORDER' in script
-    assert "IDENTITY" not in script
-
-
 def test_a_sequence_is_refused_where_the_table_numbers_itself() -> None:
     with pytest.raises(ConfigError, match=r"postgresql numbers the rows.*source\.sequence"):
         install_sql("postgresql://", LogNames(sequence="s"))
@@ -189,26 +157,6 @@ def test_a_constraint_that_may_be_deferred_is_not_always_unique() -> None:
     found = catalog.execute(query, {"schema": "INDIRECT", "table": "PHONE"}).fetchall()
     catalog.close()
     assert set(found) == {("PHONE_PK", "ID"), ("NO_TWO", "IDU"), ("NO_TWO", "PHONENO"), ("AT_ONCE", "CODE")}
-
-
-def test_an_own_log_says_which_transaction_wrote_a_row_and_an_adopted_one_is_not_altered() -> None:
-    script = install_sql("oracle://")
-    assert script.count("ROWDEPENDENCIES") == 1
-    assert script.index("ROWDEPENDENCIES") < script.index("CREATE TABLE event_log_outcome")
-    added = script.index("ALTER TABLE event_log ADD eventlog_transaction NUMERIC(19, 0)")
-    assert "CREATE OR REPLACE TRIGGER" not in script  # a second trigger would fire for each row of the log
-    taken = uninstall_sql("oracle://")
-    assert taken.index("'DROP TRIGGER event_log_tx'") < taken.index("DROP COLUMN eventlog_transaction")
-    assert added > 0
-    names = LogNames(transaction="EVENTLOG_TRANSACTION")
-    holes = log_holes(ORACLE, names)
-    for query in ("transaction_written", "transaction_ends"):
-        assert "COALESCE(waiting.eventlog_transaction, waiting.ORA_ROWSCN)" in statement(ORACLE, query, **holes)
-    assert "DBMS_TRANSACTION" not in text(USR)
-    own = trigger(USR, names).create[1]
-    assert own.count("DBMS_TRANSACTION") == 1
-    assert "eventlog_transaction,\n" in own
-    assert ", written_by,\n" in own
 
 
 BETWEEN = """
@@ -277,14 +225,6 @@ def test_a_script_that_failed_records_no_migration_and_can_be_run_again() -> Non
         assert bare[-3:] == [made[0], "COMMIT", ""]
         down = uninstall_sql("oracle://", names)
         assert not re.search(r"^(?:DROP|ALTER TABLE|UPDATE|DELETE)", down, re.MULTILINE)
-
-
-def test_every_script_ends_with_its_first_error_and_waits_for_locks() -> None:
-    made = trigger(USR).create
-    for text in (install_sql("oracle://"), uninstall_sql("oracle://"), script(made, ORACLE)):
-        assert "WHENEVER SQLERROR EXIT FAILURE ROLLBACK\n" in text
-        assert "ALTER SESSION SET DDL_LOCK_TIMEOUT = 10\n/\n" in text
-    assert "WHENEVER" not in script(made, POSTGRESQL)
 
 
 def test_a_marker_and_a_mark_with_hundreds_of_names_are_parted_and_read_back() -> None:

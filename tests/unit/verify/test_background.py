@@ -18,12 +18,10 @@ from eventlog.config.settings import Config, from_settings
 from eventlog.core.errors import OccupiedError
 from eventlog.core.plugins import BackgroundOrder
 from eventlog.core.proofs import LastProof, read_proofs
-from eventlog.daemon.background import Background
 from eventlog.daemon.vitals import PublisherHealth
 from eventlog.sources.marks import VERIFIED, Marks
 from eventlog.sql.log import Log
 from eventlog.sql.names import LogNames
-from eventlog.verify import background
 from eventlog.verify.background import VERIFY, ProofsStopped, RegularPace, RegularProofs
 from eventlog.verify.breaking import Breaker
 from eventlog.verify.verifying import Verifier
@@ -98,25 +96,6 @@ def bench(tmp_path: Path) -> Iterator[Bench]:
     made.engine.dispose()
 
 
-def test_rounds_compare_what_is_due(bench: Bench) -> None:
-    proofs = bench.proofs()
-    assert proofs._round(bench.engine) == 3600
-    [last] = bench.last()
-    assert (last.output, last.table, last.equal, last.rows, last.at) == ("lake", "usr", True, 2, bench.now)
-    assert bench.vitals.reading().proofs == (last,)
-    assert [action for action, _ in bench.journal.records] == ["verified"]
-    with bench.engine.begin() as connection:
-        connection.exec_driver_sql("DELETE FROM usr__mirror WHERE idu = 1")
-    bench.now += 60
-    assert proofs._round(bench.engine) == 3540
-    assert bench.last() == (last,), "it is not due"
-    bench.now += 3600
-    proofs._round(bench.engine)
-    assert [(one.missing, one.equal) for one in bench.last()] == [(1, False)]
-    assert bench.journal.records[-1][0] == "verify_differs"
-    assert "usr: 1 object differs (1 missing)" in bench.journal.records[-1][1]["said"]
-
-
 def test_a_failure_is_kept_beside_the_last_result(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     bench.proofs()._round(bench.engine)
     [before] = bench.last()
@@ -136,24 +115,6 @@ def test_what_nobody_can_read_back_is_said_only_where_it_was_named(bench: Bench)
     [(action, facts)] = bench.journal.records
     assert (action, facts["output"]) == ("verify_failed", "xds")
     assert "cannot be read: it sends xds to stdout" in facts["error"]
-
-
-def test_a_log_that_is_gone_is_said_and_looked_at_again(bench: Bench) -> None:
-    proofs = bench.proofs()
-    with bench.engine.begin() as connection:
-        connection.exec_driver_sql("ALTER TABLE event_log RENAME TO elsewhere")
-    assert proofs._round(bench.engine) == 300
-    assert [action for action, _ in bench.journal.records] == ["verify_failed"]
-
-
-def test_what_is_compared_no_more_is_forgotten_and_there_is_an_end(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    bench.proofs()._round(bench.engine)
-    monkeypatch.setattr(background, "MOST_TABLES", 0)
-    bench.proofs()._round(bench.engine)
-    assert bench.last() == ()
-    assert "Only 1,000 tables are compared regularly." in bench.journal.records[-1][1]["error"]
 
 
 def test_who_lost_the_lock_keeps_nothing_and_ends(bench: Bench) -> None:
@@ -209,34 +170,3 @@ def test_statements_under_way_are_broken_off(tmp_path: Path) -> None:
     assert isinstance(errors[0], sa.exc.OperationalError)
     assert isinstance(errors[0].orig, sqlite3.OperationalError)
     engine.dispose()
-
-
-class Work:
-    """Work that ends when it is asked to, or fails."""
-
-    def __init__(self, *, fails: bool = False) -> None:
-        self.ended = Event()
-        self.fails = fails
-
-    def run(self) -> None:
-        if self.fails:
-            raise ValueError("a fault")
-        self.ended.wait(30)
-
-    def stop(self) -> None:
-        self.ended.set()
-
-
-def test_work_in_the_background_begins_and_ends_and_its_faults_are_told() -> None:
-    journal = Told()
-    work = Background(journal)  # type: ignore[arg-type]  # what it takes of a journal
-    begun = [work.begun]
-    works = [Work(), Work(fails=True)]
-    work.begin(works)
-    begun.append(work.begun)
-    work.end()
-    begun.append(work.begun)
-    assert begun == [False, True, False]
-    assert works[0].ended.is_set()
-    assert journal.records == [("background_failed", {"error": "ValueError: a fault"})]
-    work.end()

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
-from eventlog.core.model import Change, Edit, Event, Op, ReadBack, RowId, Unreadable
+from eventlog.core.model import Change, Edit, Event, Op, RowId, Unreadable
 from eventlog.core.rules.definitions import Definition, Definitions, DefinitionSpan, FormerRows
-from eventlog.core.schema import Catalog, Child, Column, Table
+from eventlog.core.schema import Catalog, Column, Table
 from eventlog.core.seams import FormerNames
+from tests.support.memory import MemoryRows
 
 
 def table(name: str, *columns: str, key: str = "id", **more: Any) -> Table:
@@ -44,27 +45,9 @@ def change(op: Op = Op.MODIFY, *, key: str = "id=1", name: str = "person", **new
     return Change(row=RowId(None, name, key), op=op, edits=edits, positions=((5,), (6,)))
 
 
-class Rows:
-    """A reader of tables as they are today."""
-
-    def __init__(self, rows: Mapping[RowId, ReadBack]) -> None:
-        self.found = rows
-        self.asked: Mapping[RowId, frozenset[str]] = {}
-
-    def rows(self, wanted: Mapping[RowId, frozenset[str]]) -> Mapping[RowId, ReadBack]:
-        self.asked = wanted
-        return {row: found for row, found in self.found.items() if row in wanted}
-
-
 def parts(found: Sequence[DefinitionSpan]) -> list[tuple[list[int], bool]]:
     """The numbers of each span, and whether `person` is a former one there."""
     return [([one.position[0] for one in part.events], PERSON in part.former) for part in found]
-
-
-def test_what_was_never_other_than_today_is_no_history() -> None:
-    assert not history(LATEST, OF_CITY)
-    assert not history(LATEST, OF_CITY).concerns([event(1, "person", "name")])
-    assert history()
 
 
 def test_events_after_the_last_definition_concern_nobody() -> None:
@@ -134,12 +117,6 @@ def test_a_row_belongs_to_the_nearest_definition_that_has_what_it_names(
     assert (PERSON in found.former) is former
 
 
-def test_a_key_of_before_belongs_to_the_definition_that_had_it() -> None:
-    keyed = Definition(table=table("person", "name", key="number"), today=TODAY, renamed={"number": "id"})
-    [found] = history(keyed, LATEST).spans([event(120, "person", "name", key="number=7")])
-    assert found.former[PERSON] is keyed
-
-
 def test_a_row_that_asks_for_its_object_goes_by_today() -> None:
     [found] = history().spans([event(5, "person", kind=6)])
     assert not found.former
@@ -157,33 +134,6 @@ def test_a_row_that_asks_for_its_object_by_a_former_key_goes_by_the_newest_defin
     assert told.former == {PERSON: oldest}, "no definition has this key: the one of its time says so"
     [told] = former.spans([event(10, "person", kind=5, key="number=1")])
     assert not told.former
-
-
-def test_under_a_former_name_today_is_told_by_that_name() -> None:
-    citizen = table("citizen", "name", "mail")
-    renamed = Definition(table=table("person", "name"), today=citizen)
-    definitions = history(renamed, Definition(table=citizen, today=citizen, first=50), catalog=Catalog([citizen]))
-    [found] = definitions.spans([event(5, "person", kind=6), event(6, "person", kind=6)])
-    assert [(one.name, tuple(one.attributes)) for one in found.catalog] == [
-        ("person", ("name", "mail")),
-        ("citizen", ("name", "mail")),
-    ]
-    [told] = definitions.spans([event(5, "person", "name")])
-    assert told.former[PERSON] is renamed
-
-
-def test_a_class_that_is_gone_goes_by_what_it_was() -> None:
-    gone = Definition(table=table("person", "name"), today=None)
-    [found] = history(gone, catalog=Catalog([CITY])).spans([event(5, "person", kind=6)])
-    assert found.former[PERSON] is gone
-
-
-def test_a_child_and_a_schema_name_their_class_too() -> None:
-    child = Child(name="phone", parent_key=("person",), columns=(Column(name="person"), Column(name="number")))
-    former = Definition(table=table("person", "name", schema="hr", children=(child,)), today=None)
-    for name in ("hr.person", "phone", "HR.phone"):
-        [found] = history(former, catalog=Catalog([CITY])).spans([event(5, name, key="person=1")])
-        assert found.former[("hr", "person")] is former, name
 
 
 def test_objects_have_their_names_of_today() -> None:
@@ -215,24 +165,6 @@ def test_what_another_column_is_called_today_is_not_told() -> None:
     assert refusal.note == "person has no column mail any more, so the change is published without."
 
 
-@pytest.mark.parametrize("op", [Op.ADD, Op.MODIFY, Op.DELETE])
-def test_where_only_new_names_count_what_is_gone_is_left_out(op: Op) -> None:
-    told, catalog, refusals = span().told([change(op, post="a", fax="b")], FormerNames.ONLY_NEW)
-    assert [[edit.column for edit in one.edits] for one in told] == [["mail"]]
-    assert "fax" not in next(iter(catalog)).attributes
-    assert len(refusals) == (0 if op is Op.DELETE else 1), "of a deleted row nobody misses a value"
-
-
-def test_keys_and_tables_have_their_new_names() -> None:
-    citizen = table("citizen", "name", schema="hr")
-    keyed = Definition(table=table("person", "name", key="number"), today=citizen, renamed={"number": "id"})
-    [told], catalog, _ = span(keyed).told([change(Op.DELETE, key="number=7")], FormerNames.ONLY_NEW)
-    assert told.row == RowId("hr", "citizen", "id=7")
-    assert {(one.schema, one.name) for one in catalog} == {("hr", "citizen"), (None, "city")}
-    [new], _, _ = span(keyed).told([change(Op.DELETE, key="number=7")], FormerNames.NEW)
-    assert new.row == RowId(None, "person", "id=7")
-
-
 def test_of_a_class_that_is_gone_no_policy_can_speak() -> None:
     gone = Definition(table=table("person", "name"), today=None)
     told, _, [refusal] = span(gone).told([change(name="person")], FormerNames.ONLY_NEW)
@@ -244,26 +176,14 @@ def test_of_a_class_that_is_gone_no_policy_can_speak() -> None:
 
 def test_rows_are_read_back_by_todays_names_and_told_by_former_ones() -> None:
     person, city = RowId(None, "person", "id=1"), RowId(None, "city", "id=1")
-    reader = Rows({person: {"name": "Ann", "mail": "a@b"}, city: {"name": "Rome"}})
+    reader = MemoryRows({person: {"name": "Ann", "mail": "a@b"}, city: {"name": "Rome"}})
     found = FormerRows(reader, span()).rows({person: frozenset({"name", "post", "fax"}), city: frozenset({"name"})})
-    assert reader.asked == {person: frozenset({"name", "mail", "fax"}), city: frozenset({"name"})}
+    assert [*reader.asked] == [{person: frozenset({"name", "mail", "fax"}), city: frozenset({"name"})}]
     assert found == {person: {"name": "Ann", "post": "a@b"}, city: {"name": "Rome"}}
-
-
-def test_one_object_under_two_names_is_read_once() -> None:
-    keyed = Definition(table=table("person", "name", key="number"), today=TODAY, renamed={"number": "id"})
-    citizen = Definition(table=table("citizen", "mail"), today=TODAY)
-    both = DefinitionSpan(events=(), catalog=CATALOG, former={keyed.place: keyed, citizen.place: citizen})
-    today = RowId(None, "person", "id=1")
-    reader = Rows({today: {"name": "Ann", "mail": "a@b"}})
-    one, other = RowId(None, "person", "number=1"), RowId(None, "citizen", "id=1")
-    found = FormerRows(reader, both).rows({one: frozenset({"name"}), other: frozenset({"mail"})})
-    assert reader.asked == {today: frozenset({"name", "mail"})}
-    assert found == {one: {"name": "Ann"}, other: {"mail": "a@b"}}
 
 
 def test_what_cannot_be_read_keeps_its_reason() -> None:
     person = RowId(None, "person", "id=1")
-    reader = Rows({person: Unreadable(note="mail is too large", row={"name": "Ann"})})
+    reader = MemoryRows({person: Unreadable(note="mail is too large", row={"name": "Ann"})})
     found = FormerRows(reader, span()).rows({person: frozenset({"name", "post"})})
     assert found == {person: Unreadable(note="mail is too large", row={"name": "Ann"})}

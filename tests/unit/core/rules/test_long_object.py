@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import pytest
@@ -12,14 +12,12 @@ from hypothesis import strategies as st
 from msgspec import Struct
 from msgspec.structs import astuple, replace
 
-from eventlog.core.errors import ExpressionError
 from eventlog.core.model import (
     REFRESH_FOR,
     Change,
     Event,
     Kind,
     Outcome,
-    Position,
     ReadBack,
     Reason,
     Refusal,
@@ -32,8 +30,8 @@ from eventlog.core.rules import Options, Round, decide, screen, wanted
 from eventlog.core.rules.long_object import LongObject
 from eventlog.core.rules.screen import Screened, Subject
 from eventlog.core.schema import Catalog
-from eventlog.xds.write import XdsFormat
 from tests.support.daily import daily
+from tests.support.memory import MemoryRows
 from tests.support.shares import met, shares
 from tests.support.strategies import CATALOG, PHONE, careless_logs, events_of_any_quality, histories, pieces
 
@@ -54,7 +52,7 @@ found_rows = st.sampled_from(answers)
 
 
 LONG = settings(max_examples=settings().max_examples * 2 // 5)
-"""Each example is a log of many pieces, and three tests draw them."""
+"""Each example is a log of many pieces."""
 
 
 @st.composite
@@ -84,7 +82,6 @@ class Told:
     def __init__(self, refused: frozenset[int]) -> None:
         self.refused = refused
         self.changes: list[Change] = []
-        self.notes: dict[Position, str] = {}
 
     def take(self, change: Change) -> Refusal | None:
         self.changes.append(change)
@@ -114,18 +111,6 @@ def shape(change: Change) -> tuple[object, ...]:
     return astuple(replace(change, positions=tuple(change.positions)))
 
 
-class Found:
-    """Answers with the rows that it has, and keeps what it was asked."""
-
-    def __init__(self, rows: dict[RowId, ReadBack]) -> None:
-        self.found = rows
-        self.asked: list[Mapping[RowId, frozenset[str]]] = []
-
-    def rows(self, wanted: Mapping[RowId, frozenset[str]]) -> Mapping[RowId, ReadBack]:
-        self.asked.append(wanted)
-        return {row: self.found[row] for row in wanted if row in self.found}
-
-
 def fed(
     cut: Callable[[], Iterable[list[Event]]],
     rows: dict[RowId, ReadBack] | None,
@@ -134,7 +119,7 @@ def fed(
     chosen: Options | None = None,
 ) -> list[Outcome]:
     """The outcomes of the pieces."""
-    reader = None if rows is None else Found(rows)
+    reader = None if rows is None else MemoryRows(rows)
     way = Round(catalog=catalog, reader=reader, options=chosen or Options())
     return [one for some in way.decide_pieces(cut, told.take) for one in some]
 
@@ -188,7 +173,7 @@ def test_pieces_ask_for_what_the_whole_asks_for(
     events = [event for piece in cut for event in piece]
     whole = wanted(screen(events, catalog, chosen))
     met(asked=whole)
-    reader = Found({})
+    reader = MemoryRows({})
     list(Round(catalog=catalog, reader=reader, options=chosen).decide_pieces(lambda: cut, Told(frozenset()).take))
     assert reader.asked == ([whole] if whole else [])
 
@@ -212,13 +197,6 @@ def test_a_closed_lifetime_is_told_before_the_end_is_seen(coalesce: bool) -> Non
         next(stream)
     assert seen[-1] < 10
     stream.close()  # type: ignore[attr-defined]  # a generator, as the closing of a file behind it needs
-
-
-def xds(change: Change) -> str:
-    try:
-        return XdsFormat().fragment(change, CATALOG)
-    except ExpressionError as error:
-        return str(error)
 
 
 def test_a_long_object_holds_one_change_and_not_its_events() -> None:

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from itertools import pairwise
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from msgspec.structs import replace
 
-from eventlog.core.model import Change, Edit, Event, Op, Outcome, Reason, Row, RowId, Status, Transaction
-from eventlog.core.rules import MEANING, Options, decide
+from eventlog.core.model import Change, Edit, Event, Op, Outcome, Reason, Row, RowId, Status
+from eventlog.core.rules import Options, decide
 from tests.support.cost import is_linear
 from tests.support.shares import met, shares
 from tests.support.strategies import CATALOG, PHONE, History, histories
@@ -53,13 +51,6 @@ def test_a_column_that_was_not_read_is_an_error_and_never_null() -> None:
     found = outcomes((8, "fname", None, None), (2, "fname", "a", "b"), row={"lname": "x"})
     assert [outcome.reason for outcome in found] == [Reason.INVALID, Reason.PUBLISHED]
     assert found[0].note == "the row that was read back has no column fname."
-
-
-@pytest.mark.parametrize("first", [7, 8])
-def test_a_row_beats_a_field_that_names_a_key_column(first: int) -> None:
-    """A table that is all key has nothing else to name, and a row that is read as a whole has no key columns."""
-    found = outcomes((first, "idu", None, None), (5, None, None, None), row={"fname": "Jack"})
-    assert [outcome.reason for outcome in found] == [Reason.SUPERSEDED, Reason.PUBLISHED]
 
 
 def test_a_delete_closes_a_lifetime_and_merging_ends_there() -> None:
@@ -133,23 +124,6 @@ def test_coalesced_the_first_old_value_and_the_last_new_one_count(
     assert {outcome.reason for outcome in outcomes(*rows, options=COALESCE)} == {Reason.PUBLISHED}
 
 
-def test_coalesced_each_transaction_begins_anew() -> None:
-    rows: list[Written] = [(2, "fname", "a", "b"), (1, "lname", None, "c"), (2, "fname", "b", "d")]
-    events = [replace(one, transaction=Transaction(id=one.position[0])) for one in log(*rows)]
-    changes, _ = decide(events, catalog=CATALOG, options=COALESCE)
-    assert [(one.event_id, one.op) for one in changes] == [("1", Op.MODIFY), ("2", Op.ADD), ("3", Op.MODIFY)]
-
-
-@shares(several=0.1)
-@given(histories())
-def test_coalescing_makes_at_most_one_change_and_one_delete_a_lifetime(history: History) -> None:
-    changes, _ = decide(history.events, history.table, catalog=CATALOG, options=COALESCE)
-    met(several=len({change.row for change in changes}) < len(changes))
-    for row in {change.row for change in changes}:
-        deletes = [change.op is Op.DELETE for change in changes if change.row == row]
-        assert all(first or second for first, second in pairwise(deletes))
-
-
 @shares(others=0.4)
 @given(histories(), st.booleans())
 def test_an_object_fares_alike_alone_and_among_others(history: History, coalesce: bool) -> None:
@@ -161,18 +135,6 @@ def test_an_object_fares_alike_alone_and_among_others(history: History, coalesce
         alone += decide(events, history.table, catalog=CATALOG, options=options).changes
     met(others=len({change.row for change in together}) > 1)
     assert sorted(together, key=_place) == sorted(alone, key=_place)
-
-
-@shares(merged=0.4)
-@given(histories())
-def test_a_change_has_one_operation_and_repeats_no_column(history: History) -> None:
-    changes, _ = decide(history.events, history.table, catalog=CATALOG)
-    met(merged=any(len(change.edits) > 1 for change in changes))
-    for change in changes:
-        columns = [edit.column for edit in change.edits if edit.column != PHONE]
-        assert len(columns) == len(set(columns))
-        events = [history.events[position[0] - 1] for position in change.positions]
-        assert {MEANING[event.kind].op for event in events} == {change.op}
 
 
 def one_object(count: int) -> list[Event]:

@@ -19,34 +19,19 @@ ROW = '{"fname":"Jack","lname":null,"gone":"x"}'
 
 
 def log(*rows: tuple[Any, ...]) -> list[Event]:
+    same: dict[str, Any] = {"table": "usr", "key": "idu=1", "time": "2026-01-01", "transaction": Transaction(id=1)}
     return [
-        Event(
-            position=(number,),
-            kind=kind,
-            table="usr",
-            key="idu=1",
-            time="2026-01-01",
-            column=column,
-            old=old,
-            new=new,
-            transaction=Transaction(id=1),
-        )
+        Event(position=(number,), kind=kind, column=column, old=old, new=new, **same)
         for number, (kind, column, old, new) in enumerate(rows, 1)
     ]
 
 
-UPDATE = log((2, "fname", "Jack", "John"), (2, "lname", None, None))
-
-
-def test_what_is_null_before_and_after_was_captured() -> None:
-    [change] = decide(UPDATE, catalog=IMAGES).changes
+def test_what_is_null_before_and_after_was_captured_but_in_the_log_of_somebody_else() -> None:
+    update = log((2, "fname", "Jack", "John"), (2, "lname", None, None))
+    [change] = decide(update, catalog=IMAGES).changes
     assert change.edits == (Edit(column="fname", old="Jack", new="John"), Edit(column="lname", old=None, new=None))
-    assert change.whole
-    assert change.positions == ((1,), (2,))
-
-
-def test_in_the_log_of_somebody_else_it_says_nothing() -> None:
-    decision = decide(UPDATE, catalog=CATALOG)
+    assert (change.whole, change.positions) == (True, ((1,), (2,)))
+    decision = decide(update, catalog=CATALOG)
     assert [(change.positions, change.whole) for change in decision.changes] == [(((1,),), False)]
     assert decision.outcomes[1].reason is Reason.NOTHING
 
