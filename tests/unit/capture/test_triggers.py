@@ -92,14 +92,6 @@ def test_a_key_column_that_a_table_key_cannot_carry_is_refused(name: str) -> Non
         plan(Table(name="t", columns=(Column(name=name, key=1),)))
 
 
-@pytest.mark.parametrize("dialect", [SQLITE, POSTGRESQL], ids=lambda dialect: dialect.name)
-@pytest.mark.parametrize("style", Style)
-def test_the_same_plan_gives_the_same_triggers_and_no_two_have_one_name(dialect: Dialect, style: Style) -> None:
-    once, again = (render(plan(USR, TriggerOptions(style=style)), dialect, NAMES) for _ in range(2))
-    assert once == again
-    assert len({trigger.name for trigger in once}) == len(once) == (8 if dialect.truncate_triggers else 6)
-
-
 @shares(rows=0.2, conditional=0.2)
 @given(name=st.text("abcxyz", min_size=1, max_size=70), rows=st.booleans(), conditional=st.booleans())
 def test_of_a_foreign_table_what_reads_has_no_rights_of_ours_and_fires_before_what_writes(

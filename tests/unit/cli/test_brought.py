@@ -116,7 +116,7 @@ def test_what_a_command_does_not_need_is_not_imported_for_it() -> None:
     """The core's commands look for no entry point, and none imports another's."""
     heavy = ("alembic", "pyspark", "confluent_kafka", "pyarrow", "starlette", "importlib.metadata")
     asked = "import sys; from eventlog.cli.main import exit_code; exit_code(sys.argv[1:]); print(*sys.modules)"
-    for command, needless in (("status", heavy), ("track", heavy[:-1]), ("convert", heavy[:-1]), ("web", heavy[:-1])):
+    for command, needless in (("status", heavy), ("convert", heavy[:-1])):
         done = subprocess.run(
             [sys.executable, "-c", asked, command, "--help"], capture_output=True, text=True, check=True
         )

@@ -93,3 +93,7 @@ def test_a_mark_of_the_byte_order_is_no_part_of_a_file(tmp_path: Path) -> None:
     file = tmp_path / "eventlog.toml"
     file.write_bytes(b"\xef\xbb\xbf[source]\r\nuser = 'idm'\r\n")
     assert load(file, {}).source.user == "idm"
+
+
+def test_a_quoted_text_is_written_as_in_toml() -> None:
+    assert given(SOURCE__USER='"idm"').source.user == "idm"

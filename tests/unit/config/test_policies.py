@@ -9,9 +9,12 @@ import pytest
 from eventlog.config.policies import line_of, steps_of
 from eventlog.config.settings import Config, load
 from eventlog.core.errors import ConfigError
+from eventlog.core.model import Change, Edit, Op, RowId
 from eventlog.core.secrets import secret_places
+from eventlog.policies.bound import PolicyFormat
 from eventlog.policies.plugin import needs_of
 from eventlog.streams.post import refuse_lookups
+from eventlog.xds.write import XdsFormat
 from tests.support.strategies import CATALOG
 
 FILE = """\
@@ -103,3 +106,22 @@ def test_a_step_for_what_is_not_there_stops_the_publisher(tmp_path: Path) -> Non
     config = loaded(tmp_path, FILE.replace('attributes = ["lname"]', 'attributes = ["lnmae"]'))
     with pytest.raises(ConfigError, match="lnmae is no attribute"):
         needs_of([("hr", steps_of(config.output[0], config.policy))], CATALOG)
+
+
+def changed(**edits: str) -> Change:
+    told = tuple([Edit(column=name, old="a", new=new) for name, new in edits.items()])
+    return Change(row=RowId(None, "usr", "idu=1"), op=Op.MODIFY, edits=told, positions=((1,),))
+
+
+def test_a_format_writes_what_the_policy_leaves_and_nothing_else(tmp_path: Path) -> None:
+    config = loaded(tmp_path)
+    form = PolicyFormat(XdsFormat(), steps_of(config.output[0], config.policy))
+    [first] = form.writer(CATALOG)([changed(fname="b", lname="taint")])
+    [second] = form.writer(CATALOG)([changed(fname="b", lname="taint")])
+    assert first == second
+    assert 'attr-name="Name"' in first.text
+    assert "taint" not in first.text
+    [document] = form.bind([first], "")
+    assert document.covers == {"1": ((1,),)}
+    refused, written, last = form.writer(CATALOG)([changed(lname="taint"), changed(fname="b"), changed(lname="x")])
+    assert (refused.filtered, written.event_id, last.filtered) == (True, "1", True)

@@ -81,12 +81,6 @@ def test_a_long_place_has_a_short_name_that_is_still_its_own(tmp_path: Path) -> 
     assert all(len(name) <= 170 for name in names)
 
 
-def test_two_outputs_cannot_share_a_place(tmp_path: Path) -> None:
-    twin = FilesOutput(path=str(tmp_path))
-    with pytest.raises(ConfigError, match="Two outputs go to files"):
-        outputs_of(Config(output=(twin, twin)))
-
-
 def named(name: str, path: Path, **keys: Any) -> dict[str, Any]:
     return {"sink": "files", "path": str(path), "name": name, **keys}
 
@@ -99,16 +93,20 @@ def test_a_name_stays_when_the_folder_moves_and_notes_of_before_are_found(tmp_pa
         assert made.former_names == ("people", f"files {tmp_path / folder}")
 
 
-def test_two_outputs_cannot_have_one_name(tmp_path: Path) -> None:
-    twins = from_settings({"output": [named("hr", tmp_path / end) for end in "ab"]}, {}, origin="test")
-    with pytest.raises(ConfigError, match="Two outputs are called hr"):
-        outputs_of(twins)
-
-
-def test_two_names_do_not_make_one_place_two(tmp_path: Path) -> None:
-    twins = from_settings({"output": [named(name, tmp_path) for name in ("hr", "it")]}, {}, origin="test")
-    with pytest.raises(ConfigError, match="Two outputs go to files"):
-        outputs_of(twins)
+@pytest.mark.parametrize(
+    "twins, said",
+    [
+        ([("hr", "a"), ("hr", "b")], "Two outputs are called hr"),
+        ([("hr", "a"), ("it", "a")], "Two outputs go to files"),
+        ([("", "a"), ("", "a")], "Two outputs go to files"),
+    ],
+)
+def test_two_outputs_have_neither_one_name_nor_one_place(
+    twins: list[tuple[str, str]], said: str, tmp_path: Path
+) -> None:
+    settings = {"output": [named(name, tmp_path / place) for name, place in twins]}
+    with pytest.raises(ConfigError, match=said):
+        outputs_of(from_settings(settings, {}, origin="test"))
 
 
 @pytest.mark.parametrize("name", ["-", " hr", "hr ", "hr/feed", "a\nb", "x" * 101, "p=w", "decided"])

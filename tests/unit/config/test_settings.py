@@ -78,17 +78,6 @@ def test_every_key_is_read(file: Path) -> None:
     assert config.output == (FilesOutput(path="out/"), StdoutOutput())
 
 
-def test_the_defaults_are_the_documented_ones(file: Path) -> None:
-    config = read(file, "")
-    assert config == load(None, {}) == Config()
-    assert (config.source.kind, config.source.columns, config.source.log) == ("log", "auto", "event_log")
-    publisher = config.publisher
-    assert (publisher.polling_interval, publisher.batch_size, publisher.query_limit) == (10, 1, 10_000)
-    switches = ("allow_loopback", "handle_future_events", "delete_from_log", "coalesce")
-    assert [name for name in switches if getattr(publisher, name)] == []
-    assert config.output == ()
-
-
 WRONG: list[tuple[dict[str, Any], str]] = [
     ({"sorce": {}}, "my.toml: [sorce] is not a section. Did you mean source?"),
     ({"x": 1}, "my.toml: [x] is not a section. There are output, policy, publisher, source, verify, web."),
@@ -285,10 +274,3 @@ def test_what_is_printed_of_a_configuration_holds_no_secret(tmp_path: Path, writ
     assert SECRET in str(msgspec.to_builtins(config)), "the secret has come in"
     assert SECRET not in repr(config)
     assert SECRET not in f"{config} {config.source} {config.publisher} {list(config.output)}"
-
-
-def test_what_is_no_text_is_printed(tmp_path: Path) -> None:
-    """Numbers and truth values help whoever looks for a mistake."""
-    file = tmp_path / "eventlog.toml"
-    file.write_text("[publisher]\nbatch_size = 7\ncoalesce = true\n")
-    assert repr(load(file, {}).publisher) == "PublisherConfig(batch_size=7, coalesce=True)"

@@ -8,9 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from eventlog.convert import inferred, work
-from eventlog.convert.inferred import catalog_of_files
-from eventlog.convert.settings import FilesInput
+from eventlog.convert import work
 from eventlog.convert.work import SharedTally, advance, processes_share_locks, workers
 
 
@@ -47,13 +45,3 @@ def test_tasks_are_done_here_and_counted(tmp_path: Path) -> None:
         assert crew.run(done, [Part("a"), Part("b")], str) == ["a by us", "b by us"]
     tally.add(3)
     assert tally.rows == 7
-
-
-@pytest.mark.usefixtures("alone")
-def test_the_names_of_tables_are_read_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(inferred, "ProcessPoolExecutor", None)
-    file = tmp_path / "log.jsonl"
-    row = {"record_id": 1, "status": "N", "event_type": 5, "table_name": "usr", "table_key": "idu=1"}
-    file.write_bytes(msgspec.json.encode({**row, "event_time": "2024-01-01T00:00:00", "perpetrator": "x"}))
-    (table,) = catalog_of_files(FilesInput(places=(str(file),)))
-    assert (table.name, table.key) == ("usr", ("idu",))

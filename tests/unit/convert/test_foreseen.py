@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import gzip
-from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
-from typing import Any, Self
 
 import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from eventlog.convert import inferred
 from eventlog.convert.inputs import units
 from eventlog.convert.settings import FilesInput
-from eventlog.core.errors import EX_TRY_AGAIN, DataError, MachineError
+from eventlog.core.errors import DataError
 from eventlog.sql.names import STANDARD
 
 SHORT = [name for name in STANDARD if name != "table_key"]
@@ -48,25 +45,3 @@ def test_what_else_is_wrong_with_a_file_says_who_reads_it(tmp_path: Path, conten
     for name in ("a.csv", "b.csv.gz"):
         (tmp_path / name).write_bytes(content)
     assert len(units(FilesInput(places=(str(tmp_path),)))) == 2
-
-
-def test_a_reader_that_was_killed_is_told_in_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Killed:
-        def __init__(self, *_: object, **__: object) -> None:
-            pass
-
-        def __enter__(self) -> Self:
-            return self
-
-        def __exit__(self, *_: object) -> None:
-            pass
-
-        def submit(self, *_: Any) -> Any:
-            raise BrokenProcessPool("A process in the process pool was terminated abruptly")
-
-    monkeypatch.setattr(inferred, "ProcessPoolExecutor", Killed)
-    monkeypatch.setattr(inferred, "processes_share_locks", lambda: True)
-    with pytest.raises(MachineError, match="was killed, by somebody or because memory ran out") as told:
-        inferred.catalog_of_files(FilesInput(places=()))
-    assert told.value.exit_code == EX_TRY_AGAIN
-    assert "--schema FILE" in str(told.value)

@@ -34,15 +34,6 @@ def test_keys_come_first_and_columns_in_the_order_of_their_rows() -> None:
     assert {column.type for column in table.columns} == {"varchar"}
 
 
-def test_a_key_column_that_rows_name_is_no_second_column() -> None:
-    assert names(the(seen(1, "usr", "IDU"), seen(2, "usr", "fname"))) == ["idu", "fname"]
-
-
-def test_compound_keys_and_schemas() -> None:
-    table = the(seen(1, "shop.orders", "total", 'a=1+b="x+y"'))
-    assert (table.schema, table.name, table.key) == ("shop", "orders", ("a", "b"))
-
-
 def test_columns_of_child_tables_make_child_tables() -> None:
     (child,) = the(seen(1, "usr", "usr_phone.phoneno"), seen(2, "usr", "usr_phone.kind")).children
     assert (child.name, child.parent_key) == ("usr_phone", ("idu",))

@@ -130,27 +130,6 @@ def test_parquet_of_other_types_is_read(tmp_path: Path) -> None:
     assert row["event_time"].startswith("2026-01-01 12:00:00")
 
 
-BAD = [
-    ({"record_id": "abc"}, "record_id is 'abc'; only whole numbers identify a row."),
-    ({"record_id": None}, "record_id is NULL; it must be a number."),
-    ({"record_id": str(2**63)}, f"record_id is '{2**63}'; only whole numbers identify a row."),
-    ({"event_type": "six"}, "event_type is 'six'; only the numbers from 1 to 8 have a meaning."),
-    ({"event_type": "1.5"}, "event_type is '1.5'; only the numbers from 1 to 8 have a meaning."),
-    ({"record_id": "x", "event_type": "y"}, "record_id is 'x'; only whole numbers identify a row."),
-]
-
-
-@pytest.mark.parametrize("changed,problem", BAD)
-@pytest.mark.parametrize("suffix", [".csv", ".jsonl"])
-def test_a_row_that_cannot_be_numbered_says_why(
-    tmp_path: Path, changed: dict[str, Any], problem: str, suffix: str
-) -> None:
-    rows = [log_row(1), log_row(2) | changed, log_row(3)]
-    file = tmp_path / f"a{suffix}"
-    write_csv(file, rows) if suffix == ".csv" else write_lines(file, rows)
-    assert [row["problem"] for row in rows_of(file)] == [None, problem, None]
-
-
 def test_bytes_that_are_no_text_are_the_problem_of_their_row(tmp_path: Path) -> None:
     columns = {key: ["1", "2"] for key in STANDARD} | {"record_id": [1, 2], "event_type": [1, 1]}
     columns["new_value"] = pa.array([b"fine", b"\xff"], pa.binary())

@@ -7,10 +7,9 @@ from pathlib import Path
 import pytest
 
 from eventlog.convert.commit import Summary
-from eventlog.convert.lanes import LanePlan, keep_plan, kept_plan, lane_tasks
+from eventlog.convert.lanes import LanePlan, keep_plan, kept_plan
 from eventlog.convert.partitions import PartitionFile
 from eventlog.convert.sending import SENDING
-from eventlog.convert.settings import Conversion, FilesInput
 from eventlog.core.errors import EX_UNAVAILABLE, MachineError
 
 
@@ -32,10 +31,3 @@ def test_the_plan_of_another_version_is_told(tmp_path: Path) -> None:
         kept_plan(tmp_path)
     assert caught.value.exit_code == EX_UNAVAILABLE
     assert "the version that began" in str(caught.value)
-
-
-def test_a_lane_knows_of_its_own_messages_alone(tmp_path: Path) -> None:
-    first, second = lane_tasks(Conversion(input=FilesInput(places=()), destination=tmp_path), plan(), tmp_path)
-    assert [(file.path, file.labels) for file in first.plan.laid] == [("one", (0,)), ("other", (0,))]
-    assert [(file.path, file.labels, file.places) for file in second.plan.laid] == [("one", (1,), (200,))]
-    assert first.plan.ended == ()

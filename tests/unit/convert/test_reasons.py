@@ -7,10 +7,8 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-import pytest
 from msgspec.structs import replace
 
-from eventlog.convert import reasons
 from eventlog.convert.reasons import BadRows, bad_rows, foreseen
 from eventlog.convert.rows import OUTCOMES
 from eventlog.convert.settings import Conversion, FilesInput, SnapshotRows
@@ -41,13 +39,6 @@ def test_notes_that_differ_in_names_and_numbers_are_one_group_the_largest_first(
     )
     assert BadRows(rows=2000, reason="refused").sentence() == "2,000 rows ended as E, refused: without a note."
     assert BadRows(rows=1, reason="invalid", note="so.").sentence() == "1 row ended as E, invalid: so."
-
-
-def test_very_many_notes_are_not_told_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reasons, "MOST_NOTES", 2)
-    monkeypatch.setattr(reasons, "TOLD_NOTES", 2)
-    folder = outcomes(tmp_path, *(("E", "invalid", letter) for letter in "abcdee"))
-    assert [(group.rows, group.note) for group in bad_rows(folder)] == [(4, "c"), (1, "a")]
 
 
 def test_rows_that_nothing_can_be_read_back_for_are_said_before_the_work(tmp_path: Path) -> None:

@@ -79,27 +79,6 @@ def test_the_objects_are_those_of_the_folder(
     assert not place.folder.exists()
 
 
-def test_who_is_killed_before_any_request_has_shown_nothing_that_is_complete(tmp_path: Path) -> None:
-    fates = []
-    for before in count(1):
-        objects, folder = Bucket(MemoryStore(), "s3://bucket/p"), tmp_path / str(before)
-        wanted = made(folder, TABLES)
-        with dying(before) as died, suppress(KilledError):
-            at(objects, folder).publish()
-        shown = {name: content for name, content in there(objects).items() if not name.startswith(".eventlog")}
-        assert shown == wanted or SUCCESS not in shown
-        again = at(objects, folder)
-        again.settle()
-        fates.append(there(objects) == wanted)
-        assert there(objects) in (wanted, {}), "all of it or nothing, and nothing is left"
-        if not fates[-1]:
-            again.publish()
-        assert there(objects) == wanted
-        if not died.happened:
-            break
-    assert set(fates) == {True, False}
-
-
 def test_who_is_killed_while_it_replaces_an_output_leaves_the_former_or_none_or_the_new_one(tmp_path: Path) -> None:
     for before in count(1):
         objects = Bucket(MemoryStore(), "s3://bucket/p")

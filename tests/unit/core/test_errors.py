@@ -70,14 +70,6 @@ def test_there_is_an_example_of_every_error() -> None:
     assert {type(error) for error in EXAMPLES} == {EventlogError, *kinds()}
 
 
-@pytest.mark.parametrize("kind", [EventlogError, *kinds()], ids=lambda kind: kind.__name__)
-def test_the_docstring_is_the_message_when_nothing_else_is_said(kind: type[EventlogError]) -> None:
-    assert kind.__doc__ is not None
-    assert kind.__doc__.endswith(".")
-    if kind not in (KeySyntaxError, XmlError, DamageError):  # these always say what and where
-        assert str(kind()) == kind().message == kind.__doc__
-
-
 @pytest.mark.parametrize(
     "error, code",
     [

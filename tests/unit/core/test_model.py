@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from random import Random
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -39,15 +37,6 @@ def change(*positions: tuple[int, ...]) -> Change:
 )
 def test_an_event_id_names_the_lowest_and_the_highest_event(positions: list[tuple[int, ...]], event_id: str) -> None:
     assert change(*positions).event_id == event_id
-
-
-@given(st.lists(st.lists(st.integers(1, 99), min_size=1, max_size=6), max_size=6), st.randoms())
-def test_event_ids_are_unique_because_an_event_stands_in_one_change(sizes: list[list[int]], random: Random) -> None:
-    """Deals out every position once, so that no two changes share a lowest and a highest one."""
-    positions = [(number,) for number in range(sum(map(len, sizes)))]
-    random.shuffle(positions)
-    dealt = [change(*(positions.pop() for _ in size)) for size in sizes]
-    assert len({one.event_id for one in dealt}) == len(dealt)
 
 
 @given(st.sets(st.integers(1, 50)), st.sets(st.integers(1, 50)))

@@ -94,19 +94,17 @@ def test_prefixes_mean_something_in_views_only() -> None:
     assert view.attributes["phoneno"].column.name == "mv_phoneno"
 
 
-@pytest.mark.parametrize("name", ["usr", "USR", " usr ", "indirect.usr", "Indirect.Usr"])
-def test_a_table_is_found_with_and_without_its_schema(name: str) -> None:
-    assert Catalog([USR]).find(name) == Found(USR)
-
-
-@pytest.mark.parametrize("name", ["usr_phone", "indirect.usr_phone", "USR_PHONE"])
-def test_a_child_leads_to_its_parent(name: str) -> None:
-    assert Catalog([USR]).find(name) == Found(USR, PHONE)
-
-
-@pytest.mark.parametrize("name", ["nosuch", "", "direct.usr", "indirect.", ".usr", "usr.fname"])
-def test_other_names_are_not_found(name: str) -> None:
-    assert Catalog([USR]).find(name) is None
+@pytest.mark.parametrize(
+    "names, found",
+    [
+        (["usr", "USR", " usr ", "indirect.usr", "Indirect.Usr"], Found(USR)),
+        (["usr_phone", "indirect.usr_phone", "USR_PHONE"], Found(USR, PHONE)),
+        (["nosuch", "", "direct.usr", "indirect.", ".usr", "usr.fname"], None),
+    ],
+    ids=["a table with and without its schema", "a child leads to its parent", "other names are not found"],
+)
+def test_a_table_is_found_by_its_name(names: list[str], found: Found | None) -> None:
+    assert [Catalog([USR]).find(name) for name in names] == [found] * len(names)
 
 
 def test_a_catalog_that_tells_cases_apart() -> None:
@@ -183,3 +181,13 @@ def test_a_wrong_definition_is_refused_with_its_place(definition: dict[str, obje
     text = msgspec.json.encode(file)
     with pytest.raises(DataError, match=told):
         catalog_from_json(text, origin="my.json")
+
+
+def test_a_views_column_says_in_its_name_whose_key_it_holds() -> None:
+    view = Table(
+        name="v", view=True, columns=(Column(name="pk_idu"), Column(name="fk__IDU__boss"), Column(name="sv_x"))
+    )
+    catalog = Catalog([view, Table(name="other", columns=(Column(name="id", key=1),))])
+    assert catalog.referenced(view, view.columns[1]) == view
+    assert catalog.referenced(view, view.columns[2]) is None
+    assert Catalog([Table(name="other", columns=())]).referenced(view, view.columns[1]) is None

@@ -15,7 +15,7 @@ from eventlog.config.build import name_of
 from eventlog.core.errors import SinkError
 from eventlog.core.model import Outcome, Reason, Status
 from eventlog.core.secrets import masked, shown, visible
-from eventlog.daemon.logging import Style, journal, library_journal
+from eventlog.daemon.logging import Style, journal
 from eventlog.delivery.output import OutputState, read_output_states
 from eventlog.publisher.settling import note_of
 from eventlog.sinks.database.plugin import DatabaseOutput
@@ -154,14 +154,6 @@ def test_the_journal_holds_neither(style: str) -> None:
     assert all(line.isprintable() for line in lines)
     if style == "json":
         assert json.loads(lines[0])["error"] == TERMINAL  # a program gets what was said
-
-
-def test_a_library_speaks_without_them_too(caplog: pytest.LogCaptureFixture) -> None:
-    with caplog.at_level(logging.INFO, logger="eventlog"):
-        library_journal().info("started", at="postgresql://u@h/d?password=geheim", error=TERMINAL)
-    [record] = caplog.records
-    assert record.__dict__["at"] == "postgresql://u@h/d?password=***"
-    assert record.__dict__["error"].isprintable()
 
 
 @pytest.mark.parametrize("style", ["console", "json"])

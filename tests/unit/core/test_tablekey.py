@@ -153,7 +153,7 @@ def test_keys_are_told_apart_by_columns_values_and_order() -> None:
 
 
 def test_a_key_is_arranged_as_its_table_has_it() -> None:
-    key = parse("B=2+a= 1")
+    key = TableKey.of([("B", "2"), ("a", "1")])
     assert arranged(key, {"a": "A", "b": "b"}, str.casefold) == "A=1+b=2"
     assert arranged(key, {"b": "b", "a": "a"}, str.casefold) == "b=2+a=1"
     assert arranged(parse('a="1"'), {"a": "a"}, str.casefold) == "a=1"

@@ -17,7 +17,7 @@ from eventlog.core.model import ABSENT, Change, Edit, Op, Refusal, RowId, Value
 from eventlog.core.schema import Catalog, Column, Table
 from eventlog.core.steps import Step
 from eventlog.policies import Policy
-from eventlog.policies.values import numbered
+from eventlog.policies.values import dated, numbered
 from tests.support.plugins import Site, site
 
 __all__ = ["site"]
@@ -190,3 +190,15 @@ def test_a_function_that_is_not_there_is_named_before(function: str, said: str) 
     with pytest.raises(ConfigError) as caught:
         Policy((call(function),), CATALOG)
     assert f"Step 1 (do = 'call'): {said}" in str(caught.value)
+
+
+def test_what_lies_before_all_times_is_no_time() -> None:
+    assert (
+        dated("0001-01-01 00:00:00", "%Y", steps.Date(attributes=(), form="%Y", zone="America/New_York").clock())
+        is None
+    )
+    assert dated(7, "%Y", dt.UTC) is None
+
+
+def test_a_step_for_attributes_that_a_table_has_not_does_nothing() -> None:
+    assert told(steps.Number(attributes=("wage",)), change("name", "x")) == {"name": "x"}

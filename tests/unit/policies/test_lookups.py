@@ -144,3 +144,16 @@ def test_what_there_is_not_is_refused_with_the_nearest_name(step: Lookup, said: 
     with pytest.raises(ConfigError) as error:
         Policy((step,), CATALOG).check()
     assert said in str(error.value)
+
+
+def test_pieces_of_a_long_object_are_told_the_same() -> None:
+    policy = Policy((NAME,), CATALOG)
+    events = [
+        event(1, Kind.UPDATE_FIELD, column="dept", old="7", new="8"),
+        event(2, Kind.UPDATE_FIELD, column="dept", old="8", new="7"),
+    ]
+    round_ = Round(catalog=CATALOG, reader=MemoryRows(ROWS), needs=policy.needs, looks=policy.looks)
+    found: list[Change] = []
+    for _ in round_.decide_pieces(lambda: [[one] for one in events], found.append):
+        pass
+    assert [told(policy, one) for one in found] == [told(policy, one) for one in round_.decide(events).changes]

@@ -12,7 +12,7 @@ from eventlog.core.model import Change, Edit, Op, Refusal, RowId
 from eventlog.core.places import PlaceKind
 from eventlog.core.schema import Catalog, Child, Column, Table
 from eventlog.core.steps import Step, placed
-from eventlog.policies import Policy
+from eventlog.policies import Policy, routes
 
 CATALOG = Catalog(
     [
@@ -146,3 +146,10 @@ def test_a_template_without_text_is_none() -> None:
         steps.Route(to="")
     with pytest.raises(ConfigError, match=r"names \{city\}"):
         steps.Route(to="{city}")
+
+
+def test_few_places_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(routes, "KNOWN_PLACES", 2)
+    policy = Policy((BY_CITY,), CATALOG)
+    for city in ("a", "b", "c", "c", "a"):
+        assert route(policy.tell(change(Op.MODIFY, Edit(column="city", new=city)))) == f"usr/{city}"

@@ -13,7 +13,7 @@ from eventlog.core import steps
 from eventlog.core.model import ABSENT, Change, Edit, Op, Refusal, Row, RowId
 from eventlog.core.schema import Catalog, Child, Column, Table
 from eventlog.core.steps import Step
-from eventlog.policies import Policy, actions
+from eventlog.policies import Policy, actions, bound
 from tests.support.shares import met, shares
 
 CATALOG = Catalog(
@@ -78,3 +78,13 @@ def test_what_an_expression_came_to_is_remembered_and_forgotten(monkeypatch: pyt
             assert isinstance(policy.tell(change(fname=["x", name])), Change) is is_told
     truth = Policy((steps.Where(condition="new.lname == 1"),), CATALOG)
     assert [isinstance(truth.tell(change(lname=["x", value])), Change) for value in (1, True, 1)] == [True, False, True]
+
+
+def test_what_changes_need_is_remembered_and_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bound, "KNOWN_CHANGES", 1)
+    policy = Policy((steps.Where(condition="new.fname == 'a' && new.lname == 'b'"),), CATALOG)
+    for _ in range(2):
+        for _ in range(2):
+            assert policy.needs(change(fname=["x", "y"])) == {"lname"}
+        assert policy.needs(change(salary=["x", "y"])) == {"fname", "lname"}
+        assert policy.needs(change(lname=["x", "y"], fname=["x", "y"])) == frozenset()

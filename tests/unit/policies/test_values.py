@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
+from eventlog.core.model import ABSENT
 from eventlog.core.sql_types import Category
-from eventlog.policies.values import text_of
+from eventlog.policies.values import each, plain_of, text_of
 
 
 @pytest.mark.parametrize(
@@ -37,3 +38,11 @@ from eventlog.policies.values import text_of
 )
 def test_a_value_has_one_text(value: Any, category: Category, text: str) -> None:
     assert text_of(value, category) == text
+
+
+def test_cells_are_changed_one_by_one() -> None:
+    assert each(("a", None), repr) == ("'a'", None)
+    assert each(None, str) is None
+    assert each(ABSENT, str) is ABSENT
+    assert plain_of(True, Category.STATE) is True
+    assert plain_of(" x ", Category.STRING) == " x "

@@ -42,7 +42,16 @@ TEXTS = frozenset(name for name, form in FORMS.items() if form.bound in ("text",
 
 
 PIECES = ["0", "7", "-", "+", ".", ":", "2025-02-28", "2025-02-30", "12:30:00", "24:00", " ", "T", " BC", "+02", "e5"]
-WHOLE = ("true", "infinity", "QQ==", "00000000-0000-0000-0000-000000000000", "294277-01-01", "4713-11-24 BC", "９")
+WHOLE = (
+    "true",
+    "infinity",
+    "NaN",
+    "QQ==",
+    "00000000-0000-0000-0000-000000000000",
+    "294277-01-01",
+    "4713-11-24 BC",
+    "９",
+)
 nearly = st.lists(st.sampled_from(PIECES), max_size=4).map("".join) | st.sampled_from(WHOLE)
 """Texts as values of some type begin, go on and end."""
 

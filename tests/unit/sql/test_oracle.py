@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import sqlite3
 from decimal import Decimal
 from typing import Any, cast
 
@@ -25,31 +24,6 @@ from eventlog.sql.oracle.keys import oracle_form
 
 KEY = Column(name="IDU", type="NUMBER(10,0)", key=1)
 USR = Table(name="USR", schema="INDIRECT", columns=(KEY, Column(name="FNAME", type="VARCHAR2(64)")))
-
-
-CATALOG = """
-CREATE TABLE all_indexes (owner, index_name, table_owner, table_name, uniqueness, index_type);
-CREATE TABLE all_ind_columns (index_owner, index_name, column_name);
-CREATE TABLE all_constraints (owner, constraint_name, table_name, constraint_type, "deferrable", status, validated);
-CREATE TABLE all_cons_columns (owner, constraint_name, column_name);
-INSERT INTO all_indexes VALUES ('INDIRECT', 'PHONE_PK', 'INDIRECT', 'PHONE', 'UNIQUE', 'NORMAL'),
-  ('INDIRECT', 'LATE', 'INDIRECT', 'PHONE', 'NONUNIQUE', 'NORMAL'),
-  ('INDIRECT', 'UPPERS', 'INDIRECT', 'PHONE', 'UNIQUE', 'FUNCTION-BASED NORMAL'),
-  ('INDIRECT', 'OTHERS', 'INDIRECT', 'USR', 'UNIQUE', 'NORMAL'), ('ELSE', 'ELSES', 'ELSE', 'PHONE', 'UNIQUE', 'NORMAL');
-INSERT INTO all_ind_columns VALUES ('INDIRECT', 'PHONE_PK', 'ID'), ('INDIRECT', 'LATE', 'KIND'),
-  ('INDIRECT', 'UPPERS', 'SYS_NC00005$'), ('INDIRECT', 'OTHERS', 'IDU'), ('ELSE', 'ELSES', 'IDU');
-INSERT INTO all_constraints VALUES
-  ('INDIRECT', 'PHONE_PK', 'PHONE', 'P', 'NOT DEFERRABLE', 'ENABLED', 'VALIDATED'),
-  ('INDIRECT', 'NO_TWO', 'PHONE', 'U', 'NOT DEFERRABLE', 'ENABLED', 'VALIDATED'),
-  ('INDIRECT', 'AT_ONCE', 'PHONE', 'U', 'NOT DEFERRABLE', 'ENABLED', 'VALIDATED'),
-  ('INDIRECT', 'LATE', 'PHONE', 'U', 'DEFERRABLE', 'ENABLED', 'VALIDATED'),
-  ('INDIRECT', 'OFF', 'PHONE', 'U', 'NOT DEFERRABLE', 'DISABLED', 'NOT VALIDATED'),
-  ('INDIRECT', 'NEW_ONLY', 'PHONE', 'U', 'NOT DEFERRABLE', 'ENABLED', 'NOT VALIDATED'),
-  ('INDIRECT', 'FILLED', 'PHONE', 'C', 'NOT DEFERRABLE', 'ENABLED', 'VALIDATED');
-INSERT INTO all_cons_columns VALUES ('INDIRECT', 'PHONE_PK', 'ID'), ('INDIRECT', 'NO_TWO', 'IDU'),
-  ('INDIRECT', 'NO_TWO', 'PHONENO'), ('INDIRECT', 'AT_ONCE', 'CODE'), ('INDIRECT', 'LATE', 'KIND'),
-  ('INDIRECT', 'OFF', 'A'), ('INDIRECT', 'NEW_ONLY', 'B'), ('INDIRECT', 'FILLED', 'C');
-"""
 
 
 def trigger(table: Table, names: LogNames | None = None, **options: Any) -> Trigger:
@@ -149,71 +123,6 @@ def test_a_sequence_is_refused_where_the_table_numbers_itself() -> None:
         install_sql("postgresql://", LogNames(sequence="s"))
 
 
-def test_a_constraint_that_may_be_deferred_is_not_always_unique() -> None:
-    """The query, asked of tables that have what Oracle's catalog would have."""
-    catalog = sqlite3.connect(":memory:")
-    catalog.executescript(CATALOG)
-    query = statement(ORACLE, "always_unique").replace(".deferrable", '."deferrable"')  # a word of SQLite's
-    found = catalog.execute(query, {"schema": "INDIRECT", "table": "PHONE"}).fetchall()
-    catalog.close()
-    assert set(found) == {("PHONE_PK", "ID"), ("NO_TWO", "IDU"), ("NO_TWO", "PHONENO"), ("AT_ONCE", "CODE")}
-
-
-BETWEEN = """
-CREATE TABLE all_triggers (owner, trigger_name, trigger_type, table_owner, table_name, status);
-CREATE TABLE all_source (owner, name, type, text);
-CREATE TABLE all_dependencies (owner, name, type, referenced_owner, referenced_name, referenced_type);
-INSERT INTO all_triggers VALUES
-  ('INDIRECT', 'OURS', 'COMPOUND', 'INDIRECT', 'USR', 'ENABLED'),
-  ('INDIRECT', 'NUMBERS', 'BEFORE EACH ROW', 'INDIRECT', 'USR', 'ENABLED'),
-  ('INDIRECT', 'FILLS_CHILDREN', 'AFTER EACH ROW', 'INDIRECT', 'USR', 'ENABLED'),
-  ('INDIRECT', 'DYNAMIC', 'AFTER EACH ROW', 'INDIRECT', 'USR', 'ENABLED'),
-  ('INDIRECT', 'AFTERWARDS', 'AFTER STATEMENT', 'INDIRECT', 'USR', 'ENABLED'),
-  ('INDIRECT', 'SLEEPS', 'AFTER STATEMENT', 'INDIRECT', 'USR', 'DISABLED'),
-  ('INDIRECT', 'ELSEWHERE', 'AFTER STATEMENT', 'INDIRECT', 'PHONE', 'ENABLED');
-INSERT INTO all_source VALUES ('INDIRECT', 'OURS', 'TRIGGER', '/* eventlog {"log":'),
-  ('INDIRECT', 'DYNAMIC', 'TRIGGER', '  execute immediate statement;');
-INSERT INTO all_dependencies VALUES
-  ('INDIRECT', 'NUMBERS', 'TRIGGER', 'INDIRECT', 'USR', 'TABLE'),
-  ('INDIRECT', 'NUMBERS', 'TRIGGER', 'INDIRECT', 'USR_SEQ', 'SEQUENCE'),
-  ('INDIRECT', 'NUMBERS', 'TRIGGER', 'SYS', 'STANDARD', 'PACKAGE'),
-  ('INDIRECT', 'FILLS_CHILDREN', 'TRIGGER', 'INDIRECT', 'PHONE', 'TABLE');
-"""
-
-
-def test_a_trigger_that_only_numbers_its_rows_does_not_make_ours_write_each_at_once() -> None:
-    """The query, asked of tables that have what Oracle's catalog would have."""
-    catalog = sqlite3.connect(":memory:")
-    catalog.executescript(BETWEEN)
-    query = statement(ORACLE, "triggers_between")
-    found = catalog.execute(query, {"schema": "INDIRECT", "table": "USR"}).fetchall()
-    catalog.close()
-    assert [name for (name,) in found] == ["AFTERWARDS", "DYNAMIC", "FILLS_CHILDREN"]
-
-
-LOSSY = """
-CREATE TABLE all_tab_columns (owner, table_name, column_name, data_type, column_id);
-CREATE TABLE nls_database_parameters (parameter, value);
-INSERT INTO all_tab_columns VALUES ('INDIRECT', 'USR', 'FNAME', 'NVARCHAR2', 2), ('INDIRECT', 'USR', 'CODE', 'NCHAR', 3),
-  ('INDIRECT', 'USR', 'STORY', 'NCLOB', 4), ('INDIRECT', 'USR', 'LNAME', 'VARCHAR2', 5), ('ELSE', 'USR', 'X', 'NCHAR', 1);
-INSERT INTO nls_database_parameters VALUES ('NLS_NCHAR_CHARACTERSET', 'AL16UTF16');
-"""
-
-
-@pytest.mark.parametrize(
-    "charset, lost",
-    [("AL32UTF8", []), ("UTF8", []), ("WE8MSWIN1252", ["FNAME", "CODE"]), ("CL8ISO8859P5", ["FNAME", "CODE"])],
-)
-def test_national_characters_are_lost_in_a_database_that_is_not_unicode(charset: str, lost: list[str]) -> None:
-    """The query, asked of tables that have what Oracle's catalog would have."""
-    catalog = sqlite3.connect(":memory:")
-    catalog.executescript(LOSSY)
-    catalog.execute("INSERT INTO nls_database_parameters VALUES ('NLS_CHARACTERSET', ?)", (charset,))
-    found = catalog.execute(statement(ORACLE, "lossy_columns"), {"schema": "INDIRECT", "table": "USR"}).fetchall()
-    catalog.close()
-    assert [name for (name,) in found] == lost
-
-
 def test_a_script_that_failed_records_no_migration_and_can_be_run_again() -> None:
     for names in (LogNames(), LogNames(table="INDIRECT_PROCESS", schema="INDIRECT", sequence="SEQ_LOG")):
         parts = [part.strip() for part in re.split(r"^/$", install_sql("oracle://", names), flags=re.MULTILINE)]
@@ -244,43 +153,6 @@ def test_a_marker_and_a_mark_with_hundreds_of_names_are_parted_and_read_back() -
     assert excluded[-1] in "".join(pieces)
 
 
-RIGHTS = """
-CREATE TABLE dual (dummy);
-INSERT INTO dual VALUES ('X');
-CREATE TABLE dba_role_privs (grantee, granted_role);
-CREATE TABLE dba_tab_privs (grantee, owner, table_name, privilege);
-CREATE TABLE dba_sys_privs (grantee, privilege);
-CREATE TABLE all_tab_privs (grantee, table_schema, table_name, privilege);
-CREATE TABLE all_users (username);
-INSERT INTO all_users VALUES ('APP'), ('IDM'), ('INDIRECT');
-INSERT INTO dba_role_privs VALUES ('APP', 'CLERK'), ('CLERK', 'EVERYBODY'), ('IDM', 'PUBLISHER');
-INSERT INTO dba_sys_privs VALUES ('CLERK', 'SELECT ANY TABLE'), ('PUBLISHER', 'DELETE ANY TABLE'), ('APP', 'CREATE SESSION');
-INSERT INTO dba_tab_privs VALUES ('EVERYBODY', 'INDIRECT', 'EVENT_LOG', 'INSERT'), ('APP', 'ELSE', 'EVENT_LOG', 'DELETE'),
-  ('PUBLISHER', 'INDIRECT', 'EVENT_LOG', 'UPDATE');
-INSERT INTO all_tab_privs SELECT * FROM dba_tab_privs;
-"""
-
-
-@pytest.mark.parametrize(
-    "query, role, held",
-    [
-        ("held_rights", "APP", ["INSERT", "SELECT ANY TABLE"]),
-        ("held_rights", "INDIRECT", ["own"]),
-        ("held_rights_seen", "APP", ["INSERT if it has the role EVERYBODY", "UPDATE if it has the role PUBLISHER"]),
-    ],
-)
-def test_rights_by_way_of_roles_are_found_and_those_on_tables_of_others_are_none(
-    query: str, role: str, held: list[str]
-) -> None:
-    """The query, asked of tables that have what Oracle's catalog would have."""
-    catalog = sqlite3.connect(":memory:")
-    catalog.executescript(RIGHTS)
-    asked = {"role": role, "schema": "INDIRECT", "table": "EVENT_LOG"}
-    found = catalog.execute(statement(ORACLE, query), asked).fetchall()
-    catalog.close()
-    assert [right for (right,) in found] == held
-
-
 def test_who_writes_rows_that_a_sequence_numbers_needs_the_sequence_too() -> None:
     place = CapturedTable(schema="APP", name="USR", owner="APP")
     for sequence, told in ((None, []), ("SEQ_LOG", ["installer", "app"])):
@@ -301,11 +173,7 @@ def test_a_log_of_ours_has_an_index_of_its_waiting_rows_alone_and_queries_speak_
     own, theirs = (log_holes(ORACLE, LogNames(transaction=name)) for name in ("EVENTLOG_TRANSACTION", None))
     assert statement(ORACLE, "order_by_number", **own) == spoken
     assert statement(ORACLE, "order_by_number", **theirs) == "waiting.record_id"
-    for query in (
-        "waiting_rows",
-        "anything_waiting",
-        "transaction_ends",
-    ):
+    for query in ("waiting_rows", "anything_waiting", "transaction_ends"):
         assert "waiting./* status */status = 'N' AND /* waiting_number */" in " ".join(texts("oracle")[query].split())
 
 

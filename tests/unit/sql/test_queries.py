@@ -32,36 +32,6 @@ def test_a_database_has_what_all_others_have(folder: str) -> None:
     assert others - texts(folder).keys() == ALONE[folder]
 
 
-@pytest.mark.parametrize("folder", FOLDERS)
-def test_no_query_stands_in_a_folder_as_it_stands_in_common(folder: str) -> None:
-    shared, own = texts_of(COMMON), texts_of(folder)
-    assert [name for name in own if shared.get(name) == own[name]] == []
-
-
-@pytest.mark.parametrize("folder", FOLDERS)
-def test_a_query_of_several_databases_stands_in_common(folder: str) -> None:
-    """Unless one of them does without it: that one would have it then."""
-    own, shared = texts_of(folder), texts_of(COMMON)
-    everywhere = frozenset.intersection(*(frozenset(texts(other)) for other in FOLDERS))
-    alike = {
-        name for other in FOLDERS if other != folder for name, text in texts_of(other).items() if own.get(name) == text
-    }
-    assert alike & everywhere - shared.keys() == set()
-
-
-def texts_of(folder: str) -> dict[str, str]:
-    """What stands in a folder, with holes that have lost their samples."""
-    found = (one for file in sorted((SQL / folder).glob("*.sql")) for one in split(file.read_text(encoding="utf-8")))
-    return {name: filled(text, Marked(), origin=name) for name, text in found}
-
-
-class Marked(dict[str, str]):
-    """Fills each hole with its name."""
-
-    def __missing__(self, hole: str) -> str:
-        return f"<{hole}>"
-
-
 def test_a_file_is_split_at_its_headers_and_loses_its_comment_lines() -> None:
     file = "-- The file's own words.\n-- one: the first\n-- because\nSELECT 1;\n\n-- two: the second\nSELECT 2\n"
     assert list(split(file)) == [("one", "SELECT 1"), ("two", "SELECT 2")]

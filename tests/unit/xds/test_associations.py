@@ -38,6 +38,7 @@ def said(
         (RowId("own", "named", "id=1"), "dflt", ("Person", "id=1,table=named,schema=own")),
         (RowId("OWN", "named", "id=1"), None, ("Person", "id=1,table=named,schema=own")),
         (RowId(None, "NAMED", "id=1"), None, ("Person", "id=1,table=named,schema=own")),
+        (RowId("elsewhere", "named", "id=1"), None, ("named", "id=1,table=named,schema=elsewhere")),
         (RowId("other", "x", "id=1"), "dflt", ("x", "id=1,table=x,schema=other")),
         (RowId(None, "a.x", "id=1"), "dflt", ("x", "id=1,table=x,schema=a")),
         (RowId("a,b", "x=y", 'id="+"'), None, ("x=y", 'id="+",table="x=y",schema="a,b"')),

@@ -15,7 +15,7 @@ from eventlog.core.on_value import OnValue
 from eventlog.core.schema import Catalog
 from eventlog.core.seams import encode
 from eventlog.xds.validate import validate
-from eventlog.xds.values import attribute, check, escaped
+from eventlog.xds.values import check
 from eventlog.xds.write import XdsFormat
 from tests.support.shares import met, shares
 from tests.support.strategies_xds import CATALOG, any_text, changes, xml_text
@@ -118,12 +118,6 @@ def test_a_repeated_batch_gives_the_same_documents(
     ids = [each.id for each in first if isinstance(each, Document)]
     met(documents=ids)
     assert ids == sorted(set(ids))
-
-
-@given(xml_text, xml_text)
-def test_text_comes_back_from_a_parser_unchanged(content: str, value: str) -> None:
-    root = etree.fromstring(f'<a b="{attribute(value)}">{escaped(content)}</a>'.encode())
-    assert (root.text or "", root.get("b")) == (content, value)
 
 
 @shares(covered=0.4, altered=0.02)

@@ -135,12 +135,3 @@ def test_a_time_of_day_has_a_fixed_length_but_for_its_fraction(time: dt.time, sy
     text = time_text(time, TIME, syntax)
     assert len(text) == {2: 6, 3: 18 if time.microsecond else 8}[syntax]
     assert text == time_text(time.isoformat(), TIME, syntax)
-
-
-def test_a_time_that_has_no_room_in_syntax_1_says_which_has() -> None:
-    with pytest.raises(ExpressionError) as refused:
-        time_text("1969-12-31", DATE, 1)
-    assert str(refused.value) == (
-        "'1969-12-31' is outside 1970-01-01 00:00:00 to 2106-02-07 06:28:15 UTC, all that time-syntax 1 can"
-        " express; choose time-syntax 2 or 3"
-    )

@@ -168,3 +168,16 @@ def test_the_words_find_a_problem_exactly_where_relax_ng_does(root: etree._Eleme
     valid = etree.RelaxNG(etree.fromstring(grammar_text())).validate(root)
     met(valid=valid and len(root), wrong=not valid)
     assert (list(_told(root)) == []) == valid
+
+
+def test_every_element_of_the_grammar_has_its_definition() -> None:
+    grammar = etree.fromstring(grammar_text())
+    space = {"r": "http://relaxng.org/ns/structure/1.0"}
+    written = {element.get("name") for element in grammar.iterfind(".//r:element[@name]", namespaces=space)}
+    vocabulary.cache_clear()  # it was read while tests were collected, and coverage does not look then
+    assert written == set(vocabulary())
+
+
+def test_an_element_that_takes_any_attribute_is_no_problem_beside_one() -> None:
+    [said] = problems(f'<add class-name="a" nonsense="1">{A}<password a="b"/></add>')
+    assert "nonsense" in said

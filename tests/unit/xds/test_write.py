@@ -116,19 +116,6 @@ def test_a_refused_change_is_told_and_the_rest_goes_on() -> None:
     assert list(document.covers) == ["1", "4"]
 
 
-def test_encode_takes_its_changes_as_it_goes() -> None:
-    taken = []
-
-    def stream() -> object:
-        for number in range(10):
-            taken.append(number)
-            yield change((number,))
-
-    made = encode(XdsFormat(batch_size=2), stream(), None)  # type: ignore[arg-type] # a generator that is watched
-    next(made)
-    assert taken == [0, 1]
-
-
 @pytest.mark.parametrize(
     "settings, words",
     [
@@ -216,6 +203,7 @@ def test_a_document_goes_to_one_place_and_is_no_longer_than_a_batch() -> None:
     assert found == [("a", 1), ("b", 2), ("b", 1), ("a", 2), ("b", 1)]
     [whole] = XdsFormat(batch_size=2).bind(written, whole=True)
     assert (whole.route, len(whole.covers)) == ("a", 7)
+    assert list(XdsFormat().bind([], whole=True)) == []
 
 
 def test_a_heartbeat_is_indented_like_every_element() -> None:

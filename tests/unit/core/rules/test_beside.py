@@ -54,10 +54,6 @@ def test_rows_are_read_once_for_all_and_only_for_who_asks() -> None:
     assert beside(decision.changes) == [{"lname": "L"}]
 
 
-def test_without_a_reader_all_is_gone() -> None:
-    assert beside(Round(catalog=CATALOG, needs=needs).decide([event(1)]).changes) == [{}]
-
-
 def test_where_a_row_cannot_be_read_yet_all_changes_of_its_object_wait() -> None:
     reader = Answers(Unreadable(note="no room.", reason=Reason.NO_ROOM))
     events = [event(1), event(2, column="lname"), event(3, "idu=2", "lname")]

@@ -122,20 +122,6 @@ def test_a_row_that_asks_for_its_object_goes_by_today() -> None:
     assert not found.former
 
 
-def test_a_row_that_asks_for_its_object_by_a_former_key_goes_by_the_newest_definition_that_has_it() -> None:
-    today = table("person", "mail", key="number")
-    renamed = {"id": "number", "post": "mail"}
-    oldest = Definition(table=table("person", "post"), today=today, renamed=renamed)
-    middle = Definition(table=table("person", "mail"), today=today, renamed={"id": "number"}, first=50)
-    former = Definitions([oldest, middle, Definition(table=today, today=today, first=100)], Catalog([today]))
-    [told] = former.spans([event(10, "person", kind=5)])
-    assert told.former == {PERSON: middle}
-    [told] = former.spans([event(10, "person", kind=5, key="other=1")])
-    assert told.former == {PERSON: oldest}, "no definition has this key: the one of its time says so"
-    [told] = former.spans([event(10, "person", kind=5, key="number=1")])
-    assert not told.former
-
-
 def test_objects_have_their_names_of_today() -> None:
     keyed = Definition(table=table("person", "name", key="number"), today=TODAY, renamed={"number": "id"})
     definitions = history(keyed, LATEST)
@@ -157,14 +143,6 @@ def test_columns_are_told_by_their_new_names() -> None:
     assert refusals == []
 
 
-def test_what_another_column_is_called_today_is_not_told() -> None:
-    swapped = Definition(table=table("person", "mail", gone=("mail",)), today=TODAY)
-    told, _, [refusal] = span(swapped).told([change(mail="old one")], FormerNames.NEW)
-    assert told == []
-    assert (refusal.partial, refusal.positions) == (True, ((5,), (6,)))
-    assert refusal.note == "person has no column mail any more, so the change is published without."
-
-
 def test_of_a_class_that_is_gone_no_policy_can_speak() -> None:
     gone = Definition(table=table("person", "name"), today=None)
     told, _, [refusal] = span(gone).told([change(name="person")], FormerNames.ONLY_NEW)
@@ -182,8 +160,10 @@ def test_rows_are_read_back_by_todays_names_and_told_by_former_ones() -> None:
     assert found == {person: {"name": "Ann", "post": "a@b"}, city: {"name": "Rome"}}
 
 
-def test_what_cannot_be_read_keeps_its_reason() -> None:
+def test_what_cannot_be_read_keeps_its_reason_and_what_is_gone_is_not_there() -> None:
     person = RowId(None, "person", "id=1")
+    gone = Definition(table=table("person", "name"), today=None)
+    assert FormerRows(MemoryRows({}), span(gone)).rows({person: frozenset({"name"})}) == {}
     reader = MemoryRows({person: Unreadable(note="mail is too large", row={"name": "Ann"})})
     found = FormerRows(reader, span()).rows({person: frozenset({"name", "post"})})
     assert found == {person: Unreadable(note="mail is too large", row={"name": "Ann"})}

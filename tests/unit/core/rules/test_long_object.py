@@ -27,6 +27,7 @@ from eventlog.core.model import (
     Unreadable,
 )
 from eventlog.core.rules import Options, Round, decide, screen, wanted
+from eventlog.core.rules.coalesce import PackedPositions
 from eventlog.core.rules.long_object import LongObject
 from eventlog.core.rules.screen import Screened, Subject
 from eventlog.core.schema import Catalog
@@ -223,3 +224,13 @@ def _events_in(one: LongObject) -> set[int]:
         elif not isinstance(found, (type, str, int)) and not callable(found):
             todo += gc.get_referents(found) if not isinstance(found, Struct) else astuple(found)
     return reached
+
+
+def test_positions_in_eight_bytes_are_what_tuples_are() -> None:
+    packed = PackedPositions()
+    for number in (7, 8, 2**62):
+        packed.append((number,))
+    assert len(packed) == 3
+    assert packed[0] == (7,)
+    assert packed[-1] == (2**62,)
+    assert list(packed[1:]) == [(8,), (2**62,)]

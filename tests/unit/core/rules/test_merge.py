@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventlog.core.model import Change, Edit, Event, Op, Outcome, Reason, Row, RowId, Status
+from eventlog.core.model import Change, Edit, Event, Op, Outcome, Reason, Row, RowId
 from eventlog.core.rules import Options, decide
 from tests.support.cost import is_linear
 from tests.support.shares import met, shares
@@ -43,7 +43,6 @@ def outcomes(*rows: Written, row: Row | None = JACK, options: Options | None = N
     return list(decide(log(*rows), {} if row is None else {ONE: row}, catalog=CATALOG, options=options).outcomes)
 
 
-ROW_BACK: Written = (6, None, None, None)
 DELETE: Written = (4, None, None, None)
 
 
@@ -51,42 +50,6 @@ def test_a_column_that_was_not_read_is_an_error_and_never_null() -> None:
     found = outcomes((8, "fname", None, None), (2, "fname", "a", "b"), row={"lname": "x"})
     assert [outcome.reason for outcome in found] == [Reason.INVALID, Reason.PUBLISHED]
     assert found[0].note == "the row that was read back has no column fname."
-
-
-def test_a_delete_closes_a_lifetime_and_merging_ends_there() -> None:
-    rows: list[Written] = [(1, "fname", None, "a"), DELETE, (1, "lname", None, "b"), DELETE, DELETE, ROW_BACK]
-    for options in (Options(), COALESCE):
-        found = told(*rows, options=options)
-        assert [(number, op) for number, op, _ in found] == [
-            ("1", Op.ADD),
-            ("2", Op.DELETE),
-            ("3", Op.ADD),
-            ("4", Op.DELETE),
-            ("5", Op.DELETE),
-            ("6", Op.MODIFY),
-        ]
-
-
-def test_neighbours_of_one_operation_merge_until_a_column_repeats() -> None:
-    rows: list[Written] = [(1, "fname", None, "a"), (1, "lname", None, "b"), (1, "lname", None, "c")]
-    rows += [(2, PHONE, None, "3"), (3, "lname", "c", "d"), (2, "fname", "a", "b"), (1, PHONE, None, "4")]
-    assert [(number, op, [edit.column for edit in edits]) for number, op, edits in told(*rows)] == [
-        ("1-2", Op.ADD, ["fname", "lname"]),
-        ("3", Op.ADD, ["lname"]),
-        ("4-6", Op.MODIFY, [PHONE, "lname", "fname"]),
-        ("7", Op.ADD, [PHONE]),
-    ]
-
-
-@pytest.mark.parametrize("options", [Options(), COALESCE])
-def test_an_update_from_null_to_null_says_nothing_and_separates_nobody(options: Options) -> None:
-    rows: list[Written] = [(1, "fname", None, "a"), (2, "fname", None, None), (1, "lname", None, None)]
-    found = outcomes(*rows, options=options)
-    assert [outcome.reason for outcome in found] == [Reason.PUBLISHED, Reason.NOTHING, Reason.PUBLISHED]
-    assert (found[1].status, found[1].note) == (Status.SUCCESS, "old_value and new_value are both NULL.")
-    edits = [Edit(column="fname", new="a"), Edit(column="lname", new=None)]
-    assert told(*rows, options=options) == [("1-3", Op.ADD, edits)]
-    assert told((2, "fname", None, None), options=options) == []
 
 
 @pytest.mark.parametrize(

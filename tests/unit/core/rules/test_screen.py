@@ -10,10 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from eventlog.core.model import REFRESH_FOR, Event, Kind, Op, Outcome, Reason, Row, RowId, Status
+from eventlog.core.model import REFRESH_FOR, Event, Kind, Op, Reason, Row, RowId
 from eventlog.core.rules import Options, decide, screen, wanted
-from eventlog.core.rules.screen import due, in_order
-from eventlog.core.rules.times import moment
+from eventlog.core.rules.screen import in_order
 from eventlog.core.schema import Catalog, Column, Table
 from tests.support.shares import met, shares
 from tests.support.strategies import CATALOG, PHONE, careless_logs
@@ -42,14 +41,6 @@ def asked(*events: Event, catalog: Catalog | None = CATALOG, options: Options | 
     return {row: set(attributes) for row, attributes in found.items()}
 
 
-@pytest.mark.parametrize("perpetrator", ["idm", "IDM", " idm "])
-def test_our_own_changes_are_loopback(perpetrator: str) -> None:
-    changes, (outcome,) = decide([event(1, perpetrator=perpetrator)], catalog=CATALOG, options=ours)
-    note = f"made by {perpetrator}, the publisher's own user."
-    assert outcome == Outcome(position=(1,), status=Status.SUCCESS, reason=Reason.LOOPBACK, note=note)
-    assert changes == []
-
-
 @pytest.mark.parametrize("options", [Options(), Options(user=""), Options(user="idm", allow_loopback=True)])
 def test_loopback_needs_a_user_and_can_be_allowed(options: Options) -> None:
     assert became(event(1, perpetrator="idm"), event(2, perpetrator=""), options=options) == {
@@ -75,34 +66,6 @@ def test_with_future_events_time_comes_first_and_then_position(hours: list[int],
     events = [event(number, time=NOON + dt.timedelta(hours=hours[number])) for number in numbers]
     found = [(hours[one.position[0]], one.position[0]) for one in in_order(events, waiting)]
     assert found == sorted(found)
-
-
-@pytest.mark.parametrize(
-    "time, expected",
-    [
-        (NOON, NOON),
-        ("2026-01-01 12:00:00.000000000", NOON),
-        (" 2026-01-01T13:00:00+01:00 ", NOON),
-        (dt.datetime(2026, 1, 1, 12, tzinfo=dt.UTC), NOON),
-        (dt.datetime(2026, 1, 1, 10, tzinfo=dt.timezone(dt.timedelta(hours=-2))), NOON),
-        ("2026-01-01", dt.datetime(2026, 1, 1)),
-        ("soon", None),
-        ("", None),
-        ("0001-01-01T00:00:00+14:00", None),
-        (dt.datetime(9999, 12, 31, 23, tzinfo=dt.timezone(dt.timedelta(hours=-2))), None),
-    ],
-)
-def test_a_moment_is_compared_in_utc(time: dt.datetime | str, expected: dt.datetime | None) -> None:
-    assert moment(time) == expected
-    assert due(event(1, time=time)) == (expected or dt.datetime.min)
-    assert due(event(1, time=None)) == dt.datetime.min
-
-
-@pytest.mark.parametrize("time", [LATER, NOON + dt.timedelta(microseconds=1), "2026-01-01T12:00:01Z"])
-def test_what_is_not_due_waits_untouched(time: dt.datetime | str) -> None:
-    changes, (outcome,) = decide([event(1, time=time)], catalog=CATALOG, options=waiting)
-    assert outcome == Outcome(position=(1,), status=Status.NEW, reason=Reason.NOT_DUE)
-    assert changes == []
 
 
 @pytest.mark.parametrize("options", [replace(waiting, future=False), replace(waiting, now=None)])
@@ -181,16 +144,20 @@ COLUMNS = (Column(name="idu", key=1), Column(name="fname"), Column(name="fax"))
 GONE = Catalog([Table(name="usr", columns=COLUMNS, gone=("fax",))])
 
 
-@pytest.mark.parametrize("kind, op", [(Kind.INSERT_FIELD_BACK, Op.ADD), (Kind.UPDATE_FIELD_BACK, Op.MODIFY)])
-def test_a_column_that_is_gone_has_the_value_that_was_logged(kind: Kind, op: Op) -> None:
-    (change,) = decide([event(1, int(kind), column="fax", new="7")], {ONE: {"fname": "a"}}, catalog=GONE).changes
-    assert (change.op, [(edit.column, edit.new) for edit in change.edits]) == (op, [("fax", "7")])
-
-
-def test_a_new_object_of_which_a_column_is_gone_is_read_back_whole() -> None:
-    logged = event(1, int(Kind.INSERT_FIELD_BACK), column="fax", new=None)
-    (change,) = decide([logged], {ONE: {"fname": "a"}}, catalog=GONE).changes
-    assert (change.created, [(edit.column, edit.new) for edit in change.edits]) == (True, [("fname", "a")])
+@pytest.mark.parametrize(
+    "kind, logged, op, told",
+    [
+        (Kind.INSERT_FIELD_BACK, "7", Op.ADD, ("fax", "7")),
+        (Kind.UPDATE_FIELD_BACK, "7", Op.MODIFY, ("fax", "7")),
+        (Kind.INSERT_FIELD_BACK, None, Op.MODIFY, ("fname", "a")),  # a new object is read back whole
+    ],
+)
+def test_a_column_that_is_gone_has_the_value_that_was_logged(
+    kind: Kind, logged: str | None, op: Op, told: tuple[str, str]
+) -> None:
+    (change,) = decide([event(1, int(kind), column="fax", new=logged)], {ONE: {"fname": "a"}}, catalog=GONE).changes
+    assert (change.op, [(edit.column, edit.new) for edit in change.edits]) == (op, [told])
+    assert change.created is (logged is None)
 
 
 def test_a_column_that_is_gone_without_a_logged_value_has_vanished() -> None:

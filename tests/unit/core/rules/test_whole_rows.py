@@ -7,11 +7,9 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from eventlog.core.model import Change, Edit, Event, Op, Reason, Refusal, Transaction
+from eventlog.core.model import Change, Edit, Event, Op, Reason, Transaction
 from eventlog.core.rules import Options, Round, decide
 from eventlog.core.schema import Catalog
-from eventlog.core.seams import encode
-from eventlog.xds.write import XdsFormat
 from tests.support.strategies import CATALOG
 
 IMAGES = Catalog([replace(table, images=True) for table in CATALOG])
@@ -53,16 +51,6 @@ def test_a_delete_has_the_row_that_went_where_it_can_be_read(old: str | None, ed
     [plain] = decide(log((4, None, old, None)), catalog=CATALOG).changes
     assert (plain.edits, plain.whole) == ((), False)
     assert decide(log((4, None, old, None))).changes[0].edits == ()
-
-
-@pytest.mark.parametrize("catalog", [IMAGES, CATALOG])
-def test_xds_of_a_delete_is_what_it_always_was(catalog: Catalog) -> None:
-    def body(old: str | None) -> Any:
-        [document] = encode(XdsFormat(), decide(log((4, None, old, None)), catalog=catalog).changes, catalog, "")
-        assert not isinstance(document, Refusal)
-        return document
-
-    assert body(ROW) == body(None)
 
 
 @pytest.mark.parametrize("coalesce", [False, True])
