@@ -12,7 +12,6 @@ from msgspec.structs import replace
 
 from eventlog.capture import Style, TriggerOptions, TriggerPlan, plan, render
 from eventlog.capture.asked import Marker, read_marker, write_marker
-from eventlog.capture.clauses import ALWAYS
 from eventlog.capture.plan import captured
 from eventlog.capture.render import Trigger
 from eventlog.core.errors import InstallError, UsageError
@@ -46,15 +45,6 @@ def test_everything_but_keys_is_watched_unless_said_otherwise() -> None:
     assert watched(plan(USR)) == ["fname", "photo", "usr_phone.phoneno"]
     assert watched(plan(USR, TriggerOptions(columns=("FNAME", "usr_phone.phoneno")))) == ["fname", "usr_phone.phoneno"]
     assert watched(plan(USR, TriggerOptions(exclude=("photo", "usr_phone.phoneno")))) == ["fname"]
-
-
-def test_what_came_after_columns_were_left_out_is_not_read_back() -> None:
-    """It may be what was left out, under another name."""
-    excluding = TriggerOptions(exclude=("salary",))
-    assert list(captured(USR, excluding, ["fname"]).attributes) == ["fname"]
-    assert list(captured(USR, excluding).attributes) == list(USR.attributes)
-    assert plan(USR, TriggerOptions(exclude=("photo",))).remembered == ("fname", "usr_phone.phoneno")
-    assert plan(USR, TriggerOptions(columns=("fname",))).remembered == ()
 
 
 def test_events_that_were_logged_before_may_name_what_is_left_out_now() -> None:
@@ -126,43 +116,6 @@ def test_a_value_of_a_made_type_is_turned_into_text_by_no_cast() -> None:
     for trigger in render(plan(made, TriggerOptions(style=Style.FIELD)), POSTGRESQL, NAMES):
         spoken = re.sub(r"concat\([on]\.\w+\)|[on]\.\w+ IS DISTINCT FROM NULL", "", trigger.source)
         assert not re.search(r"\b[on]\.(idu|code|photo)\b", spoken)
-
-
-@pytest.mark.parametrize("dialect", [POSTGRESQL, SQLITE, ORACLE], ids=["postgresql", "sqlite", "oracle"])
-@pytest.mark.parametrize("rows", [False, True], ids=["statement", "row"])
-@pytest.mark.parametrize("style", Style)
-def test_what_stands_under_a_key_that_is_left_is_read_back_where_nobody_would_tell_of_it(
-    dialect: Dialect, rows: bool, style: Style
-) -> None:
-    def reads(**options: object) -> list[str]:
-        """The conditions of the row that asks for it: an object is deleted, and then read back."""
-        asked = TriggerOptions(style=style, rows=rows, **options)  # type: ignore[arg-type]  # mypy does not know which
-        made = {trigger.name: trigger.source for trigger in render(plan(USR, asked), dialect, NAMES)}
-        [deleted] = [made[name] for name in made if name in ("event_log_usr_delete", "event_log_usr_change")]
-        return re.findall(r"(?:'N', 5|, eventlog_kind_5),.*?WHERE ([^\n;]*)", deleted, re.DOTALL)
-
-    if dialect.procedural_triggers:
-        assert reads() == reads(deferred=True) == reads(deferred=True, when="fname <> ''") == []
-        return
-    valued = style is not Style.ROW_BACK
-    children = "((EXISTS (SELECT 1 FROM usr_phone standing WHERE "
-    assert [one.startswith(children) for one in reads()] == ([True] if valued else [])
-    assert reads(deferred=True) == [ALWAYS]
-    assert reads(foreign=True) == ([ALWAYS] if valued else [])
-    [with_condition] = reads(deferred=True, when="fname <> ''")
-    assert with_condition.startswith("(EXISTS (SELECT 1 FROM usr usr WHERE ")
-    assert reads(foreign=True, deferred=True, when="fname <> ''") == []
-
-
-def test_the_end_of_a_value_that_others_may_have_is_logged_without_it() -> None:
-    def logged(*repeated: str) -> set[str]:
-        made = render(plan(USR, TriggerOptions(style=Style.FIELD, repeated=repeated)), SQLITE, NAMES)
-        [gone] = [trigger.source for trigger in made if trigger.name == "event_log_usr__usr_phone_delete"]
-        return set(re.findall(r"'N', ([0-9])", gone))
-
-    assert logged() == {"2"}
-    assert logged("usr_phone.phoneno", "usr_phone.gone") == {"8"}
-    assert plan(USR, TriggerOptions(repeated=("usr_phone.phoneno", "x"))).options.repeated == ("usr_phone.phoneno",)
 
 
 def test_a_hash_notices_what_changes_a_trigger_and_nothing_else() -> None:

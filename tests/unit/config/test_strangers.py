@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from importlib import metadata
 from typing import Any
 
 import msgspec
@@ -12,7 +11,7 @@ from eventlog.config.build import name_of, outputs_of
 from eventlog.config.settings import Config, from_settings
 from eventlog.core.errors import ConfigError
 from eventlog.core.registry import Group, names, offers, problem
-from tests.support.plugins import Site, forget, site
+from tests.support.plugins import Site, site
 
 __all__ = ["site"]
 
@@ -141,23 +140,3 @@ def test_a_name_that_two_offer_is_nobodys_and_ours_stays_ours(site: Site) -> Non
     assert refused(sink="spool", queue="x").startswith("The sink spool of the package")
     assert "offers that name too. Uninstall one of them." in refused(sink="spool", queue="x")
     assert type(config_of(sink="files", path="out").output[0]).__module__ == "eventlog.sinks.outputs"
-
-
-def test_an_installation_without_ours_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As an editable one whose package was made before its code."""
-    everything = metadata.entry_points
-
-    def strangers(*, group: str) -> list[metadata.EntryPoint]:
-        return [point for point in everything(group=group) if not point.module.startswith("eventlog.")]
-
-    forget()
-    with monkeypatch.context() as patch:
-        patch.setattr("importlib.metadata.entry_points", strangers)
-        with pytest.raises(ConfigError, match="The package eventlog-cdc that is installed offers no sinks"):
-            config_of(sink="files", path="out")
-        assert config_of_nothing() == Config(), "what needs none of them does not ask"
-    forget()
-
-
-def config_of_nothing() -> Config:
-    return from_settings({}, {}, origin="my.toml")

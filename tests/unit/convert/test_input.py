@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 from pyarrow import parquet
 
 from eventlog.convert import inputs
-from eventlog.convert.inputs import input_files, units
+from eventlog.convert.inputs import units
 from eventlog.convert.reading import read
 from eventlog.convert.rows import ROWS
 from eventlog.convert.settings import FilesInput
-from eventlog.core.errors import DataError, UsageError
+from eventlog.core.errors import DataError
 from eventlog.sql.names import NEW_ORDER, STANDARD
 from tests.support.converting import LogRow, log_row, write_csv, write_lines, write_parquet
 
@@ -164,32 +164,6 @@ def test_damage_is_named_with_its_place(tmp_path: Path, name: str, content: byte
         rows_of(tmp_path / name)
     assert re.search(said, str(error.value)), error.value
     assert error.value.exit_code == 65
-
-
-def test_a_damaged_page_of_parquet_is_named(tmp_path: Path) -> None:
-    file = write_parquet(tmp_path / "a.parquet", [log_row(number, new_value="x" * 99) for number in range(500)])
-    content = bytearray(file.read_bytes())
-    content[40:400] = bytes(360)
-    file.write_bytes(bytes(content))
-    with pytest.raises(DataError, match=r"a\.parquet cannot be read"):
-        rows_of(file)
-
-
-def test_places_are_files_folders_and_patterns(tmp_path: Path) -> None:
-    for name in ("b/2.parquet", "b/1.csv", "a.jsonl", "b/_hidden.csv", "b/.part.csv", "b/c/3.CSV.gz", "readme.txt"):
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).touch()
-
-    def found(*places: str) -> list[str]:
-        files = input_files(FilesInput(places=tuple(str(tmp_path / place) for place in places)))
-        return [str(file.relative_to(tmp_path)) for file in files]
-
-    assert found("b", "a.jsonl", "b/1.csv") == ["a.jsonl", "b/1.csv", "b/2.parquet", "b/c/3.CSV.gz"]
-    assert found("b/*.csv") == ["b/1.csv"]
-    with pytest.raises(UsageError, match=r"readme\.txt is neither"):
-        found("readme.txt")
-    with pytest.raises(UsageError, match=r"There is no .+ file at .+nowhere"):
-        found("nowhere")
 
 
 @pytest.mark.parametrize("suffix", ["parquet", "csv", "jsonl"])

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import eventlog.sql
-from eventlog.sql.dialect import COMMON, filled, log_holes, offers, split, statement, texts
+from eventlog.sql.dialect import COMMON, log_holes, offers, statement, texts
 from eventlog.sql.mysql.dialect import MYSQL
 from eventlog.sql.names import LogNames
 from eventlog.sql.oracle.dialect import ORACLE
@@ -30,27 +30,6 @@ ALONE = {
 def test_a_database_has_what_all_others_have(folder: str) -> None:
     others = frozenset.intersection(*(frozenset(texts(other)) for other in FOLDERS if other != folder))
     assert others - texts(folder).keys() == ALONE[folder]
-
-
-def test_a_file_is_split_at_its_headers_and_loses_its_comment_lines() -> None:
-    file = "-- The file's own words.\n-- one: the first\n-- because\nSELECT 1;\n\n-- two: the second\nSELECT 2\n"
-    assert list(split(file)) == [("one", "SELECT 1"), ("two", "SELECT 2")]
-
-
-@pytest.mark.parametrize(
-    "text, expected",
-    [
-        ("FROM /* log */event_log WHERE", "FROM <log> WHERE"),
-        ("FROM /* log */indirect.event_log WHERE", "FROM <log> WHERE"),
-        ("SELECT /* log */'it''s', 1", "SELECT <log>, 1"),
-        ('SELECT /* log */"a ""b""" , 1', "SELECT <log> , 1"),
-        ("WHERE /* log */(a = (1 + 2)) AND b", "WHERE <log> AND b"),
-        ("/* log */", "<log>"),
-        ("/* two words */ x", "/* two words */ x"),
-    ],
-)
-def test_a_hole_is_replaced_with_its_sample(text: str, expected: str) -> None:
-    assert filled(text, {"log": "<log>"}, origin="test") == expected
 
 
 def test_a_query_that_a_database_does_without_has_no_text() -> None:

@@ -130,8 +130,8 @@ def test_settings_that_cannot_be_written_with_are_refused(settings: dict[str, ob
         encoded(**settings)
 
 
-@pytest.mark.parametrize("text", ["x" * (10 << 20), "<é\r" * (3 << 20)], ids=["plain", "escaped"])
-def test_a_value_of_10_mb_comes_back(text: str) -> None:
+def test_a_value_of_10_mb_comes_back() -> None:
+    text = "<é\r" * (3 << 20)
     [document] = documents(change((1,), new=text, column="clob"))
     [event] = read_events(document.body)
     assert event.attributes[0].steps[0].values[0].text == text
@@ -139,14 +139,13 @@ def test_a_value_of_10_mb_comes_back(text: str) -> None:
 
 
 @pytest.mark.parametrize("op", [Op.ADD, Op.MODIFY])
-def test_a_change_of_100_000_edits_of_one_attribute(op: Op) -> None:
+def test_a_change_of_20_000_edits_of_one_attribute(op: Op) -> None:
     """The worst order for a writer that searches what was listed for each removal, or joins text to text."""
-    numbers = range(50_000)
-    edits = [Edit(column="c.x", new=str(n)) for n in numbers] + [
-        Edit(column="c.x", old=str(n)) for n in reversed(numbers)
-    ]
+    numbers = range(10_000)
+    edits = [Edit(column="c.x", new=str(n)) for n in numbers]
+    edits += [Edit(column="c.x", old=str(n)) for n in reversed(numbers)]
     text = XdsFormat().fragment(Change(row=RowId(None, "t", "k=1"), op=op, edits=tuple(edits), positions=((1,),)))
-    assert text.count("<value") == (0 if op is Op.ADD else 100_000)
+    assert text.count("<value") == (0 if op is Op.ADD else 20_000)
 
 
 def test_the_convenience_takes_tables_in_any_form() -> None:

@@ -5,14 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from eventlog.core.model import Change, Edit, Event, Op, Outcome, Reason, Row, RowId
+from eventlog.core.model import Edit, Event, Op, Outcome, Reason, Row, RowId
 from eventlog.core.rules import Options, decide
 from tests.support.cost import is_linear
-from tests.support.shares import met, shares
-from tests.support.strategies import CATALOG, PHONE, History, histories
+from tests.support.strategies import CATALOG, PHONE
 
 ONE = RowId(None, "usr", "idu=1")
 JACK: Row = {"fname": "Jack", "lname": None, PHONE: ("1", "2")}
@@ -87,19 +84,6 @@ def test_coalesced_the_first_old_value_and_the_last_new_one_count(
     assert {outcome.reason for outcome in outcomes(*rows, options=COALESCE)} == {Reason.PUBLISHED}
 
 
-@shares(others=0.4)
-@given(histories(), st.booleans())
-def test_an_object_fares_alike_alone_and_among_others(history: History, coalesce: bool) -> None:
-    options = Options(coalesce=coalesce)
-    together = decide(history.events, history.table, catalog=CATALOG, options=options).changes
-    alone: list[Change] = []
-    for key in {event.key for event in history.events}:
-        events = [event for event in history.events if event.key == key]
-        alone += decide(events, history.table, catalog=CATALOG, options=options).changes
-    met(others=len({change.row for change in together}) > 1)
-    assert sorted(together, key=_place) == sorted(alone, key=_place)
-
-
 def one_object(count: int) -> list[Event]:
     return log(*[(2, "fname", "a", "b")] * count)
 
@@ -124,7 +108,3 @@ def test_deciding_many_events_of_one_object_is_linear(made: Callable[[int], list
         return lambda: decide(events, {ONE: JACK}, catalog=CATALOG, options=options)
 
     assert is_linear(decided, 1_500)
-
-
-def _place(change: Change) -> tuple[int, ...]:
-    return change.positions[-1]
