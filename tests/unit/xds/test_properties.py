@@ -107,7 +107,7 @@ batches = st.one_of(many(fit=True), many(fit=True, values_fit=False), many(fit=F
 ways = st.sampled_from(["omit", "replace", "refuse-object"])
 
 
-@shares(covered=0.4, altered=0.02, refused=0.1)
+@shares(covered=0.3, altered=0.01, refused=0.05)
 @given(formats, batches, catalogs, ways)
 def test_every_change_is_told_once_and_in_order_or_refused_and_documents_are_valid(
     settings: XdsFormat, told: list[Change], catalog: Catalog | None, on_value: OnValue
@@ -126,7 +126,7 @@ def test_every_change_is_told_once_and_in_order_or_refused_and_documents_are_val
         assert (change.positions in covered) == (refusal is None or refusal.partial)
         if refusal is not None:
             assert refusal.note.encode().decode() == refusal.note  # a note can be stored and printed anywhere
-            assert len(refusal.note) < 600
+            assert refusal.partial or len(refusal.note) < 600
         if refusal is not None and not refusal.partial and on_value != "refuse-object":
             assert re.search("the key|the name|nothing to say", refusal.note)
     assert all(validate(document.body) == [] for document in documents if settings.envelope)
