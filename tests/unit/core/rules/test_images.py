@@ -37,8 +37,9 @@ def only_reason(one: Image, options: Options | None = None) -> tuple[Reason, str
 
 
 def test_an_update_tells_the_columns_of_both_images_and_what_is_known_of_its_transaction() -> None:
-    before, after = {**ONE, "gone": "x"}, {"id": 1, "c": "b", "come": None}
-    known = {"transaction": COMMITTED, "stream": "11:0x1746050", "time": COMMITTED.time}
+    before: Row = {**ONE, "gone": "x"}
+    after: Row = {"id": 1, "c": "b", "come": None}
+    known: dict[str, Any] = {"transaction": COMMITTED, "stream": "11:0x1746050", "time": COMMITTED.time}
     assert only_change(image(Op.MODIFY, before, after, place=2, last=True, **known)) == Change(
         row=RowId("shop", "t1", "id=1"),
         op=Op.MODIFY,
