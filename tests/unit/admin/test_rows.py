@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eventlog.admin.rows import MOST_LETTERS, Choice, read_age, read_runs_of_ids
+from eventlog.cli.log import check_letters
 from eventlog.core.errors import ConfigError, UsageError
 from eventlog.purge.archive import Archive
 
@@ -57,3 +58,10 @@ def test_without_pyarrow_an_archive_says_what_to_install(tmp_path: Path, monkeyp
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(ConfigError, match=r"pip install 'pyarrow>="):
         Archive(tmp_path, "event_log")
+
+
+def test_letters_are_told_once_each_and_not_more_than_a_query_takes() -> None:
+    assert (check_letters("E,W,E"), check_letters("")) == ("EW", "")
+    for letters in ("ABCDEF", "\n"):
+        with pytest.raises(UsageError, match="up to 5 letters"):
+            check_letters(letters)

@@ -5,12 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
+from eventlog.config.build import outputs_of
 from eventlog.config.policies import line_of, steps_of
 from eventlog.config.settings import Config, load
 from eventlog.core.errors import ConfigError
 from eventlog.core.model import Change, Edit, Op, RowId
 from eventlog.core.secrets import secret_places
+from eventlog.core.steps import Lookup
 from eventlog.policies.bound import PolicyFormat
 from eventlog.policies.plugin import needs_of
 from eventlog.streams.post import refuse_lookups
@@ -125,3 +128,35 @@ def test_a_format_writes_what_the_policy_leaves_and_nothing_else(tmp_path: Path)
     assert document.covers == {"1": ((1,),)}
     refused, written, last = form.writer(CATALOG)([changed(lname="taint"), changed(fname="b"), changed(lname="x")])
     assert (refused.filtered, written.event_id, last.filtered) == (True, "1", True)
+
+
+def test_a_format_stands_behind_the_steps_only_where_there_are_any(tmp_path: Path) -> None:
+    [output] = outputs_of(loaded(tmp_path))
+    assert isinstance(output.format, PolicyFormat)
+    assert output.format.suffix == ".xml"
+    assert output.format.heartbeat() == XdsFormat().heartbeat()
+    [plain] = outputs_of(loaded(tmp_path, '[[output]]\nsink = "stdout"\n'))
+    assert isinstance(plain.format, XdsFormat)
+
+
+def test_what_policies_need_is_asked_for_together(tmp_path: Path) -> None:
+    config = loaded(
+        tmp_path,
+        '[[output]]\nsink = "stdout"\n[[output.steps]]\ndo = "join"\nattribute = "full"\nof = ["fname", "lname"]\n',
+    )
+    mine = steps_of(config.output[0], config.policy)
+    needs, looks = needs_of([("a", ()), ("b", mine)], CATALOG)
+    assert needs is not None
+    assert needs(changed(fname="b")) == {"lname"}
+    assert looks is None
+    assert needs_of([("a", ())], CATALOG) == (None, None)
+    look = Lookup(attribute="found", of="fname", table="usr", take="lname")
+    needs, looks = needs_of([("a", (look,)), ("b", mine), ("c", (replace(look, take="fname"),))], CATALOG)
+    assert needs is not None
+    assert looks is not None
+    assert needs(changed(fname="b")) == {"lname"}
+    assert looks(changed(fname="b")) == {
+        f"usr.{name}[idu={key}]": (RowId(None, "usr", f"idu={key}"), name)
+        for key in "ab"
+        for name in ("fname", "lname")
+    }

@@ -274,3 +274,10 @@ def test_what_is_printed_of_a_configuration_holds_no_secret(tmp_path: Path, writ
     assert SECRET in str(msgspec.to_builtins(config)), "the secret has come in"
     assert SECRET not in repr(config)
     assert SECRET not in f"{config} {config.source} {config.publisher} {list(config.output)}"
+
+
+def test_what_is_no_text_is_printed(tmp_path: Path) -> None:
+    """Numbers and truth values help whoever looks for a mistake."""
+    file = tmp_path / "eventlog.toml"
+    file.write_text("[publisher]\nbatch_size = 7\ncoalesce = true\n")
+    assert repr(load(file, {}).publisher) == "PublisherConfig(batch_size=7, coalesce=True)"

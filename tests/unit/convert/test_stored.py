@@ -175,3 +175,10 @@ def test_the_folder_is_for_us_alone(objects: Bucket, tmp_path: Path, monkeypatch
     folder.parent.symlink_to(tmp_path)
     with pytest.raises(ConfigError, match="set TMPDIR"):
         place.begin(order(folder))
+
+
+def test_folders_of_others_stand_in_the_way(objects: Bucket, tmp_path: Path) -> None:
+    objects.put("usr__ct/theirs.parquet", b"")
+    made(tmp_path / "made", TABLES)
+    with pytest.raises(UsageError, match="s3://bucket/p/usr__ct is there already"):
+        at(objects, tmp_path / "made", overwrite=True).publish()

@@ -14,7 +14,7 @@ from eventlog.config.build import outputs_of
 from eventlog.config.outputs import OutputConfig
 from eventlog.config.settings import Config
 from eventlog.core.errors import EX_CONFIG, ConfigError
-from eventlog.core.packages import EXTRAS
+from eventlog.core.packages import EXTRAS, installing
 from eventlog.sinks.kafka.plugin import KafkaOutput
 from eventlog.sinks.outputs import FilesOutput
 from eventlog.sql.connect import connect
@@ -80,3 +80,8 @@ def test_what_nobody_foresaw_is_still_no_fault_of_the_program(
         "needs the package fastavro, which is not installed. Install it: pip install 'confluent-kafka>=2.8' 'fastavro>=1.9'."
         in (capsys.readouterr().err)
     )
+
+
+def test_from_a_folder_that_is_not_installed_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("eventlog.core.packages.DISTRIBUTION", "nothing-of-this-name")
+    assert installing("kafka") == "pip install '.[kafka]' in a clone of eventlog"

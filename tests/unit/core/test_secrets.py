@@ -15,7 +15,7 @@ from eventlog.config.build import name_of
 from eventlog.core.errors import SinkError
 from eventlog.core.model import Outcome, Reason, Status
 from eventlog.core.secrets import masked, shown, visible
-from eventlog.daemon.logging import Style, journal
+from eventlog.daemon.logging import Style, journal, library_journal
 from eventlog.delivery.output import OutputState, read_output_states
 from eventlog.publisher.settling import note_of
 from eventlog.sinks.database.plugin import DatabaseOutput
@@ -198,3 +198,11 @@ def test_marks_of_former_versions_lose_the_secrets_in_their_names() -> None:
 def test_a_note_about_a_row_holds_no_secret() -> None:
     outcome = Outcome(position=(1,), status=Status.ERROR, reason=Reason.REFUSED, note="dsn: host=h password=geheim")
     assert note_of(outcome) == "dsn: host=h password=***"
+
+
+def test_a_library_speaks_without_them_too(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.INFO, logger="eventlog"):
+        library_journal().info("started", at="postgresql://u@h/d?password=geheim", error=TERMINAL)
+    [record] = caplog.records
+    assert record.__dict__["at"] == "postgresql://u@h/d?password=***"
+    assert record.__dict__["error"].isprintable()

@@ -62,6 +62,7 @@ def test_a_row_that_is_read_back_brings_what_it_refers_to_and_one_query_reads_al
         {"fname": (ABSENT, "Al"), "dept": (ABSENT, None), "department": (ABSENT, None)},
         {"fname": (ABSENT, "Bo"), "dept": (ABSENT, 99), "department": (ABSENT, None)},
     ]
+    assert decided(reader)[1].changes == []
     assert reader.asked[1:] == [{RowId(None, "dept", f"id={key}"): frozenset(["name"]) for key in (7, 99)}]
 
 

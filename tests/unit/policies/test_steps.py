@@ -274,8 +274,9 @@ def test_what_cannot_be_computed_is_refused_without_its_values(expression: str) 
     assert "taint" not in note
 
 
-def test_what_cannot_be_computed_may_be_nothing() -> None:
-    silent = steps.Compute(attribute="x", expression="new.fname + 1", on_error="null")
+@pytest.mark.parametrize("expression", ["[new.fname]", "new.fname + 1"])
+def test_what_cannot_be_computed_may_be_nothing(expression: str) -> None:
+    silent = steps.Compute(attribute="x", expression=expression, on_error="null")
     assert told(change(fname=["a", "b"]), silent)["x"] == [None, None]
 
 

@@ -21,6 +21,7 @@ from eventlog.sql.log_indexes import serves
 from eventlog.sql.names import LogNames
 from eventlog.sql.oracle.dialect import ORACLE
 from eventlog.sql.oracle.keys import oracle_form
+from eventlog.sql.oracle.types import has_order, oracle_value
 
 KEY = Column(name="IDU", type="NUMBER(10,0)", key=1)
 USR = Table(name="USR", schema="INDIRECT", columns=(KEY, Column(name="FNAME", type="VARCHAR2(64)")))
@@ -188,3 +189,15 @@ def test_the_index_of_waiting_rows_is_known_by_what_the_catalog_says_of_it(expre
     engine = create_engine("oracle+oracledb://", creator=lambda: None, _initialize=False)
     index = {"name": "event_log_new", "column_names": [None], "expressions": [expression]}
     assert serves(cast("Connection", engine), index, LogNames()) is is_served
+
+
+def test_times_are_read_as_text_and_padding_is_no_part_of_a_value() -> None:
+    assert oracle_value("VARCHAR2(9)", "c") == "c"
+    assert oracle_value("CHAR(9)", "c") == "RTRIM(c)"
+    assert oracle_value("DATE", "c") == "TO_CHAR(c, 'YYYY-MM-DD HH24:MI:SS')"
+    assert oracle_value("TIMESTAMP(6) WITH LOCAL TIME ZONE", "c").startswith("TO_CHAR(SYS_EXTRACT_UTC(c)")
+
+
+def test_lobs_have_no_order() -> None:
+    types = ("NUMBER", "CLOB", "LONG RAW", "RAW(9)", "XMLTYPE")
+    assert [has_order(type_) for type_ in types] == [True, False, False, True, False]

@@ -10,7 +10,7 @@ import pytest
 
 from eventlog.core.model import Change, Edit, Event, Op, RowId, Unreadable
 from eventlog.core.rules.definitions import Definition, Definitions, DefinitionSpan, FormerRows
-from eventlog.core.schema import Catalog, Column, Table
+from eventlog.core.schema import Catalog, Child, Column, Table
 from eventlog.core.seams import FormerNames
 from tests.support.memory import MemoryRows
 
@@ -167,3 +167,57 @@ def test_what_cannot_be_read_keeps_its_reason_and_what_is_gone_is_not_there() ->
     reader = MemoryRows({person: Unreadable(note="mail is too large", row={"name": "Ann"})})
     found = FormerRows(reader, span()).rows({person: frozenset({"name", "post"})})
     assert found == {person: Unreadable(note="mail is too large", row={"name": "Ann"})}
+
+
+def test_a_row_that_asks_for_its_object_by_a_former_key_goes_by_the_newest_definition_that_has_it() -> None:
+    today = table("person", "mail", key="number")
+    renamed = {"id": "number", "post": "mail"}
+    oldest = Definition(table=table("person", "post"), today=today, renamed=renamed)
+    middle = Definition(table=table("person", "mail"), today=today, renamed={"id": "number"}, first=50)
+    former = Definitions([oldest, middle, Definition(table=today, today=today, first=100)], Catalog([today]))
+    [told] = former.spans([event(10, "person", kind=5)])
+    assert told.former == {PERSON: middle}
+    [told] = former.spans([event(10, "person", kind=5, key="other=1")])
+    assert told.former == {PERSON: oldest}, "no definition has this key: the one of its time says so"
+    [told] = former.spans([event(10, "person", kind=5, key="number=1")])
+    assert not told.former
+
+
+def test_a_child_and_a_schema_name_their_class_too() -> None:
+    child = Child(name="phone", parent_key=("person",), columns=(Column(name="person"), Column(name="number")))
+    former = Definition(table=table("person", "name", schema="hr", children=(child,)), today=None)
+    for name in ("hr.person", "phone", "HR.phone"):
+        [found] = history(former, catalog=Catalog([CITY])).spans([event(5, name, key="person=1")])
+        assert found.former[("hr", "person")] is former, name
+
+
+def test_what_another_column_is_called_today_is_not_told() -> None:
+    swapped = Definition(table=table("person", "mail", gone=("mail",)), today=TODAY)
+    told, _, [refusal] = span(swapped).told([change(mail="old one")], FormerNames.NEW)
+    assert told == []
+    assert (refusal.partial, refusal.positions) == (True, ((5,), (6,)))
+    assert refusal.note == "person has no column mail any more, so the change is published without."
+
+
+@pytest.mark.parametrize("op", [Op.ADD, Op.MODIFY, Op.DELETE])
+def test_where_only_new_names_count_what_is_gone_is_left_out(op: Op) -> None:
+    told, catalog, refusals = span().told([change(op, post="a", fax="b")], FormerNames.ONLY_NEW)
+    assert [[edit.column for edit in one.edits] for one in told] == [["mail"]]
+    assert "fax" not in next(iter(catalog)).attributes
+    assert len(refusals) == (0 if op is Op.DELETE else 1), "of a deleted row nobody misses a value"
+
+
+def test_keys_and_tables_have_their_new_names() -> None:
+    citizen = table("citizen", "name", schema="hr")
+    keyed = Definition(table=table("person", "name", key="number"), today=citizen, renamed={"number": "id"})
+    [told], catalog, _ = span(keyed).told([change(Op.DELETE, key="number=7")], FormerNames.ONLY_NEW)
+    assert told.row == RowId("hr", "citizen", "id=7")
+    assert {(one.schema, one.name) for one in catalog} == {("hr", "citizen"), (None, "city")}
+    [new], _, _ = span(keyed).told([change(Op.DELETE, key="number=7")], FormerNames.NEW)
+    assert new.row == RowId(None, "person", "id=7")
+
+
+def test_tables_are_told_by_their_own_names_where_an_output_wants_that() -> None:
+    found = span()
+    assert found.told_catalog(FormerNames.OWN) is found.catalog
+    assert next(iter(found.told_catalog(FormerNames.NEW))).attributes.keys() == {"name", "mail", "fax"}
