@@ -10,10 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eventlog.convert import partitions
-from eventlog.convert.partitions import (
-    BY_OBJECT,
-    in_order,
-)
+from eventlog.convert.partitions import BY_OBJECT, in_order
 from eventlog.convert.rows import ROWS, Placing, bucket_of, object_number
 from eventlog.core.errors import DataError
 from eventlog.core.model import Event, RowId

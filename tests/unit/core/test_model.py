@@ -6,16 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventlog.core.model import (
-    Change,
-    Op,
-    Outcome,
-    Outcomes,
-    Position,
-    RowId,
-    Status,
-    exceptional,
-)
+from eventlog.core.model import Change, Op, Outcome, Outcomes, Position, RowId, Status, exceptional
 
 ROW = RowId("indirect", "usr", "idu=1")
 

@@ -250,3 +250,9 @@ def test_a_message_without_a_value_says_null() -> None:
     assert found is not None
     assert (found["name"], found["born"]) == ("Ann", None)
     assert "column 'born': 'infinity'" in refusal.note
+
+
+def test_a_value_that_is_equal_to_what_takes_its_place_is_replaced_among_several() -> None:
+    [told], [refusal] = xds(change(Op.ADD, Edit(column="age", new=("",))), "replace")
+    assert told == "agea"
+    assert refusal.partial

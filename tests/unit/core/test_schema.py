@@ -191,3 +191,11 @@ def test_a_views_column_says_in_its_name_whose_key_it_holds() -> None:
     assert catalog.referenced(view, view.columns[1]) == view
     assert catalog.referenced(view, view.columns[2]) is None
     assert Catalog([Table(name="other", columns=())]).referenced(view, view.columns[1]) is None
+
+
+def test_names_of_children_are_not_guessed_either() -> None:
+    other = Table(schema="b", name="x", columns=(), children=(PHONE,))
+    catalog = Catalog([USR, other])
+    with pytest.raises(DataError, match="several schemas"):
+        catalog.find("usr_phone")
+    assert catalog.find("b.usr_phone") == Found(other, PHONE)

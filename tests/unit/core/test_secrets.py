@@ -206,3 +206,13 @@ def test_a_library_speaks_without_them_too(caplog: pytest.LogCaptureFixture) -> 
     [record] = caplog.records
     assert record.__dict__["at"] == "postgresql://u@h/d?password=***"
     assert record.__dict__["error"].isprintable()
+
+
+@pytest.mark.parametrize("query", QUERIES)
+def test_the_name_of_an_output_holds_no_secret(query: str) -> None:
+    name = name_of(DatabaseOutput(url=f"postgresql+psycopg://u:geheim@h/d?{query}"))
+    assert "geheim" not in name
+    other = query.replace("geheim", "anders").replace("geh%65im", "anders")
+    assert name == name_of(DatabaseOutput(url=f"postgresql+psycopg://u:anders@h/d?{other}")), (
+        "a new password, the same place"
+    )

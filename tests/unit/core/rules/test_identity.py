@@ -83,12 +83,7 @@ def test_the_order_of_a_compound_key_is_the_tables(house: str, nr: str, swapped:
 @pytest.mark.parametrize(
     "name, key, told",
     [
-        (None, "idu=1", "table_name is missing; it must name a table or view."),
         ("  ", "idu=1", "table_name is missing; it must name a table or view."),
-        ("nosuch", "idu=1", "table_name nosuch is not among the captured tables."),
-        ("usr", None, "table_key is NULL; it must name the row."),
-        ("usr", "idu", "table_key 'idu', column 4: '=' is missing after the column name."),
-        ("usr", "idx=1", "table_key idx=1 does not name the key of usr, which is idu."),
         ("usr", "idu=1+x=2", "table_key idu=1+x=2 does not name the key of usr, which is idu."),
         ("usr", "idu=1+IDU=2", "table_key idu=1+IDU=2 does not name the key of usr, which is idu."),
         ("room", "house=1", "table_key house=1 does not name the key of room, which is house and nr."),
@@ -172,9 +167,7 @@ def test_a_column_is_an_attribute_of_its_class(name: str, column: str, attribute
 @pytest.mark.parametrize(
     "name, column, told",
     [
-        ("usr", None, "column_name is missing; types 1, 2, 3, 7 and 8 speak of one column."),
         ("usr", " ", "column_name is missing; types 1, 2, 3, 7 and 8 speak of one column."),
-        ("usr", "nosuch", "column_name nosuch is not a column of usr; is the catalog up to date?"),
         ("usr", "phoneno", "column_name phoneno is not a column of usr; is the catalog up to date?"),
         ("usr_phone", "fname", "column_name fname is not a column of usr_phone; is the catalog up to date?"),
         ("usr_phone", "idu", "column_name idu is not a column of usr_phone; is the catalog up to date?"),
@@ -200,3 +193,20 @@ def test_columns_that_only_prefixes_tell_apart(column: str, attribute: str) -> N
 
 def test_without_a_catalog_every_column_is_believed() -> None:
     assert naming("usr", None).attribute(" No Such ") == "No Such"
+
+
+def test_a_child_of_a_table_without_a_key_goes_by_its_own_columns() -> None:
+    assert row_id("notes", "ABOUT=monday") == RowId("hr", "diary", "about=monday")
+    assert problem("notes", "x=1", row_event=True).endswith("does not name its parent diary by about.")
+
+
+def test_a_database_that_tells_cases_apart_is_believed() -> None:
+    assert row_id("usr", "idu=1", CASE_SENSITIVE) == RowId("hr", "usr", "idu=1")
+    assert "not among the captured tables" in problem("USR", "idu=1", CASE_SENSITIVE)
+    assert "does not name the key" in problem("usr", "IDU=1", CASE_SENSITIVE)
+
+
+def test_a_column_that_only_cases_tell_apart() -> None:
+    assert naming("usr", CASE_SENSITIVE).attribute("fname") == "fname"
+    with pytest.raises(DataError, match="FNAME is not a column"):
+        naming("usr", CASE_SENSITIVE).attribute("FNAME")

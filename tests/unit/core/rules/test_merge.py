@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
+from msgspec.structs import replace
 
-from eventlog.core.model import Edit, Event, Op, Outcome, Reason, Row, RowId
+from eventlog.core.model import Edit, Event, Op, Outcome, Reason, Row, RowId, Transaction
 from eventlog.core.rules import Options, decide
 from tests.support.cost import is_linear
 from tests.support.strategies import CATALOG, PHONE
@@ -108,3 +109,17 @@ def test_deciding_many_events_of_one_object_is_linear(made: Callable[[int], list
         return lambda: decide(events, {ONE: JACK}, catalog=CATALOG, options=options)
 
     assert is_linear(decided, 1_500)
+
+
+@pytest.mark.parametrize("first", [7, 8])
+def test_a_row_beats_a_field_that_names_a_key_column(first: int) -> None:
+    """A table that is all key has nothing else to name, and a row that is read as a whole has no key columns."""
+    found = outcomes((first, "idu", None, None), (5, None, None, None), row={"fname": "Jack"})
+    assert [outcome.reason for outcome in found] == [Reason.SUPERSEDED, Reason.PUBLISHED]
+
+
+def test_coalesced_each_transaction_begins_anew() -> None:
+    rows: list[Written] = [(2, "fname", "a", "b"), (1, "lname", None, "c"), (2, "fname", "b", "d")]
+    events = [replace(one, transaction=Transaction(id=one.position[0])) for one in log(*rows)]
+    changes, _ = decide(events, catalog=CATALOG, options=COALESCE)
+    assert [(one.event_id, one.op) for one in changes] == [("1", Op.MODIFY), ("2", Op.ADD), ("3", Op.MODIFY)]

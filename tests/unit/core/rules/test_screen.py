@@ -95,6 +95,8 @@ def test_what_must_be_read_back() -> None:
     assert asked(event(1, 7), event(2, 8, column="LNAME"), event(3, 2)) == {ONE: {"fname", "lname"}}
     assert asked(event(1, 8), event(2, 6), event(3, 5, key="idu=2")) == {ONE: every, TWO: every}
     assert asked(event(1, 8, table="usr_phone", column="phoneno")) == {ONE: {PHONE}}
+    assert asked(event(1, 6), event(2, 4)) == {}, "what is deleted is not read back"
+    assert asked(event(1, 6, perpetrator="idm"), options=ours) == {}
     assert asked(event(1, 6), catalog=None) == {ONE: set()}
     assert asked(event(1, 7, column="any"), catalog=None) == {ONE: {"any"}}
 
@@ -167,3 +169,9 @@ def test_a_column_that_is_gone_without_a_logged_value_has_vanished() -> None:
         Reason.VANISHED,
         "usr has no captured column fax any more to be read back, and no value of it was logged.",
     )
+
+
+def test_what_is_due_just_now_does_not_wait() -> None:
+    zoned = replace(waiting, now=NOON.replace(tzinfo=dt.UTC))
+    assert became(event(1, time=NOON), options=waiting) == became(event(1, time=NOON), options=zoned)
+    assert became(event(1, time=NOON), options=zoned) == {1: Reason.PUBLISHED}

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventlog.core.rules.times import MONTHS, moment
+from eventlog.core.rules.times import MONTHS, moment, read_clock
 
 MOMENT = dt.datetime(2025, 3, 23, 10, 57, 19, 250_000)
 
@@ -70,3 +70,14 @@ def test_what_db2_and_sybase_write_is_read_back(at: dt.datetime) -> None:
 )
 def test_anything_else_is_no_moment(text: str) -> None:
     assert moment(text) is None
+
+
+@pytest.mark.parametrize("text", ["2400-01-01 00:00:00", "2025-03-24 00:00:24", "2025-03-23T00:24:00.24+00:24"])
+def test_24_is_no_hour_elsewhere(text: str) -> None:
+    assert moment(text) is not None
+
+
+def test_a_clock_has_no_hour_24_on_any_python() -> None:
+    assert read_clock("23:24:00") == dt.time(23, 24)
+    with pytest.raises(ValueError, match="24:00"):
+        read_clock("24:00")

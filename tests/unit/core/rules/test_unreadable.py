@@ -83,3 +83,8 @@ def test_an_event_with_a_fault_ends_with_it() -> None:
     faulty = Event(position=(1,), kind=1, table="usr", key="idu=1", column="fname", time="now", fault="too large.")
     screened = screen([faulty], CATALOG, Options())
     assert [(one.status, one.note) for one in screened.outcomes.values()] == [(Status.ERROR, "too large.")]
+
+
+def test_a_closed_lifetime_reads_nothing() -> None:
+    events = [event(1, Kind.UPDATE_ROW_BACK), event(2, Kind.DELETE_ROW)]
+    assert ended(events, DENIED) == [(Status.WARNING, Reason.VANISHED), SAID]

@@ -74,3 +74,11 @@ def test_in_pieces_it_is_the_same(size: int, coalesce: bool) -> None:
     whole = round_.decide(events)
     assert told == whole.changes
     assert sorted(outcomes, key=lambda one: one.position) == list(whole.outcomes)
+
+
+@pytest.mark.parametrize("last, edits", [("Jack", None), ("Joe", [("Jack", "Joe"), (None, None)])])
+def test_coalesced_the_row_stays_whole_or_nothing_is_told(last: str, edits: list[tuple[Any, Any]] | None) -> None:
+    events = log((2, "fname", "Jack", "John"), (2, "lname", None, None), (2, "fname", "John", last))
+    decision = decide([*events], catalog=IMAGES, options=Options(coalesce=True))
+    assert [[(one.old, one.new) for one in change.edits] for change in decision.changes] == ([edits] if edits else [])
+    assert {outcome.reason for outcome in decision.outcomes} == {Reason.PUBLISHED if edits else Reason.NOTHING}
