@@ -15,7 +15,7 @@ from eventlog.core.on_value import OnValue
 from eventlog.core.schema import Catalog
 from eventlog.core.seams import encode
 from eventlog.xds.validate import validate
-from eventlog.xds.values import check
+from eventlog.xds.values import attribute, check, escaped
 from eventlog.xds.write import XdsFormat
 from tests.support.shares import met, shares
 from tests.support.strategies_xds import CATALOG, any_text, changes, xml_text
@@ -143,3 +143,9 @@ def test_a_value_that_cannot_be_said_refuses_no_object(
         if refusal is not None and not refusal.partial:
             assert re.search("the key|the name|nothing to say", refusal.note)
     assert all(validate(document.body) == [] for document in documents if settings.envelope)
+
+
+@given(xml_text, xml_text)
+def test_text_comes_back_from_a_parser_unchanged(content: str, value: str) -> None:
+    root = etree.fromstring(f'<a b="{attribute(value)}">{escaped(content)}</a>'.encode())
+    assert (root.text or "", root.get("b")) == (content, value)

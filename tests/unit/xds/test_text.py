@@ -40,3 +40,10 @@ def test_every_other_character_is_carried(code: int) -> None:
 )
 def test_a_message_shows_a_value_short_and_printable(value: object, expected: str) -> None:
     assert value_shown(value) == expected
+
+
+def test_only_what_must_be_is_escaped() -> None:
+    assert escaped("a<b>&c\r\n\t\"'") == "a&lt;b&gt;&amp;c&#13;\n\t\"'"
+    assert attribute("a<b>&c\r\n\t\"'") == "a&lt;b&gt;&amp;c&#13;&#10;&#9;&quot;'"
+    text = "nothing to do"
+    assert escaped(text) is text
