@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -15,9 +16,11 @@ from msgspec.structs import replace
 
 from eventlog.convert import step as stepping
 from eventlog.convert.rows import PLACED, ROWS, Placing
-from eventlog.convert.settings import Conversion, FilesInput
-from eventlog.convert.step import CHANGE, DUPLICATE, OUTCOME, REFUSAL, Reread, kind_of, object_text, step
+from eventlog.convert.settings import Conversion, FilesInput, MessageFiles, TableFiles
+from eventlog.convert.step import CHANGE, DUPLICATE, ENDING, OUTCOME, REFUSAL, Reread, kind_of, object_text, step
 from eventlog.core.model import Event, Kind, RowId
+from eventlog.core.rules.definitions import Definition, Definitions
+from eventlog.core.schema import Catalog, Column, Table
 from tests.support.converting import LogRow, log_row, row_of
 from tests.support.daily import daily
 from tests.support.examples import examples
@@ -107,3 +110,57 @@ def test_refusals_come_with_outcomes() -> None:
 def test_without_tables_keys_are_taken_as_they_stand() -> None:
     without_tables = told(results([log_row(1)], conversion=replace(CONVERSION, catalog=None)))
     assert [row[1] for row in without_tables] == [CHANGE, OUTCOME]
+
+
+ID = Column(name="id", key=1)
+
+
+def test_rows_are_read_by_the_definitions_of_their_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    former = Table(name="person", columns=(ID, Column(name="post"), Column(name="fax")), gone=("fax",))
+    today = Table(name="person", columns=(ID, Column(name="mail")))
+    city = Table(name="city", columns=(ID, Column(name="name")))
+    tables = Catalog([today, city])
+    definitions = [
+        Definition(table=former, today=today, renamed={"post": "mail"}),
+        Definition(table=today, today=today, first=5),
+    ]
+    catalog = Catalog(tables, former=Definitions(definitions, tables))
+    conversion = replace(CONVERSION, catalog=catalog)
+
+    def row(number: int, table: str, key: int, column: str) -> LogRow:
+        return log_row(
+            number, event_type=2, table_name=table, table_key=f"id={key}", column_name=column, new_value=f"<{number}>"
+        )
+
+    rows = [
+        *[
+            row(1, "person", 1, "post"),
+            row(2, "city", 1, "name"),
+            row(3, "person", 1, "fax"),
+            row(4, "person", 2, "fax"),
+        ],
+        *[row(5, "person", 1, "mail"), row(6, "person", 1, "mail"), row(7, "person", 2, "mail")],
+    ]
+
+    def written(found: list[pa.RecordBatch]) -> dict[int, list[str]]:
+        """The attributes of each change, by its last row."""
+        changes = [one for batch in found if stepping.kind_of(batch) == CHANGE for one in batch.to_pylist()]
+        return {one["position"]: re.findall(r'attr-name="(\w+)"', one["text"]) for one in changes}
+
+    whole = results(rows, conversion=conversion)
+    assert written(whole) == {2: ["name"], 3: ["mail", "fax"], 4: ["fax"], 5: ["mail"], 6: ["mail"], 7: ["mail"]}
+    assert {one[4] for one in told(whole) if one[1] == OUTCOME} == {"S"}
+    monkeypatch.setattr(stepping, "CHUNK_ROWS", 2)
+    pieces = results(rows, 1, conversion=conversion)
+    assert written(pieces) == written(whole)
+    assert told(pieces) == told(whole)
+    for form in (MessageFiles(), TableFiles()):
+        assert told(results(rows, 1, conversion=replace(conversion, format=form)))
+
+
+def test_whole_transactions_say_where_they_end() -> None:
+    rows = [log_row(number, eventlog_transaction=number % 2) for number in range(1, 6)]
+    whole = replace(CONVERSION, format=MessageFiles(), transactions="whole")
+    kinds = [kind_of(batch) for batch in results(rows, conversion=whole)]
+    assert ENDING in kinds
+    assert CHANGE in kinds

@@ -221,3 +221,16 @@ def test_tables_are_told_by_their_own_names_where_an_output_wants_that() -> None
     found = span()
     assert found.told_catalog(FormerNames.OWN) is found.catalog
     assert next(iter(found.told_catalog(FormerNames.NEW))).attributes.keys() == {"name", "mail", "fax"}
+
+
+def test_under_a_former_name_today_is_told_by_that_name() -> None:
+    citizen = table("citizen", "name", "mail")
+    renamed = Definition(table=table("person", "name"), today=citizen)
+    definitions = history(renamed, Definition(table=citizen, today=citizen, first=50), catalog=Catalog([citizen]))
+    [found] = definitions.spans([event(5, "person", kind=6), event(6, "person", kind=6)])
+    assert [(one.name, tuple(one.attributes)) for one in found.catalog] == [
+        ("person", ("name", "mail")),
+        ("citizen", ("name", "mail")),
+    ]
+    [told] = definitions.spans([event(5, "person", "name")])
+    assert told.former[PERSON] is renamed
