@@ -250,6 +250,10 @@ def test_a_message_without_a_value_says_null() -> None:
     assert found is not None
     assert (found["name"], found["born"]) == ("Ann", None)
     assert "column 'born': 'infinity'" in refusal.note
+    edits = Edit(column="phone.number", new="1"), Edit(column="name", new="a\ud800")
+    found, _ = message(change(Op.ADD, *edits), "replace")
+    assert found is not None
+    assert found["name"] == "a\ufffd"
 
 
 def test_a_value_that_is_equal_to_what_takes_its_place_is_replaced_among_several() -> None:

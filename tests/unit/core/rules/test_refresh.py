@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from eventlog.core.errors import ExpressionError
 from eventlog.core.model import REFRESH, Change, Document, Event, Kind, Op, Reason, Row, RowId
 from eventlog.core.rules import Options, decide
 from eventlog.core.schema import Catalog, Column, Table
@@ -15,7 +16,9 @@ from eventlog.core.seams import Format, encode
 from eventlog.qlik.change_tables.settings import ChangeTableSettings
 from eventlog.qlik.change_tables.tables import ChangeTable
 from eventlog.qlik.messages.document import MessagesDocument
+from eventlog.qlik.messages.render import TableRenderer
 from eventlog.qlik.messages.settings import MessageSettings
+from eventlog.qlik.messages.shape import shape_of
 from eventlog.qlik.messages.write import MessageFormat
 from eventlog.xds.validate import validate
 from eventlog.xds.write import XdsFormat
@@ -109,3 +112,9 @@ def test_a_message_has_neither_number_nor_time_but_the_key_of_its_changes(key: A
     assert loaded.key == changed.key
     assert document.id == json.loads(changed.value or b"")["headers"]["changeSequence"]
     assert document.id.endswith("2")  # the row of the full load has a number in the order of documents
+
+
+def test_half_a_character_in_the_key_is_refused() -> None:
+    half = Change(row=RowId(None, "link", "a=1+b=\ud800"), op=Op.ADD, positions=((7,),), refresh=True)
+    with pytest.raises(ExpressionError, match="half a character"):
+        TableRenderer(shape_of(LINK, MessageSettings(mode="bare"))).pieces(half)
