@@ -94,12 +94,12 @@ AREAS = (
         name="triggers",
         files=("eventlog/capture/[!d]*.py",),  # without ddl.py, which only PostgreSQL needs
         tests=(
-            "tests/unit/sql/test_golden_triggers.py",
-            "tests/unit/sql/test_triggers.py",
-            "tests/unit/sql/test_asked.py",
+            "tests/unit/capture/test_golden_triggers.py",
+            "tests/unit/capture/test_triggers.py",
+            "tests/unit/capture/test_asked.py",
             "tests/unit/sql/test_bridge.py",
-            "tests/unit/sql/test_cascades.py",
-            "tests/unit/sql/test_follow.py",
+            "tests/unit/capture/test_cascades.py",
+            "tests/unit/capture/test_follow.py",
             "tests/unit/sql/test_oracle.py",
             *TRIGGERS,
             "tests/conformance/test_dialect_asked.py",

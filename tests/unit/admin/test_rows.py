@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventlog.admin.rows import MOST_LETTERS, PROCESSED, Choice, read_age, read_runs_of_ids
+from eventlog.admin.rows import MOST_LETTERS, Choice, read_age, read_runs_of_ids
 from eventlog.cli.log import check_letters
 from eventlog.core.errors import ConfigError, UsageError
-from eventlog.purge.archive import COLUMNS, Archive, archived
+from eventlog.purge.archive import Archive
 
 numbers = st.integers(0, 60)
 ranges = st.tuples(numbers, numbers).map(lambda pair: (min(pair), max(pair)))
@@ -47,13 +46,6 @@ def test_what_is_no_age_is_named(text: str) -> None:
         read_age(text)
 
 
-def test_letters_are_told_once_each_and_not_more_than_a_query_takes() -> None:
-    assert (check_letters("E,W,E"), check_letters("")) == ("EW", "")
-    for letters in ("ABCDEF", "\n"):
-        with pytest.raises(UsageError, match="up to 5 letters"):
-            check_letters(letters)
-
-
 @given(st.text("NSWEFX", max_size=MOST_LETTERS))
 def test_a_query_gets_every_letter_and_no_other(letters: str) -> None:
     parameters = Choice(letters=letters).parameters()
@@ -62,50 +54,14 @@ def test_a_query_gets_every_letter_and_no_other(letters: str) -> None:
     assert parameters["any_status"] == int(not letters)
 
 
-def test_processed_is_every_letter_but_n() -> None:
-    assert set(PROCESSED) == set("SWEF")
-
-
-def row(**values: Any) -> tuple[Any, ...]:
-    usual = {
-        "record_id": 1,
-        "status": "S",
-        "event_type": 1,
-        "event_time": "2025-03-23 10:57:19.25",
-        "table_name": "usr",
-    }
-    return tuple({**dict.fromkeys(COLUMNS), **usual, **values}.values())
-
-
-def kept(**values: Any) -> dict[str, Any]:
-    return dict(zip(COLUMNS, archived(row(**values)), strict=True))
-
-
-@pytest.mark.parametrize(
-    "time,iso",
-    [
-        ("2025-03-23 10:57:19.25", "2025-03-23T10:57:19.25"),
-        ("2025-03-23", "2025-03-23"),
-        ("infinity", "infinity"),
-        (None, None),
-        (17, "17"),
-    ],
-)
-def test_times_are_archived_in_iso_form(time: Any, iso: str | None) -> None:
-    assert kept(event_time=time)["event_time"] == iso
-
-
-def test_texts_that_are_none_are_told_and_numbers_stay_numbers() -> None:
-    found = kept(new_value="A\udcff", old_value="", event_type=8)
-    assert (found["new_value"], found["old_value"], found["event_type"]) == ("A\\udcff", "", 8)
-
-
-def test_an_event_type_that_is_no_number_is_kept_in_the_note() -> None:
-    found = kept(event_type="x", note="why")
-    assert (found["event_type"], found["note"]) == (None, "event_type was 'x'; why")
-
-
 def test_without_pyarrow_an_archive_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(ConfigError, match=r"pip install 'pyarrow>="):
         Archive(tmp_path, "event_log")
+
+
+def test_letters_are_told_once_each_and_not_more_than_a_query_takes() -> None:
+    assert (check_letters("E,W,E"), check_letters("")) == ("EW", "")
+    for letters in ("ABCDEF", "\n"):
+        with pytest.raises(UsageError, match="up to 5 letters"):
+            check_letters(letters)

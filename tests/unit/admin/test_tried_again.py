@@ -40,16 +40,3 @@ def test_what_a_lock_has_stopped_is_tried_again(failures: int, monkeypatch: pyte
         with pytest.raises(SourceError, match="locked"):
             work(LOG, 7)
         assert len(calls) == TRIES
-
-
-def test_what_fails_for_another_reason_fails() -> None:
-    calls: list[int] = []
-
-    @tried_again
-    def work(_log: Log) -> None:
-        calls.append(1)
-        raise SourceError("The table is gone.", may_pass=False)
-
-    with pytest.raises(SourceError, match="gone"):
-        work(LOG)
-    assert calls == [1]

@@ -10,15 +10,12 @@ from eventlog.capture.asked import (
     NAME_BYTES,
     PREFIX,
     AskedClass,
-    believed,
     exactly,
     forgetting,
     keeping,
-    same,
     words,
 )
 from eventlog.capture.given_rights import taking_back
-from eventlog.core.errors import InstallError
 from eventlog.sql.names import LogNames
 from eventlog.sql.oracle.dialect import ORACLE
 from eventlog.sql.postgresql.dialect import POSTGRESQL
@@ -56,33 +53,6 @@ def test_options_are_said_as_people_type_them() -> None:
     assert exactly(asked).over(TriggerOptions(style=Style.FIELD_BACK)) == asked
     assert TrackRequest(exclude=(), when="").over(asked) == replace(asked, exclude=(), when=None)
     assert TrackRequest(always=False).over(asked) == replace(asked, always=False)
-
-
-def test_what_the_table_adds_makes_no_difference() -> None:
-    assert same(ASKED, replace(ASKED, rows=True, foreign=True, deferred=True))
-    assert not same(ASKED, replace(ASKED, key=("a",)))
-    assert not same(ASKED, replace(ASKED, always=True))
-
-
-def test_one_witness_is_enough_for_what_runs_nothing() -> None:
-    assert believed("usr", None, []) is None
-    assert believed("usr", ASKED, []) == believed("usr", None, [ASKED, ASKED]) == ASKED
-    assert believed("usr", ASKED, [replace(ASKED, foreign=True)]) == ASKED
-
-
-@pytest.mark.parametrize("asked", [replace(ASKED, when="a > 1"), replace(ASKED, children=("c",))])
-def test_two_are_needed_for_what_could_be_somebody_elses_doing(asked: TriggerOptions) -> None:
-    assert believed("usr", asked, [asked]) == asked
-    with pytest.raises(InstallError, match="Only the log says"):
-        believed("usr", asked, [])
-    with pytest.raises(InstallError, match="Only its triggers say"):
-        believed("usr", None, [asked])
-
-
-@pytest.mark.parametrize("kept, standing", [(ASKED, [TriggerOptions()]), (None, [ASKED, TriggerOptions()])])
-def test_witnesses_that_disagree_are_not_believed(kept: TriggerOptions | None, standing: list[TriggerOptions]) -> None:
-    with pytest.raises(InstallError, match=r"is not clear: .* or "):
-        believed("usr", kept, standing)
 
 
 @pytest.mark.parametrize(

@@ -4,140 +4,110 @@ from __future__ import annotations
 
 import pytest
 
-from eventlog.capture.table_needs import Name, Reference, acting, changed_twice_by
-
-KEPT = "NO ACTION"
+from eventlog.capture.table_needs import Name, Reference, changed_twice_by
 
 
 def name(table: str) -> Name:
     return ("app", table)
 
 
-def refers(
-    table: str, column: str, to: str, *, delete: str = KEPT, update: str = KEPT, referred: str = "id"
-) -> Reference:
-    return Reference(
-        table=name(table),
-        columns=frozenset(column.split()),
-        referred=name(to),
-        referred_columns=frozenset(referred.split()),
-        on_delete=delete,
-        on_update=update,
-    )
+def references(text: str) -> list[Reference]:
+    """One a line: `t(a b) -> p(x y): delete, update`, with what it does when the other row goes or its key changes."""
+    found = []
+    for line in text.strip().splitlines():
+        keys, _, actions = line.partition(":")
+        (table, columns), (other, others) = (side.strip(" )").split("(") for side in keys.split("->"))
+        does = {word.strip() for word in actions.split(",")}
+        on_delete = {"deletes": "CASCADE", "clears": "SET NULL", "resets": "SET DEFAULT"}
+        on_update = {"follows": "CASCADE", "forgets": "SET NULL"}
+        found.append(
+            Reference(
+                table=name(table),
+                columns=frozenset(columns.split()),
+                referred=name(other),
+                referred_columns=frozenset(others.split()),
+                on_delete=next((on_delete[word] for word in does if word in on_delete), "NO ACTION"),
+                on_update=next((on_update[word] for word in does if word in on_update), "NO ACTION"),
+            )
+        )
+    return found
 
 
-ALL = {"delete": "CASCADE", "update": "CASCADE"}
 ORDINARY = {
-    "one key that follows in all": ("t", [refers("t", "a", "p", **ALL)]),
-    "an m:n table whose keys follow in all": ("t", [refers("t", "a", "p", **ALL), refers("t", "b", "q", **ALL)]),
-    "lines under orders under customers": ("line", [refers("line", "o", "o", **ALL), refers("o", "c", "c", **ALL)]),
-    "nothing acts": ("t", [refers("t", "a", "p"), refers("t", "b", "q")]),
-    "one key that acts": ("t", [refers("t", "a", "p", delete="SET NULL", update="CASCADE")]),
-    "two keys to two tables": ("t", [refers("t", "a", "p", update="CASCADE"), refers("t", "b", "q", update="CASCADE")]),
-    "a row is deleted once, by however many": (
-        "t",
-        [
-            refers("t", "a", "p", delete="CASCADE"),
-            refers("t", "b", "p", delete="CASCADE"),
-            refers("t", "up", "t", delete="CASCADE"),
-        ],
-    ),
-    "an m:n table": ("t", [refers("t", "a", "p", delete="CASCADE"), refers("t", "b", "q", delete="CASCADE")]),
-    "a store and its staff, each with a key to the other": (
-        "store",
-        [
-            refers("store", "manager", "staff", update="CASCADE"),
-            refers("staff", "store", "store", update="CASCADE"),
-            refers("store", "address", "address", update="CASCADE"),
-            refers("staff", "address", "address", update="CASCADE"),
-        ],
-    ),
-    "one way deletes, the other one is of another table": (
-        "t",
-        [refers("t", "a", "p", delete="CASCADE"), refers("t", "b", "q", delete="SET NULL")],
-    ),
+    "one key that follows in all": "t(a) -> p(id): deletes, follows",
+    "an m:n table whose keys follow in all": """
+        t(a) -> p(id): deletes, follows
+        t(b) -> q(id): deletes, follows""",
+    "lines under orders under customers": """
+        t(o) -> o(id): deletes, follows
+        o(c) -> c(id): deletes, follows""",
+    "nothing acts": """
+        t(a) -> p(id):
+        t(b) -> q(id):""",
+    "one key that acts": "t(a) -> p(id): clears, follows",
+    "two keys to two tables": """
+        t(a) -> p(id): follows
+        t(b) -> q(id): follows""",
+    "a row is deleted once, by however many": """
+        t(a) -> p(id): deletes
+        t(b) -> p(id): deletes
+        t(up) -> t(id): deletes""",
+    "a store and its staff, each with a key to the other": """
+        t(manager) -> staff(id): follows
+        staff(store) -> t(id): follows
+        t(address) -> address(id): follows
+        staff(address) -> address(id): follows""",
+    "one way deletes, the other one is of another table": """
+        t(a) -> p(id): deletes
+        t(b) -> q(id): clears""",
+    "a key of the parent that is not what its reference to the table above changes": """
+        p(x) -> top(id): follows
+        q(x) -> top(id): follows
+        t(a) -> p(id): follows
+        t(b) -> q(id): follows""",
 }
-
 TWICE = {
-    "two keys to one parent": (
-        "film",
-        "language",
-        [
-            refers("film", "language", "language", update="CASCADE"),
-            refers("film", "original", "language", update="CASCADE"),
-        ],
-    ),
-    "one deletes and the other clears": (
-        "t",
-        "p",
-        [refers("t", "a", "p", delete="CASCADE"), refers("t", "b", "p", delete="SET NULL")],
-    ),
-    "a tree whose keys change": ("t", "t", [refers("t", "up", "t", update="CASCADE")]),
-    "a tree that is pruned by a MERGE": ("t", "t", [refers("t", "up", "t", delete="SET DEFAULT")]),
-    "a tree under a parent": (
-        "t",
-        "p",
-        [refers("t", "up", "t", delete="SET NULL"), refers("t", "a", "p", delete="CASCADE")],
-    ),
-    "two ways from one table above": (
-        "t",
-        "top",
-        [
-            refers("p", "x", "top", delete="CASCADE"),
-            refers("q", "x", "top", delete="CASCADE"),
-            refers("t", "a", "p", delete="CASCADE"),
-            refers("t", "b", "q", delete="SET NULL"),
-        ],
-    ),
-    "keys that are handed down by two ways": (
-        "t",
-        "top",
-        [
-            refers("p", "x", "top", update="CASCADE"),
-            refers("q", "x", "top", update="CASCADE"),
-            refers("t", "a", "p", update="CASCADE", referred="x y"),
-            refers("t", "b", "q", update="SET NULL", referred="x y"),
-        ],
-    ),
-    "a parent whose own key is changed twice": (
-        "t",
-        "top",
-        [
-            refers("p", "x", "top", update="CASCADE"),
-            refers("p", "y", "top", update="CASCADE"),
-            refers("t", "a b", "p", update="CASCADE", referred="x y"),
-        ],
-    ),
-    "keys that go round": (
-        "t",
-        "p",
-        [refers("t", "a", "p", update="CASCADE", referred="k"), refers("p", "k", "t", update="CASCADE", referred="a")],
-    ),
+    "two keys to one parent": """
+        t(language) -> p(id): follows
+        t(original) -> p(id): follows""",
+    "one deletes and the other clears": """
+        t(a) -> p(id): deletes
+        t(b) -> p(id): clears""",
+    "a tree under a parent": """
+        t(up) -> t(id): clears
+        t(a) -> p(id): deletes""",
+    "keys that go round": """
+        t(a) -> p(k): follows
+        p(k) -> t(a): follows""",
 }
+TWICE_BY_ITSELF = {
+    "a tree whose keys change": "t(up) -> t(id): follows",
+    "a tree that is pruned by a MERGE": "t(up) -> t(id): resets",
+}
+TWICE_FROM_ABOVE = {
+    "two ways from one table above": """
+        p(x) -> top(id): deletes
+        q(x) -> top(id): deletes
+        t(a) -> p(id): deletes
+        t(b) -> q(id): clears""",
+    "keys that are handed down by two ways": """
+        p(x) -> top(id): follows
+        q(x) -> top(id): follows
+        t(a) -> p(x y): follows
+        t(b) -> q(x y): forgets""",
+    "a parent whose own key is changed twice": """
+        p(x) -> top(id): follows
+        p(y) -> top(id): follows
+        t(a b) -> p(x y): follows""",
+}
+CASES = [
+    *[(text, None) for text in ORDINARY.values()],
+    *[(text, "p") for text in TWICE.values()],
+    *[(text, "t") for text in TWICE_BY_ITSELF.values()],
+    *[(text, "top") for text in TWICE_FROM_ABOVE.values()],
+]
 
 
-@pytest.mark.parametrize("shape", ORDINARY)
-def test_an_ordinary_table_keeps_statement_triggers(shape: str) -> None:
-    table, references = ORDINARY[shape]
-    assert changed_twice_by(name(table), references) is None
-
-
-@pytest.mark.parametrize("shape", TWICE)
-def test_a_row_that_may_be_changed_twice_is_found_and_by_what(shape: str) -> None:
-    table, root, references = TWICE[shape]
-    assert changed_twice_by(name(table), references) == name(root)
-
-
-def test_what_stands_between_keys_that_do_not_touch_is_not_reached() -> None:
-    """The key of p is not what its reference to the table above changes."""
-    references = [
-        refers("p", "x", "top", update="CASCADE"),
-        refers("q", "x", "top", update="CASCADE"),
-        refers("t", "a", "p", update="CASCADE"),
-        refers("t", "b", "q", update="CASCADE"),
-    ]
-    assert changed_twice_by(name("t"), references) is None
-
-
-def test_keys_that_do_nothing_are_not_asked_about() -> None:
-    assert acting(name("t"), [refers("t", "a", "p"), refers("u", "a", "p", delete="CASCADE")]) == []
+@pytest.mark.parametrize("text, root", CASES, ids=[*ORDINARY, *TWICE, *TWICE_BY_ITSELF, *TWICE_FROM_ABOVE])
+def test_a_row_that_may_be_changed_twice_is_found_and_by_what(text: str, root: str | None) -> None:
+    assert changed_twice_by(name("t"), references(text)) == (None if root is None else name(root))

@@ -6,13 +6,9 @@ import pytest
 from msgspec.structs import replace
 
 from eventlog.capture import TriggerCondition, TriggerState
-from eventlog.capture.follow import behind
 from eventlog.capture.installed import gone_columns, with_failure
 from eventlog.core.schema import Column, Table
-from eventlog.daemon.vitals import PublisherHealth
 from eventlog.sql.dialect import dialect_of
-from eventlog.sql.history import ShapeVersion, differing, latest, newer, version_of
-from eventlog.web.metrics import metrics
 
 
 @pytest.mark.parametrize(
@@ -59,49 +55,3 @@ def test_a_trigger_that_reads_what_is_gone_fails_its_writers(
 
 def state(owner: str, state: TriggerCondition) -> TriggerState:
     return TriggerState(name=f"{owner}_{state}", table=owner, owner=owner, state=state)
-
-
-def test_a_class_is_followed_unless_somebody_disabled_a_trigger_of_it() -> None:
-    found = [
-        state("usr", TriggerCondition.OUTDATED),
-        state("usr", TriggerCondition.CURRENT),
-        state("grp", TriggerCondition.MISSING),
-        state("off", TriggerCondition.OUTDATED),
-        state("off", TriggerCondition.DISABLED),
-        state("gone", TriggerCondition.STRAY),
-        state("usr", TriggerCondition.MISSING),
-    ]
-    assert behind(found) == ["usr", "grp"]
-
-
-def test_a_version_is_entered_for_what_is_new_and_for_what_looks_otherwise() -> None:
-    known = latest(
-        [
-            ShapeVersion(table="usr", version=2, seen_at="", columns={"a": "INTEGER", "b": "TEXT"}),
-            ShapeVersion(table="usr", version=1, seen_at="", columns={}),
-            ShapeVersion(table="grp", version=1, seen_at="", columns={"a": "INTEGER"}),
-        ]
-    )
-    shapes = {"usr": {"a": "TEXT", "c": "TEXT"}, "grp": {"a": "INTEGER"}, "new": {"a": "INTEGER"}}
-    changed = {"added": ["c"], "gone": ["b"], "retyped": ["a"]}
-    assert [version for version, _ in newer(shapes, known, "now")] == [
-        ShapeVersion(table="usr", version=3, seen_at="now", changed=changed, columns=shapes["usr"]),
-        ShapeVersion(table="new", version=1, seen_at="now", columns=shapes["new"]),
-    ]
-    assert differing({}, {}) == {}
-
-
-def test_a_tables_version_is_that_of_the_history_or_the_next() -> None:
-    table = Table(name="usr", columns=(Column(name="a", type="INTEGER"),))
-    assert version_of(table, None) == 1
-    assert version_of(table, ShapeVersion(table="usr", version=3, seen_at="", columns={"a": "INTEGER"})) == 3
-    assert version_of(table, ShapeVersion(table="usr", version=3, seen_at="", columns={"a": "TEXT"})) == 4
-
-
-def test_figures_tell_how_many_triggers_fail_their_writers() -> None:
-    vitals = PublisherHealth()
-    assert b"\neventlog_failing_triggers " not in metrics(vitals.reading())
-    vitals.looked({"CURRENT": 3, "OUTDATED": 1}, 1)
-    told = metrics(vitals.reading())
-    assert b"eventlog_failing_triggers 1.0" in told
-    assert b'eventlog_triggers{state="OUTDATED"} 1.0' in told

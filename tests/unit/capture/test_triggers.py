@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import re
-import sys
 from itertools import pairwise
-from unittest.mock import Mock
 
 import pytest
 from hypothesis import given
@@ -14,14 +12,10 @@ from msgspec.structs import replace
 
 from eventlog.capture import Style, TriggerOptions, TriggerPlan, plan, render
 from eventlog.capture.asked import Marker, read_marker, write_marker
-from eventlog.capture.clauses import ALWAYS
-from eventlog.capture.installed import Installed, TriggerCondition, compare
 from eventlog.capture.plan import captured
 from eventlog.capture.render import Trigger
-from eventlog.capture.tried import refuse_unfit
 from eventlog.core.errors import InstallError, UsageError
 from eventlog.core.schema import WHOLE_ROW, Child, Column, Made, Table
-from eventlog.core.sql_types import bare_type
 from eventlog.sql.dialect import Dialect, offers
 from eventlog.sql.mysql.dialect import MYSQL
 from eventlog.sql.names import LogNames
@@ -51,33 +45,6 @@ def test_everything_but_keys_is_watched_unless_said_otherwise() -> None:
     assert watched(plan(USR)) == ["fname", "photo", "usr_phone.phoneno"]
     assert watched(plan(USR, TriggerOptions(columns=("FNAME", "usr_phone.phoneno")))) == ["fname", "usr_phone.phoneno"]
     assert watched(plan(USR, TriggerOptions(exclude=("photo", "usr_phone.phoneno")))) == ["fname"]
-
-
-def test_what_is_left_out_is_in_no_read_back_either() -> None:
-    def names(options: TriggerOptions) -> list[str]:
-        table = captured(USR, options)
-        assert table.key == ("idu",)
-        assert [child.parent_key for child in table.children] == [("idu",)]
-        return list(table.attributes)
-
-    assert names(TriggerOptions()) == ["fname", "photo", "usr_phone.phoneno"]
-    assert names(TriggerOptions(exclude=("photo",))) == ["fname", "usr_phone.phoneno"]
-    assert names(TriggerOptions(columns=("fname",))) == ["fname"]
-    assert names(TriggerOptions(exclude=("photo", "usr_phone.phoneno"))) == ["fname"]
-
-
-def test_a_column_that_was_chosen_and_is_gone_is_left_out() -> None:
-    assert list(captured(USR, TriggerOptions(columns=("fname", "salary"))).attributes) == ["fname"]
-    assert list(captured(USR, TriggerOptions(columns=("salary",))).attributes) == []
-
-
-def test_what_came_after_columns_were_left_out_is_not_read_back() -> None:
-    """It may be what was left out, under another name."""
-    excluding = TriggerOptions(exclude=("salary",))
-    assert list(captured(USR, excluding, ["fname"]).attributes) == ["fname"]
-    assert list(captured(USR, excluding).attributes) == list(USR.attributes)
-    assert plan(USR, TriggerOptions(exclude=("photo",))).remembered == ("fname", "usr_phone.phoneno")
-    assert plan(USR, TriggerOptions(columns=("fname",))).remembered == ()
 
 
 def test_events_that_were_logged_before_may_name_what_is_left_out_now() -> None:
@@ -115,33 +82,6 @@ def test_a_key_column_that_a_table_key_cannot_carry_is_refused(name: str) -> Non
         plan(Table(name="t", columns=(Column(name=name, key=1),)))
 
 
-def test_a_view_is_watched_by_what_its_prefixes_leave() -> None:
-    view = Table(
-        name="v", view=True, columns=(Column(name="pk_id"), Column(name="sv_name"), Column(name="fk__id__boss"))
-    )
-    assert watched(plan(view)) == ["name", "fk_boss"]
-    assert watched(plan(view, TriggerOptions(columns=("sv_name",)))) == ["name"]
-
-
-@pytest.mark.parametrize("dialect", [SQLITE, POSTGRESQL], ids=lambda dialect: dialect.name)
-@pytest.mark.parametrize("style", Style)
-def test_the_same_plan_gives_the_same_triggers_and_no_two_have_one_name(dialect: Dialect, style: Style) -> None:
-    once, again = (render(plan(USR, TriggerOptions(style=style)), dialect, NAMES) for _ in range(2))
-    assert once == again
-    assert len({trigger.name for trigger in once}) == len(once) == (8 if dialect.truncate_triggers else 6)
-
-
-@pytest.mark.parametrize("rows", [False, True], ids=["statements", "rows"])
-@pytest.mark.parametrize("style", Style)
-def test_a_trigger_declares_the_constants_that_it_speaks_of_and_no_others(style: Style, rows: bool) -> None:
-    for trigger in render(plan(USR, TriggerOptions(style=style, rows=rows)), POSTGRESQL, LogNames(schema="own")):
-        [function] = [text for text in trigger.create if "LANGUAGE plpgsql" in text]
-        head, body = function.split("\nBEGIN\n")
-        declared = re.findall(r"^(eventlog_\w+) CONSTANT own\.event_log\.\w+%TYPE := .+;$", head, re.MULTILINE)
-        assert declared == sorted(set(re.findall(r"\beventlog_\w+", body)))
-        assert {"eventlog_now", "eventlog_user", "eventlog_waiting"} < set(declared)
-
-
 @shares(rows=0.2, conditional=0.2)
 @given(name=st.text("abcxyz", min_size=1, max_size=70), rows=st.booleans(), conditional=st.booleans())
 def test_of_a_foreign_table_what_reads_has_no_rights_of_ours_and_fires_before_what_writes(
@@ -176,49 +116,6 @@ def test_a_value_of_a_made_type_is_turned_into_text_by_no_cast() -> None:
     for trigger in render(plan(made, TriggerOptions(style=Style.FIELD)), POSTGRESQL, NAMES):
         spoken = re.sub(r"concat\([on]\.\w+\)|[on]\.\w+ IS DISTINCT FROM NULL", "", trigger.source)
         assert not re.search(r"\b[on]\.(idu|code|photo)\b", spoken)
-
-
-@pytest.mark.parametrize("dialect", [POSTGRESQL, SQLITE, ORACLE], ids=["postgresql", "sqlite", "oracle"])
-@pytest.mark.parametrize("rows", [False, True], ids=["statement", "row"])
-@pytest.mark.parametrize("style", Style)
-def test_what_stands_under_a_key_that_is_left_is_read_back_where_nobody_would_tell_of_it(
-    dialect: Dialect, rows: bool, style: Style
-) -> None:
-    def reads(**options: object) -> list[str]:
-        """The conditions of the row that asks for it: an object is deleted, and then read back."""
-        asked = TriggerOptions(style=style, rows=rows, **options)  # type: ignore[arg-type]  # mypy does not know which
-        made = {trigger.name: trigger.source for trigger in render(plan(USR, asked), dialect, NAMES)}
-        [deleted] = [made[name] for name in made if name in ("event_log_usr_delete", "event_log_usr_change")]
-        return re.findall(r"(?:'N', 5|, eventlog_kind_5),.*?WHERE ([^\n;]*)", deleted, re.DOTALL)
-
-    if dialect.procedural_triggers:
-        assert reads() == reads(deferred=True) == reads(deferred=True, when="fname <> ''") == []
-        return
-    valued = style is not Style.ROW_BACK
-    children = "((EXISTS (SELECT 1 FROM usr_phone standing WHERE "
-    assert [one.startswith(children) for one in reads()] == ([True] if valued else [])
-    assert reads(deferred=True) == [ALWAYS]
-    assert reads(foreign=True) == ([ALWAYS] if valued else [])
-    [with_condition] = reads(deferred=True, when="fname <> ''")
-    assert with_condition.startswith("(EXISTS (SELECT 1 FROM usr usr WHERE ")
-    assert reads(foreign=True, deferred=True, when="fname <> ''") == []
-
-
-def test_the_end_of_a_value_that_others_may_have_is_logged_without_it() -> None:
-    def logged(*repeated: str) -> set[str]:
-        made = render(plan(USR, TriggerOptions(style=Style.FIELD, repeated=repeated)), SQLITE, NAMES)
-        [gone] = [trigger.source for trigger in made if trigger.name == "event_log_usr__usr_phone_delete"]
-        return set(re.findall(r"'N', ([0-9])", gone))
-
-    assert logged() == {"2"}
-    assert logged("usr_phone.phoneno", "usr_phone.gone") == {"8"}
-    assert plan(USR, TriggerOptions(repeated=("usr_phone.phoneno", "x"))).options.repeated == ("usr_phone.phoneno",)
-
-
-def test_where_nothing_can_be_declared_each_row_says_it_itself() -> None:
-    insert = render(plan(USR), SQLITE, NAMES)[0]
-    assert "'N', 5, strftime(" in insert.source
-    assert "eventlog_" not in insert.source
 
 
 def test_a_hash_notices_what_changes_a_trigger_and_nothing_else() -> None:
@@ -258,49 +155,6 @@ def test_a_marker_reads_back_out_of_a_comment_and_never_ends_it(options: Trigger
     assert read_marker(f"{before}{text} */\nBEGIN") == marker
 
 
-def test_what_bears_no_marker_is_none_of_ours() -> None:
-    assert read_marker("CREATE TRIGGER x /* mine */") is None
-    assert read_marker('eventlog {"hash": 1}') is None
-
-
-def test_states_are_told_from_what_stands_and_what_is_wanted() -> None:
-    wanted = render(plan(USR), SQLITE, NAMES)
-    stands = [
-        Installed(
-            name=trigger.name,
-            schema=None,
-            table=trigger.table,
-            marker=Marker(log="event_log", table="usr", options=TriggerOptions(), hash=trigger.hash),
-            source=trigger.source,
-            enabled=place != 1,
-        )
-        for place, trigger in enumerate(wanted[:3])
-    ]
-    stray = Installed(name="old", schema=None, table="usr", marker=stands[0].marker, source="x", enabled=True)
-    found = {state.name: state.state for state in compare(wanted, [*stands, stray], "usr")}
-    assert list(found.values()) == [
-        TriggerCondition.CURRENT,
-        TriggerCondition.DISABLED,
-        TriggerCondition.CURRENT,
-        *[TriggerCondition.MISSING] * 3,
-        TriggerCondition.STRAY,
-    ]
-
-
-@pytest.mark.parametrize(
-    "sql_type, bare",
-    [
-        ("INTEGER", "integer"),
-        ("VARCHAR(64)", "varchar"),
-        ("TIMESTAMP(3) WITHOUT TIME ZONE", "timestamp"),
-        ("TIMESTAMP WITH TIME ZONE", "timestamp with time zone"),
-        ("NUMERIC(9, 2)", "numeric"),
-    ],
-)
-def test_types_are_known_by_their_bare_names(sql_type: str, bare: str) -> None:
-    assert bare_type(sql_type) == bare
-
-
 def test_the_text_of_a_row_without_a_key_is_of_what_is_captured_in_the_order_of_names() -> None:
     columns = [Column(name=name) for name in ("z", "secret", "a")]
     label = Column(name="label", formula="z || a")
@@ -316,11 +170,3 @@ def test_the_text_of_a_row_without_a_key_is_of_what_is_captured_in_the_order_of_
             assert not re.search(rf"(NEW|OLD|o|n)\.{WHOLE_ROW}", text)
             assert '"secret":' not in text
     assert not offers(ORACLE, "whole_row")
-
-
-def test_a_database_whose_triggers_cannot_tell_of_rows_without_a_key_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    note = Table(name="note", columns=(Column(name=WHOLE_ROW, key=1), Column(name="a")))
-    wanted = plan(note, TriggerOptions(style=Style.IMAGE, key=(WHOLE_ROW,)))
-    monkeypatch.setattr(sys.modules["eventlog.capture.tried"], "dialect_of", lambda _connection: ORACLE)
-    with pytest.raises(UsageError, match="oracle has no triggers of eventlog for tables without a key"):
-        refuse_unfit(Mock(), wanted, NAMES)

@@ -7,14 +7,12 @@ import subprocess
 import sys
 from pathlib import Path
 
-import click
 import pytest
 
 from eventlog.admin.check import check
-from eventlog.cli.main import exit_code, main
+from eventlog.cli.main import exit_code
 from eventlog.config.settings import from_settings
 from eventlog.core.errors import EX_CONFIG, EX_USAGE
-from eventlog.core.registry import offers
 from tests.support.plugins import Site, site
 
 __all__ = ["site"]
@@ -91,32 +89,11 @@ def test_a_command_of_a_group_has_the_groups_name_before_a_dot(capsys: pytest.Ca
     assert exit_code(["decode.tide", "here"]) == EX_USAGE
 
 
-def test_shells_and_the_manual_have_it_and_do_without_one_that_cannot_be_loaded(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    words = [item.value for item in main.shell_complete(click.Context(main, info_name="eventlog"), "")]
-    assert "tide" in words
-    assert "odd" not in words
-    assert exit_code(["man"]) == 0
-    assert ".SS eventlog tide" in capsys.readouterr().out
-
-
-def test_an_installation_without_a_command_of_ours_is_outdated(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    others = [offer for offer in offers("commands") if offer.name != "convert"]
-    monkeypatch.setattr("eventlog.core.registry.offers", lambda _group: others)
-    assert exit_code(["convert", "archive"]) == EX_CONFIG
-    assert "offers no command convert: it is older than this code" in capsys.readouterr().err
-    assert exit_code(["--help"]) == 0
-    assert "convert" not in capsys.readouterr().out
-
-
 def test_what_a_command_does_not_need_is_not_imported_for_it() -> None:
     """The core's commands look for no entry point, and none imports another's."""
     heavy = ("alembic", "pyspark", "confluent_kafka", "pyarrow", "starlette", "importlib.metadata")
     asked = "import sys; from eventlog.cli.main import exit_code; exit_code(sys.argv[1:]); print(*sys.modules)"
-    for command, needless in (("status", heavy), ("track", heavy[:-1]), ("convert", heavy[:-1]), ("web", heavy[:-1])):
+    for command, needless in (("status", heavy), ("convert", heavy[:-1])):
         done = subprocess.run(
             [sys.executable, "-c", asked, command, "--help"], capture_output=True, text=True, check=True
         )

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 from time import sleep
 from typing import Any
@@ -28,41 +25,6 @@ def test_a_conversion_names_the_option_that_goes_on_where_there_is_one(
     assert capsys.readouterr().err == f"\neventlog: interrupted{hint}.\n"
 
 
-def test_what_workers_are_forked_from_hears_no_interruption_and_ends_with_the_command(tmp_path: Path) -> None:
-    """Whoever interrupted a conversion in its first second saw Python's tracebacks from there."""
-    program = (
-        "import os, signal\n"
-        "from multiprocessing import forkserver\n"
-        "from eventlog.convert import work\n"
-        "work.PRELOADED = 'told'\n"
-        "signal.pthread_sigmask(signal.SIG_SETMASK, ())\n"
-        "work.foresee_workers()\n"
-        "assert signal.getsignal(signal.SIGINT) is signal.default_int_handler\n"
-        "pid = forkserver._forkserver._forkserver_pid\n"
-        "while not os.path.exists('ignores'): pass\n"
-        "work.end_server()\n"
-        "assert os.waitpid(pid, 0)[1] == signal.SIGKILL\n"
-        "work.end_server()\n"
-        "print(open('ignores').read())\n"
-    )
-    (tmp_path / "told.py").write_text(
-        "import os, signal\n"
-        "open('new', 'w').write(str(signal.getsignal(signal.SIGINT) is signal.SIG_IGN))\n"
-        "os.rename('new', 'ignores')\n"
-    )
-    path = os.pathsep.join((str(tmp_path), *sys.path))
-    done = subprocess.run(
-        [sys.executable, "-c", program],
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": path},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=300,
-    )
-    assert (done.stdout, done.stderr) == ("True\n", "")
-
-
 @pytest.mark.parametrize("at_terminal", [True, False])
 def test_a_publisher_says_that_it_finishes_its_batch(
     capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, at_terminal: bool
@@ -75,12 +37,3 @@ def test_a_publisher_says_that_it_finishes_its_batch(
         sleep(0.3)
     assert asked == ["end"]
     assert ("The current batch is finished first" in capfd.readouterr().err) is at_terminal
-
-
-def test_a_publisher_that_ends_soon_says_nothing_of_its_batch(
-    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("eventlog.cli.run.watched", lambda: True)
-    with _answered(lambda: None) as stop:
-        stop()
-    assert capfd.readouterr().err == "\n"

@@ -11,7 +11,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from eventlog.cli.tables import Page, cut, folded, single_line, table
+from eventlog.cli.tables import Page, cut, folded, table
 
 NAMES = ("id", "status", "table", "key", "value", "note")
 LETTERS = "ab -é语\u0301🙂"
@@ -66,16 +66,6 @@ def test_the_longest_cells_are_shortened_first_and_numbers_and_times_never() -> 
     assert lines([(*row[:3], "idu=1", "v", "")], page)[2] == " 1742   E        usr     idu=1   v"
 
 
-def test_what_would_be_too_short_to_read_stands_in_blocks_where_rows_need_not_be_lines() -> None:
-    row = ("1742", "E", *["w" * 50] * 4)
-    assert lines([row], Page(width=60, terminal=False))[:3] == [
-        "─ id 1742 ".ljust(60, "─"),
-        "status  E",
-        f"table   {'w' * 50}",
-    ]
-    assert len(lines([row], Page(width=60, terminal=False, listed=True))) == 3
-
-
 @given(text=TEXTS, width=st.integers(2, 80), begin=st.integers(0, 20), indent=st.integers(0, 20))
 def test_a_folded_text_has_all_its_words(text: str, width: int, begin: int, indent: int) -> None:
     width += max(begin, indent)
@@ -90,17 +80,3 @@ def test_a_folded_text_has_all_its_words(text: str, width: int, begin: int, inde
 def test_a_text_is_cut_to_a_width(text: str, width: int) -> None:
     assert cell_len(cut(text, width)) <= width
     assert cut(text, max(width, cell_len(text))) == text
-
-
-def test_a_row_alone_fits_into_a_line() -> None:
-    cells = ["1742", "S", "usr", "k" * 200, "-", "published by 2026-11-25"]
-    shown = "  ".join(single_line(NAMES, cells, 60))
-    assert shown == f"1742  S  usr  {'k' * 19}…  -  published by 2026-1…"
-    assert single_line(NAMES, cells, 300) == cells
-
-
-def test_what_names_a_row_and_its_state_are_whole() -> None:
-    row = ("warehouse-of-all-houses", "replaced by another", "w" * 50, "1742")
-    for page in (Page(width=70, terminal=False), Page(width=70, terminal=False, listed=True)):
-        *_, line = table(("output", "state", "last document", "rows"), [row], page)
-        assert line == f" {row[0]}   {row[1]}   {'w' * 13}…   1742"

@@ -82,14 +82,6 @@ def test_what_it_does_not_hold_is_refused() -> None:
         read(tide={})
 
 
-def test_one_that_takes_the_name_of_a_section_is_not_asked() -> None:
-    assert read(publisher={"batch_size": 2}).publisher.batch_size == 2
-    with pytest.raises(ConfigError, match=r"publisher.height is not a key"):
-        read(publisher={"height": 2})
-    with pytest.raises(ConfigError, match=r"\[high-tide\] is not a section"):
-        read(**{"high-tide": {}})
-
-
 def test_editors_complete_it() -> None:
     schema = json.loads(schema_text())
     assert schema["$defs"]["Config"]["properties"]["tide"]["$ref"] == "#/$defs/Tide"

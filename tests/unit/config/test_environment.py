@@ -49,25 +49,12 @@ def test_a_choice_is_no_list() -> None:
         written("source", columns="older")
 
 
-def test_lists_keep_their_commas_and_words() -> None:
-    assert written("source", tables=["a,b", "yes"]).source.tables == ("a,b", "yes")
-
-
 @pytest.mark.parametrize("text", ["123456", "true", "02:00:00", "[abc]", "{a = 1}", "1.50", "2024-05-06"])
 def test_what_a_key_takes_as_text_is_text_whatever_it_looks_like(text: str) -> None:
     config = given(OUTPUT__SINK="files", OUTPUT__PATH=text, SOURCE__USER=text)
     (output,) = config.output
     assert isinstance(output, FilesOutput)
     assert (output.path, config.source.user) == (text, text)
-
-
-def test_a_quoted_text_is_written_as_in_toml() -> None:
-    assert given(SOURCE__USER='"idm"').source.user == "idm"
-
-
-@pytest.mark.parametrize("text", ["02:00", "02:00:00", '["02:00"]', "02:00,14:30"])
-def test_times_in_the_environment(text: str) -> None:
-    assert given(PUBLISHER__TIME_OF_DAY=text).publisher.time_of_day[0] in ("02:00", "02:00:00")
 
 
 def test_nothing_is_an_empty_list() -> None:
@@ -106,3 +93,7 @@ def test_a_mark_of_the_byte_order_is_no_part_of_a_file(tmp_path: Path) -> None:
     file = tmp_path / "eventlog.toml"
     file.write_bytes(b"\xef\xbb\xbf[source]\r\nuser = 'idm'\r\n")
     assert load(file, {}).source.user == "idm"
+
+
+def test_a_quoted_text_is_written_as_in_toml() -> None:
+    assert given(SOURCE__USER='"idm"').source.user == "idm"

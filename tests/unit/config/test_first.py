@@ -99,11 +99,11 @@ def test_an_answer_that_cannot_be_used_is_refused_before_it_is_written() -> None
         first_configuration(FirstAnswers(url="sqlite:///app.db", sink="http", place="ftp://example.net"))
 
 
-def test_what_is_no_text_is_refused() -> None:
-    with pytest.raises(UsageError, match="no text in UTF-8"):
-        first_configuration(FirstAnswers(url="sqlite:///app.db", place="out\udcff"))
-
-
 def test_a_table_with_odd_letters_stays_in_its_comment() -> None:
     text = first_configuration(FirstAnswers(url="sqlite:///app.db", tables=("a\nb = 1", "usr"))).text
     assert "#   eventlog track 'a\\nb = 1' usr\n" in text
+
+
+def test_what_is_no_text_is_refused() -> None:
+    with pytest.raises(UsageError, match="no text in UTF-8"):
+        first_configuration(FirstAnswers(url="sqlite:///app.db", place="out\udcff"))

@@ -58,26 +58,12 @@ def loaded(folder: Path, text: str = FILE) -> Config:
     return load(file, {"KEY": SECRET})
 
 
-def changed(**edits: str) -> Change:
-    told = tuple([Edit(column=name, old="a", new=new) for name, new in edits.items()])
-    return Change(row=RowId(None, "usr", "idu=1"), op=Op.MODIFY, edits=told, positions=((1,),))
-
-
 def test_an_output_has_the_steps_of_its_policies_and_then_its_own(tmp_path: Path) -> None:
     config = loaded(tmp_path)
     tags = [step.__struct_config__.tag for step in steps_of(config.output[0], config.policy)]
     assert tags == ["rename", "text", "hash", "drop"]
     assert SECRET in {secret for _, secret in secret_places(config)}
     assert SECRET not in repr(config)
-
-
-def test_a_format_stands_behind_the_steps_only_where_there_are_any(tmp_path: Path) -> None:
-    [output] = outputs_of(loaded(tmp_path))
-    assert isinstance(output.format, PolicyFormat)
-    assert output.format.suffix == ".xml"
-    assert output.format.heartbeat() == XdsFormat().heartbeat()
-    [plain] = outputs_of(loaded(tmp_path, '[[output]]\nsink = "stdout"\n'))
-    assert isinstance(plain.format, XdsFormat)
 
 
 @pytest.mark.parametrize(
@@ -100,11 +86,6 @@ def test_what_is_wrong_is_named_with_its_line(tmp_path: Path, line: str, instead
     assert SECRET not in str(error.value)
 
 
-def test_a_policy_that_nobody_wrote_is_said_to_be_missing(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"Write it as \[\[policy\]\] with this `name`"):
-        loaded(tmp_path, '[[output]]\nsink = "stdout"\npolicies = ["words"]\n')
-
-
 def test_a_step_may_be_written_in_a_line_and_then_has_no_line_of_its_own(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"my.toml: 'x' is nothing"):
         loaded(tmp_path, '[[output]]\nsink = "stdout"\nsteps = [{ do = "x" }]\n')
@@ -113,6 +94,49 @@ def test_a_step_may_be_written_in_a_line_and_then_has_no_line_of_its_own(tmp_pat
     with pytest.raises(ConfigError, match="steps"):
         loaded(tmp_path, '[[output]]\nsink = "stdout"\nsteps = "x"\n')
     assert line_of("[[policy]]\n[[output]]\n", "output", 0, 0) == ""
+
+
+def test_a_stream_has_no_tables_to_look_in(tmp_path: Path) -> None:
+    config = loaded(
+        tmp_path,
+        '[[output]]\nsink = "stdout"\n[[output.steps]]\ndo = "lookup"\nattribute = "x"\nof = "a"\ntable = "t"\ntake = "b"\n',
+    )
+    with pytest.raises(ConfigError, match="a stream has no database to read them from"):
+        refuse_lookups(config)
+
+
+def test_a_step_for_what_is_not_there_stops_the_publisher(tmp_path: Path) -> None:
+    config = loaded(tmp_path, FILE.replace('attributes = ["lname"]', 'attributes = ["lnmae"]'))
+    with pytest.raises(ConfigError, match="lnmae is no attribute"):
+        needs_of([("hr", steps_of(config.output[0], config.policy))], CATALOG)
+
+
+def changed(**edits: str) -> Change:
+    told = tuple([Edit(column=name, old="a", new=new) for name, new in edits.items()])
+    return Change(row=RowId(None, "usr", "idu=1"), op=Op.MODIFY, edits=told, positions=((1,),))
+
+
+def test_a_format_writes_what_the_policy_leaves_and_nothing_else(tmp_path: Path) -> None:
+    config = loaded(tmp_path)
+    form = PolicyFormat(XdsFormat(), steps_of(config.output[0], config.policy))
+    [first] = form.writer(CATALOG)([changed(fname="b", lname="taint")])
+    [second] = form.writer(CATALOG)([changed(fname="b", lname="taint")])
+    assert first == second
+    assert 'attr-name="Name"' in first.text
+    assert "taint" not in first.text
+    [document] = form.bind([first], "")
+    assert document.covers == {"1": ((1,),)}
+    refused, written, last = form.writer(CATALOG)([changed(lname="taint"), changed(fname="b"), changed(lname="x")])
+    assert (refused.filtered, written.event_id, last.filtered) == (True, "1", True)
+
+
+def test_a_format_stands_behind_the_steps_only_where_there_are_any(tmp_path: Path) -> None:
+    [output] = outputs_of(loaded(tmp_path))
+    assert isinstance(output.format, PolicyFormat)
+    assert output.format.suffix == ".xml"
+    assert output.format.heartbeat() == XdsFormat().heartbeat()
+    [plain] = outputs_of(loaded(tmp_path, '[[output]]\nsink = "stdout"\n'))
+    assert isinstance(plain.format, XdsFormat)
 
 
 def test_what_policies_need_is_asked_for_together(tmp_path: Path) -> None:
@@ -136,32 +160,3 @@ def test_what_policies_need_is_asked_for_together(tmp_path: Path) -> None:
         for key in "ab"
         for name in ("fname", "lname")
     }
-
-
-def test_a_stream_has_no_tables_to_look_in(tmp_path: Path) -> None:
-    config = loaded(
-        tmp_path,
-        '[[output]]\nsink = "stdout"\n[[output.steps]]\ndo = "lookup"\nattribute = "x"\nof = "a"\ntable = "t"\ntake = "b"\n',
-    )
-    with pytest.raises(ConfigError, match="a stream has no database to read them from"):
-        refuse_lookups(config)
-
-
-def test_a_step_for_what_is_not_there_stops_the_publisher(tmp_path: Path) -> None:
-    config = loaded(tmp_path, FILE.replace('attributes = ["lname"]', 'attributes = ["lnmae"]'))
-    with pytest.raises(ConfigError, match="lnmae is no attribute"):
-        needs_of([("hr", steps_of(config.output[0], config.policy))], CATALOG)
-
-
-def test_the_policy_of_a_format_is_bound_once_for_the_same_tables(tmp_path: Path) -> None:
-    config = loaded(tmp_path)
-    form = PolicyFormat(XdsFormat(), steps_of(config.output[0], config.policy))
-    [first] = form.writer(CATALOG)([changed(fname="b", lname="taint")])
-    [second] = form.writer(CATALOG)([changed(fname="b", lname="taint")])
-    assert first == second
-    assert 'attr-name="Name"' in first.text
-    assert "taint" not in first.text
-    [document] = form.bind([first], "")
-    assert document.covers == {"1": ((1,),)}
-    refused, written, last = form.writer(CATALOG)([changed(lname="taint"), changed(fname="b"), changed(lname="x")])
-    assert (refused.filtered, written.event_id, last.filtered) == (True, "1", True)

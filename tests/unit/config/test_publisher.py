@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from eventlog.config.build import log_settings_of, outputs_of
+from eventlog.config.build import outputs_of
 from eventlog.config.settings import Config, PublisherConfig, from_settings
 from eventlog.core.errors import ConfigError
 from eventlog.sinks.outputs import FilesOutput, HttpOutput, StdoutOutput
@@ -61,11 +61,6 @@ def test_no_timeout_can_be_switched_off(name: str) -> None:
         from_settings({"source": {name: 0}}, {}, origin="test")
 
 
-def test_the_log_is_read_as_the_publisher_is_told() -> None:
-    settings = log_settings_of(Config(publisher=PublisherConfig(on_retry="object", retry_first=2, retry_longest=9)))
-    assert (settings.on_retry, settings.backoff.first, settings.backoff.longest) == ("object", 2, 9)
-
-
 def test_an_output_is_called_after_its_place_and_never_after_a_secret(tmp_path: Path) -> None:
     url = "https://receiver.example/xds?key=hidden"
     found = outputs_of(Config(output=(FilesOutput(path=str(tmp_path / "a")), HttpOutput(url=url), StdoutOutput())))
@@ -86,12 +81,6 @@ def test_a_long_place_has_a_short_name_that_is_still_its_own(tmp_path: Path) -> 
     assert all(len(name) <= 170 for name in names)
 
 
-def test_two_outputs_cannot_share_a_place(tmp_path: Path) -> None:
-    twin = FilesOutput(path=str(tmp_path))
-    with pytest.raises(ConfigError, match="Two outputs go to files"):
-        outputs_of(Config(output=(twin, twin)))
-
-
 def named(name: str, path: Path, **keys: Any) -> dict[str, Any]:
     return {"sink": "files", "path": str(path), "name": name, **keys}
 
@@ -104,30 +93,23 @@ def test_a_name_stays_when_the_folder_moves_and_notes_of_before_are_found(tmp_pa
         assert made.former_names == ("people", f"files {tmp_path / folder}")
 
 
-def test_without_a_name_only_what_was_said_is_a_former_one(tmp_path: Path) -> None:
-    [made] = outputs_of(Config(output=(FilesOutput(path=str(tmp_path), former_names=("people",)),)))
-    assert (made.name, made.former_names) == (f"files {tmp_path}", ("people",))
-
-
-def test_two_outputs_cannot_have_one_name(tmp_path: Path) -> None:
-    twins = from_settings({"output": [named("hr", tmp_path / end) for end in "ab"]}, {}, origin="test")
-    with pytest.raises(ConfigError, match="Two outputs are called hr"):
-        outputs_of(twins)
-
-
-def test_two_names_do_not_make_one_place_two(tmp_path: Path) -> None:
-    twins = from_settings({"output": [named(name, tmp_path) for name in ("hr", "it")]}, {}, origin="test")
-    with pytest.raises(ConfigError, match="Two outputs go to files"):
-        outputs_of(twins)
+@pytest.mark.parametrize(
+    "twins, said",
+    [
+        ([("hr", "a"), ("hr", "b")], "Two outputs are called hr"),
+        ([("hr", "a"), ("it", "a")], "Two outputs go to files"),
+        ([("", "a"), ("", "a")], "Two outputs go to files"),
+    ],
+)
+def test_two_outputs_have_neither_one_name_nor_one_place(
+    twins: list[tuple[str, str]], said: str, tmp_path: Path
+) -> None:
+    settings = {"output": [named(name, tmp_path / place) for name, place in twins]}
+    with pytest.raises(ConfigError, match=said):
+        outputs_of(from_settings(settings, {}, origin="test"))
 
 
 @pytest.mark.parametrize("name", ["-", " hr", "hr ", "hr/feed", "a\nb", "x" * 101, "p=w", "decided"])
 def test_what_is_no_name_is_refused(name: str, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"output\[0\].name is"):
         from_settings({"output": [named(name, tmp_path)]}, {}, origin="test")
-
-
-@pytest.mark.parametrize("name", ["x", "hr-feed", "HR feed 2", "Größe", "x" * 100])
-def test_names_are_words(name: str, tmp_path: Path) -> None:
-    [output] = from_settings({"output": [named(name, tmp_path)]}, {}, origin="test").output
-    assert output.name == name

@@ -9,7 +9,6 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sqlalchemy import make_url
 
 from eventlog.config.settings import Config, PublisherConfig, SourceConfig, from_settings, load
 from eventlog.core.errors import ConfigError
@@ -77,27 +76,6 @@ def test_every_key_is_read(file: Path) -> None:
         enable_refs=False,
     )
     assert config.output == (FilesOutput(path="out/"), StdoutOutput())
-
-
-def test_the_defaults_are_the_documented_ones(file: Path) -> None:
-    config = read(file, "")
-    assert config == load(None, {}) == Config()
-    assert (config.source.kind, config.source.columns, config.source.log) == ("log", "auto", "event_log")
-    publisher = config.publisher
-    assert (publisher.polling_interval, publisher.batch_size, publisher.query_limit) == (10, 1, 10_000)
-    switches = ("allow_loopback", "handle_future_events", "delete_from_log", "coalesce")
-    assert [name for name in switches if getattr(publisher, name)] == []
-    assert config.output == ()
-
-
-def test_without_another_environment_it_is_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("EVENTLOG_SOURCE__USER", "somebody")
-    assert load(None).source.user == "somebody"
-
-
-def test_columns_may_be_ten_names() -> None:
-    config = from_settings({"source": {"columns": ["a", "b"]}}, {}, origin="my.toml")
-    assert config.source.columns == ("a", "b")
 
 
 WRONG: list[tuple[dict[str, Any], str]] = [
@@ -212,30 +190,6 @@ def test_the_environment_wins_over_the_file(file: Path) -> None:
     assert config.output == (FilesOutput(path="elsewhere/"), StdoutOutput())
 
 
-def test_the_environment_alone_is_enough() -> None:
-    environment = {"EVENTLOG_OUTPUT__SINK": "files", "EVENTLOG_OUTPUT__PATH": "out", "EVENTLOG_SOURCE__USER": "idm"}
-    config = load(None, environment)
-    assert config.output == (FilesOutput(path="out"),)
-    assert config.source.user == "idm"
-
-
-@pytest.mark.parametrize(
-    "written, value",
-    [("yes", True), (" YES ", True), ("no", False), ("No", False), ("true", True), ("TRUE", True), ("0", False)],
-)
-def test_truth_in_the_environment(written: str, value: bool) -> None:
-    assert load(None, {"EVENTLOG_PUBLISHER__COALESCE": written}).publisher.coalesce is value
-
-
-def test_lists_in_the_environment_are_written_as_in_toml() -> None:
-    assert load(None, {"EVENTLOG_SOURCE__COLUMNS": '["id", "st"]'}).source.columns == ("id", "st")
-
-
-def test_an_unknown_key_of_the_environment_is_refused() -> None:
-    with pytest.raises(ConfigError, match=r"publisher\.batchsize is not a key\. Did you mean batch_size\?"):
-        load(None, {"EVENTLOG_PUBLISHER__BATCHSIZE": "1"})
-
-
 def test_a_secret_comes_from_the_environment(file: Path) -> None:
     text = '[source]\nurl = "oracle://idm:${PW}@${HOST}/app"\ncolumns = ["${PW}"]'
     config = read(file, text, {"PW": "hunter2", "HOST": "db"})
@@ -263,18 +217,6 @@ def test_a_secret_comes_from_a_file(file: Path) -> None:
 )
 def test_a_secret_in_a_url_is_quoted_where_its_signs_would_end_something(url: str, read: str) -> None:
     assert load(None, {"EVENTLOG_SOURCE__URL": url, "PW": "p@s/s:%"}).source.url == read
-
-
-def test_a_password_with_any_signs_reaches_the_driver_as_it_is(file: Path) -> None:
-    secret = file.with_name("pw")
-    secret.write_text("a@b:/?#%40 [ü]\n", encoding="utf-8")
-    config = read(file, f'[source]\nurl = "postgresql://idm:${{file:{secret}}}@db.example/app?x=1"')
-    url = make_url(config.source.url)
-    assert (url.username, url.password, url.host, url.database) == ("idm", "a@b:/?#%40 [ü]", "db.example", "app")
-
-
-def test_the_environment_may_name_a_secret() -> None:
-    assert load(None, {"EVENTLOG_SOURCE__URL": "db:${PW}", "PW": "1"}).source.url == "db:1"
 
 
 def test_a_secret_is_put_in_once() -> None:

@@ -66,12 +66,3 @@ def test_changes_come_back_as_they_went(told: list[Change]) -> None:
     found = through_rows(*told)
     assert found == told
     assert repr(found) == repr(told)  # equal values may be of different types
-
-
-def test_one_text_needs_no_word_of_what_it_is() -> None:
-    change = Change(row=RowId(None, "usr", "idu=1"), op=Op.ADD, edits=(Edit(column="a", new="x"),), positions=((1,),))
-    order = Conversion(input=FilesInput(places=()), destination=None, format=ChangeRows())  # type: ignore[arg-type]  # nothing is written
-    rendering = form_of(order).rendering(None)
-    rendering.take(change)
-    [edit] = rendering.rendered().column("edits")[0].as_py()
-    assert edit == {"column": "a", "old": None, "new": ["x"], "reset": False, "old_types": None, "new_types": None}

@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 from pyarrow import parquet
 
 from eventlog.convert import inputs
-from eventlog.convert.inputs import input_files, units
+from eventlog.convert.inputs import units
 from eventlog.convert.reading import read
 from eventlog.convert.rows import ROWS
 from eventlog.convert.settings import FilesInput
-from eventlog.core.errors import DataError, UsageError
+from eventlog.core.errors import DataError
 from eventlog.sql.names import NEW_ORDER, STANDARD
 from tests.support.converting import LogRow, log_row, write_csv, write_lines, write_parquet
 
@@ -105,25 +105,6 @@ def test_a_file_of_lines_is_cut_into_units_that_give_each_line_once(
         assert without_problem(rows_of(file)) == rows
 
 
-@pytest.mark.parametrize("room", [7, 100, 1 << 20])
-def test_units_say_how_large_they_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, room: int) -> None:
-    """Rows that are not counted yet are guessed from it: how many buckets there are, and what the progress shows."""
-    monkeypatch.setattr(inputs, "UNIT_BYTES", room)
-    file = write_lines(tmp_path / "a.jsonl", [log_row(number) for number in range(5)])
-    cut = units(FilesInput(places=(str(file),)))
-    assert sum(unit.size for unit in cut) == file.stat().st_size
-    assert max(unit.size for unit in cut) <= room
-
-
-def test_parquet_is_cut_by_row_groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(inputs, "UNIT_ROWS", 10)
-    rows = [log_row(number) for number in range(40)]
-    file = write_parquet(tmp_path / "a.parquet", rows)  # groups of 7
-    cut = units(FilesInput(places=(str(file),)))
-    assert [(unit.start, unit.end, unit.rows) for unit in cut] == [(0, 2, 14), (2, 4, 14), (4, 6, 12)]
-    assert without_problem(rows_of(file)) == rows
-
-
 def test_numbers_in_json_may_be_strings_and_texts_numbers(tmp_path: Path) -> None:
     line = '{"record_id": "7", "event_type": 1, "old_value": 1.10, "new_value": true, "perpetrator": {"a": [1]}, "more": 1}'
     (tmp_path / "a.jsonl").write_text(line + "\n\n")
@@ -147,27 +128,6 @@ def test_parquet_of_other_types_is_read(tmp_path: Path) -> None:
     [row] = rows_of(tmp_path / "a.parquet")
     assert (row["record_id"], row["event_type"], row["old_value"], row["new_value"]) == (12, 6, "bytes", "1.5")
     assert row["event_time"].startswith("2026-01-01 12:00:00")
-
-
-BAD = [
-    ({"record_id": "abc"}, "record_id is 'abc'; only whole numbers identify a row."),
-    ({"record_id": None}, "record_id is NULL; it must be a number."),
-    ({"record_id": str(2**63)}, f"record_id is '{2**63}'; only whole numbers identify a row."),
-    ({"event_type": "six"}, "event_type is 'six'; only the numbers from 1 to 8 have a meaning."),
-    ({"event_type": "1.5"}, "event_type is '1.5'; only the numbers from 1 to 8 have a meaning."),
-    ({"record_id": "x", "event_type": "y"}, "record_id is 'x'; only whole numbers identify a row."),
-]
-
-
-@pytest.mark.parametrize("changed,problem", BAD)
-@pytest.mark.parametrize("suffix", [".csv", ".jsonl"])
-def test_a_row_that_cannot_be_numbered_says_why(
-    tmp_path: Path, changed: dict[str, Any], problem: str, suffix: str
-) -> None:
-    rows = [log_row(1), log_row(2) | changed, log_row(3)]
-    file = tmp_path / f"a{suffix}"
-    write_csv(file, rows) if suffix == ".csv" else write_lines(file, rows)
-    assert [row["problem"] for row in rows_of(file)] == [None, problem, None]
 
 
 def test_bytes_that_are_no_text_are_the_problem_of_their_row(tmp_path: Path) -> None:
@@ -204,39 +164,6 @@ def test_damage_is_named_with_its_place(tmp_path: Path, name: str, content: byte
         rows_of(tmp_path / name)
     assert re.search(said, str(error.value)), error.value
     assert error.value.exit_code == 65
-
-
-def test_a_damaged_page_of_parquet_is_named(tmp_path: Path) -> None:
-    file = write_parquet(tmp_path / "a.parquet", [log_row(number, new_value="x" * 99) for number in range(500)])
-    content = bytearray(file.read_bytes())
-    content[40:400] = bytes(360)
-    file.write_bytes(bytes(content))
-    with pytest.raises(DataError, match=r"a\.parquet cannot be read"):
-        rows_of(file)
-
-
-def test_places_are_files_folders_and_patterns(tmp_path: Path) -> None:
-    for name in ("b/2.parquet", "b/1.csv", "a.jsonl", "b/_hidden.csv", "b/.part.csv", "b/c/3.CSV.gz", "readme.txt"):
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).touch()
-
-    def found(*places: str) -> list[str]:
-        files = input_files(FilesInput(places=tuple(str(tmp_path / place) for place in places)))
-        return [str(file.relative_to(tmp_path)) for file in files]
-
-    assert found("b", "a.jsonl", "b/1.csv") == ["a.jsonl", "b/1.csv", "b/2.parquet", "b/c/3.CSV.gz"]
-    assert found("b/*.csv") == ["b/1.csv"]
-    with pytest.raises(UsageError, match=r"readme\.txt is neither"):
-        found("readme.txt")
-    with pytest.raises(UsageError, match=r"There is no .+ file at .+nowhere"):
-        found("nowhere")
-
-
-def test_rows_are_chosen_by_their_status(tmp_path: Path) -> None:
-    rows = [log_row(number, status=letter) for number, letter in enumerate(["N", "S", "E", None])]
-    file = write_parquet(tmp_path / "a.parquet", rows)
-    assert [row["record_id"] for row in rows_of(file, statuses="NE")] == [0, 2]
-    assert len(rows_of(file)) == 4
 
 
 @pytest.mark.parametrize("suffix", ["parquet", "csv", "jsonl"])

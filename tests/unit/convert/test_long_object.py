@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import pytest
@@ -13,15 +13,12 @@ from msgspec import Struct
 from msgspec.structs import astuple, replace
 
 from eventlog.convert.long_object import LongObject, decide_pieces
-from eventlog.core.errors import ExpressionError
 from eventlog.core.model import (
     REFRESH_FOR,
     Change,
-    Edit,
     Event,
     Kind,
     Outcome,
-    Position,
     ReadBack,
     Reason,
     Refusal,
@@ -30,13 +27,12 @@ from eventlog.core.model import (
     Status,
     Unreadable,
 )
-from eventlog.core.rules import Options, Round, decide, lifetimes, screen, wanted
+from eventlog.core.rules import Options, Round, decide, screen, wanted
 from eventlog.core.rules.coalesce import PackedPositions
-from eventlog.core.rules.lifetimes import edit
 from eventlog.core.rules.screen import Screened, Subject
 from eventlog.core.schema import Catalog
-from eventlog.xds.write import XdsFormat
 from tests.support.daily import daily
+from tests.support.memory import MemoryRows
 from tests.support.shares import met, shares
 from tests.support.strategies import CATALOG, PHONE, careless_logs, events_of_any_quality, histories, pieces
 
@@ -57,7 +53,7 @@ found_rows = st.sampled_from(answers)
 
 
 LONG = settings(max_examples=settings().max_examples * 2 // 5)
-"""Each example is a log of many pieces, and three tests draw them."""
+"""Each example is a log of many pieces."""
 
 
 @st.composite
@@ -87,7 +83,6 @@ class Told:
     def __init__(self, refused: frozenset[int]) -> None:
         self.refused = refused
         self.changes: list[Change] = []
-        self.notes: dict[Position, str] = {}
 
     def take(self, change: Change) -> Refusal | None:
         self.changes.append(change)
@@ -117,18 +112,6 @@ def shape(change: Change) -> tuple[object, ...]:
     return astuple(replace(change, positions=tuple(change.positions)))
 
 
-class Found:
-    """Answers with the rows that it has, and keeps what it was asked."""
-
-    def __init__(self, rows: dict[RowId, ReadBack]) -> None:
-        self.found = rows
-        self.asked: list[Mapping[RowId, frozenset[str]]] = []
-
-    def rows(self, wanted: Mapping[RowId, frozenset[str]]) -> Mapping[RowId, ReadBack]:
-        self.asked.append(wanted)
-        return {row: self.found[row] for row in wanted if row in self.found}
-
-
 def fed(
     cut: Callable[[], Iterable[list[Event]]],
     rows: dict[RowId, ReadBack] | None,
@@ -137,7 +120,7 @@ def fed(
     chosen: Options | None = None,
 ) -> list[Outcome]:
     """The outcomes of the pieces."""
-    reader = None if rows is None else Found(rows)
+    reader = None if rows is None else MemoryRows(rows)
     way = Round(catalog=catalog, reader=reader, options=chosen or Options())
     return [one for some in decide_pieces(way, cut, told.take) for one in some]
 
@@ -191,29 +174,13 @@ def test_pieces_ask_for_what_the_whole_asks_for(
     events = [event for piece in cut for event in piece]
     whole = wanted(screen(events, catalog, chosen))
     met(asked=whole)
-    reader = Found({})
+    reader = MemoryRows({})
     list(decide_pieces(Round(catalog=catalog, reader=reader, options=chosen), lambda: cut, Told(frozenset()).take))
     assert reader.asked == ([whole] if whole else [])
 
 
 def field(number: int, column: str, kind: Kind = Kind.INSERT_FIELD) -> Event:
     return Event(position=(number,), kind=kind, table="usr", key="idu=1", column=column, new=str(number), time="now")
-
-
-def test_a_change_of_many_pieces_is_not_put_together_at_every_piece(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Values of a child table may all join one change; the work stays in proportion to the events."""
-    joined: list[object] = []
-
-    def counted(event: Event, row: Row | None) -> Edit:
-        joined.append(event)
-        return edit(event, row)
-
-    monkeypatch.setattr(lifetimes, "edit", counted)
-    cut = [[field(number, PHONE)] for number in range(1000)]
-    told = Told(frozenset())
-    outcomes = fed(lambda: cut, None, told)
-    assert (len(outcomes), len(told.changes), len(told.changes[0].edits)) == (1000, 1, 1000)
-    assert len(joined) == 1000
 
 
 @pytest.mark.parametrize("coalesce", [False, True])
@@ -231,43 +198,6 @@ def test_a_closed_lifetime_is_told_before_the_end_is_seen(coalesce: bool) -> Non
         next(stream)
     assert seen[-1] < 10
     stream.close()  # type: ignore[attr-defined]  # a generator, as the closing of a file behind it needs
-
-
-def test_a_delete_by_the_publishers_own_user_closes_and_says_nothing() -> None:
-    own = replace(field(2, "fname", Kind.DELETE_ROW), perpetrator="idm")
-    cut = [[field(1, "fname"), field(3, "fname", Kind.UPDATE_ROW_BACK)], [replace(own, position=(4,))]]
-    told = Told(frozenset())
-    chosen = Options(user="idm")
-    outcomes = fed(lambda: cut, {**FOUND}, told, chosen=chosen)
-    assert [(one.position[0], one.reason) for one in sorted(outcomes, key=lambda one: one.position)] == [
-        (1, Reason.PUBLISHED),
-        (3, Reason.VANISHED),
-        (4, Reason.LOOPBACK),
-    ]
-    assert [change.positions for change in told.changes] == [((1,),)]
-
-
-@daily
-@shares(lifetimes=0.2)
-@LONG
-@given(cut_logs(), found_rows, options)
-def test_lifetimes_one_by_one_give_the_same_bytes_as_the_whole(
-    cut: list[list[Event]], rows: dict[RowId, ReadBack] | None, chosen: Options
-) -> None:
-    events = [event for piece in cut for event in piece]
-    ends = [place for place, event in enumerate(events, 1) if event.kind == Kind.DELETE_ROW]
-    met(lifetimes=ends)
-    told = Told(frozenset())
-    fed(lambda: pieces(events, ends), rows, told, chosen=chosen)
-    written = [xds(change) for change in sorted(told.changes, key=lambda one: one.positions[-1])]
-    assert written == [xds(one) for one in decide(events, rows, catalog=CATALOG, options=chosen).changes]
-
-
-def xds(change: Change) -> str:
-    try:
-        return XdsFormat().fragment(change, CATALOG)
-    except ExpressionError as error:
-        return str(error)
 
 
 def test_a_long_object_holds_one_change_and_not_its_events() -> None:
@@ -296,29 +226,6 @@ def _events_in(one: LongObject) -> set[int]:
     return reached
 
 
-def test_a_column_read_back_beats_data_in_other_pieces_where_the_row_cannot_be_read() -> None:
-    cut = [[field(1, "fname", Kind.UPDATE_FIELD)], [field(2, "fname", Kind.UPDATE_FIELD_BACK)]]
-    cut += [[field(3, "fname", Kind.UPDATE_ROW_BACK)]]
-    rows: dict[RowId, ReadBack] = {USR1: UNREAD[0]}
-    told = Told(frozenset())
-    outcomes = fed(lambda: cut, rows, told)
-    assert [(one.position[0], one.reason) for one in sorted(outcomes, key=lambda one: one.position)] == [
-        (1, Reason.SUPERSEDED),
-        (2, Reason.PUBLISHED),
-        (3, Reason.INVALID),
-    ]
-
-
-def test_changes_of_many_pieces_that_cancel_each_other_out_make_nothing() -> None:
-    there = replace(field(1, "fname", Kind.UPDATE_FIELD), old="a", new="b")
-    back = replace(field(2, "fname", Kind.UPDATE_FIELD), old="b", new="a")
-    told = Told(frozenset())
-    chosen = Options(coalesce=True)
-    outcomes = fed(lambda: [[there], [back]], None, told, None, chosen)
-    assert [(one.position[0], one.reason) for one in outcomes] == [(1, Reason.NOTHING), (2, Reason.NOTHING)]
-    assert told.changes == []
-
-
 def test_positions_in_eight_bytes_are_what_tuples_are() -> None:
     packed = PackedPositions()
     for number in (7, 8, 2**62):
@@ -327,29 +234,3 @@ def test_positions_in_eight_bytes_are_what_tuples_are() -> None:
     assert packed[0] == (7,)
     assert packed[-1] == (2**62,)
     assert list(packed[1:]) == [(8,), (2**62,)]
-
-
-def test_a_round_decides_a_batch_a_group_and_an_object_alike() -> None:
-    events = [field(1, "fname"), field(2, "lname")]
-    one = Round(catalog=CATALOG)
-    whole = one.decide(events)
-    assert [shape(change) for change in whole.changes] == [
-        shape(change) for change in decide(events, catalog=CATALOG)[0]
-    ]
-    assert one.decide_groups([events])[0].changes == whole.changes
-    assert one.decide_objects(events).changes == whole.changes
-
-
-def test_rows_of_several_groups_are_read_back_once_and_with_all_their_columns() -> None:
-    class Asked:
-        def __init__(self) -> None:
-            self.asked: list[Mapping[RowId, frozenset[str]]] = []
-
-        def rows(self, wanted: Mapping[RowId, frozenset[str]]) -> Mapping[RowId, Row]:
-            self.asked.append(wanted)
-            return {}
-
-    reader = Asked()
-    groups = [[field(1, "fname", Kind.UPDATE_FIELD_BACK)], [field(2, "lname", Kind.UPDATE_FIELD_BACK)]]
-    Round(catalog=CATALOG, reader=reader).decide_groups(groups)
-    assert [sorted(columns) for [columns] in map(Mapping.values, reader.asked)] == [["fname", "lname"]]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from itertools import pairwise
 from pathlib import Path
 
 import pyarrow as pa
@@ -11,31 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventlog.cli.watching import told
-from eventlog.convert import partitions, writing
-from eventlog.convert.forms import Parts
-from eventlog.convert.inputs import Unit
-from eventlog.convert.partitions import (
-    BY_OBJECT,
-    OUTCOME_ORDER,
-    by_range,
-    gathered,
-    in_order,
-    partition_file,
-    ranges,
-    sample,
-    within,
-)
-from eventlog.convert.plan import bucket_count, part_spans, range_count
-from eventlog.convert.rows import OUTCOMES, ROWS, Placing, bucket_of, object_number
-from eventlog.convert.tasks import Compare, contested
-from eventlog.convert.to_xds import TextForm
-from eventlog.convert.writing import write_outcomes
+from eventlog.convert import partitions
+from eventlog.convert.partitions import BY_OBJECT, in_order
+from eventlog.convert.rows import ROWS, Placing, bucket_of, object_number
 from eventlog.core.errors import DataError
 from eventlog.core.model import Event, RowId
 from eventlog.core.rules.screen import Identities
 from eventlog.core.schema import Catalog
-from eventlog.xds.write import XdsFormat
 from tests.support.converting import row_of
 from tests.support.shares import met, shares
 from tests.support.strategies import CATALOG, events_of_any_quality
@@ -110,176 +90,7 @@ def test_rows_of_a_megabyte_are_sorted_in_little_memory(tmp_path: Path, monkeypa
     assert most < 20_000_000
 
 
-@given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 5)), max_size=20), st.integers(0, 9), st.integers(0, 9))
-def test_a_file_knows_its_batches_by_their_labels(
-    tmp_path_factory: pytest.TempPathFactory, written: list[tuple[int, int]], first: int, last: int
-) -> None:
-    schema = pa.schema([("number", pa.int64())])
-    with partition_file(tmp_path_factory.mktemp("labels") / "x.arrow", schema) as writer:
-        for place, (label, rows) in enumerate(written):
-            writer.write(label, pa.RecordBatch.from_arrays([pa.array([place] * rows, pa.int64())], schema=schema))
-    file = writer.finished()
-    ordered = sorted(enumerate(written), key=lambda one: one[1][0])
-    for found, least, most in ((file, 0, 9), (file.within(first, last), first, last)):
-        mine = [(label, [place] * rows) for place, (label, rows) in ordered if least <= label <= most]
-        assert list(zip(found.labels, [batch.column(0).to_pylist() for batch in found.read()], strict=True)) == mine
-        assert [batch.column(0).to_pylist() for batch in found.read(3)] == [rows for label, rows in mine if label == 3]
-        assert found.counted() == {label: sum(len(rows) for other, rows in mine if other == label) for label, _ in mine}
-    kept = file.within(first, last)
-    assert within([file, file], first, last) == ((kept, kept) if kept.labels else ())
-
-
-def test_rows_that_do_not_fit_are_sorted_with_less_than_rows_that_do(tmp_path: Path) -> None:
-    """A run is held three times where it is sorted: as it came, as one batch, and in its order."""
-    value, rows = "x" * 1_000, 1_000
-    most = []
-    for batches in (18, 60):
-        before, found = pa.total_allocated_bytes(), 0
-        most.append(0)
-        read = (_long_rows(number, rows, value) for number in range(batches))
-        for batch in in_order(read, BY_OBJECT, tmp_path / "spill"):
-            most[-1] = max(most[-1], pa.total_allocated_bytes() - before)
-            found += len(batch)
-        assert found == batches * rows
-    assert most[1] < most[0] < 60_000_000
-
-
-def _long_rows(number: int, rows: int, value: str) -> pa.RecordBatch:
-    columns = [[place * 7_919 % rows for place in range(rows)], [number * rows + place for place in range(rows)]]
-    arrays = [*(pa.array(column, pa.int64()) for column in columns), pa.array([value] * rows)]
-    return pa.RecordBatch.from_arrays(arrays, (*BY_OBJECT, "value"))
-
-
-@given(st.lists(st.tuples(st.none() | st.integers(0, 3), st.none() | st.sampled_from("ab")), max_size=20))
-def test_outcomes_without_a_position_come_last_by_their_notes(pairs: list[tuple[int | None, str | None]]) -> None:
-    rows = [{"position": number, "status": "E", "reason": "x", "note": note} for number, note in pairs]
-    batches = _cut(pa.Table.from_pylist(rows, schema=OUTCOMES))
-    found = [
-        (row["position"], row["note"]) for b in in_order(batches, OUTCOME_ORDER, Path("x")) for row in b.to_pylist()
-    ]
-    assert found == sorted(pairs, key=lambda pair: (pair[0] is None, pair[0] or 0, pair[1] is None, pair[1] or ""))
-
-
 def _cut(table: pa.Table) -> list[pa.RecordBatch]:
     """The rows in batches of three."""
     batches: list[pa.RecordBatch] = table.to_batches(max_chunksize=3)
     return batches
-
-
-@given(st.lists(numbers, max_size=40), st.integers(1, 9))
-def test_ranges_part_all_positions_and_keep_their_order(positions: list[int], count: int) -> None:
-    boundaries = ranges(sample(pa.array(positions, pa.int64())), count)
-    assert len(boundaries) < count
-    assert all(one < other for one, other in pairwise(boundaries))
-    batch = pa.RecordBatch.from_arrays([pa.array(positions, pa.int64())], names=["position"])
-    found = [(label, part.column(0).to_pylist()) for label, part in by_range(batch, boundaries)]
-    assert [number for _, part in found for number in part] == sorted(positions)
-    assert [label for label, _ in found] == sorted({label for label, _ in found})
-    for label, part in found:
-        assert all(number >= boundaries[label - 1] for number in part if label)
-        assert all(number < boundaries[label] for number in part if label < len(boundaries))
-
-
-@given(st.lists(st.none() | st.integers(0, 5), max_size=30))
-def test_numbers_that_have_several_outcomes_are_found(
-    tmp_path_factory: pytest.TempPathFactory, positions: list[int | None]
-) -> None:
-    folder = tmp_path_factory.getbasetemp()
-    rows = [{"position": number, "status": "S", "reason": "x", "note": None} for number in positions]
-    with partition_file(folder / "ended.arrow", OUTCOMES) as writer:
-        for batch in _cut(pa.Table.from_pylist(rows, schema=OUTCOMES)):
-            writer.write(7, batch)
-    file = contested(Compare(name="compare", ended=(writer.finished(),), label=7, folder=str(folder)))
-    found = [number for batch in file.read() for number in batch.column(0).to_pylist()]
-    assert found == sorted({number for number in positions if number is not None and positions.count(number) > 1})
-
-
-@given(st.dictionaries(st.integers(0, 5), st.integers(1, 9), max_size=4), st.integers(1, 5))
-def test_spans_are_whole_parts_and_begin_where_they_say(counted: dict[int, int], part_events: int) -> None:
-    places = [(label, place) for label in sorted(counted) for place in range(counted[label])]
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("eventlog.convert.plan.SPAN_EVENTS", 4)
-        spans = list(part_spans(counted, part_events))
-    assert [number for span in spans for number in range(span.first, span.last)] == list(range(len(places)))
-    assert all(span.first % part_events == 0 for span in spans)
-    assert [(span.range, span.skipped) for span in spans] == [places[span.first] for span in spans]
-    assert [span.until for span in spans] == [places[span.last - 1][0] for span in spans]
-
-
-@given(st.lists(st.text(st.characters(codec="utf-8"), max_size=5), max_size=20), st.integers(1, 7), st.integers(1, 4))
-def test_parts_hold_their_events_however_the_texts_come(
-    tmp_path_factory: pytest.TempPathFactory, texts: list[str], part_events: int, size: int
-) -> None:
-    folder = tmp_path_factory.mktemp("parts")
-    rows = [{"position": number, "text": text} for number, text in enumerate(["before", *texts])]
-    whole = pa.RecordBatch.from_pylist(rows, schema=TextForm.schema).slice(1)
-    parts = Parts(first=2 * part_events, before=2 * part_events, part_events=part_events)
-    written = TextForm(XdsFormat()).write(folder, _pieces(whole, size), parts)
-    opening, closing = XdsFormat().wrapping()
-    runs = [texts[start : start + part_events] for start in range(0, len(texts), part_events)]
-    found = {file.name: file.read_bytes().decode() for file in folder.iterdir()}
-    assert found == {f"part-{2 + number:05d}.xml": opening + "".join(run) + closing for number, run in enumerate(runs)}
-    assert written == len(runs)
-
-
-def _pieces(rows: pa.RecordBatch, size: int) -> Iterator[pa.RecordBatch]:
-    for start in range(0, len(rows), size):
-        yield rows.slice(start, size)
-
-
-def test_the_outcomes_have_the_same_bytes_however_they_come(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(writing, "GROUP_ROWS", 10)
-    rows = [{"position": n, "status": "S", "reason": "published", "note": None if n % 3 else "x"} for n in range(37)]
-    table = pa.Table.from_pylist(rows, schema=OUTCOMES)
-    written = []
-    for size in (1, 7, 37):
-        assert write_outcomes(tmp_path / f"{size}", table.to_batches(max_chunksize=size)) == 37
-        written.append((tmp_path / f"{size}").read_bytes())
-    assert written[0] == written[1] == written[2]
-
-
-def test_small_inputs_have_one_bucket_and_none_has_too_many() -> None:
-    def count(*rows: int | None, size: int = 0) -> int:
-        return bucket_count([Unit(path="x", kind="parquet", rows=number, size=size) for number in rows])
-
-    assert [count(10), count(1_000_000), count(None, size=300), count(10**10)] == [1, 16, 1, 256]
-    assert count(10, size=10**9) == 64, "few rows that are long"
-    assert (range_count(10), range_count(10, 10**9)) == (1, 101)
-
-
-@pytest.mark.parametrize(
-    "rows,total,seconds,line",
-    [
-        (500, 1_000, 2.0, "deciding: 500 of 1,000 rows, 250 rows/s, 2 s left"),
-        (500, None, 2.0, "deciding: 500 rows, 250 rows/s"),
-        (0, 1_000, 0.0, "deciding: 0 of 1,000 rows, 0 rows/s"),
-    ],
-)
-def test_a_line_says_how_far_it_is(rows: int, total: int | None, seconds: float, line: str) -> None:
-    assert told("deciding", rows, total, seconds) == line
-
-
-TEXT = pa.schema([("text", pa.string())])
-
-
-def _texts(count: int, length: int) -> Iterator[pa.RecordBatch]:
-    for _ in range(count):
-        yield pa.RecordBatch.from_arrays([pa.array(["x" * length] * 1000)], schema=TEXT)
-
-
-def test_what_is_gathered_is_not_held_twice() -> None:
-    before, sizes = pa.total_allocated_bytes(), []
-    for rows in gathered(_texts(8, 1000), TEXT, most_bytes=4_000_000):
-        sizes.append(len(rows))
-        assert pa.total_allocated_bytes() - before < 1.5 * rows.nbytes
-    assert sizes == [4000, 4000]
-
-
-def test_short_rows_are_gathered_by_their_number() -> None:
-    def sizes(length: int) -> list[int]:
-        return [
-            len(rows) for rows in gathered(_texts(8, length), TEXT, most_rows=6000, most_bytes=1_000_000, short=150)
-        ]
-
-    assert sizes(100) == [6000, 2000]
-    assert sizes(1000) == [2000, 2000, 2000, 2000]

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from eventlog.convert import step as stepping
-from eventlog.convert.rows import OUTCOMES, PLACED, ROWS, Placing
+from eventlog.convert.rows import PLACED, ROWS, Placing
 from eventlog.convert.settings import Conversion, FilesInput, MessageFiles, TableFiles
 from eventlog.convert.step import CHANGE, DUPLICATE, ENDING, OUTCOME, REFUSAL, Reread, kind_of, object_text, step
 from eventlog.core.model import Event, Kind, RowId
@@ -27,7 +27,6 @@ from tests.support.examples import examples
 from tests.support.strategies import CATALOG, careless_logs
 
 CONVERSION = Conversion(input=FilesInput(places=()), destination=Path("nowhere"), catalog=CATALOG)
-ID = Column(name="id", key=1)
 ALTERED = Event(
     position=(0,), kind=Kind.INSERT_FIELD, table="usr", key="idu=1", column="idu", new="a", time="2026-01-01"
 )
@@ -85,16 +84,6 @@ def test_every_row_has_a_result_that_says_what_it_is() -> None:
     ]
 
 
-def test_changes_carry_what_the_format_wrote() -> None:
-    [change] = [batch for batch in results([log_row(1)]) if stepping.kind_of(batch) == CHANGE]
-    assert change.schema.names == ["kind", "object", "op", *OUTCOMES.names, "text", "route"]
-    assert '<value type="string">Jack</value>' in change.column("text")[0].as_py()
-
-
-def test_an_object_is_told_with_its_schema_where_it_has_one() -> None:
-    assert object_text(RowId("hr", "usr", "idu=1")) == "hr.usr idu=1"
-
-
 @daily
 @given(careless_logs(), st.integers(1, 4), st.integers(1, 4))
 @example([ALTERED], 1, 1)
@@ -109,13 +98,21 @@ def test_results_do_not_depend_on_how_rows_are_cut(events: list[Event], size: in
     assert kinds[OUTCOME] + kinds[REFUSAL] + kinds[DUPLICATE] == len(rows)
 
 
-def test_a_large_object_is_followed_by_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    keys = ["idu=1"] * 9 + ["idu=2", "idu=3"] * 2
-    rows = [log_row(number, table_key=key, new_value=str(number)) for number, key in enumerate(keys)]
-    whole = told(results(rows))
-    monkeypatch.setattr(stepping, "CHUNK_ROWS", 4)
-    for size in (3, 4, 5, 20):
-        assert told(results(rows, size)) == whole
+def test_an_object_is_told_with_its_schema_where_it_has_one() -> None:
+    assert object_text(RowId("hr", "usr", "idu=1")) == "hr.usr idu=1"
+
+
+def test_refusals_come_with_outcomes() -> None:
+    for first in (OUTCOME, REFUSAL):
+        assert kind_of(pa.RecordBatch.from_pylist([{"kind": first}, {"kind": OUTCOME}])) == OUTCOME
+
+
+def test_without_tables_keys_are_taken_as_they_stand() -> None:
+    without_tables = told(results([log_row(1)], conversion=replace(CONVERSION, catalog=None)))
+    assert [row[1] for row in without_tables] == [CHANGE, OUTCOME]
+
+
+ID = Column(name="id", key=1)
 
 
 def test_rows_are_read_by_the_definitions_of_their_time(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -167,13 +164,3 @@ def test_whole_transactions_say_where_they_end() -> None:
     kinds = [kind_of(batch) for batch in results(rows, conversion=whole)]
     assert ENDING in kinds
     assert CHANGE in kinds
-
-
-def test_refusals_come_with_outcomes() -> None:
-    for first in (OUTCOME, REFUSAL):
-        assert kind_of(pa.RecordBatch.from_pylist([{"kind": first}, {"kind": OUTCOME}])) == OUTCOME
-
-
-def test_without_tables_keys_are_taken_as_they_stand() -> None:
-    without_tables = told(results([log_row(1)], conversion=replace(CONVERSION, catalog=None)))
-    assert [row[1] for row in without_tables] == [CHANGE, OUTCOME]

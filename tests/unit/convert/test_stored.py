@@ -79,27 +79,6 @@ def test_the_objects_are_those_of_the_folder(
     assert not place.folder.exists()
 
 
-def test_who_is_killed_before_any_request_has_shown_nothing_that_is_complete(tmp_path: Path) -> None:
-    fates = []
-    for before in count(1):
-        objects, folder = Bucket(MemoryStore(), "s3://bucket/p"), tmp_path / str(before)
-        wanted = made(folder, TABLES)
-        with dying(before) as died, suppress(KilledError):
-            at(objects, folder).publish()
-        shown = {name: content for name, content in there(objects).items() if not name.startswith(".eventlog")}
-        assert shown == wanted or SUCCESS not in shown
-        again = at(objects, folder)
-        again.settle()
-        fates.append(there(objects) == wanted)
-        assert there(objects) in (wanted, {}), "all of it or nothing, and nothing is left"
-        if not fates[-1]:
-            again.publish()
-        assert there(objects) == wanted
-        if not died.happened:
-            break
-    assert set(fates) == {True, False}
-
-
 def test_who_is_killed_while_it_replaces_an_output_leaves_the_former_or_none_or_the_new_one(tmp_path: Path) -> None:
     for before in count(1):
         objects = Bucket(MemoryStore(), "s3://bucket/p")
@@ -158,13 +137,6 @@ def test_a_place_that_holds_something_is_refused(objects: Bucket, tmp_path: Path
     assert {"theirs.txt", "part-00000.xml"} <= there(objects).keys()
 
 
-def test_folders_of_others_stand_in_the_way(objects: Bucket, tmp_path: Path) -> None:
-    objects.put("usr__ct/theirs.parquet", b"")
-    made(tmp_path / "made", TABLES)
-    with pytest.raises(UsageError, match="s3://bucket/p/usr__ct is there already"):
-        at(objects, tmp_path / "made", overwrite=True).publish()
-
-
 def test_the_place_of_a_publisher_is_left_alone(objects: Bucket, tmp_path: Path) -> None:
     StoredPlans(objects).take_over(tenure())
     place = at(objects, tmp_path / "made", overwrite=True)
@@ -188,12 +160,6 @@ def test_of_two_at_once_the_later_one_stays(objects: Bucket, tmp_path: Path, mon
     assert there(objects) == wanted
 
 
-def test_what_another_order_left_in_the_folder_goes(objects: Bucket, tmp_path: Path) -> None:
-    made(tmp_path / "made", PARTS)
-    at(objects, tmp_path / "made").begin(order(tmp_path / "made"))
-    assert not (tmp_path / "made").exists()
-
-
 def test_the_folder_is_for_us_alone(objects: Bucket, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     folder = folder_for("s3://bucket/p")
@@ -209,3 +175,10 @@ def test_the_folder_is_for_us_alone(objects: Bucket, tmp_path: Path, monkeypatch
     folder.parent.symlink_to(tmp_path)
     with pytest.raises(ConfigError, match="set TMPDIR"):
         place.begin(order(folder))
+
+
+def test_folders_of_others_stand_in_the_way(objects: Bucket, tmp_path: Path) -> None:
+    objects.put("usr__ct/theirs.parquet", b"")
+    made(tmp_path / "made", TABLES)
+    with pytest.raises(UsageError, match="s3://bucket/p/usr__ct is there already"):
+        at(objects, tmp_path / "made", overwrite=True).publish()

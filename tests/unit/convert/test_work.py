@@ -1,10 +1,8 @@
-"""Tasks whose results are kept for a run that resumes."""
+"""Tasks of a conversion: by one process or many, and kept for a run that resumes."""
 
 from __future__ import annotations
 
-import platform
-import subprocess
-import sys
+from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -12,9 +10,14 @@ from typing import Any, cast
 import pytest
 from msgspec import Struct
 
+from eventlog.convert import work
+from eventlog.convert.commit import Summary
+from eventlog.convert.lanes import LanePlan, keep_plan, kept_plan
+from eventlog.convert.partitions import PartitionFile
+from eventlog.convert.sending import SENDING
 from eventlog.convert.settings import Conversion, FilesInput
-from eventlog.convert.work import Workers
-from eventlog_spark import workers
+from eventlog.convert.work import SharedTally, Workers, advance, processes_share_locks, workers
+from eventlog.core.errors import EX_UNAVAILABLE, MachineError
 from eventlog_spark.convert import _absolute
 
 
@@ -43,41 +46,46 @@ def test_what_another_version_left_is_done_anew(tmp_path: Path) -> None:
     assert done == ["b", "c"]
 
 
-@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="only glibc can be asked for it")
-def test_what_is_free_between_what_is_used_is_given_back() -> None:
-    """Each hundredth value is kept, so that no whole end of the heap is free."""
-    code = """
-import os
-from pathlib import Path
-from eventlog.convert.work import give_back
-
-def held():
-    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGESIZE") >> 20
-
-values = [bytes(20_000) for _ in range(5_000)]
-values = values[::100]
-before = held()
-give_back()
-print(before - held())
-"""
-    environment = {"MALLOC_TRIM_THRESHOLD_": str(1 << 30), "MALLOC_MMAP_THRESHOLD_": str(1 << 20)}
-    done = subprocess.run([sys.executable, "-c", code], env=environment, check=True, capture_output=True, text=True)
-    assert int(done.stdout) > 50, "MiB of the hundred that were free"
-
-
-def test_a_worker_of_sparks_begins_each_task_but_its_first_small(monkeypatch: pytest.MonkeyPatch) -> None:
-    done: list[str] = []
-    frozen = SimpleNamespace(freeze=lambda: done.append("freeze"), get_freeze_count=lambda: len(done))
-    monkeypatch.setattr(workers, "_is_worker", lambda: True)
-    monkeypatch.setattr(workers, "gc", frozen)
-    monkeypatch.setattr(workers, "use_one_core", lambda: done.append("one core"))
-    monkeypatch.setattr(workers, "give_back", lambda: done.append("give back"))
-    for _ in range(3):
-        workers.settle()
-    assert done == ["freeze", "one core", "give back", "give back"]
-
-
 def test_spark_takes_files_by_their_whole_names_and_keeps_whose_time_is_in_them(tmp_path: Path) -> None:
     source = FilesInput(places=("rows.parquet",), statuses="NE", clock="Europe/Berlin")
     made = _absolute(Conversion(input=source, destination=tmp_path))
     assert made.input == FilesInput(places=(str(Path.cwd() / "rows.parquet"),), statuses="NE", clock="Europe/Berlin")
+
+
+@pytest.fixture
+def alone(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """What the server says to who asks it for a lock there."""
+
+    class Refusing:
+        def Lock(self) -> None:  # noqa: N802  # as multiprocessing calls it
+            raise PermissionError(13, "Permission denied")
+
+    processes_share_locks.cache_clear()
+    monkeypatch.setattr(work, "get_context", lambda _start: Refusing())
+    yield
+    processes_share_locks.cache_clear()
+
+
+@pytest.mark.usefixtures("alone")
+def test_where_processes_can_have_no_locks_together_one_does_the_work(tmp_path: Path) -> None:
+    def double(task: Doubling) -> int:
+        advance(2)
+        return 2 * task.number
+
+    tally = SharedTally()
+    with workers(4, tmp_path, tally) as crew:
+        assert crew.run(double, [Doubling(name="a", number=1), Doubling(name="b", number=2)], int) == [2, 4]
+    tally.add(3)
+    assert tally.rows == 7
+
+
+def test_a_plan_is_read_as_it_was_kept_and_that_of_another_version_is_told(tmp_path: Path) -> None:
+    file = PartitionFile(path="one", labels=(0, 1), rows=(2, 3), places=(100, 200), sizes=(100, 50))
+    plan = LanePlan(after="", last="9", laid=(file,), ended=(file,), summary=Summary(rows=9))
+    keep_plan(tmp_path, plan)
+    assert kept_plan(tmp_path) == plan
+    (tmp_path / SENDING).write_text('{"after": "", "last": "9", "laid": [{"path": "one"}]}')
+    with pytest.raises(MachineError, match="another version of eventlog") as caught:
+        kept_plan(tmp_path)
+    assert caught.value.exit_code == EX_UNAVAILABLE
+    assert "the version that began" in str(caught.value)

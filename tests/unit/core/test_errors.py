@@ -70,14 +70,6 @@ def test_there_is_an_example_of_every_error() -> None:
     assert {type(error) for error in EXAMPLES} == {EventlogError, *kinds()}
 
 
-@pytest.mark.parametrize("kind", [EventlogError, *kinds()], ids=lambda kind: kind.__name__)
-def test_the_docstring_is_the_message_when_nothing_else_is_said(kind: type[EventlogError]) -> None:
-    assert kind.__doc__ is not None
-    assert kind.__doc__.endswith(".")
-    if kind not in (KeySyntaxError, XmlError, DamageError):  # these always say what and where
-        assert str(kind()) == kind().message == kind.__doc__
-
-
 @pytest.mark.parametrize(
     "error, code",
     [
@@ -102,28 +94,10 @@ def test_the_exit_code_says_whose_fault_it_is(error: EventlogError, code: int) -
     assert error.exit_code == code
 
 
-def test_trying_again_makes_sense_unless_somebody_knows_better() -> None:
-    assert SourceError().may_pass
-    assert not SourceError(may_pass=False).may_pass
-
-
-def test_a_hint_comes_after_the_message() -> None:
-    error = ConfigError("[sorce] is not a section.", hint="Did you mean source?")
-    assert str(error) == "[sorce] is not a section. Did you mean source?"
-    assert (error.message, error.hint) == ("[sorce] is not a section.", "Did you mean source?")
-    assert ConfigError("No.").hint is None
-
-
 def test_a_key_error_shows_the_place_and_not_the_whole_key() -> None:
     error = KeySyntaxError("it ends too early", text="k" * 200, column=201)
     assert str(error) == f"table_key '{'k' * 80}… (120 more characters)', column 201: it ends too early."
     assert (error.text, error.column) == ("k" * 200, 201)
-
-
-def test_an_xml_error_begins_with_its_line() -> None:
-    error = XmlError("the element is never closed", line=3)
-    assert str(error) == "Line 3: the element is never closed."
-    assert (error.problem, error.line) == ("the element is never closed", 3)
 
 
 @shares(cut=0.1, whole=0.1)

@@ -2,28 +2,11 @@
 
 from __future__ import annotations
 
-from random import Random
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventlog.core.model import (
-    ABSENT,
-    Change,
-    Edit,
-    Event,
-    Kind,
-    Op,
-    Outcome,
-    Outcomes,
-    Position,
-    Reason,
-    RowId,
-    Status,
-    exceptional,
-    written,
-)
+from eventlog.core.model import Change, Op, Outcome, Outcomes, Position, RowId, Status, exceptional
 
 ROW = RowId("indirect", "usr", "idu=1")
 
@@ -47,50 +30,6 @@ def test_an_event_id_names_the_lowest_and_the_highest_event(positions: list[tupl
     assert change(*positions).event_id == event_id
 
 
-@given(st.lists(st.lists(st.integers(1, 99), min_size=1, max_size=6), max_size=6), st.randoms())
-def test_event_ids_are_unique_because_an_event_stands_in_one_change(sizes: list[list[int]], random: Random) -> None:
-    """Deals out every position once, so that no two changes share a lowest and a highest one."""
-    positions = [(number,) for number in range(sum(map(len, sizes)))]
-    random.shuffle(positions)
-    dealt = [change(*(positions.pop() for _ in size)) for size in sizes]
-    assert len({one.event_id for one in dealt}) == len(dealt)
-
-
-@pytest.mark.parametrize("position, text", [((5,), "5"), ((5, 0, 12), "5.0.12")])
-def test_a_position_is_written_for_people(position: tuple[int, ...], text: str) -> None:
-    assert written(position) == text
-
-
-def test_absent_is_not_null() -> None:
-    assert repr(ABSENT) == "ABSENT"
-    assert ABSENT is not None
-    assert (Edit(column="a").old, Edit(column="a").new) == (ABSENT, ABSENT)
-
-
-@pytest.mark.parametrize(
-    "value, name",
-    [
-        (Event(position=(1,), kind=1, table="usr", key="idu=1"), "kind"),
-        (Edit(column="fname"), "new"),
-        (change((1,)), "op"),
-        (Outcome(position=(1,)), "status"),
-    ],
-)
-def test_values_are_frozen(value: object, name: str) -> None:
-    with pytest.raises(AttributeError):
-        setattr(value, name, None)
-
-
-def test_an_outcome_is_published_unless_it_says_otherwise() -> None:
-    outcome = Outcome(position=(1,))
-    assert (outcome.status, outcome.reason, outcome.note, outcome.winner) == (
-        Status.SUCCESS,
-        Reason.PUBLISHED,
-        None,
-        None,
-    )
-
-
 @given(st.sets(st.integers(1, 50)), st.sets(st.integers(1, 50)))
 def test_outcomes_are_the_list_that_they_stand_for(published: set[int], others: set[int]) -> None:
     refused: dict[Position, Outcome] = {(n,): Outcome(position=(n,), status=Status.ERROR) for n in others}
@@ -104,9 +43,3 @@ def test_outcomes_are_the_list_that_they_stand_for(published: set[int], others: 
     assert outcomes != [*plain, Outcome(position=(51,))]
     assert set(exceptional(outcomes)) == set(refused.values())
     assert exceptional(plain) is plain
-
-
-def test_numbers_and_letters_are_those_of_the_log() -> None:
-    assert [kind.value for kind in Kind] == list(range(1, 9))
-    assert "".join(status.value for status in Status) == "NSWEF"
-    assert [kind.name for kind in Kind if kind.name.endswith("BACK")] == [Kind(number).name for number in (5, 6, 7, 8)]

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from eventlog.core.model import ABSENT, Change, Document, Edit, Op, Refusal, RowId
-from eventlog.core.on_value import BeyondSide, OnValue, side_of
+from eventlog.core.on_value import OnValue
 from eventlog.core.schema import Catalog, Child, Column, Table
 from eventlog.core.seams import encode
 from eventlog.qlik.change_tables.format import ChangeTableFormat, WrittenRows
@@ -21,31 +21,12 @@ from eventlog.xds.values import TimeSyntax
 from eventlog.xds.write import XdsFormat
 from tests.support.xds_events import XdsStep, read_events
 
-TABLE = Table(
-    schema="s",
-    name="emp",
-    columns=(
-        Column(name="id", type="integer", key=1),
-        Column(name="name", type="varchar"),
-        Column(name="age", type="integer"),
-        Column(name="active", type="boolean"),
-        Column(name="born", type="date"),
-        Column(name="starts", type="time"),
-        Column(name="seen", type="timestamp"),
-        Column(name="photo", type="bytea"),
-        Column(name="share", type="double precision"),
-        Column(name="boss", type="integer", references="emp"),
-        Column(name="mail", type="varchar", references="emp"),
-    ),
-    children=(
-        Child(
-            name="phone",
-            parent_key=("emp_id",),
-            columns=(Column(name="emp_id", type="integer"), Column(name="number", type="varchar")),
-        ),
-    ),
-)
-CATALOG = Catalog([TABLE])
+TYPES = {"name": "varchar", "age": "integer", "active": "boolean", "born": "date", "starts": "time"}
+TYPES |= {"seen": "timestamp", "photo": "bytea", "share": "double precision"}
+PHONE = Child(name="phone", parent_key=("emp_id",), columns=(Column(name="emp_id"), Column(name="number")))
+KEY, MAIL = Column(name="id", type="integer", key=1), Column(name="mail", references="emp")
+COLUMNS = (KEY, *[Column(name=name, type=type_) for name, type_ in TYPES.items()], MAIL)
+CATALOG = Catalog([Table(schema="s", name="emp", columns=COLUMNS, children=(PHONE,))])
 
 
 def change(op: Op, *edits: Edit, positions: tuple[tuple[int, ...], ...] = ((1,),), key: str = "id=1") -> Change:
@@ -95,17 +76,13 @@ def rows(one: Change, on_value: OnValue = "omit") -> tuple[list[dict[str, Any]],
 @pytest.mark.parametrize("born", ["1948-12-08", "0001-01-01", "9999-12-31"])
 def test_the_default_says_every_date_of_the_calendar(born: str) -> None:
     """Nine of nine employees of a well-known sample database were born before 1970."""
-    made = list(encode(XdsFormat(), [change(Op.ADD, Edit(column="born", new=born))], CATALOG))
-    [document] = made
-    assert isinstance(document, Document)
-    assert f'<value type="string">{born}</value>'.encode() in document.body
+    assert xds(change(Op.ADD, Edit(column="born", new=born))) == ([f"borna{born}"], [])
 
 
 def test_a_value_is_left_out_and_the_object_is_told() -> None:
     one = change(Op.ADD, Edit(column="name", new="Ann"), Edit(column="born", new="infinity"), positions=((1,), (2,)))
     told, [refusal] = xds(one)
-    assert len(told) == 1
-    assert told[0].endswith("Ann")
+    assert told == ["nameaAnn"]
     assert (refusal.partial, refusal.positions) == (True, ((1,), (2,)))
     assert "'emp' 'id=1': attribute 'born': 'infinity'" in refusal.note
     assert "the value is left out." in refusal.note
@@ -173,12 +150,6 @@ def test_several_values_of_a_child_lose_one_only() -> None:
     assert told.endswith("a1\ufffda4")
 
 
-def test_a_value_that_is_equal_to_what_takes_its_place_is_replaced_among_several() -> None:
-    [told], [refusal] = xds(change(Op.ADD, Edit(column="age", new=("",))), "replace")
-    assert told == "agea"
-    assert refusal.partial
-
-
 def test_no_more_than_three_values_are_named() -> None:
     bad = [Edit(column=name, new="\x01") for name in ("name", "age", "active", "born", "photo")]
     told, [refusal] = xds(change(Op.ADD, Edit(column="share", new="5"), *bad))
@@ -207,14 +178,6 @@ def test_what_is_wrong_with_a_key_or_a_name_refuses_the_change() -> None:
         for told, refusals in tries:
             assert not told
             assert [refusal.partial for refusal in refusals] == [False]
-
-
-def test_a_table_that_nobody_knows_refuses_the_change() -> None:
-    one = Change(row=RowId("s", "other", "id=1"), op=Op.ADD, edits=(), positions=((1,),))
-    for refusals in (rows(one)[1], message(one)[1]):
-        assert [refusal.partial for refusal in refusals] == [False]
-    strange = Change(row=RowId("s", "\x01", "id=1"), op=Op.ADD, edits=(), positions=((1,),))
-    assert [refusal.partial for refusal in xds(strange)[1]] == [False]
 
 
 @pytest.mark.parametrize(
@@ -287,17 +250,13 @@ def test_a_message_without_a_value_says_null() -> None:
     assert found is not None
     assert (found["name"], found["born"]) == ("Ann", None)
     assert "column 'born': 'infinity'" in refusal.note
-    found, _ = message(
-        change(Op.ADD, Edit(column="phone.number", new="1"), Edit(column="name", new="a\ud800")), "replace"
-    )
+    edits = Edit(column="phone.number", new="1"), Edit(column="name", new="a\ud800")
+    found, _ = message(change(Op.ADD, *edits), "replace")
     assert found is not None
     assert found["name"] == "a\ufffd"
 
 
-def test_where_times_lie_that_are_no_times() -> None:
-    assert [side_of(value) for value in ("-infinity", "infinity", "soon", 5)] == [
-        BeyondSide.EARLY,
-        BeyondSide.LATE,
-        None,
-        None,
-    ]
+def test_a_value_that_is_equal_to_what_takes_its_place_is_replaced_among_several() -> None:
+    [told], [refusal] = xds(change(Op.ADD, Edit(column="age", new=("",))), "replace")
+    assert told == "agea"
+    assert refusal.partial

@@ -9,13 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from eventlog.admin.check import PointLevel, check
 from eventlog.cli.main import exit_code
 from eventlog.config.build import outputs_of
 from eventlog.config.outputs import OutputConfig
 from eventlog.config.settings import Config
 from eventlog.core.errors import EX_CONFIG, ConfigError
-from eventlog.core.packages import EXTRAS, installing, require
+from eventlog.core.packages import EXTRAS, installing
 from eventlog.sinks.kafka.plugin import KafkaOutput
 from eventlog.sinks.outputs import FilesOutput
 from eventlog.sql.connect import connect
@@ -39,10 +38,6 @@ def test_the_table_names_what_the_extras_bring() -> None:
     assert brought == {**EXTRAS, **drivers()}
 
 
-def test_what_is_there_is_not_complained_of() -> None:
-    assert require("A test", "json", "msgspec") is None  # type: ignore[func-returns-value]  # that it returns is the test
-
-
 @pytest.mark.parametrize(
     "output,module,package",
     [
@@ -56,13 +51,6 @@ def test_an_output_says_what_it_lacks_before_anything_is_published(
     monkeypatch.setitem(sys.modules, module, None)
     with pytest.raises(ConfigError, match=rf"{module}, which is not installed\. Install it: pip install '{package}>="):
         outputs_of(Config(output=(output,)))
-
-
-def test_check_says_it_of_an_output_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "confluent_kafka", None)
-    *_, point = check(lambda: Config(output=(KafkaOutput(servers="localhost:9092"),)))
-    assert (point.name, point.level) == ("output 1", PointLevel.FAILURE)
-    assert "confluent_kafka, which is not installed" in point.said
 
 
 @pytest.mark.parametrize(

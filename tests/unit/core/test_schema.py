@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
-
 import msgspec
 import pytest
 from hypothesis import given
@@ -50,14 +48,6 @@ def test_a_catalog_survives_its_file(some: list[Table], case_sensitive: bool) ->
     assert catalog_to_json(again) == text
 
 
-def test_the_file_says_only_what_is_not_usual_and_is_indented() -> None:
-    text = catalog_to_json(Catalog([named("a", None, Column(name="b", key=1))])).decode()
-    assert text.splitlines()[0] == "{"
-    assert "nullable" not in text
-    assert "case_sensitive" not in text
-    assert '"case_sensitive": true' in catalog_to_json(Catalog(case_sensitive=True)).decode()
-
-
 @pytest.mark.parametrize(
     "text, told",
     [
@@ -93,24 +83,6 @@ def test_a_child_holds_the_whole_key_of_its_parent() -> None:
     )
 
 
-def test_a_child_of_a_table_without_a_key_says_which_columns_it_holds() -> None:
-    child = Child(name="usr_phone", parent_key=("x", "y"), columns=())
-    catalog = Catalog([Table(name="usr", columns=(Column(name="idu"),), children=(child,))])
-    assert catalog_from_json(catalog_to_json(catalog)).tables == catalog.tables
-
-
-def test_the_key_stands_in_its_own_order() -> None:
-    table = named("t", None, Column(name="b", key=2, type="date"), Column(name="x"), Column(name="a", key=1))
-    assert table.key == ("a", "b")
-    assert [column.type for column in table.key_columns] == ["varchar", "date"]
-    assert list(table.attributes) == ["x"]
-
-
-def test_a_table_may_have_no_key() -> None:
-    table = named("t", None, Column(name="a"))
-    assert (table.key, table.key_columns, list(table.attributes)) == ((), (), ["a"])
-
-
 def test_prefixes_mean_something_in_views_only() -> None:
     columns = [Column(name=name) for name in ("pk_empno", "sv_fname", "mv_phoneno", "fk_mv__idg__mbr_of", "fk_x")]
     view, table = named("v", None, *columns, view=True), named("t", None, *columns)
@@ -122,37 +94,17 @@ def test_prefixes_mean_something_in_views_only() -> None:
     assert view.attributes["phoneno"].column.name == "mv_phoneno"
 
 
-def test_a_view_whose_key_is_declared_goes_by_that() -> None:
-    view = named("v", None, Column(name="pk_a"), Column(name="b", key=1), view=True)
-    assert view.key == ("b",)
-    assert list(view.attributes) == ["pk_a"]
-
-
-def test_a_childs_columns_are_attributes_with_several_values() -> None:
-    attribute = USR.attributes["usr_phone.phoneno"]
-    assert (attribute.child, attribute.multiple, attribute.column) == ("usr_phone", True, Column(name="phoneno"))
-    assert (USR.attributes["fname"].child, USR.attributes["fname"].multiple) == (None, False)
-    assert "usr_phone.idu" not in USR.attributes
-
-
-def test_a_table_that_was_asked_travels_to_another_process() -> None:
-    assert USR.multiple
-    assert pickle.loads(pickle.dumps(USR)) == USR  # noqa: S301 (made one line above)
-
-
-@pytest.mark.parametrize("name", ["usr", "USR", " usr ", "indirect.usr", "Indirect.Usr"])
-def test_a_table_is_found_with_and_without_its_schema(name: str) -> None:
-    assert Catalog([USR]).find(name) == Found(USR)
-
-
-@pytest.mark.parametrize("name", ["usr_phone", "indirect.usr_phone", "USR_PHONE"])
-def test_a_child_leads_to_its_parent(name: str) -> None:
-    assert Catalog([USR]).find(name) == Found(USR, PHONE)
-
-
-@pytest.mark.parametrize("name", ["nosuch", "", "direct.usr", "indirect.", ".usr", "usr.fname"])
-def test_other_names_are_not_found(name: str) -> None:
-    assert Catalog([USR]).find(name) is None
+@pytest.mark.parametrize(
+    "names, found",
+    [
+        (["usr", "USR", " usr ", "indirect.usr", "Indirect.Usr"], Found(USR)),
+        (["usr_phone", "indirect.usr_phone", "USR_PHONE"], Found(USR, PHONE)),
+        (["nosuch", "", "direct.usr", "indirect.", ".usr", "usr.fname"], None),
+    ],
+    ids=["a table with and without its schema", "a child leads to its parent", "other names are not found"],
+)
+def test_a_table_is_found_by_its_name(names: list[str], found: Found | None) -> None:
+    assert [Catalog([USR]).find(name) for name in names] == [found] * len(names)
 
 
 def test_a_catalog_that_tells_cases_apart() -> None:
@@ -169,30 +121,6 @@ def test_a_name_of_several_schemas_is_not_guessed(schemas: tuple[str | None, ...
     with pytest.raises(DataError, match=r"^Usr is in several schemas; the log must say which, as schema\.Usr\.$"):
         catalog.find("Usr")
     assert catalog.find("a.usr") == Found(named("usr", "a"))
-
-
-def test_names_of_children_are_not_guessed_either() -> None:
-    other = Table(schema="b", name="x", columns=(), children=(PHONE,))
-    catalog = Catalog([USR, other])
-    with pytest.raises(DataError, match="several schemas"):
-        catalog.find("usr_phone")
-    assert catalog.find("b.usr_phone") == Found(other, PHONE)
-
-
-def test_a_catalog_is_its_tables_in_their_order() -> None:
-    catalog = Catalog(iter([USR, named("grp")]))
-    assert [table.name for table in catalog] == ["usr", "grp"]
-    assert (len(catalog), len(Catalog())) == (2, 0)
-
-
-def test_a_views_column_says_in_its_name_whose_key_it_holds() -> None:
-    view = Table(
-        name="v", view=True, columns=(Column(name="pk_idu"), Column(name="fk__IDU__boss"), Column(name="sv_x"))
-    )
-    catalog = Catalog([view, Table(name="other", columns=(Column(name="id", key=1),))])
-    assert catalog.referenced(view, view.columns[1]) == view
-    assert catalog.referenced(view, view.columns[2]) is None
-    assert Catalog([Table(name="other", columns=())]).referenced(view, view.columns[1]) is None
 
 
 def test_of_several_owners_of_a_key_the_one_in_the_same_schema_is_meant() -> None:
@@ -253,3 +181,21 @@ def test_a_wrong_definition_is_refused_with_its_place(definition: dict[str, obje
     text = msgspec.json.encode(file)
     with pytest.raises(DataError, match=told):
         catalog_from_json(text, origin="my.json")
+
+
+def test_a_views_column_says_in_its_name_whose_key_it_holds() -> None:
+    view = Table(
+        name="v", view=True, columns=(Column(name="pk_idu"), Column(name="fk__IDU__boss"), Column(name="sv_x"))
+    )
+    catalog = Catalog([view, Table(name="other", columns=(Column(name="id", key=1),))])
+    assert catalog.referenced(view, view.columns[1]) == view
+    assert catalog.referenced(view, view.columns[2]) is None
+    assert Catalog([Table(name="other", columns=())]).referenced(view, view.columns[1]) is None
+
+
+def test_names_of_children_are_not_guessed_either() -> None:
+    other = Table(schema="b", name="x", columns=(), children=(PHONE,))
+    catalog = Catalog([USR, other])
+    with pytest.raises(DataError, match="several schemas"):
+        catalog.find("usr_phone")
+    assert catalog.find("b.usr_phone") == Found(other, PHONE)

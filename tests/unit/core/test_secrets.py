@@ -12,11 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eventlog.config.build import name_of
-from eventlog.core.errors import ConfigError, SinkError
+from eventlog.core.errors import SinkError
 from eventlog.core.model import Outcome, Reason, Status
-from eventlog.core.secrets import is_secret, masked, secret_places, shown, visible
+from eventlog.core.secrets import masked, shown, visible
 from eventlog.daemon.logging import Style, journal, library_journal
-from eventlog.daemon.vitals import OutputTurn, PublisherHealth, stands
 from eventlog.delivery.output import OutputState, read_output_states
 from eventlog.publisher.settling import note_of
 from eventlog.sinks.database.plugin import DatabaseOutput
@@ -127,18 +126,11 @@ def test_what_is_shown_obeys_no_terminal_and_is_shown_the_same_again(text: str) 
     assert visible(found) == found
 
 
-def test_names_of_secrets_are_told_from_names_of_files_and_users() -> None:
-    assert all(map(is_secret, ("password", "SSL-Password", "oauth_client_secret", "sasl.password", "pw", "pass")))
-    assert not any(
-        map(is_secret, ("user", "passfile", "sslkey", "sslcert", "compass", "bypass", "key", "service_name"))
-    )
-
-
 @pytest.mark.parametrize(
     "text", ["://a:", "?a=", "?", "password=", "' password='", "a ", "&a=%41", ":", "\x1b", "=%%", "://a:@"]
 )
 def test_a_long_text_takes_time_by_its_length_alone(text: str) -> None:
-    assert seconds(lambda: shown(text * (400_000 // len(text)) + "://=")) < 20
+    assert seconds(lambda: shown(text * (100_000 // len(text)) + "://=")) < 5
 
 
 def test_an_error_holds_no_secret_and_no_command_to_a_terminal() -> None:
@@ -164,14 +156,6 @@ def test_the_journal_holds_neither(style: str) -> None:
         assert json.loads(lines[0])["error"] == TERMINAL  # a program gets what was said
 
 
-def test_a_library_speaks_without_them_too(caplog: pytest.LogCaptureFixture) -> None:
-    with caplog.at_level(logging.INFO, logger="eventlog"):
-        library_journal().info("started", at="postgresql://u@h/d?password=geheim", error=TERMINAL)
-    [record] = caplog.records
-    assert record.__dict__["at"] == "postgresql://u@h/d?password=***"
-    assert record.__dict__["error"].isprintable()
-
-
 @pytest.mark.parametrize("style", ["console", "json"])
 def test_what_libraries_say_is_a_record_and_harmless(style: Style) -> None:
     told = io.StringIO()
@@ -183,16 +167,6 @@ def test_what_libraries_say_is_a_record_and_harmless(style: Style) -> None:
     lines = told.getvalue().splitlines()
     assert all(line.isprintable() and "library" in line and "geheim" not in line for line in lines)
     assert ["no route" in line for line in lines] == [False, True]
-
-
-@pytest.mark.parametrize("query", QUERIES)
-def test_the_name_of_an_output_holds_no_secret(query: str) -> None:
-    name = name_of(DatabaseOutput(url=f"postgresql+psycopg://u:geheim@h/d?{query}"))
-    assert "geheim" not in name
-    other = query.replace("geheim", "anders").replace("geh%65im", "anders")
-    assert name == name_of(DatabaseOutput(url=f"postgresql+psycopg://u:anders@h/d?{other}")), (
-        "a new password, the same place"
-    )
 
 
 @pytest.mark.parametrize(
@@ -221,41 +195,24 @@ def test_marks_of_former_versions_lose_the_secrets_in_their_names() -> None:
     assert read_output_states(written) == {now: OutputState(document="7", error="password=***")}
 
 
-def test_how_things_stand_is_told_without_secrets() -> None:
-    error = SinkError("no password=geheim")
-    vitals = PublisherHealth()
-    vitals.failed(ValueError(f"dsn password=geheim {TERMINAL}"))
-    assert vitals.reading().error is not None
-    assert "geheim" not in str(vitals.reading().error)
-    assert str(vitals.reading().error).isprintable()
-    note = f"password=geheim {TERMINAL}"
-    complaint = OutputTurn(error=note)
-    failed = OutputTurn(error=str(error), failed=True)
-    for one in (stands(OutputState(), complaint, 1.0), stands(OutputState(), failed, 1.0)):
-        assert one.error is not None
-        assert "geheim" not in one.error
-        assert one.error.isprintable()
-
-
 def test_a_note_about_a_row_holds_no_secret() -> None:
     outcome = Outcome(position=(1,), status=Status.ERROR, reason=Reason.REFUSED, note="dsn: host=h password=geheim")
     assert note_of(outcome) == "dsn: host=h password=***"
 
 
-def test_secrets_of_a_url_are_known_wherever_they_stand() -> None:
-    assert {secret for _, secret in secret_places({"url": "postgresql://u:a%41@h/d?password=b%42&sslmode=x"})} == {
-        "a%41",
-        "aA",
-        "b%42",
-        "bB",
-    }
-    assert {secret for _, secret in secret_places({"options": {"sasl.password": "x", "linger.ms": "5"}})} == {"x"}
-    nested = {"catalog": {"auth": {"password": "x", "oauth2": {"client_secret": "y", "client_id": "z"}}}}
-    assert {secret for _, secret in secret_places(nested)} == {"x", "y"}
-    assert list(secret_places({"keys": {"password_history": ("id",)}})) == [], "tables may be called so"
+def test_a_library_speaks_without_them_too(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.INFO, logger="eventlog"):
+        library_journal().info("started", at="postgresql://u@h/d?password=geheim", error=TERMINAL)
+    [record] = caplog.records
+    assert record.__dict__["at"] == "postgresql://u@h/d?password=***"
+    assert record.__dict__["error"].isprintable()
 
 
-def test_a_refused_configuration_says_no_secret() -> None:
-    with pytest.raises(ConfigError) as caught:
-        read_url("no url, password=geheim")
-    assert "geheim" not in str(caught.value)
+@pytest.mark.parametrize("query", QUERIES)
+def test_the_name_of_an_output_holds_no_secret(query: str) -> None:
+    name = name_of(DatabaseOutput(url=f"postgresql+psycopg://u:geheim@h/d?{query}"))
+    assert "geheim" not in name
+    other = query.replace("geheim", "anders").replace("geh%65im", "anders")
+    assert name == name_of(DatabaseOutput(url=f"postgresql+psycopg://u:anders@h/d?{other}")), (
+        "a new password, the same place"
+    )

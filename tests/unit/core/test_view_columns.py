@@ -58,15 +58,6 @@ def test_every_foreign_key_of_the_grammar_is_read(values: str, group: int | None
     assert (read.multiple, read.key) == (values == "mv_", False)
 
 
-@given(st.sampled_from(["", "sv_"]), groups, st.none() | names, names)
-def test_every_primary_key_of_the_grammar_is_read(
-    values: str, group: int | None, referred: str | None, column: str
-) -> None:
-    reference = "" if referred is None else f"_{referred}__"
-    read = read_column_name(f"pk_{values}{'' if group is None else f'{group}_'}{reference}{column}")
-    assert (read.column, read.group, read.key) == (column, group, True)
-
-
 @shares(plain=0.2, prefixed=0.2, reference=0.005)
 @given(st.text() | st.lists(pieces, max_size=6).map("".join))
 def test_any_name_is_read(native: str) -> None:

@@ -63,14 +63,6 @@ def test_dates_are_written_in_a_form_and_a_zone(value: Value, form: str, zone: s
     assert told(steps.Date(attributes=("born",), form=form, zone=zone), change("born", value)) == {"born": expected}
 
 
-def test_what_lies_before_all_times_is_no_time() -> None:
-    assert (
-        dated("0001-01-01 00:00:00", "%Y", steps.Date(attributes=(), form="%Y", zone="America/New_York").clock())
-        is None
-    )
-    assert dated(7, "%Y", dt.UTC) is None
-
-
 @pytest.mark.parametrize(
     "value, also, expected",
     [
@@ -133,10 +125,6 @@ def test_what_is_none_of_it_has_a_stated_outcome(
 def test_steps_that_say_nothing_are_refused(make: Callable[[], Step], said: str) -> None:
     with pytest.raises(ConfigError, match=said):
         make()
-
-
-def test_a_step_for_attributes_that_a_table_has_not_does_nothing() -> None:
-    assert told(steps.Number(attributes=("wage",)), change("name", "x")) == {"name": "x"}
 
 
 def greet(values: dict[str, Any]) -> Any:
@@ -202,3 +190,15 @@ def test_a_function_that_is_not_there_is_named_before(function: str, said: str) 
     with pytest.raises(ConfigError) as caught:
         Policy((call(function),), CATALOG)
     assert f"Step 1 (do = 'call'): {said}" in str(caught.value)
+
+
+def test_what_lies_before_all_times_is_no_time() -> None:
+    assert (
+        dated("0001-01-01 00:00:00", "%Y", steps.Date(attributes=(), form="%Y", zone="America/New_York").clock())
+        is None
+    )
+    assert dated(7, "%Y", dt.UTC) is None
+
+
+def test_a_step_for_attributes_that_a_table_has_not_does_nothing() -> None:
+    assert told(steps.Number(attributes=("wage",)), change("name", "x")) == {"name": "x"}

@@ -15,6 +15,7 @@ from eventlog.core.rules import Decision, Round
 from eventlog.core.schema import Catalog, Child, Column, Table
 from eventlog.policies.bound import Policy
 from eventlog.policies.steps import Hash, Lookup, Rename, Step, Where
+from tests.support.memory import MemoryRows
 
 USR = Table(
     name="usr",
@@ -38,23 +39,11 @@ ROWS: Mapping[RowId, ReadBack] = {
 }
 
 
-class Reader:
-    """Answers from a dictionary, and counts its answers."""
-
-    def __init__(self, rows: Mapping[RowId, ReadBack] = ROWS) -> None:
-        self.known = rows
-        self.asked: list[Mapping[RowId, frozenset[str]]] = []
-
-    def rows(self, wanted: Mapping[RowId, frozenset[str]]) -> Mapping[RowId, ReadBack]:
-        self.asked.append(wanted)
-        return {row: self.known[row] for row in wanted if row in self.known}
-
-
 def event(number: int, kind: Kind, key: str = "idu=1", **others: Any) -> Event:
     return Event(position=(number,), kind=kind, table="usr", key=key, time="2026-01-01 00:00:00", **others)
 
 
-def decided(reader: Reader | None, *events: Event, steps: tuple[Step, ...] = (NAME,)) -> tuple[Policy, Decision]:
+def decided(reader: MemoryRows | None, *events: Event, steps: tuple[Step, ...] = (NAME,)) -> tuple[Policy, Decision]:
     policy = Policy(steps, CATALOG)
     round_ = Round(catalog=CATALOG, reader=reader, needs=policy.needs, looks=policy.looks)
     return policy, round_.decide(events)
@@ -66,7 +55,7 @@ def told(policy: Policy, change: Change) -> dict[str, tuple[Any, Any]] | str:
 
 
 def test_a_row_that_is_read_back_brings_what_it_refers_to_and_one_query_reads_all() -> None:
-    reader = Reader()
+    reader = MemoryRows(ROWS)
     events = [event(number, Kind.INSERT_ROW_BACK, f"idu={key}") for number, key in enumerate([1, 2, 3], 1)]
     policy, decision = decided(reader, *events)
     assert [told(policy, one) for one in decision.changes] == [
@@ -74,16 +63,19 @@ def test_a_row_that_is_read_back_brings_what_it_refers_to_and_one_query_reads_al
         {"fname": (ABSENT, "Al"), "dept": (ABSENT, None), "department": (ABSENT, None)},
         {"fname": (ABSENT, "Bo"), "dept": (ABSENT, 99), "department": (ABSENT, None)},
     ]
+    assert decided(reader)[1].changes == []
     assert reader.asked[1:] == [{RowId(None, "dept", f"id={key}"): frozenset(["name"]) for key in (7, 99)}]
 
 
 def test_a_field_that_changes_is_told_with_what_it_referred_to_before() -> None:
-    policy, decision = decided(Reader(), event(1, Kind.UPDATE_FIELD, column="dept", old="7", new="8"))
+    policy, decision = decided(MemoryRows(ROWS), event(1, Kind.UPDATE_FIELD, column="dept", old="7", new="8"))
     assert [told(policy, one) for one in decision.changes] == [{"dept": ("7", "8"), "department": ("Sales", "R&D")}]
-    policy, decision = decided(reader := Reader(), event(1, Kind.UPDATE_FIELD, column="fname", old="a", new="b"))
+    policy, decision = decided(
+        reader := MemoryRows(ROWS), event(1, Kind.UPDATE_FIELD, column="fname", old="a", new="b")
+    )
     assert [told(policy, one) for one in decision.changes] == [{"fname": ("a", "b")}]
     assert reader.asked == []
-    policy, decision = decided(Reader(), event(1, Kind.INSERT_FIELD, column="fname", new="b"))
+    policy, decision = decided(MemoryRows(ROWS), event(1, Kind.INSERT_FIELD, column="fname", new="b"))
     assert [told(policy, one) for one in decision.changes] == [{"fname": (ABSENT, "b"), "department": (ABSENT, None)}]
 
 
@@ -95,7 +87,7 @@ def test_what_was_looked_up_can_be_looked_up_with_and_steps_before_it_count() ->
         Where(classes=("usr",), condition='new["boss name"] == "Boss"'),
     )
     pytest.importorskip("cel_expr_python")
-    reader = Reader()
+    reader = MemoryRows(ROWS)
     policy, decision = decided(reader, event(1, Kind.UPDATE_ROW_BACK, "idu=7"), steps=steps)
     [change] = decision.changes
     assert told(policy, change) == {
@@ -107,29 +99,16 @@ def test_what_was_looked_up_can_be_looked_up_with_and_steps_before_it_count() ->
     assert len(reader.asked) == 3
 
 
-def test_pieces_of_a_long_object_are_told_the_same() -> None:
-    policy = Policy((NAME,), CATALOG)
-    events = [
-        event(1, Kind.UPDATE_FIELD, column="dept", old="7", new="8"),
-        event(2, Kind.UPDATE_FIELD, column="dept", old="8", new="7"),
-    ]
-    round_ = Round(catalog=CATALOG, reader=Reader(), needs=policy.needs, looks=policy.looks)
-    found: list[Change] = []
-    for _ in decide_pieces(round_, lambda: [[one] for one in events], found.append):
-        pass
-    assert [told(policy, one) for one in found] == [told(policy, one) for one in round_.decide(events).changes]
-
-
 def test_what_cannot_be_read_yet_waits_and_what_never_can_is_an_error() -> None:
     later = Unreadable(note="no right", reason=Reason.NO_RIGHT)
     rows = {**ROWS, RowId(None, "dept", "id=7"): later}
     change = event(1, Kind.UPDATE_FIELD, column="dept", old="8", new="7")
-    policy, decision = decided(Reader(rows), change, replace(change, position=(2,), key="idu=2", new="8", old=None))
+    policy, decision = decided(MemoryRows(rows), change, replace(change, position=(2,), key="idu=2", new="8", old=None))
     assert [one.row.key for one in decision.changes] == ["idu=2"]
     assert [one.reason for one in decision.outcomes] == [Reason.NO_RIGHT, Reason.PUBLISHED]
     why = "step 1 of the policy: the value of department is not known, because dept cannot be read."
     never = {**rows, RowId(None, "dept", "id=7"): Unreadable(note="a value is broken")}
-    for reader in (Reader(never), None):
+    for reader in (MemoryRows(never), None):
         policy, decision = decided(reader, change)
         assert [told(policy, one) for one in decision.changes] == [why]
 
@@ -145,7 +124,9 @@ def test_several_values_name_no_row() -> None:
 
 def test_a_hidden_value_looks_up_nothing() -> None:
     steps = (Hash(classes=("usr",), attributes=("dept",), secret="0123456789abcdef"), NAME)  # of a test
-    policy, decision = decided(Reader(), event(1, Kind.UPDATE_FIELD, column="dept", old=None, new="7"), steps=steps)
+    policy, decision = decided(
+        MemoryRows(ROWS), event(1, Kind.UPDATE_FIELD, column="dept", old=None, new="7"), steps=steps
+    )
     found = told(policy, decision.changes[0])
     assert isinstance(found, dict)
     assert found["department"] == (None, None)
@@ -167,7 +148,14 @@ def test_what_there_is_not_is_refused_with_the_nearest_name(step: Lookup, said: 
     assert said in str(error.value)
 
 
-def test_where_nothing_changed_nothing_is_looked_up() -> None:
-    reader = Reader()
-    assert decided(reader)[1].changes == []
-    assert reader.asked == []
+def test_pieces_of_a_long_object_are_told_the_same() -> None:
+    policy = Policy((NAME,), CATALOG)
+    events = [
+        event(1, Kind.UPDATE_FIELD, column="dept", old="7", new="8"),
+        event(2, Kind.UPDATE_FIELD, column="dept", old="8", new="7"),
+    ]
+    round_ = Round(catalog=CATALOG, reader=MemoryRows(ROWS), needs=policy.needs, looks=policy.looks)
+    found: list[Change] = []
+    for _ in decide_pieces(round_, lambda: [[one] for one in events], found.append):
+        pass
+    assert [told(policy, one) for one in found] == [told(policy, one) for one in round_.decide(events).changes]

@@ -108,15 +108,18 @@ def test_what_is_no_place_is_said(kind: PlaceKind, value: str) -> None:
         assert led(kind, value, bare) is None
 
 
-@pytest.mark.parametrize("name", ["taken", "__consumer_offsets"])
-def test_topics_with_another_use_are_none(name: str) -> None:
-    assert led("topic", name, PlaceTemplate("{new.city}", "to", (), "new.")) is None
-
-
-def test_tables_with_another_use_are_none() -> None:
-    bare = PlaceTemplate("{new.city}", "to", (), "new.")
-    assert led("table", "ATTREP_cdc_partitions", bare) is None
-    assert led("table", "Käufer", bare) == "Käufer"
+@pytest.mark.parametrize(
+    "kind, value, found",
+    [
+        ("topic", "taken", None),
+        ("topic", "__consumer_offsets", None),
+        ("table", "ATTREP_cdc_partitions", None),
+        ("table", "Käufer", "Käufer"),
+        ("folder", "NUL.txt", "%4eUL.txt"),
+    ],
+)
+def test_names_with_another_use_are_none_or_written_otherwise(kind: PlaceKind, value: str, found: str | None) -> None:
+    assert led(kind, value, PlaceTemplate("{new.city}", "to", (), "new.")) == found
 
 
 def test_empty_parts_and_long_places_are_none() -> None:

@@ -110,13 +110,6 @@ def test_values_of_a_place_are_not_hidden_any_more() -> None:
     assert Policy((BY_CITY, drop), CATALOG).hidden == {(None, "usr"): {"salary"}}
 
 
-def test_few_places_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(routes, "KNOWN_PLACES", 2)
-    policy = Policy((BY_CITY,), CATALOG)
-    for city in ("a", "b", "c", "c", "a"):
-        assert route(policy.tell(change(Op.MODIFY, Edit(column="city", new=city)))) == f"usr/{city}"
-
-
 @pytest.mark.parametrize(
     "step, kind, said",
     [
@@ -153,3 +146,10 @@ def test_a_template_without_text_is_none() -> None:
         steps.Route(to="")
     with pytest.raises(ConfigError, match=r"names \{city\}"):
         steps.Route(to="{city}")
+
+
+def test_few_places_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(routes, "KNOWN_PLACES", 2)
+    policy = Policy((BY_CITY,), CATALOG)
+    for city in ("a", "b", "c", "c", "a"):
+        assert route(policy.tell(change(Op.MODIFY, Edit(column="city", new=city)))) == f"usr/{city}"

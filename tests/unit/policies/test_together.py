@@ -70,16 +70,6 @@ def test_steps_together_tell_what_they_tell_one_after_the_other(
     assert policy.tell(one) == expected
 
 
-def test_what_changes_need_is_remembered_and_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bound, "KNOWN_CHANGES", 1)
-    policy = Policy((steps.Where(condition="new.fname == 'a' && new.lname == 'b'"),), CATALOG)
-    for _ in range(2):
-        for _ in range(2):
-            assert policy.needs(change(fname=["x", "y"])) == {"lname"}
-        assert policy.needs(change(salary=["x", "y"])) == {"fname", "lname"}
-        assert policy.needs(change(lname=["x", "y"], fname=["x", "y"])) == frozenset()
-
-
 def test_what_an_expression_came_to_is_remembered_and_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(actions, "KNOWN_VALUES", 2)
     policy = Policy((steps.Where(condition="new.fname == 'a'"),), CATALOG)
@@ -88,3 +78,13 @@ def test_what_an_expression_came_to_is_remembered_and_forgotten(monkeypatch: pyt
             assert isinstance(policy.tell(change(fname=["x", name])), Change) is is_told
     truth = Policy((steps.Where(condition="new.lname == 1"),), CATALOG)
     assert [isinstance(truth.tell(change(lname=["x", value])), Change) for value in (1, True, 1)] == [True, False, True]
+
+
+def test_what_changes_need_is_remembered_and_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bound, "KNOWN_CHANGES", 1)
+    policy = Policy((steps.Where(condition="new.fname == 'a' && new.lname == 'b'"),), CATALOG)
+    for _ in range(2):
+        for _ in range(2):
+            assert policy.needs(change(fname=["x", "y"])) == {"lname"}
+        assert policy.needs(change(salary=["x", "y"])) == {"fname", "lname"}
+        assert policy.needs(change(lname=["x", "y"], fname=["x", "y"])) == frozenset()

@@ -65,29 +65,6 @@ def test_the_same_rows_replace_themselves_and_others_stand_beside(tmp_path: Path
     assert sorted(tmp_path.iterdir()) == sorted({first, other, changed})
 
 
-def test_nothing_written_is_no_file(tmp_path: Path) -> None:
-    file = Archive(tmp_path, "event_log").file()
-    file.write([])
-    assert file.finish() is None
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_a_file_that_is_not_finished_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("eventlog.purge.archive.GROUP_ROWS", 1)
-    file = Archive(tmp_path, "event_log").file()
-    file.write([row(1), row(2)])
-    assert [entry.suffix for entry in tmp_path.iterdir()] == [".part"]
-    file.discard()
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_row_groups_keep_the_rows_in_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("eventlog.purge.archive.GROUP_ROWS", 3)
-    path = written(tmp_path, *map(row, range(1, 11)))
-    assert [found[0] for found in read(path)] == list(range(1, 11))
-    assert parquet.ParquetFile(path).num_row_groups == 4
-
-
 def test_a_folder_that_cannot_be_one_is_told(tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.write_text("here")

@@ -62,11 +62,6 @@ def test_what_others_are_writing_counts_as_if_it_waited() -> None:
     assert pauses == [LOOK_SECONDS]
 
 
-def test_without_a_bound_nobody_looks() -> None:
-    gate = Gate(RefreshPace(chunk=CHUNK), lambda _: 1 // 0)
-    assert all(gate.enter() for _ in range(9))
-
-
 def test_who_waits_is_let_go_when_it_is_closed() -> None:
     answers: list[bool] = []
     looked = Event()

@@ -8,7 +8,7 @@ from base64 import b64decode
 import msgspec
 import pytest
 
-from eventlog.capture.ddl import HERE, Bridge, bridge_plan, watching
+from eventlog.capture.ddl import HERE, Bridge, watching
 from eventlog.capture.plan import Numbered, Style, TriggerOptions, TriggerPlan, plan
 from eventlog.capture.render import render
 from eventlog.core.errors import InstallError
@@ -59,18 +59,6 @@ def test_a_bridge_names_nothing_that_may_get_another_name(style: Style, rows: bo
         assert (bridge.name, bridge.parent, bridge.key) == (trigger.table, 16411, [1])
         assert bridge.marker.options.exclude == ("salary",)
         assert "salary" not in bridge.marker.watched
-
-
-def test_a_bridge_reads_rows_back_by_their_key() -> None:
-    made = bridge_plan(followed())
-    assert made.options.style is Style.ROW_BACK
-    assert made.table.key == ("eventlog{16411.1}",)
-    assert [child.child.parent_key for child in made.children] == [("eventlog{16423.2}",)]
-    assert made.numbered == ()
-
-
-def test_without_numbers_there_is_no_bridge() -> None:
-    assert all("eventlog ddl" not in one.source for one in render(plan(USR, TriggerOptions()), POSTGRESQL, LOG))
 
 
 def test_what_is_watched_is_all_of_a_table_or_some_columns_and_of_a_parent_its_key() -> None:

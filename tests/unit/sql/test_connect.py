@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from eventlog.capture.install import install_sql
 from eventlog.cli.main import exit_code
 from eventlog.sql.connect import SILENT, UNOPENED, connect, read_url
 
@@ -21,10 +20,6 @@ def test_a_url_without_a_driver_takes_ours(begins: str) -> None:
 def test_a_driver_that_is_named_stays() -> None:
     assert connect("mariadb+pymysql://db/app").url.drivername == "mariadb+pymysql"
     assert read_url("postgresql://db/app").drivername == "postgresql", "what is noted of a place is as it was"
-
-
-def test_a_script_is_printed_for_postgres() -> None:
-    assert install_sql("postgres://") == install_sql("postgresql+psycopg://")
 
 
 @pytest.mark.parametrize("begins", ["postgres", "mysql"])

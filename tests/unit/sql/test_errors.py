@@ -72,12 +72,6 @@ def test_a_commands_exit_code_goes_by_the_number(number: int, may_pass: bool) ->
     assert told.may_pass is may_pass
 
 
-def test_what_the_class_calls_wrong_is_wrong_whatever_its_number() -> None:
-    told = in_words(ProgrammingError("SELEC", {}, PyMysqlError(1205, "said")), "Asking")
-    assert isinstance(told, MachineError)
-    assert not told.may_pass
-
-
 def test_sqlite_has_one_class_for_a_lock_and_for_a_typing_error(tmp_path: Path) -> None:
     one, other = (sqlite3.connect(tmp_path / "a.db", timeout=0, isolation_level=None) for _ in range(2))
     one.execute("BEGIN IMMEDIATE")

@@ -63,8 +63,3 @@ def test_a_list_may_have_the_key_second_as_tables_have(order: tuple[str, ...]) -
     """Both are an order from record_id to new_value, and what is a status in the one is the key in the other."""
     table = columns(tuple(reversed(STANDARD)), "x_{}")
     assert chosen(table, [f"X_{name}" for name in order], "log") == tuple(f"x_{name}" for name in STANDARD)
-
-
-def test_an_unknown_wish_is_refused() -> None:
-    with pytest.raises(ConfigError, match="'newest' is not auto, new, old"):
-        chosen(columns(NEW_ORDER), "newest", "log")

@@ -31,10 +31,3 @@ def test_a_companions_name_fits_into_a_database_that_takes_thirty_bytes(log: str
 def test_companions_of_two_logs_never_share_a_name(log: str, other: str) -> None:
     one, two = LogNames(table=log), LogNames(table=other)
     assert (log == other) is (one.outcomes == two.outcomes)
-
-
-def test_a_shortened_name_keeps_its_ending_and_the_case_of_the_log() -> None:
-    long = "EVENT_LOG_OF_THE_SHOP_IN_THE_NORTH"
-    assert LogNames(table=long).outcomes.startswith("EVENT_LOG_OF_")
-    assert LogNames(table=long).outcomes.endswith("_OUTCOME")
-    assert LogNames(table=long.lower()).marks.endswith("_mark")

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import re
-import sqlite3
 from decimal import Decimal
 from typing import Any, cast
 
 import pytest
-from msgspec.structs import replace
 from sqlalchemy import Connection, create_engine
 
 from eventlog.capture.asked import AskedClass, keeping, read_marker
@@ -16,7 +14,6 @@ from eventlog.capture.install import install_sql, uninstall_sql
 from eventlog.capture.plan import Style, TriggerOptions, plan
 from eventlog.capture.render import Trigger, render
 from eventlog.capture.rights import CapturedTable, RightsScope, Roles, rights
-from eventlog.capture.track import script
 from eventlog.core.errors import ConfigError, InstallError
 from eventlog.core.schema import Child, Column, Table
 from eventlog.sql.dialect import log_holes, statement, texts
@@ -25,35 +22,9 @@ from eventlog.sql.names import LogNames
 from eventlog.sql.oracle.dialect import ORACLE
 from eventlog.sql.oracle.keys import oracle_form
 from eventlog.sql.oracle.types import has_order, oracle_value
-from eventlog.sql.postgresql.dialect import POSTGRESQL
 
 KEY = Column(name="IDU", type="NUMBER(10,0)", key=1)
 USR = Table(name="USR", schema="INDIRECT", columns=(KEY, Column(name="FNAME", type="VARCHAR2(64)")))
-
-
-CATALOG = """
-CREATE TABLE all_indexes (owner, index_name, table_owner, table_name, uniqueness, index_type);
-CREATE TABLE all_ind_columns (index_owner, index_name, column_name);
-CREATE TABLE all_constraints (owner, constraint_name, table_name, constraint_type, "deferrable", status, validated);
-CREATE TABLE all_cons_columns (owner, constraint_name, column_name);
-INSERT INTO all_indexes VALUES ('INDIRECT', 'PHONE_PK', 'INDIRECT', 'PHONE', 'UNIQUE', 'NORMAL'),
-  ('INDIRECT', 'LATE', 'INDIRECT', 'PHONE', 'NONUNIQUE', 'NORMAL'),
-  ('INDIRECT', 'UPPERS', 'INDIRECT', 'PHONE', 'UNIQUE', 'FUNCTION-BASED NORMAL'),
-  ('INDIRECT', 'OTHERS', 'INDIRECT', 'USR', 'UNIQUE', 'NORMAL'), ('ELSE', 'ELSES', 'ELSE', 'PHONE', 'UNIQUE', 'NORMAL');
-INSERT INTO all_ind_columns VALUES ('INDIRECT', 'PHONE_PK', 'ID'), ('INDIRECT', 'LATE', 'KIND'),
-  ('INDIRECT', 'UPPERS', 'SYS_NC00005$'), ('INDIRECT', 'OTHERS', 'IDU'), ('ELSE', 'ELSES', 'IDU');
-INSERT INTO all_constraints VALUES
-  ('INDIRECT', 'PHONE_PK', 'PHONE', 'P', 'NOT DEFERRABLE', 'ENABLED', 'VALIDATED'),
-  ('INDIRECT', 'NO_TWO', 'PHONE', 'U', 'NOT DEFERRABLE', 'ENABLED', 'VALIDATED'),
-  ('INDIRECT', 'AT_ONCE', 'PHONE', 'U', 'NOT DEFERRABLE', 'ENABLED', 'VALIDATED'),
-  ('INDIRECT', 'LATE', 'PHONE', 'U', 'DEFERRABLE', 'ENABLED', 'VALIDATED'),
-  ('INDIRECT', 'OFF', 'PHONE', 'U', 'NOT DEFERRABLE', 'DISABLED', 'NOT VALIDATED'),
-  ('INDIRECT', 'NEW_ONLY', 'PHONE', 'U', 'NOT DEFERRABLE', 'ENABLED', 'NOT VALIDATED'),
-  ('INDIRECT', 'FILLED', 'PHONE', 'C', 'NOT DEFERRABLE', 'ENABLED', 'VALIDATED');
-INSERT INTO all_cons_columns VALUES ('INDIRECT', 'PHONE_PK', 'ID'), ('INDIRECT', 'NO_TWO', 'IDU'),
-  ('INDIRECT', 'NO_TWO', 'PHONENO'), ('INDIRECT', 'AT_ONCE', 'CODE'), ('INDIRECT', 'LATE', 'KIND'),
-  ('INDIRECT', 'OFF', 'A'), ('INDIRECT', 'NEW_ONLY', 'B'), ('INDIRECT', 'FILLED', 'C');
-"""
 
 
 def trigger(table: Table, names: LogNames | None = None, **options: Any) -> Trigger:
@@ -96,73 +67,12 @@ def test_a_key_becomes_a_value_of_its_column_or_nothing(type_: str, written: str
     assert oracle_form(type_).read(written) == bound
 
 
-def test_an_index_serves_whatever_the_type_because_the_key_is_converted_and_not_the_column() -> None:
-    types = ["VARCHAR2(9)", "CHAR(5)", "NUMBER", "DATE", "TIMESTAMP(6)", "RAW(16)", "BINARY_DOUBLE", "BINARY_FLOAT"]
-    matches = [oracle_form(type_).match.format(column="c", key="k") for type_ in types]
-    assert [match for match in matches if not match.startswith("c = ")] == []
-
-
-def test_times_are_read_as_text_and_padding_is_no_part_of_a_value() -> None:
-    assert oracle_value("VARCHAR2(9)", "c") == "c"
-    assert oracle_value("CHAR(9)", "c") == "RTRIM(c)"
-    assert oracle_value("DATE", "c") == "TO_CHAR(c, 'YYYY-MM-DD HH24:MI:SS')"
-    assert oracle_value("TIMESTAMP(6) WITH LOCAL TIME ZONE", "c").startswith("TO_CHAR(SYS_EXTRACT_UTC(c)")
-
-
-def test_lobs_have_no_order() -> None:
-    types = ("NUMBER", "CLOB", "LONG RAW", "RAW(9)", "XMLTYPE")
-    assert [has_order(type_) for type_ in types] == [True, False, False, True, False]
-
-
-def test_one_trigger_stands_for_all_events_with_its_package_beside_it() -> None:
-    found = trigger(USR)
-    assert (found.name, found.schema) == ("EVENT_LOG_USR_CHANGE", "INDIRECT")
-    head, body, made, check = found.create
-    package = f"indirect.event_log_usr_change_{found.hash[:8]}"
-    assert found.function == package
-    assert head.startswith(f"CREATE OR REPLACE PACKAGE {package} AUTHID DEFINER AS\n")
-    assert body.startswith(f"CREATE OR REPLACE PACKAGE BODY {package} AS\n")
-    assert "FOR INSERT OR UPDATE OR DELETE ON indirect.usr\nCOMPOUND TRIGGER\n/* eventlog {" in made
-    assert f"{package}.row_changed(noted, INSERTING, UPDATING,\n:OLD.idu,\n:NEW.idu," in made
-    assert "ALTER TRIGGER indirect.event_log_usr_change DISABLE" in check
-    assert found.drop[0] == "DROP TRIGGER indirect.event_log_usr_change"
-    assert f"'DROP PACKAGE {package}'" in found.drop[1]
-
-
-def test_rows_are_written_together_and_forgotten_when_oracle_begins_a_statement_anew() -> None:
-    body, made = trigger(USR).create[1:3]
-    assert body.count("INSERT INTO") == 1
-    assert "FORALL place IN 1 .. noted.COUNT\n      INSERT INTO indirect.event_log" in body
-    assert "IF noted.COUNT >= 100 THEN\n      write_rows(noted);" in body
-    assert "BEFORE STATEMENT IS\nBEGIN\nnoted.DELETE;\nEND BEFORE STATEMENT;" in made
-    assert made.index("AFTER EACH ROW IS") < made.index("AFTER STATEMENT IS") < made.index(".write_rows(noted)")
-
-
 def test_a_package_keeps_nothing_between_two_statements_so_that_sessions_outlive_its_replacement() -> None:
     """Whatever a package declares beside types and procedures is a state, which is lost with ORA-04068."""
     head, body = trigger(USR, style=Style.IMAGE).create[:2]
     declared = [line.split()[0] for line in head.splitlines()[1:] if line.startswith("  ") and line[2] != " "]
     assert set(declared) == {"TYPE", "PROCEDURE"}
     assert body.index("PROCEDURE") < body.index(";")  # nothing is declared before them
-
-
-def test_a_package_has_another_name_when_it_is_another_one() -> None:
-    """So nobody who writes meanwhile meets the trigger of one with the package of the other."""
-    assert trigger(USR).function != trigger(USR, style=Style.FIELD).function
-    assert trigger(USR).function == trigger(USR).function
-
-
-def test_rows_are_written_at_once_where_triggers_of_others_may_write_in_between() -> None:
-    for made in (trigger(USR, at_once=True), trigger(replace(USR, view=True))):
-        assert "COMPOUND" not in made.create[2]
-        assert made.create[2].index(".row_changed(noted") < made.create[2].index(".write_rows(noted)")
-
-
-def test_names_are_no_longer_than_thirty_bytes() -> None:
-    long = Table(name="A_TABLE_WITH_A_NAME_OF_THIRTY_", columns=USR.columns)
-    found = trigger(long)
-    assert len(found.name) == 30
-    assert found.name != trigger(Table(name="A_TABLE_WITH_A_NAME_OF_THIRTYX", columns=USR.columns)).name
 
 
 def test_what_a_trigger_cannot_read_is_never_named_in_it_but_by_its_name() -> None:
@@ -178,28 +88,10 @@ def test_what_a_trigger_cannot_read_is_never_named_in_it_but_by_its_name() -> No
     assert "new_key, 8, 'BLOB', NULL, NULL" in text(table, style=Style.FIELD_REPLACE)
 
 
-def test_texts_are_compared_byte_by_byte_and_numbers_as_they_are() -> None:
-    made = text(Table(name="T", columns=(*USR.columns, Column(name="N", type="NUMBER(9)"))))
-    assert "UTL_RAW.CAST_TO_RAW(old_2)" in made
-    assert "WHEN old_3 = new_3 OR" in made
-
-
 def test_words_of_plsql_are_quoted() -> None:
     made = text(Table(name="T", columns=(KEY, Column(name="WHEN", type="NUMBER"), Column(name="Mixed", type="NUMBER"))))
     assert ':NEW."WHEN"' in made
     assert ':NEW."Mixed"' in made
-
-
-def test_only_keys_that_may_hold_special_characters_are_examined() -> None:
-    assert "REGEXP_LIKE" not in text(USR)
-    assert "REGEXP_LIKE" in text(Table(name="T", columns=(Column(name="K", type="RAW(16)", key=1),), schema="S"))
-
-
-def test_a_condition_is_asked_before_because_plsql_conditions_hold_no_queries() -> None:
-    made = text(USR, when="fname <> 'x'")
-    assert "SELECT COUNT(*) INTO new_holds FROM (SELECT new_2 AS fname FROM dual) usr" in made
-    assert "EXISTS" not in made
-    assert "SELECT COUNT(*) INTO" not in trigger(USR).create[1]
 
 
 def test_a_trigger_longer_than_oracle_takes_is_refused_with_a_way_out() -> None:
@@ -227,118 +119,9 @@ def test_a_condition_about_many_columns_is_asked_on_lines_that_sqlplus_takes() -
     assert len(asked) > 2499 > max(map(len, lines))
 
 
-def test_a_sequence_numbers_the_rows_where_the_table_does_not() -> None:
-    names = LogNames(schema="INDIRECT", sequence="EVENT_LOG_SEQ")
-    assert ", indirect.event_log_seq.NEXTVAL," in trigger(USR, names).create[1]
-    needs = "INSERT on INDIRECT.event_log and SELECT on the sequence EVENT_LOG_SEQ, granted directly"
-    assert needs in trigger(USR, names).create[3]
-    script = install_sql("oracle://", names)
-    assert 'CREATE SEQUENCE "INDIRECT"."EVENT_LOG_SEQ" ORDER' in script
-    assert "IDENTITY" not in script
-
-
-def test_numbers_come_in_the_order_of_the_calls_and_the_script_is_committed() -> None:
-    script = install_sql("oracle://")
-    assert "MODIFY (record_id GENERATED BY DEFAULT AS IDENTITY (CACHE 1000 ORDER))" in script
-    assert "ALTER SEQUENCE seq_log CACHE 1000 ORDER" in install_sql("oracle://", LogNames(sequence="seq_log"))
-    assert script.endswith("COMMIT\n\n/\n")
-    assert "next_attempt TIMESTAMP" in script
-
-
 def test_a_sequence_is_refused_where_the_table_numbers_itself() -> None:
     with pytest.raises(ConfigError, match=r"postgresql numbers the rows.*source\.sequence"):
         install_sql("postgresql://", LogNames(sequence="s"))
-
-
-def test_companions_of_an_upper_case_log_are_upper_case_too() -> None:
-    names = LogNames(table="INDIRECT_PROCESS")
-    assert (names.outcomes, names.marks) == ("INDIRECT_PROCESS_OUTCOME", "INDIRECT_PROCESS_MARK")
-    assert ORACLE.qualified("INDIRECT", names.outcomes) == "indirect.indirect_process_outcome"
-
-
-def test_a_constraint_that_may_be_deferred_is_not_always_unique() -> None:
-    """The query, asked of tables that have what Oracle's catalog would have."""
-    catalog = sqlite3.connect(":memory:")
-    catalog.executescript(CATALOG)
-    query = statement(ORACLE, "always_unique").replace(".deferrable", '."deferrable"')  # a word of SQLite's
-    found = catalog.execute(query, {"schema": "INDIRECT", "table": "PHONE"}).fetchall()
-    catalog.close()
-    assert set(found) == {("PHONE_PK", "ID"), ("NO_TWO", "IDU"), ("NO_TWO", "PHONENO"), ("AT_ONCE", "CODE")}
-
-
-def test_an_own_log_says_which_transaction_wrote_a_row_and_an_adopted_one_is_not_altered() -> None:
-    script = install_sql("oracle://")
-    assert script.count("ROWDEPENDENCIES") == 1
-    assert script.index("ROWDEPENDENCIES") < script.index("CREATE TABLE event_log_outcome")
-    added = script.index("ALTER TABLE event_log ADD eventlog_transaction NUMERIC(19, 0)")
-    assert "CREATE OR REPLACE TRIGGER" not in script  # a second trigger would fire for each row of the log
-    taken = uninstall_sql("oracle://")
-    assert taken.index("'DROP TRIGGER event_log_tx'") < taken.index("DROP COLUMN eventlog_transaction")
-    assert added > 0
-    names = LogNames(transaction="EVENTLOG_TRANSACTION")
-    holes = log_holes(ORACLE, names)
-    for query in ("transaction_written", "transaction_ends"):
-        assert "COALESCE(waiting.eventlog_transaction, waiting.ORA_ROWSCN)" in statement(ORACLE, query, **holes)
-    assert "DBMS_TRANSACTION" not in text(USR)
-    own = trigger(USR, names).create[1]
-    assert own.count("DBMS_TRANSACTION") == 1
-    assert "eventlog_transaction,\n" in own
-    assert ", written_by,\n" in own
-
-
-BETWEEN = """
-CREATE TABLE all_triggers (owner, trigger_name, trigger_type, table_owner, table_name, status);
-CREATE TABLE all_source (owner, name, type, text);
-CREATE TABLE all_dependencies (owner, name, type, referenced_owner, referenced_name, referenced_type);
-INSERT INTO all_triggers VALUES
-  ('INDIRECT', 'OURS', 'COMPOUND', 'INDIRECT', 'USR', 'ENABLED'),
-  ('INDIRECT', 'NUMBERS', 'BEFORE EACH ROW', 'INDIRECT', 'USR', 'ENABLED'),
-  ('INDIRECT', 'FILLS_CHILDREN', 'AFTER EACH ROW', 'INDIRECT', 'USR', 'ENABLED'),
-  ('INDIRECT', 'DYNAMIC', 'AFTER EACH ROW', 'INDIRECT', 'USR', 'ENABLED'),
-  ('INDIRECT', 'AFTERWARDS', 'AFTER STATEMENT', 'INDIRECT', 'USR', 'ENABLED'),
-  ('INDIRECT', 'SLEEPS', 'AFTER STATEMENT', 'INDIRECT', 'USR', 'DISABLED'),
-  ('INDIRECT', 'ELSEWHERE', 'AFTER STATEMENT', 'INDIRECT', 'PHONE', 'ENABLED');
-INSERT INTO all_source VALUES ('INDIRECT', 'OURS', 'TRIGGER', '/* eventlog {"log":'),
-  ('INDIRECT', 'DYNAMIC', 'TRIGGER', '  execute immediate statement;');
-INSERT INTO all_dependencies VALUES
-  ('INDIRECT', 'NUMBERS', 'TRIGGER', 'INDIRECT', 'USR', 'TABLE'),
-  ('INDIRECT', 'NUMBERS', 'TRIGGER', 'INDIRECT', 'USR_SEQ', 'SEQUENCE'),
-  ('INDIRECT', 'NUMBERS', 'TRIGGER', 'SYS', 'STANDARD', 'PACKAGE'),
-  ('INDIRECT', 'FILLS_CHILDREN', 'TRIGGER', 'INDIRECT', 'PHONE', 'TABLE');
-"""
-
-
-def test_a_trigger_that_only_numbers_its_rows_does_not_make_ours_write_each_at_once() -> None:
-    """The query, asked of tables that have what Oracle's catalog would have."""
-    catalog = sqlite3.connect(":memory:")
-    catalog.executescript(BETWEEN)
-    query = statement(ORACLE, "triggers_between")
-    found = catalog.execute(query, {"schema": "INDIRECT", "table": "USR"}).fetchall()
-    catalog.close()
-    assert [name for (name,) in found] == ["AFTERWARDS", "DYNAMIC", "FILLS_CHILDREN"]
-
-
-LOSSY = """
-CREATE TABLE all_tab_columns (owner, table_name, column_name, data_type, column_id);
-CREATE TABLE nls_database_parameters (parameter, value);
-INSERT INTO all_tab_columns VALUES ('INDIRECT', 'USR', 'FNAME', 'NVARCHAR2', 2), ('INDIRECT', 'USR', 'CODE', 'NCHAR', 3),
-  ('INDIRECT', 'USR', 'STORY', 'NCLOB', 4), ('INDIRECT', 'USR', 'LNAME', 'VARCHAR2', 5), ('ELSE', 'USR', 'X', 'NCHAR', 1);
-INSERT INTO nls_database_parameters VALUES ('NLS_NCHAR_CHARACTERSET', 'AL16UTF16');
-"""
-
-
-@pytest.mark.parametrize(
-    "charset, lost",
-    [("AL32UTF8", []), ("UTF8", []), ("WE8MSWIN1252", ["FNAME", "CODE"]), ("CL8ISO8859P5", ["FNAME", "CODE"])],
-)
-def test_national_characters_are_lost_in_a_database_that_is_not_unicode(charset: str, lost: list[str]) -> None:
-    """The query, asked of tables that have what Oracle's catalog would have."""
-    catalog = sqlite3.connect(":memory:")
-    catalog.executescript(LOSSY)
-    catalog.execute("INSERT INTO nls_database_parameters VALUES ('NLS_CHARACTERSET', ?)", (charset,))
-    found = catalog.execute(statement(ORACLE, "lossy_columns"), {"schema": "INDIRECT", "table": "USR"}).fetchall()
-    catalog.close()
-    assert [name for (name,) in found] == lost
 
 
 def test_a_script_that_failed_records_no_migration_and_can_be_run_again() -> None:
@@ -352,14 +135,6 @@ def test_a_script_that_failed_records_no_migration_and_can_be_run_again() -> Non
         assert bare[-3:] == [made[0], "COMMIT", ""]
         down = uninstall_sql("oracle://", names)
         assert not re.search(r"^(?:DROP|ALTER TABLE|UPDATE|DELETE)", down, re.MULTILINE)
-
-
-def test_every_script_ends_with_its_first_error_and_waits_for_locks() -> None:
-    made = trigger(USR).create
-    for text in (install_sql("oracle://"), uninstall_sql("oracle://"), script(made, ORACLE)):
-        assert "WHENEVER SQLERROR EXIT FAILURE ROLLBACK\n" in text
-        assert "ALTER SESSION SET DDL_LOCK_TIMEOUT = 10\n/\n" in text
-    assert "WHENEVER" not in script(made, POSTGRESQL)
 
 
 def test_a_marker_and_a_mark_with_hundreds_of_names_are_parted_and_read_back() -> None:
@@ -377,43 +152,6 @@ def test_a_marker_and_a_mark_with_hundreds_of_names_are_parted_and_read_back() -
     pieces = re.findall(r"TO_CLOB\('([^']*)'\)", kept.partition("INSERT")[0])
     assert max(map(len, pieces)) <= 900
     assert excluded[-1] in "".join(pieces)
-
-
-RIGHTS = """
-CREATE TABLE dual (dummy);
-INSERT INTO dual VALUES ('X');
-CREATE TABLE dba_role_privs (grantee, granted_role);
-CREATE TABLE dba_tab_privs (grantee, owner, table_name, privilege);
-CREATE TABLE dba_sys_privs (grantee, privilege);
-CREATE TABLE all_tab_privs (grantee, table_schema, table_name, privilege);
-CREATE TABLE all_users (username);
-INSERT INTO all_users VALUES ('APP'), ('IDM'), ('INDIRECT');
-INSERT INTO dba_role_privs VALUES ('APP', 'CLERK'), ('CLERK', 'EVERYBODY'), ('IDM', 'PUBLISHER');
-INSERT INTO dba_sys_privs VALUES ('CLERK', 'SELECT ANY TABLE'), ('PUBLISHER', 'DELETE ANY TABLE'), ('APP', 'CREATE SESSION');
-INSERT INTO dba_tab_privs VALUES ('EVERYBODY', 'INDIRECT', 'EVENT_LOG', 'INSERT'), ('APP', 'ELSE', 'EVENT_LOG', 'DELETE'),
-  ('PUBLISHER', 'INDIRECT', 'EVENT_LOG', 'UPDATE');
-INSERT INTO all_tab_privs SELECT * FROM dba_tab_privs;
-"""
-
-
-@pytest.mark.parametrize(
-    "query, role, held",
-    [
-        ("held_rights", "APP", ["INSERT", "SELECT ANY TABLE"]),
-        ("held_rights", "INDIRECT", ["own"]),
-        ("held_rights_seen", "APP", ["INSERT if it has the role EVERYBODY", "UPDATE if it has the role PUBLISHER"]),
-    ],
-)
-def test_rights_by_way_of_roles_are_found_and_those_on_tables_of_others_are_none(
-    query: str, role: str, held: list[str]
-) -> None:
-    """The query, asked of tables that have what Oracle's catalog would have."""
-    catalog = sqlite3.connect(":memory:")
-    catalog.executescript(RIGHTS)
-    asked = {"role": role, "schema": "INDIRECT", "table": "EVENT_LOG"}
-    found = catalog.execute(statement(ORACLE, query), asked).fetchall()
-    catalog.close()
-    assert [right for (right,) in found] == held
 
 
 def test_who_writes_rows_that_a_sequence_numbers_needs_the_sequence_too() -> None:
@@ -436,11 +174,7 @@ def test_a_log_of_ours_has_an_index_of_its_waiting_rows_alone_and_queries_speak_
     own, theirs = (log_holes(ORACLE, LogNames(transaction=name)) for name in ("EVENTLOG_TRANSACTION", None))
     assert statement(ORACLE, "order_by_number", **own) == spoken
     assert statement(ORACLE, "order_by_number", **theirs) == "waiting.record_id"
-    for query in (
-        "waiting_rows",
-        "anything_waiting",
-        "transaction_ends",
-    ):
+    for query in ("waiting_rows", "anything_waiting", "transaction_ends"):
         assert "waiting./* status */status = 'N' AND /* waiting_number */" in " ".join(texts("oracle")[query].split())
 
 
@@ -457,7 +191,13 @@ def test_the_index_of_waiting_rows_is_known_by_what_the_catalog_says_of_it(expre
     assert serves(cast("Connection", engine), index, LogNames()) is is_served
 
 
-def test_short_values_stand_in_the_rows_of_the_log() -> None:
-    script = install_sql("oracle://")
-    stored = "LOB (old_value, new_value) STORE AS SECUREFILE (ENABLE STORAGE IN ROW)\nROWDEPENDENCIES"
-    assert script.count(stored) == 1
+def test_times_are_read_as_text_and_padding_is_no_part_of_a_value() -> None:
+    assert oracle_value("VARCHAR2(9)", "c") == "c"
+    assert oracle_value("CHAR(9)", "c") == "RTRIM(c)"
+    assert oracle_value("DATE", "c") == "TO_CHAR(c, 'YYYY-MM-DD HH24:MI:SS')"
+    assert oracle_value("TIMESTAMP(6) WITH LOCAL TIME ZONE", "c").startswith("TO_CHAR(SYS_EXTRACT_UTC(c)")
+
+
+def test_lobs_have_no_order() -> None:
+    types = ("NUMBER", "CLOB", "LONG RAW", "RAW(9)", "XMLTYPE")
+    assert [has_order(type_) for type_ in types] == [True, False, False, True, False]

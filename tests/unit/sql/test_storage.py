@@ -10,10 +10,9 @@ from click.testing import CliRunner
 from sqlalchemy import create_engine
 
 from eventlog.capture.install import install, install_sql
-from eventlog.capture.log_tables import UNSAID, Storage, storing, writing
+from eventlog.capture.log_tables import Storage
 from eventlog.cli.main import main
 from eventlog.core.errors import ConfigError, UsageError
-from eventlog.sql.oracle.dialect import ORACLE
 
 
 @pytest.mark.parametrize("name", ["", "a b", '"D"', "1D", "D" * 31, "D; DROP"])
@@ -44,21 +43,6 @@ def test_the_log_alone_has_partitions() -> None:
     assert script.count("PARTITION BY RANGE (record_id) INTERVAL (5000)") == 1
     assert script.count(" USING INDEX LOCAL") == 1
     assert "TABLESPACE" not in script
-
-
-def test_what_makes_nothing_stays_as_it_is() -> None:
-    write = writing(ORACLE, Storage(tablespace="d"))
-    assert write("DROP TABLE event_log\n") == "DROP TABLE event_log\n"
-    assert writing(ORACLE, UNSAID)("CREATE INDEX i ON t (a)") == "CREATE INDEX i ON t (a)"
-
-
-def test_a_connection_that_stores_writes_so_and_then_no_longer() -> None:
-    engine = create_engine("sqlite://")
-    with engine.connect() as connection:
-        with storing(connection, lambda statement: statement.replace("1", "2")):
-            assert connection.exec_driver_sql("SELECT 1").scalar() == 2
-        assert connection.exec_driver_sql("SELECT 1").scalar() == 1
-    engine.dispose()
 
 
 def test_who_asks_for_a_place_of_a_log_that_is_there_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

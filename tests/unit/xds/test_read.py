@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eventlog.core.errors import DataError, XmlError
-from eventlog.xds.read import Level, StatusReply, _starts_plainly, parse, read_statuses, worst
+from eventlog.xds.read import Level, StatusReply, parse, read_statuses, worst
 from tests.support.shares import met, shares
 
 STATUS = '<status level="error" event-id="7" type="app-general">no <b>such</b>\n user</status>'
@@ -49,11 +49,6 @@ def test_a_drivers_own_elements_are_read_as_text() -> None:
         <jdbc:document xml:space="preserve">&lt;nds/></jdbc:document></status></output></nds>"""
     [status] = read_statuses(body.encode())
     assert status.text == "It failed. ORA-1 <nds/>"
-
-
-def test_comments_and_instructions_are_no_part_of_a_text() -> None:
-    [status] = read_statuses(b"<status level='error'>a<!-- no --><?nor this?> b</status>")
-    assert status.text == "a b"
 
 
 @pytest.mark.parametrize(
@@ -130,21 +125,6 @@ def test_events_may_be_long_but_not_endlessly_deep() -> None:
     assert len(parse(b"<a>" + b"x" * (11 << 20) + b"</a>", huge=True).text or "") == 11 << 20
     with pytest.raises(XmlError, match="excessive depth"):
         parse(b"<a>" * 100_000 + b"</a>" * 100_000, huge=True)
-
-
-@pytest.mark.parametrize("body", [b"", b"<!-- only -->", b"<?xml version='1.0' encoding='nonsense'?><a/>"])
-def test_a_prolog_that_cannot_be_understood_keeps_the_limits(body: bytes) -> None:
-    with pytest.raises(XmlError, match="not well-formed"):
-        parse(body, huge=True)
-
-
-@pytest.mark.parametrize(
-    "body, plain",
-    [("<a/>", True), ("<?xml version='1.0'?>\n<!-- <!DOCTYPE --><a>", True), ("", False), ("<!DOCTYPE a><a/>", False)]
-    + [(f"<!-- c -->{BOMB}<output>&l9;</output>", False), ("<!-- only -->", False)],
-)
-def test_limits_go_only_where_no_entity_can_be_declared(body: str, *, plain: bool) -> None:
-    assert [_starts_plainly(body.encode(encoding)) for encoding in ("utf-8", "utf-16")] == [plain, plain]
 
 
 def test_the_worst_level_counts() -> None:

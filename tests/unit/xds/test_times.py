@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import calendar
 import datetime as dt
-import pickle
 
 import pytest
 from hypothesis import given
@@ -126,19 +124,6 @@ def test_text_and_value_of_one_moment_agree(moment: dt.datetime, syntax: TimeSyn
     assert written(moment) == written(moment.isoformat()) == written(str(moment))
 
 
-@shares(written=0.5)
-@given(st.datetimes(dt.datetime(1970, 1, 1), dt.datetime(2106, 2, 6)), zones)
-def test_seconds_are_those_of_the_calendar(moment: dt.datetime, zone: dt.tzinfo | None) -> None:
-    aware = moment.replace(tzinfo=zone or dt.UTC)
-    seconds = calendar.timegm(aware.utctimetuple())
-    expected = str(seconds) if 0 <= seconds < 1 << 32 else None
-    met(written=expected)
-    try:
-        assert time_text(moment.replace(tzinfo=zone), TIMESTAMP, 1) == expected
-    except ExpressionError:
-        assert expected is None
-
-
 def without_fraction(time: dt.time) -> dt.time:
     return time.replace(microsecond=0)
 
@@ -150,28 +135,3 @@ def test_a_time_of_day_has_a_fixed_length_but_for_its_fraction(time: dt.time, sy
     text = time_text(time, TIME, syntax)
     assert len(text) == {2: 6, 3: 18 if time.microsecond else 8}[syntax]
     assert text == time_text(time.isoformat(), TIME, syntax)
-
-
-@pytest.mark.parametrize("text, out", [("0001-01-01 00:00:00", "+01"), ("9999-12-31 23:59:59", "-01")])
-def test_the_calendar_has_a_first_and_a_last_day(text: str, out: str) -> None:
-    assert time_text(text, TIMESTAMP, 3) == f"{text}.000000000"
-    with pytest.raises(ExpressionError, match="is no date or time that can be read"):
-        time_text(text + out, TIMESTAMP, 3)
-    beyond = dt.datetime.fromisoformat(f"{text}{out}:00")
-    with pytest.raises(ExpressionError, match=r"^the zone leads out of the years 1 to 9999; correct the value$"):
-        time_text(beyond, TIMESTAMP, 3)
-
-
-def test_the_error_pickles() -> None:
-    with pytest.raises(ExpressionError) as caught:
-        time_text("soon", DATE, 1)
-    assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)  # noqa: S301 - made one expression earlier
-
-
-def test_a_time_that_has_no_room_in_syntax_1_says_which_has() -> None:
-    with pytest.raises(ExpressionError) as refused:
-        time_text("1969-12-31", DATE, 1)
-    assert str(refused.value) == (
-        "'1969-12-31' is outside 1970-01-01 00:00:00 to 2106-02-07 06:28:15 UTC, all that time-syntax 1 can"
-        " express; choose time-syntax 2 or 3"
-    )

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -170,65 +168,6 @@ def test_the_words_find_a_problem_exactly_where_relax_ng_does(root: etree._Eleme
     valid = etree.RelaxNG(etree.fromstring(grammar_text())).validate(root)
     met(valid=valid and len(root), wrong=not valid)
     assert (list(_told(root)) == []) == valid
-
-
-OBJECT = ("event-id", "src-dn", "src-entry-id", "{urn:dirxml:jdbc}")
-EVENT = (*OBJECT, "dest-dn", "dest-entry-id", "timestamp", "cached-time", "qualified-src-dn")
-TRUTH = ("true", "false")
-
-
-@pytest.mark.parametrize(
-    "name, required, attributes, text, content",
-    [
-        ("nds", ("dtdversion",), {"dtdversion": (), "ndsversion": ()}, False, "source?, (input | output)"),
-        ("input", (), {}, False, "(add | modify | delete | sync | status)*"),
-        ("source", (), {}, False, "product?, contact?"),
-        ("contact", (), {}, True, ""),
-        (
-            "status",
-            ("level",),
-            {"level": ("success", "warning", "error", "retry", "fatal"), "event-id": (), "type": ()},
-            True,
-            "anything*",
-        ),
-        ("operation-data", (), {"anything": ()}, True, "anything*"),
-        (
-            "add",
-            ("class-name",),
-            dict.fromkeys(("class-name", *EVENT, "template-dn"), ()),
-            False,
-            "association?, add-attr*, password?, operation-data?, driver-operation-data?",
-        ),
-        (
-            "modify",
-            (),
-            {
-                **dict.fromkeys(("class-name", *EVENT, "password-admin-reset"), ()),
-                "from-merge": TRUTH,
-                "from-reset": TRUTH,
-            },
-            False,
-            "association?, modify-attr+, operation-data?",
-        ),
-        (
-            "delete",
-            (),
-            dict.fromkeys(("class-name", *OBJECT), ()),
-            False,
-            "association?, operation-data?",
-        ),
-        ("modify-attr", ("attr-name",), {"attr-name": ()}, False, "(remove-value | remove-all-values | add-value)+"),
-        ("component", ("name",), {"name": (), "association-ref": ()}, True, ""),
-    ],
-)
-def test_what_the_grammar_says_of_a_word(
-    name: str, required: tuple[str, ...], attributes: dict[str, tuple[str, ...]], *, text: bool, content: str
-) -> None:
-    vocabulary.cache_clear()  # as below
-    word = vocabulary()[name]
-    assert (word.required, word.attributes, word.text, word.content) == (required, attributes, text, content)
-    assert word.children == frozenset(re.findall(r"[a-z-]+", content))
-    assert word.open == ("anything" in content)
 
 
 def test_every_element_of_the_grammar_has_its_definition() -> None:

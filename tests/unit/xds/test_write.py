@@ -7,7 +7,6 @@ from collections.abc import Callable
 from decimal import Decimal
 
 import pytest
-from lxml import etree
 from msgspec.structs import replace
 
 import eventlog.xds
@@ -17,8 +16,7 @@ from eventlog.core.schema import Catalog, Column, Table
 from eventlog.core.seams import Written, encode
 from eventlog.version import VERSION
 from eventlog.xds.validate import validate
-from eventlog.xds.values import TimeSyntax
-from eventlog.xds.write import XdsFormat, _batches, document_id, said
+from eventlog.xds.write import XdsFormat, document_id, said
 from tests.support.xds_events import read_events
 
 T = Table(name="t", columns=(Column(name="k", key=1), Column(name="n", type="integer")))
@@ -59,25 +57,11 @@ def test_a_document_is_a_whole_nds() -> None:
     assert validate(document.body) == []
 
 
-def test_without_envelope_it_is_a_bare_input() -> None:
-    [document] = documents(change((7,)), envelope=False)
-    assert etree.fromstring(document.body).tag == "input"
-    assert validate(document.body) == []
-
-
 @pytest.mark.parametrize("batch_size, sizes", [(1, [1] * 5), (2, [2, 2, 1]), (5, [5]), (128, [5]), (100_000, [5])])
 def test_a_document_holds_up_to_a_batch(batch_size: int, sizes: list[int]) -> None:
     made = documents(*(change((n,)) for n in range(5)), batch_size=batch_size)
     assert [len(read_events(document.body)) for document in made] == sizes
     assert [position for document in made for ((position,),) in document.covers.values()] == list(range(5))
-
-
-def test_files_of_it_end_in_xml() -> None:
-    assert XdsFormat().suffix == ".xml"
-
-
-def test_no_changes_make_no_document() -> None:
-    assert encoded() == []
 
 
 def test_covers_names_the_events_behind_each_event_id() -> None:
@@ -132,24 +116,6 @@ def test_a_refused_change_is_told_and_the_rest_goes_on() -> None:
     assert list(document.covers) == ["1", "4"]
 
 
-def test_a_batch_of_refusals_makes_no_document() -> None:
-    made = encoded(change((1,), new="x"), change((2,), new="y"), on_value="refuse-object")
-    assert [type(each) for each in made] == [Refusal, Refusal]
-
-
-def test_encode_takes_its_changes_as_it_goes() -> None:
-    taken = []
-
-    def stream() -> object:
-        for number in range(10):
-            taken.append(number)
-            yield change((number,))
-
-    made = encode(XdsFormat(batch_size=2), stream(), None)  # type: ignore[arg-type] # a generator that is watched
-    next(made)
-    assert taken == [0, 1]
-
-
 @pytest.mark.parametrize(
     "settings, words",
     [
@@ -164,29 +130,22 @@ def test_settings_that_cannot_be_written_with_are_refused(settings: dict[str, ob
         encoded(**settings)
 
 
-@pytest.mark.parametrize("text", ["x" * (10 << 20), "<é\r" * (3 << 20)], ids=["plain", "escaped"])
-def test_a_value_of_10_mb_comes_back(text: str) -> None:
+def test_a_value_of_10_mb_comes_back() -> None:
+    text = "<é\r" * (3 << 20)
     [document] = documents(change((1,), new=text, column="clob"))
     [event] = read_events(document.body)
     assert event.attributes[0].steps[0].values[0].text == text
     assert validate(document.body) == []
 
 
-def test_a_value_of_10_mb_is_refused_in_a_short_note() -> None:
-    [refusal] = encoded(change((1,), new="x" * (10 << 20)), on_value="refuse-object")
-    assert isinstance(refusal, Refusal)
-    assert len(refusal.note) < 300
-
-
 @pytest.mark.parametrize("op", [Op.ADD, Op.MODIFY])
-def test_a_change_of_100_000_edits_of_one_attribute(op: Op) -> None:
+def test_a_change_of_20_000_edits_of_one_attribute(op: Op) -> None:
     """The worst order for a writer that searches what was listed for each removal, or joins text to text."""
-    numbers = range(50_000)
-    edits = [Edit(column="c.x", new=str(n)) for n in numbers] + [
-        Edit(column="c.x", old=str(n)) for n in reversed(numbers)
-    ]
+    numbers = range(10_000)
+    edits = [Edit(column="c.x", new=str(n)) for n in numbers]
+    edits += [Edit(column="c.x", old=str(n)) for n in reversed(numbers)]
     text = XdsFormat().fragment(Change(row=RowId(None, "t", "k=1"), op=op, edits=tuple(edits), positions=((1,),)))
-    assert text.count("<value") == (0 if op is Op.ADD else 100_000)
+    assert text.count("<value") == (0 if op is Op.ADD else 20_000)
 
 
 def test_the_convenience_takes_tables_in_any_form() -> None:
@@ -215,15 +174,6 @@ def test_a_heartbeat_is_a_document_without_events() -> None:
     assert validate(XdsFormat().heartbeat().body) == []
 
 
-def test_changes_are_written_one_by_one_as_they_stand_in_a_document() -> None:
-    for envelope in (True, False):
-        xds = XdsFormat(envelope=envelope)
-        [document] = [each for each in encode(xds, [change((7,))], Catalog([T])) if isinstance(each, Document)]
-        [written] = xds.writer(Catalog([T]))([change((7,))])
-        assert isinstance(written, Written)
-        assert written.text in document.body.decode()
-
-
 @pytest.mark.parametrize(
     "number, after, wanted",
     [
@@ -245,11 +195,6 @@ def test_ids_that_are_to_rise_go_on_from_the_last_one(number: int, after: str, w
     assert other.id == f"{number:020d}"
 
 
-def test_ids_rise_from_the_beginning_where_nothing_is_there() -> None:
-    written = [Written("e", ((7,),), "x")]
-    assert [one.id for one in XdsFormat(rising=True).bind(written)] == [f"{7:020d}"]
-
-
 def test_a_document_goes_to_one_place_and_is_no_longer_than_a_batch() -> None:
     places = ["a", "b", "b", "b", "a", "a", "b"]
     written = [Written(str(number), ((number,),), "x", place) for number, place in enumerate(places)]
@@ -257,33 +202,10 @@ def test_a_document_goes_to_one_place_and_is_no_longer_than_a_batch() -> None:
     assert found == [("a", 1), ("b", 2), ("b", 1), ("a", 2), ("b", 1)]
     [whole] = XdsFormat(batch_size=2).bind(written, whole=True)
     assert (whole.route, len(whole.covers)) == ("a", 7)
-
-
-def test_times_are_written_in_the_syntax_that_was_chosen() -> None:
-    catalog = Catalog([Table(name="t", columns=(Column(name="k", key=1), Column(name="n", type="timestamp")))])
-    texts: dict[TimeSyntax, str] = {1: "1742727439", 2: "20250323105719000000000", 3: "2025-03-23 10:57:19.000000000"}
-    for syntax, text in texts.items():
-        xds = XdsFormat(time_syntax=syntax)
-        one = change((7,), new="2025-03-23 10:57:19")
-        [document] = xds.encode([one], catalog)
-        assert isinstance(document, Document)
-        assert f">{text}<" in document.body.decode()
-        assert f">{text}<" in xds.fragment(one, catalog)
+    assert list(XdsFormat().bind([], whole=True)) == []
 
 
 def test_a_heartbeat_is_indented_like_every_element() -> None:
     beat = '<status level="success" type="heartbeat"/>\n'
     assert f"\n  <input>\n    {beat}  </input>\n</nds>\n" in XdsFormat().heartbeat().body.decode()
     assert XdsFormat(envelope=False).heartbeat().body.decode().endswith(f"\n<input>\n  {beat}</input>\n")
-
-
-def test_that_a_table_was_emptied_is_refused_in_words() -> None:
-    with pytest.raises(ExpressionError) as refused:
-        XdsFormat().fragment(Change(row=RowId(None, "t", ""), op=Op.TRUNCATE, edits=(), positions=((7,),)))
-    assert str(refused.value) == (
-        "XDS has no word for emptying a table; publish it in another format, or empty it there"
-    )
-
-
-def test_no_changes_are_no_document_also_where_all_are_one() -> None:
-    assert list(_batches([], None)) == []

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from eventlog.convert.long_object import decide_pieces
-from eventlog.core.model import Change, Event, Kind, ReadBack, Reason, Refusal, RowId, Status, Unreadable
+from eventlog.core.model import Change, Event, Kind, ReadBack, Reason, RowId, Status, Unreadable
 from eventlog.core.rules import Round
 from tests.support.memory import MemoryRows
 from tests.support.strategies import CATALOG, PHONE
@@ -55,17 +55,6 @@ def test_rows_are_read_once_for_all_and_only_for_who_asks() -> None:
     assert beside(decision.changes) == [{"lname": "L"}]
 
 
-def test_nobody_is_asked_where_nothing_is_needed() -> None:
-    reader = MemoryRows({})
-    Round(catalog=CATALOG, reader=reader, needs=lambda _change: frozenset()).decide([event(1)])
-    Round(catalog=CATALOG, reader=reader).decide([event(1)])
-    assert reader.asked == []
-
-
-def test_without_a_reader_all_is_gone() -> None:
-    assert beside(Round(catalog=CATALOG, needs=needs).decide([event(1)]).changes) == [{}]
-
-
 def test_where_a_row_cannot_be_read_yet_all_changes_of_its_object_wait() -> None:
     reader = Answers(Unreadable(note="no room.", reason=Reason.NO_ROOM))
     events = [event(1), event(2, column="lname"), event(3, "idu=2", "lname")]
@@ -81,21 +70,6 @@ def test_of_a_row_that_cannot_be_read_whole_what_can_be_is_known() -> None:
     for row, known in (({}, None), ({"lname": "L"}, {"lname": "L"})):
         reader = Answers(Unreadable(note="too long.", row=row))
         assert beside(Round(catalog=CATALOG, reader=reader, needs=needs).decide([event(1)]).changes) == [known]
-
-
-def test_an_object_in_pieces_is_read_once() -> None:
-    reader = MemoryRows({ROW: {"fname": "x", "lname": "L"}})
-    told: list[Change] = []
-
-    def tell(change: Change) -> Refusal | None:
-        told.append(change)
-        return None
-
-    pieces = [[event(1)], [event(2)], [event(3, column="lname")]]
-    round_ = Round(catalog=CATALOG, reader=reader, needs=needs)
-    assert sum(map(len, decide_pieces(round_, lambda: pieces, tell))) == 3
-    assert beside(told) == [{"lname": "L"}, None]
-    assert len(reader.asked) == 1
 
 
 def test_an_object_in_pieces_is_read_again_where_more_is_needed_with_all_that_was() -> None:

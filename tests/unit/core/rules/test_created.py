@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 import pytest
 from msgspec.structs import replace
@@ -19,86 +18,60 @@ from eventlog.qlik.messages.write import MessageFormat
 from eventlog.xds.write import XdsFormat
 from tests.support.strategies import CATALOG, PHONE
 
-USR1 = RowId(None, "usr", "idu=1")
-FOUND: Row = {"fname": "Jack", "lname": None, PHONE: ("1", "2")}
-COALESCE = Options(coalesce=True)
+FOUND: dict[RowId, Row] = {RowId(None, "usr", "idu=1"): {"fname": "Jack", "lname": None, PHONE: ("1", "2")}}
 
 
-def log(*rows: tuple[Any, ...]) -> list[Event]:
-    return [
-        Event(
-            position=(number,), kind=kind, table="usr", key="idu=1", time="2026-01-01", column=column, new="x", old="y"
-        )
-        for number, (kind, column) in enumerate(rows, 1)
-    ]
+def told(rows: str, *, coalesce: bool = False, found: dict[RowId, Row] = FOUND) -> list[Change]:
+    """The changes of rows, each of which is written as its type and its column: `7:fname 5`."""
+    events = []
+    for number, row in enumerate(rows.split(), 1):
+        kind, _, column = row.partition(":")
+        of_row = Event(position=(number,), kind=int(kind), table="usr", key="idu=1", time="2026-01-01")
+        events.append(replace(of_row, column=column or None, new="x", old="y"))
+    return decide(events, found, catalog=CATALOG, options=Options(coalesce=coalesce)).changes
 
 
-def told(*rows: tuple[Any, ...], options: Options | None = None) -> list[Change]:
-    return decide(log(*rows), {USR1: FOUND}, catalog=CATALOG, options=options).changes
-
-
-@pytest.mark.parametrize("options", [Options(), COALESCE])
+@pytest.mark.parametrize("coalesce", [False, True])
 @pytest.mark.parametrize(
-    "rows",
+    "rows, created",
     [
-        ((5, None),),
-        ((5, None), (6, None)),
-        ((1, "fname"), (6, None)),
-        ((7, "fname"), (7, "lname")),
-        ((7, "fname"), (8, "lname")),
-        ((1, "fname"), (8, "fname")),
-        ((8, PHONE), (5, None)),
-        ((4, None), (5, None), (2, "fname")),
+        ("5", True),
+        ("5 6", True),
+        ("1:fname 6", True),
+        ("7:fname 7:lname", True),
+        ("7:fname 8:lname", True),
+        ("1:fname 8:fname", True),
+        (f"8:{PHONE} 5", True),
+        ("4 5 2:fname", True),
+        ("6", False),
+        ("8:fname", False),
+        (f"1:{PHONE} 6", False),
+        (f"7:{PHONE}", False),
+        ("2:fname", False),
+        ("5 4 6", False),
+        ("5 2:fname 4", False),
     ],
 )
-def test_the_first_change_of_a_new_object_creates_it(rows: tuple[Any, ...], options: Options) -> None:
-    changes = [one for one in told(*rows, options=options) if one.op is not Op.DELETE]
-    assert [(one.op, one.created) for one in changes] == [(Op.MODIFY, True)]
+def test_the_first_change_of_an_object_that_was_not_there_creates_it(rows: str, created: bool, coalesce: bool) -> None:
+    changes = [one for one in told(rows, coalesce=coalesce) if one.op is not Op.DELETE]
+    assert [one.op for one in changes if one.created] == ([Op.MODIFY] if created else [])
+    assert len(changes) == 1 or not created
 
 
-@pytest.mark.parametrize("options", [Options(), COALESCE])
-@pytest.mark.parametrize(
-    "rows",
-    [
-        ((6, None),),
-        ((8, "fname"),),
-        ((1, PHONE), (6, None)),
-        ((7, PHONE),),
-        ((2, "fname"),),
-        ((5, None), (4, None), (6, None)),
-        ((5, None), (2, "fname"), (4, None)),
-    ],
-)
-def test_what_was_there_before_or_is_gone_again_is_not_created(rows: tuple[Any, ...], options: Options) -> None:
-    assert not any(one.created for one in told(*rows, options=options))
-
-
-def test_only_the_first_change_creates() -> None:
-    changes = told((7, "fname"), (8, "fname"))
-    assert [one.created for one in changes] == [True, False]
-
-
-def test_an_object_whose_row_is_gone_is_not_created() -> None:
-    changes = decide(log((5, None), (2, "fname")), {}, catalog=CATALOG).changes
-    assert [(one.op, one.created) for one in changes] == [(Op.MODIFY, False)]
+def test_only_the_first_change_creates_and_only_a_row_that_is_there() -> None:
+    assert [one.created for one in told("7:fname 8:fname")] == [True, False]
+    assert [(one.op, one.created) for one in told("5 2:fname", found={})] == [(Op.MODIFY, False)]
 
 
 def test_change_tables_and_messages_say_insert_and_xds_stays_a_modify() -> None:
-    [change] = told((5, None))
+    [change] = told("5")
     assert XdsFormat().fragment(change, CATALOG) == XdsFormat().fragment(replace(change, created=False), CATALOG)
-    [rows] = encode(ChangeTableFormat(settings=ChangeTableSettings()), [change], CATALOG, "")
-    [row] = [row for block in rows.blocks for row in block.rows]  # type: ignore[union-attr]  # change tables give blocks
-    assert (row[1], row[4]) == ("I", "INSERT")
+    changes = [replace(change, created=place % 2 == 0, positions=((place + 1,),)) for place in range(20)]
+    [rows] = encode(ChangeTableFormat(settings=ChangeTableSettings()), changes, CATALOG, "")
+    found = [row for block in rows.blocks for row in block.rows]  # type: ignore[union-attr]  # change tables give blocks
+    assert [(row[1], row[4]) for row in found] == [("I", "INSERT"), ("U", "UPDATE")] * 10
     [document] = encode(MessageFormat(settings=MessageSettings(mode="bare")), [change], CATALOG, "")
     assert isinstance(document, MessagesDocument)
     said = json.loads(document.messages[0].value or b"")
     assert (said["headers"]["operation"], said["beforeData"]) == ("INSERT", None)
     assert said["headers"]["changeMask"] == said["headers"]["columnMask"]
-
-
-def test_among_many_changes_each_says_what_it_is() -> None:
-    [change] = told((5, None))
-    changes = [replace(change, created=place % 2 == 0, positions=((place + 1,),)) for place in range(20)]
-    [rows] = encode(ChangeTableFormat(settings=ChangeTableSettings()), changes, CATALOG, "")
-    found = [row[1] for block in rows.blocks for row in block.rows]  # type: ignore[union-attr]  # as above
-    assert found == ["I", "U"] * 10

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
-from eventlog.core.model import Change, Edit, Event, Op, ReadBack, RowId, Unreadable
-from eventlog.core.rules.definitions import BEFORE_ALL_NUMBERS, Definition, Definitions, DefinitionSpan, FormerRows
+from eventlog.core.model import Change, Edit, Event, Op, RowId, Unreadable
+from eventlog.core.rules.definitions import Definition, Definitions, DefinitionSpan, FormerRows
 from eventlog.core.schema import Catalog, Child, Column, Table
 from eventlog.core.seams import FormerNames
+from tests.support.memory import MemoryRows
 
 
 def table(name: str, *columns: str, key: str = "id", **more: Any) -> Table:
@@ -44,27 +45,9 @@ def change(op: Op = Op.MODIFY, *, key: str = "id=1", name: str = "person", **new
     return Change(row=RowId(None, name, key), op=op, edits=edits, positions=((5,), (6,)))
 
 
-class Rows:
-    """A reader of tables as they are today."""
-
-    def __init__(self, rows: Mapping[RowId, ReadBack]) -> None:
-        self.found = rows
-        self.asked: Mapping[RowId, frozenset[str]] = {}
-
-    def rows(self, wanted: Mapping[RowId, frozenset[str]]) -> Mapping[RowId, ReadBack]:
-        self.asked = wanted
-        return {row: found for row, found in self.found.items() if row in wanted}
-
-
 def parts(found: Sequence[DefinitionSpan]) -> list[tuple[list[int], bool]]:
     """The numbers of each span, and whether `person` is a former one there."""
     return [([one.position[0] for one in part.events], PERSON in part.former) for part in found]
-
-
-def test_what_was_never_other_than_today_is_no_history() -> None:
-    assert not history(LATEST, OF_CITY)
-    assert not history(LATEST, OF_CITY).concerns([event(1, "person", "name")])
-    assert history()
 
 
 def test_events_after_the_last_definition_concern_nobody() -> None:
@@ -113,16 +96,6 @@ def test_definitions_go_to_other_processes() -> None:
     assert parts(found.former.spans([event(99, "person"), event(100, "person")])) == [([99], True), ([100], False)]
 
 
-def test_no_events_are_one_span() -> None:
-    assert parts(history().spans([])) == [([], False)]
-
-
-def test_the_catalog_of_a_former_definition_is_made_once() -> None:
-    definitions = history()
-    one, _, other = definitions.spans([event(1, "person"), event(100, "person"), event(2, "person")])
-    assert one.catalog is other.catalog
-
-
 @pytest.mark.parametrize(
     "number, column, key, former",
     [
@@ -144,15 +117,56 @@ def test_a_row_belongs_to_the_nearest_definition_that_has_what_it_names(
     assert (PERSON in found.former) is former
 
 
-def test_a_key_of_before_belongs_to_the_definition_that_had_it() -> None:
-    keyed = Definition(table=table("person", "name", key="number"), today=TODAY, renamed={"number": "id"})
-    [found] = history(keyed, LATEST).spans([event(120, "person", "name", key="number=7")])
-    assert found.former[PERSON] is keyed
-
-
 def test_a_row_that_asks_for_its_object_goes_by_today() -> None:
     [found] = history().spans([event(5, "person", kind=6)])
     assert not found.former
+
+
+def test_objects_have_their_names_of_today() -> None:
+    keyed = Definition(table=table("person", "name", key="number"), today=TODAY, renamed={"number": "id"})
+    definitions = history(keyed, LATEST)
+    for _ in range(2):  # the second one by what is kept
+        assert definitions.row_id("person", "number=7") == RowId(None, "person", "id=7")
+    assert definitions.row_id("person", "id=7") is None, "today's name is no former one"
+    assert definitions.row_id("city", "id=7") is None
+    gone = history(Definition(table=table("person"), today=None), catalog=Catalog([CITY]))
+    assert gone.row_id("person", "id=7") == RowId(None, "person", "id=7")
+
+
+def test_columns_are_told_by_their_new_names() -> None:
+    told, catalog, refusals = span().told([change(post="a", fax="b"), change(name="city")], FormerNames.NEW)
+    assert [[edit.column for edit in one.edits] for one in told] == [["mail", "fax"], []]
+    assert [(one.name, tuple(one.attributes)) for one in catalog] == [
+        ("person", ("name", "mail", "fax")),
+        ("city", ("name",)),
+    ]
+    assert refusals == []
+
+
+def test_of_a_class_that_is_gone_no_policy_can_speak() -> None:
+    gone = Definition(table=table("person", "name"), today=None)
+    told, _, [refusal] = span(gone).told([change(name="person")], FormerNames.ONLY_NEW)
+    assert told == []
+    assert refusal.note == "person is gone, so no policy can say what may be published of it."
+    [kept], _, _ = span(gone).told([change()], FormerNames.NEW)
+    assert kept == change()
+
+
+def test_rows_are_read_back_by_todays_names_and_told_by_former_ones() -> None:
+    person, city = RowId(None, "person", "id=1"), RowId(None, "city", "id=1")
+    reader = MemoryRows({person: {"name": "Ann", "mail": "a@b"}, city: {"name": "Rome"}})
+    found = FormerRows(reader, span()).rows({person: frozenset({"name", "post", "fax"}), city: frozenset({"name"})})
+    assert [*reader.asked] == [{person: frozenset({"name", "mail", "fax"}), city: frozenset({"name"})}]
+    assert found == {person: {"name": "Ann", "post": "a@b"}, city: {"name": "Rome"}}
+
+
+def test_what_cannot_be_read_keeps_its_reason_and_what_is_gone_is_not_there() -> None:
+    person = RowId(None, "person", "id=1")
+    gone = Definition(table=table("person", "name"), today=None)
+    assert FormerRows(MemoryRows({}), span(gone)).rows({person: frozenset({"name"})}) == {}
+    reader = MemoryRows({person: Unreadable(note="mail is too large", row={"name": "Ann"})})
+    found = FormerRows(reader, span()).rows({person: frozenset({"name", "post"})})
+    assert found == {person: Unreadable(note="mail is too large", row={"name": "Ann"})}
 
 
 def test_a_row_that_asks_for_its_object_by_a_former_key_goes_by_the_newest_definition_that_has_it() -> None:
@@ -169,59 +183,12 @@ def test_a_row_that_asks_for_its_object_by_a_former_key_goes_by_the_newest_defin
     assert not told.former
 
 
-def test_under_a_former_name_today_is_told_by_that_name() -> None:
-    citizen = table("citizen", "name", "mail")
-    renamed = Definition(table=table("person", "name"), today=citizen)
-    definitions = history(renamed, Definition(table=citizen, today=citizen, first=50), catalog=Catalog([citizen]))
-    [found] = definitions.spans([event(5, "person", kind=6), event(6, "person", kind=6)])
-    assert [(one.name, tuple(one.attributes)) for one in found.catalog] == [
-        ("person", ("name", "mail")),
-        ("citizen", ("name", "mail")),
-    ]
-    [told] = definitions.spans([event(5, "person", "name")])
-    assert told.former[PERSON] is renamed
-
-
-def test_a_class_that_is_gone_goes_by_what_it_was() -> None:
-    gone = Definition(table=table("person", "name"), today=None)
-    [found] = history(gone, catalog=Catalog([CITY])).spans([event(5, "person", kind=6)])
-    assert found.former[PERSON] is gone
-
-
 def test_a_child_and_a_schema_name_their_class_too() -> None:
     child = Child(name="phone", parent_key=("person",), columns=(Column(name="person"), Column(name="number")))
     former = Definition(table=table("person", "name", schema="hr", children=(child,)), today=None)
     for name in ("hr.person", "phone", "HR.phone"):
         [found] = history(former, catalog=Catalog([CITY])).spans([event(5, name, key="person=1")])
         assert found.former[("hr", "person")] is former, name
-
-
-def test_objects_have_their_names_of_today() -> None:
-    keyed = Definition(table=table("person", "name", key="number"), today=TODAY, renamed={"number": "id"})
-    definitions = history(keyed, LATEST)
-    for _ in range(2):  # the second one by what is kept
-        assert definitions.row_id("person", "number=7") == RowId(None, "person", "id=7")
-    assert definitions.row_id("person", "id=7") is None, "today's name is no former one"
-    assert definitions.row_id("city", "id=7") is None
-    gone = history(Definition(table=table("person"), today=None), catalog=Catalog([CITY]))
-    assert gone.row_id("person", "id=7") == RowId(None, "person", "id=7")
-
-
-def test_own_names_and_no_former_ones_change_nothing() -> None:
-    changes = [change(post="a")]
-    assert span().told(changes, FormerNames.OWN)[0] is changes
-    nobody = DefinitionSpan(events=(), catalog=CATALOG)
-    assert nobody.told(changes, FormerNames.ONLY_NEW) == (changes, CATALOG, [])
-
-
-def test_columns_are_told_by_their_new_names() -> None:
-    told, catalog, refusals = span().told([change(post="a", fax="b"), change(name="city")], FormerNames.NEW)
-    assert [[edit.column for edit in one.edits] for one in told] == [["mail", "fax"], []]
-    assert [(one.name, tuple(one.attributes)) for one in catalog] == [
-        ("person", ("name", "mail", "fax")),
-        ("city", ("name",)),
-    ]
-    assert refusals == []
 
 
 def test_what_another_column_is_called_today_is_not_told() -> None:
@@ -240,12 +207,6 @@ def test_where_only_new_names_count_what_is_gone_is_left_out(op: Op) -> None:
     assert len(refusals) == (0 if op is Op.DELETE else 1), "of a deleted row nobody misses a value"
 
 
-def test_an_add_of_which_nothing_is_left_is_still_told() -> None:
-    [told], _, [refusal] = span().told([change(Op.ADD, fax="b")], FormerNames.ONLY_NEW)
-    assert told.edits == ()
-    assert refusal.partial
-
-
 def test_keys_and_tables_have_their_new_names() -> None:
     citizen = table("citizen", "name", schema="hr")
     keyed = Definition(table=table("person", "name", key="number"), today=citizen, renamed={"number": "id"})
@@ -256,57 +217,20 @@ def test_keys_and_tables_have_their_new_names() -> None:
     assert new.row == RowId(None, "person", "id=7")
 
 
-def test_of_a_class_that_is_gone_no_policy_can_speak() -> None:
-    gone = Definition(table=table("person", "name"), today=None)
-    told, _, [refusal] = span(gone).told([change(name="person")], FormerNames.ONLY_NEW)
-    assert told == []
-    assert refusal.note == "person is gone, so no policy can say what may be published of it."
-    [kept], _, _ = span(gone).told([change()], FormerNames.NEW)
-    assert kept == change()
-
-
-def test_rows_are_read_back_by_todays_names_and_told_by_former_ones() -> None:
-    person, city = RowId(None, "person", "id=1"), RowId(None, "city", "id=1")
-    reader = Rows({person: {"name": "Ann", "mail": "a@b"}, city: {"name": "Rome"}})
-    found = FormerRows(reader, span()).rows({person: frozenset({"name", "post", "fax"}), city: frozenset({"name"})})
-    assert reader.asked == {person: frozenset({"name", "mail", "fax"}), city: frozenset({"name"})}
-    assert found == {person: {"name": "Ann", "post": "a@b"}, city: {"name": "Rome"}}
-
-
-def test_one_object_under_two_names_is_read_once() -> None:
-    keyed = Definition(table=table("person", "name", key="number"), today=TODAY, renamed={"number": "id"})
-    citizen = Definition(table=table("citizen", "mail"), today=TODAY)
-    both = DefinitionSpan(events=(), catalog=CATALOG, former={keyed.place: keyed, citizen.place: citizen})
-    today = RowId(None, "person", "id=1")
-    reader = Rows({today: {"name": "Ann", "mail": "a@b"}})
-    one, other = RowId(None, "person", "number=1"), RowId(None, "citizen", "id=1")
-    found = FormerRows(reader, both).rows({one: frozenset({"name"}), other: frozenset({"mail"})})
-    assert reader.asked == {today: frozenset({"name", "mail"})}
-    assert found == {one: {"name": "Ann"}, other: {"mail": "a@b"}}
-
-
-def test_objects_of_a_class_that_is_gone_are_not_there() -> None:
-    gone = Definition(table=table("person", "name"), today=None)
-    reader = Rows({})
-    assert FormerRows(reader, span(gone)).rows({RowId(None, "person", "id=1"): frozenset({"name"})}) == {}
-    assert reader.asked == {}
-
-
-def test_what_cannot_be_read_keeps_its_reason() -> None:
-    person = RowId(None, "person", "id=1")
-    reader = Rows({person: Unreadable(note="mail is too large", row={"name": "Ann"})})
-    found = FormerRows(reader, span()).rows({person: frozenset({"name", "post"})})
-    assert found == {person: Unreadable(note="mail is too large", row={"name": "Ann"})}
-
-
-def test_a_definition_of_unknown_begin_comes_before_all_rows() -> None:
-    assert FORMER.first == BEFORE_ALL_NUMBERS
-    assert (FORMER.current, LATEST.current) == (False, True)
-    assert FORMER.new_name("post") == "mail"
-    assert FORMER.row_today(RowId(None, "person", "id=1")) == RowId(None, "person", "id=1")
-
-
 def test_tables_are_told_by_their_own_names_where_an_output_wants_that() -> None:
     found = span()
     assert found.told_catalog(FormerNames.OWN) is found.catalog
     assert next(iter(found.told_catalog(FormerNames.NEW))).attributes.keys() == {"name", "mail", "fax"}
+
+
+def test_under_a_former_name_today_is_told_by_that_name() -> None:
+    citizen = table("citizen", "name", "mail")
+    renamed = Definition(table=table("person", "name"), today=citizen)
+    definitions = history(renamed, Definition(table=citizen, today=citizen, first=50), catalog=Catalog([citizen]))
+    [found] = definitions.spans([event(5, "person", kind=6), event(6, "person", kind=6)])
+    assert [(one.name, tuple(one.attributes)) for one in found.catalog] == [
+        ("person", ("name", "mail")),
+        ("citizen", ("name", "mail")),
+    ]
+    [told] = definitions.spans([event(5, "person", "name")])
+    assert told.former[PERSON] is renamed

@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from itertools import pairwise
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from eventlog.core.model import ABSENT, Change, Edit, Event, Op, Outcome, Reason, Row, RowId, Status, Transaction
-from eventlog.core.rules import MEANING, Options, decide
+from eventlog.core.model import Edit, Event, Op, Outcome, Reason, Row, RowId, Transaction
+from eventlog.core.rules import Options, decide
 from tests.support.cost import is_linear
-from tests.support.shares import met, shares
-from tests.support.strategies import CATALOG, PHONE, History, histories
+from tests.support.strategies import CATALOG, PHONE
 
 ONE = RowId(None, "usr", "idu=1")
 JACK: Row = {"fname": "Jack", "lname": None, PHONE: ("1", "2")}
 COALESCE = Options(coalesce=True)
-BACK = (5, 6, 7, 8)
 
 Written = tuple[int, str | None, str | None, str | None]
 
@@ -46,141 +41,13 @@ def outcomes(*rows: Written, row: Row | None = JACK, options: Options | None = N
     return list(decide(log(*rows), {} if row is None else {ONE: row}, catalog=CATALOG, options=options).outcomes)
 
 
-def now(column: str, value: str | tuple[str, ...] | None) -> Edit:
-    """What a read-back says: whatever was there before goes."""
-    return Edit(column=column, new=value, reset=True)
-
-
-WHOLE = [now("fname", "Jack"), now("lname", None), now(PHONE, ("1", "2"))]
-ROW_BACK: Written = (6, None, None, None)
 DELETE: Written = (4, None, None, None)
-
-
-@pytest.mark.parametrize(
-    "kind, op, edit",
-    [
-        (1, Op.ADD, Edit(column="fname", old=ABSENT, new="b")),
-        (2, Op.MODIFY, Edit(column="fname", old="a", new="b")),
-        (3, Op.MODIFY, Edit(column="fname", old="a", new="b", reset=True)),
-        (7, Op.MODIFY, Edit(column="fname", old=ABSENT, new="Jack", reset=True)),
-        (8, Op.MODIFY, Edit(column="fname", old=ABSENT, new="Jack", reset=True)),
-    ],
-)
-def test_what_each_type_says_about_a_column(kind: int, op: Op, edit: Edit) -> None:
-    assert told((kind, "fname", "a", "b")) == [("1", op, [edit])]
-    assert MEANING[kind].reset == edit.reset
-
-
-@pytest.mark.parametrize("kind", [5, 6])
-def test_a_row_read_back_is_told_whole_and_last_of_several(kind: int) -> None:
-    rows: list[Written] = [(5, None, None, None), (8, "fname", None, None), (1, "lname", None, "x")]
-    assert told(*rows, (kind, None, None, None)) == [("4", Op.MODIFY, WHOLE)]
-    for outcome in outcomes(*rows, (kind, None, None, None))[:3]:
-        assert (outcome.status, outcome.reason, outcome.winner) == (Status.SUCCESS, Reason.SUPERSEDED, (4,))
-        assert outcome.note == "superseded by event 4, which reads the whole row back."
-
-
-def test_a_column_read_back_beats_data_before_and_after_it_and_not_other_read_backs() -> None:
-    rows: list[Written] = [(2, "fname", "a", "b"), (7, "fname", None, None), (2, "lname", "c", "d")]
-    rows += [(8, "fname", None, None), (3, "fname", "e", "f")]
-    found = outcomes(*rows)
-    assert [outcome.winner for outcome in found] == [(4,), None, None, None, (4,)]
-    assert found[0].note == "superseded by event 4, which reads the column back."
-    changed = Edit(column="lname", old="c", new="d")
-    assert told(*rows) == [
-        ("2-3", Op.MODIFY, [now("fname", "Jack"), changed]),
-        ("4", Op.MODIFY, [now("fname", "Jack")]),
-    ]
-
-
-@pytest.mark.parametrize("kind", BACK)
-def test_a_read_back_of_a_deleted_object_vanishes_and_beats_nothing(kind: int) -> None:
-    back: Written = (kind, "fname", None, None)
-    first, second, third = outcomes((1, "fname", None, "a"), back, DELETE)
-    assert (first.reason, third.reason) == (Reason.PUBLISHED, Reason.PUBLISHED)
-    assert (second.status, second.reason) == (Status.WARNING, Reason.VANISHED)
-    assert second.note == "the object was deleted by event 3."
-    assert [op for _, op, _ in told((1, "fname", None, "a"), back, DELETE)] == [Op.ADD, Op.DELETE]
-
-
-@pytest.mark.parametrize("kind", BACK)
-def test_a_read_back_whose_row_is_gone_vanishes_and_beats_nothing(kind: int) -> None:
-    first, second = outcomes((2, "fname", "a", "b"), (kind, "fname", None, None), row=None)
-    assert (first.reason, second.reason) == (Reason.PUBLISHED, Reason.VANISHED)
-    assert second.note == "reading back found no such row."
-
-
-@pytest.mark.parametrize("kind", BACK)
-def test_when_nobody_can_read_back_that_is_an_error_and_the_object_has_not_vanished(kind: int) -> None:
-    found = decide(log((2, "fname", "a", "b"), (kind, "fname", None, None)), None, catalog=CATALOG).outcomes
-    assert [outcome.reason for outcome in found] == [Reason.PUBLISHED, Reason.INVALID]
-    assert "no database or snapshot to read from" in str(found[1].note)
 
 
 def test_a_column_that_was_not_read_is_an_error_and_never_null() -> None:
     found = outcomes((8, "fname", None, None), (2, "fname", "a", "b"), row={"lname": "x"})
     assert [outcome.reason for outcome in found] == [Reason.INVALID, Reason.PUBLISHED]
     assert found[0].note == "the row that was read back has no column fname."
-
-
-@pytest.mark.parametrize("first", [7, 8])
-def test_a_row_beats_a_field_that_names_a_key_column(first: int) -> None:
-    """A table that is all key has nothing else to name, and a row that is read as a whole has no key columns."""
-    found = outcomes((first, "idu", None, None), (5, None, None, None), row={"fname": "Jack"})
-    assert [outcome.reason for outcome in found] == [Reason.SUPERSEDED, Reason.PUBLISHED]
-
-
-def test_a_delete_closes_a_lifetime_and_merging_ends_there() -> None:
-    rows: list[Written] = [(1, "fname", None, "a"), DELETE, (1, "lname", None, "b"), DELETE, DELETE, ROW_BACK]
-    for options in (Options(), COALESCE):
-        found = told(*rows, options=options)
-        assert [(number, op) for number, op, _ in found] == [
-            ("1", Op.ADD),
-            ("2", Op.DELETE),
-            ("3", Op.ADD),
-            ("4", Op.DELETE),
-            ("5", Op.DELETE),
-            ("6", Op.MODIFY),
-        ]
-
-
-def test_neighbours_of_one_operation_merge_until_a_column_repeats() -> None:
-    rows: list[Written] = [(1, "fname", None, "a"), (1, "lname", None, "b"), (1, "lname", None, "c")]
-    rows += [(2, PHONE, None, "3"), (3, "lname", "c", "d"), (2, "fname", "a", "b"), (1, PHONE, None, "4")]
-    assert [(number, op, [edit.column for edit in edits]) for number, op, edits in told(*rows)] == [
-        ("1-2", Op.ADD, ["fname", "lname"]),
-        ("3", Op.ADD, ["lname"]),
-        ("4-6", Op.MODIFY, [PHONE, "lname", "fname"]),
-        ("7", Op.ADD, [PHONE]),
-    ]
-
-
-def test_a_childs_column_does_not_repeat() -> None:
-    rows: list[Written] = [(2, PHONE, "1", None), (2, PHONE, None, "2"), (2, PHONE, "2", "3")]
-    edits = [Edit(column=PHONE, old="1", new=None), Edit(column=PHONE, old=None, new="2")]
-    edits.append(Edit(column=PHONE, old="2", new="3"))
-    assert told(*rows) == told(*rows, options=COALESCE) == [("1-3", Op.MODIFY, edits)]
-
-
-@pytest.mark.parametrize("options", [Options(), COALESCE])
-def test_an_update_from_null_to_null_says_nothing_and_separates_nobody(options: Options) -> None:
-    rows: list[Written] = [(1, "fname", None, "a"), (2, "fname", None, None), (1, "lname", None, None)]
-    found = outcomes(*rows, options=options)
-    assert [outcome.reason for outcome in found] == [Reason.PUBLISHED, Reason.NOTHING, Reason.PUBLISHED]
-    assert (found[1].status, found[1].note) == (Status.SUCCESS, "old_value and new_value are both NULL.")
-    edits = [Edit(column="fname", new="a"), Edit(column="lname", new=None)]
-    assert told(*rows, options=options) == [("1-3", Op.ADD, edits)]
-    assert told((2, "fname", None, None), options=options) == []
-
-
-def test_values_to_and_from_null_are_told() -> None:
-    assert told((2, "fname", None, ""), (3, "lname", None, None)) == [
-        (
-            "1-2",
-            Op.MODIFY,
-            [Edit(column="fname", old=None, new=""), Edit(column="lname", old=None, new=None, reset=True)],
-        )
-    ]
 
 
 @pytest.mark.parametrize(
@@ -218,66 +85,6 @@ def test_coalesced_the_first_old_value_and_the_last_new_one_count(
     assert {outcome.reason for outcome in outcomes(*rows, options=COALESCE)} == {Reason.PUBLISHED}
 
 
-def test_coalesced_each_transaction_begins_anew() -> None:
-    rows: list[Written] = [(2, "fname", "a", "b"), (1, "lname", None, "c"), (2, "fname", "b", "d")]
-    events = [replace(one, transaction=Transaction(id=one.position[0])) for one in log(*rows)]
-    changes, _ = decide(events, catalog=CATALOG, options=COALESCE)
-    assert [(one.event_id, one.op) for one in changes] == [("1", Op.MODIFY), ("2", Op.ADD), ("3", Op.MODIFY)]
-
-
-def test_coalesced_to_nothing_is_told_as_that() -> None:
-    rows: list[Written] = [(2, "fname", "a", "b"), (2, "fname", "b", "a")]
-    assert told(*rows, options=COALESCE) == []
-    for outcome in outcomes(*rows, options=COALESCE):
-        assert (outcome.status, outcome.reason) == (Status.SUCCESS, Reason.NOTHING)
-        assert outcome.note == "the changes of this cycle cancel each other out."
-
-
-def test_coalesced_rows_read_back_are_whole_rows() -> None:
-    assert told((2, "fname", "a", "b"), ROW_BACK, options=COALESCE) == [("2", Op.MODIFY, WHOLE)]
-    assert told((8, "fname", None, None), options=COALESCE) == [("1", Op.MODIFY, [now("fname", "Jack")])]
-
-
-@shares(several=0.1)
-@given(histories())
-def test_coalescing_makes_at_most_one_change_and_one_delete_a_lifetime(history: History) -> None:
-    changes, _ = decide(history.events, history.table, catalog=CATALOG, options=COALESCE)
-    met(several=len({change.row for change in changes}) < len(changes))
-    for row in {change.row for change in changes}:
-        deletes = [change.op is Op.DELETE for change in changes if change.row == row]
-        assert all(first or second for first, second in pairwise(deletes))
-
-
-@shares(others=0.4)
-@given(histories(), st.booleans())
-def test_an_object_fares_alike_alone_and_among_others(history: History, coalesce: bool) -> None:
-    options = Options(coalesce=coalesce)
-    together = decide(history.events, history.table, catalog=CATALOG, options=options).changes
-    alone: list[Change] = []
-    for key in {event.key for event in history.events}:
-        events = [event for event in history.events if event.key == key]
-        alone += decide(events, history.table, catalog=CATALOG, options=options).changes
-    met(others=len({change.row for change in together}) > 1)
-    assert sorted(together, key=_place) == sorted(alone, key=_place)
-
-
-@shares(merged=0.4)
-@given(histories())
-def test_a_change_has_one_operation_and_repeats_no_column(history: History) -> None:
-    changes, _ = decide(history.events, history.table, catalog=CATALOG)
-    met(merged=any(len(change.edits) > 1 for change in changes))
-    for change in changes:
-        columns = [edit.column for edit in change.edits if edit.column != PHONE]
-        assert len(columns) == len(set(columns))
-        events = [history.events[position[0] - 1] for position in change.positions]
-        assert {MEANING[event.kind].op for event in events} == {change.op}
-
-
-def test_without_a_catalog_a_row_read_back_is_told_as_it_was_found() -> None:
-    changes, _ = decide(log(ROW_BACK), {ONE: {"any": "x"}})
-    assert [change.edits for change in changes] == [(now("any", "x"),)]
-
-
 def one_object(count: int) -> list[Event]:
     return log(*[(2, "fname", "a", "b")] * count)
 
@@ -304,5 +111,15 @@ def test_deciding_many_events_of_one_object_is_linear(made: Callable[[int], list
     assert is_linear(decided, 1_500)
 
 
-def _place(change: Change) -> tuple[int, ...]:
-    return change.positions[-1]
+@pytest.mark.parametrize("first", [7, 8])
+def test_a_row_beats_a_field_that_names_a_key_column(first: int) -> None:
+    """A table that is all key has nothing else to name, and a row that is read as a whole has no key columns."""
+    found = outcomes((first, "idu", None, None), (5, None, None, None), row={"fname": "Jack"})
+    assert [outcome.reason for outcome in found] == [Reason.SUPERSEDED, Reason.PUBLISHED]
+
+
+def test_coalesced_each_transaction_begins_anew() -> None:
+    rows: list[Written] = [(2, "fname", "a", "b"), (1, "lname", None, "c"), (2, "fname", "b", "d")]
+    events = [replace(one, transaction=Transaction(id=one.position[0])) for one in log(*rows)]
+    changes, _ = decide(events, catalog=CATALOG, options=COALESCE)
+    assert [(one.event_id, one.op) for one in changes] == [("1", Op.MODIFY), ("2", Op.ADD), ("3", Op.MODIFY)]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-from itertools import permutations
 from typing import Any
 
 import pytest
@@ -11,11 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from eventlog.core.model import REFRESH_FOR, Event, Kind, Op, Outcome, Outcomes, Reason, Row, RowId, Status
-from eventlog.core.rules import EXPLANATION, MEANING, PRECEDENCE, STATUS, Decision, Options, decide, screen, wanted
-from eventlog.core.rules.meaning import category_name
-from eventlog.core.rules.screen import due, in_order
-from eventlog.core.rules.times import moment
+from eventlog.core.model import REFRESH_FOR, Event, Kind, Op, Reason, Row, RowId
+from eventlog.core.rules import Options, decide, screen, wanted
+from eventlog.core.rules.screen import in_order
 from eventlog.core.schema import Catalog, Column, Table
 from tests.support.shares import met, shares
 from tests.support.strategies import CATALOG, PHONE, careless_logs
@@ -44,46 +41,6 @@ def asked(*events: Event, catalog: Catalog | None = CATALOG, options: Options | 
     return {row: set(attributes) for row, attributes in found.items()}
 
 
-@pytest.mark.parametrize("kind", [None, -1, 0, 9, 99])
-def test_other_event_types_mean_nothing(kind: int | None) -> None:
-    (outcome,) = decide([event(1, kind)], catalog=CATALOG).outcomes
-    assert (outcome.status, outcome.reason) == (Status.ERROR, Reason.INVALID)
-    assert ("NULL" if kind is None else str(kind)) in str(outcome.note)
-
-
-def test_a_row_without_a_time_is_told_so() -> None:
-    (outcome,) = decide([event(1, time=None)], catalog=CATALOG).outcomes
-    assert outcome.note == "event_time is NULL; it must say when the event happened."
-
-
-@pytest.mark.parametrize("facts", [{"table": None}, {"table": "nosuch"}, {"key": None}, {"key": "x"}, {"column": None}])
-def test_rows_that_cannot_be_read_take_no_part(facts: dict[str, Any]) -> None:
-    changes, (bad, good) = decide([event(1, **facts), event(2)], catalog=CATALOG)
-    assert (bad.reason, good.reason) == (Reason.INVALID, Reason.PUBLISHED)
-    assert [change.positions for change in changes] == [((2,),)]
-
-
-def test_what_was_wrong_once_is_wrong_again_with_the_same_words() -> None:
-    first, second = decide([event(1, key="idx=1"), event(2, key="idx=1")], catalog=CATALOG).outcomes
-    assert first.note == second.note == "table_key idx=1 does not name the key of usr, which is idu."
-
-
-def test_field_rows_and_row_rows_of_a_child_are_read_differently() -> None:
-    key = "idu=1+phoneno=5"
-    found = became(
-        event(1, 1, key, table="usr_phone", column="phoneno"), event(2, 6, key, table="usr_phone"), event(3, 1)
-    )
-    assert found == {1: Reason.INVALID, 2: Reason.VANISHED, 3: Reason.PUBLISHED}
-
-
-@pytest.mark.parametrize("perpetrator", ["idm", "IDM", " idm "])
-def test_our_own_changes_are_loopback(perpetrator: str) -> None:
-    changes, (outcome,) = decide([event(1, perpetrator=perpetrator)], catalog=CATALOG, options=ours)
-    note = f"made by {perpetrator}, the publisher's own user."
-    assert outcome == Outcome(position=(1,), status=Status.SUCCESS, reason=Reason.LOOPBACK, note=note)
-    assert changes == []
-
-
 @pytest.mark.parametrize("options", [Options(), Options(user=""), Options(user="idm", allow_loopback=True)])
 def test_loopback_needs_a_user_and_can_be_allowed(options: Options) -> None:
     assert became(event(1, perpetrator="idm"), event(2, perpetrator=""), options=options) == {
@@ -92,29 +49,10 @@ def test_loopback_needs_a_user_and_can_be_allowed(options: Options) -> None:
     }
 
 
-@pytest.mark.parametrize("perpetrator", [None, "app", "idm2"])
-def test_others_are_published(perpetrator: str | None) -> None:
-    assert became(event(1, perpetrator=perpetrator), options=ours) == {1: Reason.PUBLISHED}
-
-
-def test_a_loopback_delete_closes_the_lifetime_and_says_nothing() -> None:
-    events = [event(1, 6), event(2, 4, perpetrator="idm"), event(3, 6)]
-    changes, outcomes = decide(events, {ONE: {"fname": "x"}}, catalog=CATALOG, options=ours)
-    assert [outcome.reason for outcome in outcomes] == [Reason.VANISHED, Reason.LOOPBACK, Reason.PUBLISHED]
-    assert [change.op for change in changes] == [Op.MODIFY]
-
-
 def test_a_loopback_delete_of_a_childs_row_closes_nothing() -> None:
     events = [event(1, 8), event(2, 4, table="usr_phone", perpetrator="idm")]
     found = decide(events, {ONE: {"fname": "x"}}, catalog=CATALOG, options=ours).outcomes
     assert [outcome.reason for outcome in found] == [Reason.PUBLISHED, Reason.LOOPBACK]
-
-
-@pytest.mark.parametrize("kind", [4, 5, 6])
-def test_whatever_becomes_of_a_childs_row_its_parent_was_updated(kind: int) -> None:
-    row: Row = {"fname": "Jack", PHONE: ("1",)}
-    changes, _ = decide([event(1, kind, table="usr_phone")], {ONE: row}, catalog=CATALOG)
-    assert [(change.row, change.op, len(change.edits)) for change in changes] == [(ONE, Op.MODIFY, 2)]
 
 
 @given(st.permutations(range(6)))
@@ -130,50 +68,9 @@ def test_with_future_events_time_comes_first_and_then_position(hours: list[int],
     assert found == sorted(found)
 
 
-@pytest.mark.parametrize(
-    "time, expected",
-    [
-        (NOON, NOON),
-        ("2026-01-01 12:00:00.000000000", NOON),
-        (" 2026-01-01T13:00:00+01:00 ", NOON),
-        (dt.datetime(2026, 1, 1, 12, tzinfo=dt.UTC), NOON),
-        (dt.datetime(2026, 1, 1, 10, tzinfo=dt.timezone(dt.timedelta(hours=-2))), NOON),
-        ("2026-01-01", dt.datetime(2026, 1, 1)),
-        ("soon", None),
-        ("", None),
-        ("0001-01-01T00:00:00+14:00", None),
-        (dt.datetime(9999, 12, 31, 23, tzinfo=dt.timezone(dt.timedelta(hours=-2))), None),
-    ],
-)
-def test_a_moment_is_compared_in_utc(time: dt.datetime | str, expected: dt.datetime | None) -> None:
-    assert moment(time) == expected
-    assert due(event(1, time=time)) == (expected or dt.datetime.min)
-    assert due(event(1, time=None)) == dt.datetime.min
-
-
-@pytest.mark.parametrize("time", [LATER, NOON + dt.timedelta(microseconds=1), "2026-01-01T12:00:01Z"])
-def test_what_is_not_due_waits_untouched(time: dt.datetime | str) -> None:
-    changes, (outcome,) = decide([event(1, time=time)], catalog=CATALOG, options=waiting)
-    assert outcome == Outcome(position=(1,), status=Status.NEW, reason=Reason.NOT_DUE)
-    assert changes == []
-
-
 @pytest.mark.parametrize("options", [replace(waiting, future=False), replace(waiting, now=None)])
 def test_without_future_events_or_a_clock_nothing_waits(options: Options) -> None:
     assert became(event(1, time=LATER), options=options) == {1: Reason.PUBLISHED}
-
-
-def test_what_is_due_just_now_does_not_wait() -> None:
-    zoned = replace(waiting, now=NOON.replace(tzinfo=dt.UTC))
-    assert became(event(1, time=NOON), options=waiting) == became(event(1, time=NOON), options=zoned)
-    assert became(event(1, time=NOON), options=zoned) == {1: Reason.PUBLISHED}
-
-
-@pytest.mark.parametrize("time", ["soon", "0001-01-01T00:00:00+14:00"])
-def test_a_time_that_is_none_matters_with_future_events_only(time: str) -> None:
-    (outcome,) = decide([event(1, time=time)], catalog=CATALOG, options=waiting).outcomes
-    assert outcome.note == f"event_time {time!r} is not a date and time."
-    assert became(event(1, time=time)) == {1: Reason.PUBLISHED}
 
 
 def test_a_delete_that_is_not_due_closes_nothing_whoever_made_it() -> None:
@@ -182,14 +79,6 @@ def test_a_delete_that_is_not_due_closes_nothing_whoever_made_it() -> None:
         events = [event(1, 6), event(2, 4, time=LATER, perpetrator=perpetrator)]
         found = decide(events, {ONE: {"fname": "x"}}, catalog=CATALOG, options=options).outcomes
         assert [outcome.reason for outcome in found] == [Reason.PUBLISHED, Reason.NOT_DUE]
-
-
-def test_changes_of_future_events_stand_where_their_last_event_is_due() -> None:
-    early, late = NOON - dt.timedelta(hours=2), NOON - dt.timedelta(hours=1)
-    events = [event(1, 2, time=late), event(2, 2, key="idu=2", time=early), event(3, 2, column="lname", time=early)]
-    changes, _ = decide(events, catalog=CATALOG, options=waiting)
-    assert [change.positions for change in changes] == [((2,),), ((3,), (1,))]
-    assert [change.event_id for change in changes] == ["2", "1-3"]
 
 
 @pytest.mark.parametrize("options", [Options(), waiting, Options(coalesce=True), replace(waiting, coalesce=True)])
@@ -206,18 +95,10 @@ def test_what_must_be_read_back() -> None:
     assert asked(event(1, 7), event(2, 8, column="LNAME"), event(3, 2)) == {ONE: {"fname", "lname"}}
     assert asked(event(1, 8), event(2, 6), event(3, 5, key="idu=2")) == {ONE: every, TWO: every}
     assert asked(event(1, 8, table="usr_phone", column="phoneno")) == {ONE: {PHONE}}
+    assert asked(event(1, 6), event(2, 4)) == {}, "what is deleted is not read back"
+    assert asked(event(1, 6, perpetrator="idm"), options=ours) == {}
     assert asked(event(1, 6), catalog=None) == {ONE: set()}
     assert asked(event(1, 7, column="any"), catalog=None) == {ONE: {"any"}}
-
-
-@pytest.mark.parametrize("order", list(permutations([(1, "idu=1"), (6, "idu=2"), (8, "idu=3")])))
-def test_each_object_asks_for_itself_whatever_stands_before_it(order: tuple[tuple[int, str], ...]) -> None:
-    found = asked(*[event(number, kind, key) for number, (kind, key) in enumerate(order, 1)])
-    assert found == {TWO: {"fname", "lname", PHONE}, RowId(None, "usr", "idu=3"): {"fname"}}
-
-
-def test_a_value_that_was_logged_is_not_read_back() -> None:
-    assert asked(event(1, 8), event(2, 2, column="lname")) == {ONE: {"fname"}}
 
 
 @pytest.mark.parametrize("rows", [(8, 6), (6, 8)])
@@ -225,17 +106,6 @@ def test_what_one_output_and_all_outputs_ask_for_is_read_together(rows: tuple[in
     loads = [event(number, kind, perpetrator=f"{REFRESH_FOR}far") for number, kind in enumerate(rows, 1) if kind == 6]
     others = [event(number, kind) for number, kind in enumerate(rows, 1) if kind == 8]
     assert asked(*loads, *others) == {ONE: {"fname", "lname", PHONE}}
-
-
-def test_only_the_open_lifetime_is_read_back() -> None:
-    assert asked(event(1, 6), event(2, 4)) == {}
-    assert asked(event(1, 6), event(2, 4), event(3, 1)) == {}
-    assert asked(event(1, 6), event(2, 4), event(3, 8)) == {ONE: {"fname"}}
-
-
-def test_who_was_set_aside_asks_for_nothing() -> None:
-    assert asked(event(1, 6, perpetrator="idm"), options=ours) == {}
-    assert asked(event(1, 8, column="nosuch"), event(2, 6, time=LATER), options=waiting) == {}
 
 
 def test_columns_are_asked_for_as_the_database_writes_them() -> None:
@@ -252,19 +122,6 @@ def test_rows_that_nobody_asked_for_change_nothing(events: list[Event]) -> None:
     changes, outcomes = decide(events, answers, catalog=CATALOG)
     met(asked=answers and answers != rows, told=changes)
     assert decide(events, rows, catalog=CATALOG) == (changes, outcomes)
-
-
-def test_every_type_and_every_reason_has_its_place_in_the_tables() -> None:
-    assert set(MEANING) == set(Kind)
-    assert set(STATUS) == set(EXPLANATION) == set(Reason)
-    assert len({name for name, _ in PRECEDENCE}) == len(PRECEDENCE)
-    per_field, per_row = ("per-field non-query-back", "per-field query-back"), ("per-row non-query-back",)
-    names = [category_name(meaning) for _, meaning in sorted(MEANING.items(), key=lambda item: item[0] or 0)]
-    assert names == [*per_field[:1] * 3, *per_row, *["per-row query-back"] * 2, *per_field[1:] * 2]
-
-
-def test_nothing_comes_of_nothing() -> None:
-    assert decide([]) == Decision([], Outcomes([], {}))
 
 
 @pytest.mark.parametrize("coalesce", [True, False])
@@ -289,16 +146,20 @@ COLUMNS = (Column(name="idu", key=1), Column(name="fname"), Column(name="fax"))
 GONE = Catalog([Table(name="usr", columns=COLUMNS, gone=("fax",))])
 
 
-@pytest.mark.parametrize("kind, op", [(Kind.INSERT_FIELD_BACK, Op.ADD), (Kind.UPDATE_FIELD_BACK, Op.MODIFY)])
-def test_a_column_that_is_gone_has_the_value_that_was_logged(kind: Kind, op: Op) -> None:
-    (change,) = decide([event(1, int(kind), column="fax", new="7")], {ONE: {"fname": "a"}}, catalog=GONE).changes
-    assert (change.op, [(edit.column, edit.new) for edit in change.edits]) == (op, [("fax", "7")])
-
-
-def test_a_new_object_of_which_a_column_is_gone_is_read_back_whole() -> None:
-    logged = event(1, int(Kind.INSERT_FIELD_BACK), column="fax", new=None)
-    (change,) = decide([logged], {ONE: {"fname": "a"}}, catalog=GONE).changes
-    assert (change.created, [(edit.column, edit.new) for edit in change.edits]) == (True, [("fname", "a")])
+@pytest.mark.parametrize(
+    "kind, logged, op, told",
+    [
+        (Kind.INSERT_FIELD_BACK, "7", Op.ADD, ("fax", "7")),
+        (Kind.UPDATE_FIELD_BACK, "7", Op.MODIFY, ("fax", "7")),
+        (Kind.INSERT_FIELD_BACK, None, Op.MODIFY, ("fname", "a")),  # a new object is read back whole
+    ],
+)
+def test_a_column_that_is_gone_has_the_value_that_was_logged(
+    kind: Kind, logged: str | None, op: Op, told: tuple[str, str]
+) -> None:
+    (change,) = decide([event(1, int(kind), column="fax", new=logged)], {ONE: {"fname": "a"}}, catalog=GONE).changes
+    assert (change.op, [(edit.column, edit.new) for edit in change.edits]) == (op, [told])
+    assert change.created is (logged is None)
 
 
 def test_a_column_that_is_gone_without_a_logged_value_has_vanished() -> None:
@@ -308,3 +169,9 @@ def test_a_column_that_is_gone_without_a_logged_value_has_vanished() -> None:
         Reason.VANISHED,
         "usr has no captured column fax any more to be read back, and no value of it was logged.",
     )
+
+
+def test_what_is_due_just_now_does_not_wait() -> None:
+    zoned = replace(waiting, now=NOON.replace(tzinfo=dt.UTC))
+    assert became(event(1, time=NOON), options=waiting) == became(event(1, time=NOON), options=zoned)
+    assert became(event(1, time=NOON), options=zoned) == {1: Reason.PUBLISHED}

@@ -35,21 +35,13 @@ def ended(events: list[Event], found: ReadBack) -> list[tuple[Status, Reason]]:
 ERROR, SAID = (Status.ERROR, Reason.INVALID), (Status.SUCCESS, Reason.PUBLISHED)
 
 
-def test_a_row_that_cannot_be_read_whole_is_an_error_and_another_is_published() -> None:
-    events = [event(1, Kind.UPDATE_ROW_BACK), event(2, Kind.UPDATE_ROW_BACK, key="idu=2")]
-    assert ended(events, PARTLY) == [ERROR, SAID]
-    assert ended(events, NOTHING) == [ERROR, SAID]
-
-
-def test_a_column_that_can_be_read_is_published() -> None:
-    events = [event(1, Kind.UPDATE_FIELD_BACK, "fname"), event(2, Kind.UPDATE_FIELD_BACK, "lname")]
-    assert ended(events, PARTLY) == [SAID, ERROR]
-    assert ended(events, NOTHING) == [ERROR, ERROR]
-
-
-def test_what_carries_its_value_is_published() -> None:
-    events = [event(1, Kind.UPDATE_FIELD, "lname", new="x"), event(2, Kind.UPDATE_ROW_BACK)]
-    assert ended(events, PARTLY) == [SAID, ERROR]
+def test_what_cannot_be_read_is_an_error_and_the_rest_is_published() -> None:
+    rows = [event(1, Kind.UPDATE_ROW_BACK), event(2, Kind.UPDATE_ROW_BACK, key="idu=2")]
+    columns = [event(1, Kind.UPDATE_FIELD_BACK, "fname"), event(2, Kind.UPDATE_FIELD_BACK, "lname")]
+    assert ended(rows, PARTLY) == ended(rows, NOTHING) == [ERROR, SAID]
+    assert (ended(columns, PARTLY), ended(columns, NOTHING)) == ([SAID, ERROR], [ERROR, ERROR])
+    carried = [event(1, Kind.UPDATE_FIELD, "lname", new="x"), event(2, Kind.UPDATE_ROW_BACK)]
+    assert ended(carried, PARTLY) == [SAID, ERROR]
 
 
 @pytest.mark.parametrize("found", [DENIED, FULL])
@@ -64,17 +56,6 @@ def test_while_a_row_waits_to_be_read_all_of_its_open_lifetime_does(found: Unrea
     ]
     waits = (Status.NEW, found.reason)
     assert ended(events, found) == [SAID, SAID, waits, waits, SAID]
-
-
-def test_a_closed_lifetime_reads_nothing() -> None:
-    events = [event(1, Kind.UPDATE_ROW_BACK), event(2, Kind.DELETE_ROW)]
-    assert ended(events, DENIED) == [(Status.WARNING, Reason.VANISHED), SAID]
-
-
-def test_an_event_with_a_fault_ends_with_it() -> None:
-    faulty = Event(position=(1,), kind=1, table="usr", key="idu=1", column="fname", time="now", fault="too large.")
-    screened = screen([faulty], CATALOG, Options())
-    assert [(one.status, one.note) for one in screened.outcomes.values()] == [(Status.ERROR, "too large.")]
 
 
 @shares(unreadable=0.2, others=0.4)
@@ -96,3 +77,14 @@ def test_one_that_cannot_be_read_changes_nothing_for_others(
     contributing = sorted(position for change in made.changes for position in change.positions)
     assert contributing == sorted(one.position for one in made.outcomes if one.reason is Reason.PUBLISHED)
     assert [one.position for one in made.outcomes] == [event.position for event in history.events]
+
+
+def test_an_event_with_a_fault_ends_with_it() -> None:
+    faulty = Event(position=(1,), kind=1, table="usr", key="idu=1", column="fname", time="now", fault="too large.")
+    screened = screen([faulty], CATALOG, Options())
+    assert [(one.status, one.note) for one in screened.outcomes.values()] == [(Status.ERROR, "too large.")]
+
+
+def test_a_closed_lifetime_reads_nothing() -> None:
+    events = [event(1, Kind.UPDATE_ROW_BACK), event(2, Kind.DELETE_ROW)]
+    assert ended(events, DENIED) == [(Status.WARNING, Reason.VANISHED), SAID]

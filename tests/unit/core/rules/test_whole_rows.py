@@ -8,11 +8,9 @@ import pytest
 from msgspec.structs import replace
 
 from eventlog.convert.long_object import decide_pieces
-from eventlog.core.model import Change, Edit, Event, Op, Reason, Refusal, Transaction
+from eventlog.core.model import Change, Edit, Event, Op, Reason, Transaction
 from eventlog.core.rules import Options, Round, decide
 from eventlog.core.schema import Catalog
-from eventlog.core.seams import encode
-from eventlog.xds.write import XdsFormat
 from tests.support.strategies import CATALOG
 
 IMAGES = Catalog([replace(table, images=True) for table in CATALOG])
@@ -20,34 +18,19 @@ ROW = '{"fname":"Jack","lname":null,"gone":"x"}'
 
 
 def log(*rows: tuple[Any, ...]) -> list[Event]:
+    same: dict[str, Any] = {"table": "usr", "key": "idu=1", "time": "2026-01-01", "transaction": Transaction(id=1)}
     return [
-        Event(
-            position=(number,),
-            kind=kind,
-            table="usr",
-            key="idu=1",
-            time="2026-01-01",
-            column=column,
-            old=old,
-            new=new,
-            transaction=Transaction(id=1),
-        )
+        Event(position=(number,), kind=kind, column=column, old=old, new=new, **same)
         for number, (kind, column, old, new) in enumerate(rows, 1)
     ]
 
 
-UPDATE = log((2, "fname", "Jack", "John"), (2, "lname", None, None))
-
-
-def test_what_is_null_before_and_after_was_captured() -> None:
-    [change] = decide(UPDATE, catalog=IMAGES).changes
+def test_what_is_null_before_and_after_was_captured_but_in_the_log_of_somebody_else() -> None:
+    update = log((2, "fname", "Jack", "John"), (2, "lname", None, None))
+    [change] = decide(update, catalog=IMAGES).changes
     assert change.edits == (Edit(column="fname", old="Jack", new="John"), Edit(column="lname", old=None, new=None))
-    assert change.whole
-    assert change.positions == ((1,), (2,))
-
-
-def test_in_the_log_of_somebody_else_it_says_nothing() -> None:
-    decision = decide(UPDATE, catalog=CATALOG)
+    assert (change.whole, change.positions) == (True, ((1,), (2,)))
+    decision = decide(update, catalog=CATALOG)
     assert [(change.positions, change.whole) for change in decision.changes] == [(((1,),), False)]
     assert decision.outcomes[1].reason is Reason.NOTHING
 
@@ -71,24 +54,6 @@ def test_a_delete_has_the_row_that_went_where_it_can_be_read(old: str | None, ed
     assert decide(log((4, None, old, None))).changes[0].edits == ()
 
 
-@pytest.mark.parametrize("catalog", [IMAGES, CATALOG])
-def test_xds_of_a_delete_is_what_it_always_was(catalog: Catalog) -> None:
-    def body(old: str | None) -> Any:
-        [document] = encode(XdsFormat(), decide(log((4, None, old, None)), catalog=catalog).changes, catalog, "")
-        assert not isinstance(document, Refusal)
-        return document
-
-    assert body(ROW) == body(None)
-
-
-@pytest.mark.parametrize("last, edits", [("Jack", None), ("Joe", [("Jack", "Joe"), (None, None)])])
-def test_coalesced_the_row_stays_whole_or_nothing_is_told(last: str, edits: list[tuple[Any, Any]] | None) -> None:
-    events = log((2, "fname", "Jack", "John"), (2, "lname", None, None), (2, "fname", "John", last))
-    decision = decide([*events], catalog=IMAGES, options=Options(coalesce=True))
-    assert [[(one.old, one.new) for one in change.edits] for change in decision.changes] == ([edits] if edits else [])
-    assert {outcome.reason for outcome in decision.outcomes} == {Reason.PUBLISHED if edits else Reason.NOTHING}
-
-
 @pytest.mark.parametrize("coalesce", [False, True])
 @pytest.mark.parametrize("size", [1, 2, 3])
 def test_in_pieces_it_is_the_same(size: int, coalesce: bool) -> None:
@@ -110,3 +75,11 @@ def test_in_pieces_it_is_the_same(size: int, coalesce: bool) -> None:
     whole = round_.decide(events)
     assert told == whole.changes
     assert sorted(outcomes, key=lambda one: one.position) == list(whole.outcomes)
+
+
+@pytest.mark.parametrize("last, edits", [("Jack", None), ("Joe", [("Jack", "Joe"), (None, None)])])
+def test_coalesced_the_row_stays_whole_or_nothing_is_told(last: str, edits: list[tuple[Any, Any]] | None) -> None:
+    events = log((2, "fname", "Jack", "John"), (2, "lname", None, None), (2, "fname", "John", last))
+    decision = decide([*events], catalog=IMAGES, options=Options(coalesce=True))
+    assert [[(one.old, one.new) for one in change.edits] for change in decision.changes] == ([edits] if edits else [])
+    assert {outcome.reason for outcome in decision.outcomes} == {Reason.PUBLISHED if edits else Reason.NOTHING}

@@ -96,13 +96,6 @@ def test_what_is_no_row_of_a_table_without_a_key_ends_as_an_error() -> None:
     assert all(one.note for one in outcomes)
 
 
-def test_the_publishers_own_changes_are_not_told() -> None:
-    log = [row(number, TEXTS[1], adds=adds, perpetrator="idm") for number, adds in ((1, True), (2, False))]
-    changes, outcomes = decide(log, catalog=CATALOG, options=Options(user="idm"))
-    assert changes == []
-    assert {one.reason for one in outcomes} == {Reason.LOOPBACK}
-
-
 def test_columns_that_came_and_went_since_are_null_and_left_out() -> None:
     [change], _ = decide([row(1, '{"a":"1","gone":"2"}', adds=True)], catalog=CATALOG)
     assert [(edit.column, edit.old, edit.new) for edit in change.edits] == [("a", ABSENT, "1"), ("b", ABSENT, None)]
@@ -122,3 +115,10 @@ def test_the_text_of_a_row_is_hidden_with_one_of_its_columns(adds: bool) -> None
 def test_a_row_that_the_database_could_not_hash_is_hashed_here() -> None:
     assert _row_hash(TEXTS[1]) == digest(TEXTS[1])
     assert _row_hash("ab12") == "ab12"
+
+
+def test_the_publishers_own_changes_are_not_told() -> None:
+    log = [row(number, TEXTS[1], adds=adds, perpetrator="idm") for number, adds in ((1, True), (2, False))]
+    changes, outcomes = decide(log, catalog=CATALOG, options=Options(user="idm"))
+    assert changes == []
+    assert {one.reason for one in outcomes} == {Reason.LOOPBACK}
