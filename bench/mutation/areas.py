@@ -102,8 +102,6 @@ AREAS = (
             "tests/unit/sql/test_oracle.py",
             *TRIGGERS,
             "tests/conformance/test_dialect_asked.py",
-            "tests/conformance/test_dialect_left_behind.py",
-            "tests/conformance/test_dialect_unique_keys.py",
             "tests/conformance/test_dialect_postgresql_ddl.py",
             "tests/conformance/test_track_remarks.py",
             "tests/integration/test_follow.py",

@@ -14,9 +14,8 @@ from sqlalchemy import Engine, create_engine, text
 from eventlog.core.errors import SinkError
 from eventlog.core.model import Edit, Op, Outcome, Reason, Status
 from eventlog.core.schema import Catalog, Column, Table
-from eventlog.qlik.change_tables.rows import RowsDocument
 from eventlog.sinks.database.sink import DatabaseSettings, DatabaseSink
-from tests.support.changerows import AT, CATALOG, USR, documents, told
+from tests.support.changerows import CATALOG, USR, documents, told
 from tests.support.servers import mysqls
 from tests.support.sinks import opened, tenure
 
@@ -284,18 +283,3 @@ def test_change_tables_of_another_log_are_left_alone(engine: Engine) -> None:
     [outcome] = theirs.commit("a", documents(ADD))
     assert "of another event log already" in str(outcome.note)
     assert len(rows(engine, DATA)) == 1
-
-
-def test_a_failing_document_leaves_the_position_where_it_was(engine: Engine) -> None:
-    [first] = documents(ADD)
-    found = sink(engine)
-    found.commit("", [first])
-    with engine.begin() as connection:
-        connection.execute(text("DROP TABLE eventlog_refused"))
-        connection.execute(text("DROP TABLE eventlog_position"))
-    [second] = documents(UPDATE, after=first.id)
-    with pytest.raises(SinkError, match="database of the change tables"):
-        found.commit("", [second])
-    assert found.last() == first.id
-    assert isinstance(second, RowsDocument)
-    assert second.blocks[0].rows[0][6] == AT

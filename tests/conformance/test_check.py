@@ -207,13 +207,6 @@ def test_rows_that_nobody_fetches_are_told(usr: Engine) -> None:
     ]
 
 
-def test_a_row_that_waits_for_less_than_ten_polls_is_no_matter(usr: Engine) -> None:
-    run(usr, "INSERT INTO event_log (table_key, event_type, table_name) VALUES ('idu=1', 6, 'usr')")
-    patient = replace(config(usr), publisher=PublisherConfig(polling_interval=10))
-    (point,) = (point for point in check(lambda: patient) if point.name == "rows")
-    assert point.said.startswith("1 row waits")
-
-
 def test_triggers_that_are_not_current_come_with_the_command_that_mends(usr: Engine) -> None:
     track(usr, ["usr"], TriggerOptions(style=Style.FIELD))
     run(usr, "ALTER TABLE usr ADD COLUMN email VARCHAR(64)")

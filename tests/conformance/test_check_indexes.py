@@ -72,14 +72,6 @@ def test_so_it_does_on_sqlite(sqlite: Engine, index: str, serves: bool) -> None:
     assert is_told(sqlite) is not serves
 
 
-def test_the_statement_that_is_offered_makes_one_that_serves(engine: Engine) -> None:
-    make_log(engine)
-    (point,) = index_points(engine, LOG)
-    assert point.level is PointLevel.WARNING
-    run(engine, str(point.mend).removeprefix("Let a DBA run: ").removesuffix(";").replace("CONCURRENTLY ", ""))
-    assert not is_told(engine)
-
-
 def test_a_log_without_an_index_of_its_processed_rows_is_told_what_makes_one(postgresql: Engine) -> None:
     make_log(postgresql)
     run(postgresql, "ALTER TABLE event_log DROP CONSTRAINT IF EXISTS event_log_pkey", *_indexes_gone(postgresql))
@@ -91,10 +83,6 @@ def test_a_log_without_an_index_of_its_processed_rows_is_told_what_makes_one(pos
         connection.execute(text("CREATE INDEX event_log_new ON event_log (record_id) WHERE status = 'N'"))
         connection.execute(text(point.mend.partition(": ")[2]))
     assert [*newest_points(postgresql, LOG)] == []
-
-
-def test_other_databases_have_a_key_for_that(sqlite: Engine) -> None:
-    assert [*newest_points(sqlite, LOG)] == []
 
 
 def _indexes_gone(engine: Engine) -> list[str]:

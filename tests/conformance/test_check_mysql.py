@@ -13,7 +13,6 @@ from eventlog.capture import track
 from eventlog.capture.install import install
 from eventlog.capture.rights import Roles, give_rights
 from eventlog.config.settings import Config, SourceConfig
-from eventlog.core.errors import EX_CONFIG
 from tests.integration.publishing import url_of
 from tests.support.logged import USR, run
 from tests.support.servers import mysqls
@@ -45,14 +44,6 @@ def found(engine: Engine, name: str) -> list[Point]:
     """The points of this name that are not well."""
     config = Config(source=SourceConfig(url=url_of(engine)))
     return [point for point in check(lambda: config) if point.name == name and point.level is not PointLevel.OK]
-
-
-def test_a_trigger_that_is_gone_fails_with_the_command_that_mends(usr: Engine) -> None:
-    run(usr, "DROP TRIGGER event_log_usr_update")
-    (point,) = found(usr, "triggers")
-    assert (point.level, point.exit_code) == (PointLevel.FAILURE, EX_CONFIG)
-    assert point.said == "The trigger event_log_usr_update on usr is MISSING."
-    assert point.mend == "Run `eventlog track usr --events row-back --reset`."
 
 
 def test_rights_that_a_publisher_lacks_are_told_until_they_are_given(usr: Engine) -> None:

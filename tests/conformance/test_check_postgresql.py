@@ -69,28 +69,6 @@ def test_every_right_that_a_publisher_lacks_is_told_with_the_command_that_gives_
         assert found(publisher, "rights", deletes=True) == []
 
 
-@pytest.mark.in_turn
-@pytest.mark.parametrize(
-    "statement",
-    [
-        "REVOKE SELECT ON event_log FROM check_less",
-        "REVOKE UPDATE (status) ON event_log FROM check_less",
-        "REVOKE DELETE ON event_log FROM check_less",
-        "REVOKE INSERT ON event_log_outcome FROM check_less",
-        "REVOKE UPDATE ON event_log_outcome FROM check_less",
-        "REVOKE INSERT ON event_log_mark FROM check_less",
-        "REVOKE UPDATE ON event_log_mark FROM check_less",
-        "REVOKE DELETE ON event_log_mark FROM check_less",
-        "REVOKE SELECT ON usr_phone FROM check_less",
-    ],
-)
-def test_no_right_that_is_given_could_be_left_out(usr: Engine, statement: str) -> None:
-    with role(usr, "check_less") as publisher:
-        give_rights(usr, Roles(publisher="check_less"))
-        run(usr, statement)
-        assert found(publisher, "rights", deletes=True)
-
-
 def test_a_trigger_that_is_gone_or_asleep_fails(usr: Engine) -> None:
     run(usr, "ALTER TABLE usr DISABLE TRIGGER event_log_usr_insert", "DROP TRIGGER event_log_usr_update ON usr")
     told = {point.said: point for point in found(usr, "triggers")}
@@ -103,13 +81,6 @@ def test_a_trigger_that_is_gone_or_asleep_fails(usr: Engine) -> None:
         assert point.mend == "Run `eventlog track public.usr --events row-back --reset`."
     track(usr, ["public.usr"])
     assert found(usr, "triggers") == []
-
-
-def test_triggers_of_a_class_that_is_none_any_more_are_stray(usr: Engine) -> None:
-    run(usr, "ALTER TABLE usr RENAME TO person")
-    points = found(usr, "triggers")
-    assert points
-    assert all("STRAY" in point.said and point.mend == "Run `eventlog untrack public.usr`." for point in points)
 
 
 def test_sessions_whose_triggers_are_silent_are_told(usr: Engine) -> None:

@@ -23,7 +23,7 @@ from eventlog.core.model import Event
 from eventlog.core.rules.times import in_zone
 from eventlog.purge.deleting import Purge, purge
 from eventlog.sources.log.reading import LogSettings
-from eventlog.sql.clocks import DATABASE, offset_name, zone_of
+from eventlog.sql.clocks import DATABASE, zone_of
 from eventlog.sql.dialect import dialect_of
 from eventlog.sql.findlog import log_columns
 from eventlog.sql.log import Log
@@ -89,15 +89,6 @@ def test_check_names_the_offset_that_the_newest_rows_have(engine: Engine) -> Non
     assert point.level is PointLevel.OK
 
 
-def test_the_database_says_its_zone(engine: Engine) -> None:
-    install(engine)
-    found = log_columns(engine, LogNames(clock=DATABASE))
-    zone = zone_of(found.clock)
-    offset = dt.timedelta() if zone is None else zone.utcoffset(dt.datetime.now(dt.UTC).astimezone(zone))
-    assert offset is not None
-    assert abs(offset) < dt.timedelta(hours=15)
-
-
 def test_a_zone_of_postgresql_is_taken_by_its_name(postgresql: Engine) -> None:
     install(postgresql)
     run(postgresql, f"ALTER DATABASE {postgresql.url.database} SET TimeZone = 'America/New_York'")
@@ -122,14 +113,6 @@ def mariadb_in_tokyo(mariadb: Engine) -> Iterator[Engine]:
 def test_an_offset_of_mariadb_is_taken_where_it_tells_no_place(mariadb_in_tokyo: Engine) -> None:
     install(mariadb_in_tokyo)
     assert log_columns(mariadb_in_tokyo, LogNames(clock=DATABASE)).clock == "+09:00"
-
-
-def test_a_mariadb_that_goes_by_its_machine_has_the_offset_of_that(mariadb: Engine) -> None:
-    """The tests' servers are in Central Europe, by a rule that has no name of a place."""
-    install(mariadb)
-    with mariadb.connect() as connection:
-        seconds = connection.exec_driver_sql("SELECT TIMESTAMPDIFF(SECOND, UTC_TIMESTAMP(), NOW())").scalar_one()
-    assert log_columns(mariadb, LogNames(clock=DATABASE)).clock == offset_name(seconds)
 
 
 def test_the_zone_is_that_of_the_database_in_a_session_that_has_read_before(engine: Engine) -> None:

@@ -85,32 +85,6 @@ def test_what_was_put_in_is_found_and_nothing_else(engine: Engine, sqlite: Engin
                 connection.exec_driver_sql(f"DROP TABLE {name}")
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("key", ["number", "text"])
-def test_a_thousand_differences_are_all_found(engine: Engine, sqlite: Engine, key: str) -> None:
-    _, there, rows = filled(engine, sqlite if engine is not sqlite else engine, key, 42, 3000)
-    target = sqlite if engine is not sqlite else engine
-    mine, other, columns, _ = sides(engine, target, "usr_copy")
-    put = planted(random.Random(42), engine, target, there, rows, 1000)
-    assert len(put) == 1000
-    assert as_told(compared(mine, other, columns)) == put
-
-
-@pytest.mark.parametrize("key", ["number", "both"])
-def test_rows_in_a_temporary_file_are_compared_the_same_way(engine: Engine, key: str) -> None:
-    _, there, rows = filled(engine, engine, key, 7)
-    mine, other, columns, _ = sides(engine, engine, "usr_copy")
-    scratch = ScratchSide(columns)
-    scratch.write(other.every())
-    assert compared(mine, scratch, columns) == []
-    put = planted(random.Random(7), engine, engine, there, rows)
-    scratch.close()
-    scratch = ScratchSide(columns)
-    scratch.write(other.every())
-    assert as_told(compared(mine, scratch, columns)) == put
-    scratch.close()
-
-
 def test_equal_rows_are_told_by_their_hashes_alone(engine: Engine) -> None:
     """Also what two databases write in different ways has one text, so that hardly any row is read."""
     filled(engine, engine, "both", 3)
@@ -158,41 +132,6 @@ def test_a_row_that_stands_there_twice_is_named(engine: Engine) -> None:
         connection.execute(there.insert(), [stored(engine, table, row) for row in (*rows, rows[1])])
     mine, other, columns, _ = sides(engine, engine, "usr_copy")
     assert as_told(compared(mine, other, columns)) == {((str(rows[1]["id"]),), "double")}
-
-
-@pytest.mark.in_turn
-@pytest.mark.parametrize("seed", range(3))
-def test_random_writers_and_another_database(engine: Engine, sqlite: Engine, seed: int) -> None:
-    """After each round of inserts, updates, deletes and keys that come again, what was not copied is what is named."""
-    if engine is sqlite:
-        pytest.skip("the pair of two databases is the others'")
-    dice = random.Random(seed)
-    source = made_source(engine, "text")
-    table = reflect_table(engine, "usr")
-    there = made_target(sqlite, table, "usr_copy")
-    mine, other, columns, _ = sides(engine, sqlite, "usr_copy")
-    now: dict[str, Any] = {}
-    for _ in range(6):
-        before = dict(now)
-        for _ in range(40):
-            row = random_row(dice, "text", dice.randrange(60))
-            key = row["id"]
-            if key in now and dice.random() < 0.4:
-                del now[key]
-            else:
-                now[key] = row
-        with engine.begin() as connection:
-            connection.execute(source.delete())
-            connection.execute(source.insert(), list(now.values()))
-        found = {(one[0][0], one[1]) for one in as_told(compared(mine, other, columns))}
-        gone = {(key, "extra") for key in before.keys() - now.keys()}
-        came = {(key, "missing") for key in now.keys() - before.keys()}
-        changed = {(key, "value") for key in now.keys() & before.keys() if now[key] != before[key]}
-        assert found == gone | came | changed
-        with sqlite.begin() as connection:
-            connection.execute(there.delete())
-            connection.execute(there.insert(), [stored(sqlite, table, row) for row in now.values()])
-        assert compared(mine, other, columns) == []
 
 
 def test_keys_that_a_collation_takes_for_equal_are_two_objects(engine: Engine, sqlite: Engine) -> None:
@@ -244,22 +183,6 @@ def test_moments_are_compared_whatever_zone_the_session_is_in(postgresql: Engine
     with sqlite.begin() as connection:
         connection.execute(there.update().where(there.c.at.is_not(None)).values(at=dt.datetime(2024, 10, 27, 1, 30)))
     assert [one.kind for one in compared(mine, other, columns)] == ["value"]
-
-
-def test_differences_are_found_one_at_a_time(engine: Engine, sqlite: Engine) -> None:
-    _, there, rows = filled(engine, sqlite if engine is not sqlite else engine, "both", 11)
-    target = sqlite if engine is not sqlite else engine
-    mine, other, columns, table = sides(engine, target, "usr_copy")
-    dice = random.Random(11)
-    for name in columns.names:
-        row = dice.choice(rows)
-        key = (str(row["part"]), row["id"])
-        changed = {name: another(dice, name, row[name])}
-        for values, expected in ((changed, {(key, "value", name)}), ({name: row[name]}, set())):
-            with target.begin() as connection:
-                condition = (there.c.part == row["part"], there.c.id == row["id"])
-                connection.execute(there.update().where(*condition).values(stored(target, table, values)))
-            assert as_told(compared(mine, other, columns)) == expected
 
 
 ODD_TYPES = {

@@ -98,23 +98,6 @@ def test_values_that_a_hash_of_the_server_takes_for_equal_change_it(
     assert len(seen) == len(values)
 
 
-def test_rows_that_swap_values_change_it(engine: Engine, table: sa.Table) -> None:
-    with engine.begin() as connection:
-        connection.execute(table.update().where(table.c.id.in_([8, 9])).values(**FULL))
-        connection.execute(table.update().where(table.c.id == 9).values(name="c", size=4, pay=Decimal("-1.5")))
-    before = totals(engine)
-    for first, second in (
-        ({"name": "c"}, {"name": "a"}),
-        ({"size": 4}, {"size": 3}),
-        ({"pay": Decimal("-1.5")}, {"pay": Decimal("1.5")}),
-    ):
-        with engine.begin() as connection:
-            connection.execute(table.update().where(table.c.id == 8).values(**first))
-            connection.execute(table.update().where(table.c.id == 9).values(**second))
-        former, before = before, totals(engine)
-        assert before != former
-
-
 def test_what_goes_from_one_column_to_the_next_changes_it(engine: Engine, table: sa.Table) -> None:
     """Texts side by side, and NULL beside the text that stands for it."""
     pairs = [

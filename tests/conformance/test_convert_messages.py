@@ -8,7 +8,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-import fastavro
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -21,14 +20,12 @@ from eventlog.core.seams import encode
 from eventlog.qlik.messages.document import MessagesDocument
 from eventlog.qlik.messages.settings import MessageSettings
 from eventlog.qlik.messages.write import MessageFormat
-from tests.support.converting import converted, files_of, row_of, write_parquet, write_snapshot
+from tests.support.converting import converted, row_of, write_parquet, write_snapshot
 from tests.support.daily import daily
 from tests.support.examples import examples
 from tests.support.strategies import CATALOG, History, histories
 
 PLAIN = MessageSettings(topic="{table}")
-AVRO = MessageSettings(topic="{table}", encoding="avro")
-ENVELOPED = MessageSettings(topic="all", encoding="avro", mode="metadata", metadata_topic="meta")
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -57,11 +54,6 @@ def by_number(found: list[bytes]) -> list[bytes]:
     return sorted(found, key=lambda value: json.loads(value)["headers"]["changeSequence"])
 
 
-def records(path: Path) -> list[dict[str, Any]]:
-    with path.open("rb") as file:
-        return [record for record in fastavro.reader(file) if isinstance(record, dict)]
-
-
 @daily
 @given(histories(), st.integers(1, 4))
 @examples(20)
@@ -72,37 +64,6 @@ def test_histories_give_the_daemons_messages(history: History, part_events: int)
         rows, form = write_snapshot(place / "snapshot", history.table), MessageFiles(settings=PLAIN)
         converted(source, place / "out", catalog=CATALOG, part_events=part_events, read_back=rows, target=form)
         assert by_number(values(place / "out")) == of_the_daemon(history, PLAIN)
-
-
-@given(histories())
-@examples(15)
-def test_containers_hold_the_same_values(history: History) -> None:
-    with TemporaryDirectory() as folder:
-        place = Path(folder)
-        source = write_parquet(place / "log.parquet", [row_of(event) for event in history.events])
-        rows, form = write_snapshot(place / "snapshot", history.table), MessageFiles(settings=AVRO)
-        converted(source, place / "out", catalog=CATALOG, part_events=3, read_back=rows, target=form)
-        read = [record for path in place.glob("out/*/part-*.avro") for record in records(path)]
-        assert len(read) == len(of_the_daemon(history, AVRO))
-        numbers = [record["headers"]["changeSequence"][16:] for record in read]
-        assert sorted(numbers) == [f"{number:019d}" for number in range(1, len(read) + 1)]
-
-
-def test_two_processes_write_the_same_files_and_each_tables_metadata_once(tmp_path: Path) -> None:
-    rows = [
-        {**row, "record_id": number, "table_key": f"idu={number % 5}"}
-        for number, row in enumerate([_inserted()] * 40, start=1)
-    ]
-    source = write_parquet(tmp_path / "log.parquet", rows)
-    form = MessageFiles(settings=ENVELOPED)
-    one = converted(source, tmp_path / "one", catalog=CATALOG, target=form, part_events=7)
-    two = converted(source, tmp_path / "two", catalog=CATALOG, target=form, part_events=7, jobs=2)
-    assert one == two
-    assert files_of(tmp_path / "one") == files_of(tmp_path / "two")
-    (metadata,) = (tmp_path / "one" / "meta").iterdir()
-    described = records(metadata)
-    assert {record["type"] for record in described} == {"MD"}
-    assert len(described) == len(CATALOG.tables)
 
 
 def test_messages_need_a_schema(tmp_path: Path) -> None:

@@ -26,7 +26,6 @@ from eventlog.publisher.decide import Part, encode
 from eventlog.xds.write import XdsFormat
 from tests.support.converting import (
     LogRow,
-    ReadBack,
     bare,
     converted,
     elements_of,
@@ -202,29 +201,3 @@ def _written(stem: Path, rows: list[LogRow], kind: int) -> Path:
     if kind == 1:
         return write_csv(stem.with_suffix(".csv"), rows, columns)
     return write_lines(stem.with_suffix(".jsonl" if kind == 2 else ".jsonl.gz"), rows)
-
-
-@pytest.mark.parametrize("read_back", [None])
-def test_one_process_or_two_write_the_same_bytes(tmp_path: Path, read_back: ReadBack) -> None:
-    rows = [{**row_of(event), "record_id": number} for number, event in enumerate(_many_events())]
-    source = write_parquet(tmp_path / "log.parquet", rows)
-    one = converted(source, tmp_path / "one", catalog=CATALOG, read_back=read_back)
-    two = converted(source, tmp_path / "two", catalog=CATALOG, read_back=read_back, jobs=2)
-    assert one == two
-    assert one.parts > 1
-    assert files_of(tmp_path / "one") == files_of(tmp_path / "two")
-
-
-def _many_events() -> Iterator[Event]:
-    for number in range(200):
-        kind = (1, 1, 2, 6, 4)[number % 5]
-        yield Event(
-            position=(number,),
-            kind=kind,
-            table="usr",
-            key=f"idu={number % 7}",
-            column="fname" if number % 2 else "lname",
-            old="a" if kind == 2 else None,
-            new=f"{number}",
-            time="2026-01-01T00:00:00",
-        )

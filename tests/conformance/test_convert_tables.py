@@ -115,20 +115,6 @@ def test_histories_give_the_daemons_rows(
         ) == b"".join(csv_lines(block.columns, block.cells, CSV) for block in blocks)
 
 
-def test_partitions_are_folders_in_that_of_their_table(tmp_path: Path) -> None:
-    hours = ["2026-01-01T00:10:00", "2026-01-01T01:10:00"]
-    rows = [log_row(number, event_time=hours[number // 3], table_key=f"idu={number}") for number in range(1, 5)]
-    source = write_lines(tmp_path / "log.jsonl", rows)
-    target = TableFiles(settings=PARTITIONED)
-    converted(source, tmp_path / "out", catalog=CATALOG, target=target, part_events=10)
-    assert sorted(name for name in files_of(tmp_path / "out") if "__ct" in name and "_dfm" not in name) == [
-        "usr__ct/20260101T000000_20260101T010000/part-00000.parquet",
-        "usr__ct/20260101T010000_20260101T020000/part-00000.parquet",
-    ]
-    names = [row["header__partition_name"] for row in rows_of_files(tmp_path / "out")]
-    assert names == ["20260101T000000_20260101T010000"] * 2 + ["20260101T010000_20260101T020000"] * 2
-
-
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_values_that_a_column_cannot_hold_end_as_errors_and_the_rest_goes_on(tmp_path: Path, jobs: int) -> None:
     bad = {"age": str(2**63), "pay": "123456.78"}

@@ -11,7 +11,6 @@ from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
 from typing import Any
-from unittest.mock import Mock
 
 import pytest
 from hypothesis import given
@@ -21,17 +20,16 @@ from sqlalchemy import Engine, create_engine, text
 from eventlog.capture import Style, TriggerOptions, track
 from eventlog.capture.install import install
 from eventlog.cli.main import exit_code
-from eventlog.convert import partitions, pipeline, plan, step
+from eventlog.convert import partitions, plan, step
 from eventlog.convert.local import convert
 from eventlog.convert.settings import (
     Conversion,
-    FilesInput,
     LogInput,
     MessageFiles,
     TableFiles,
     Target,
 )
-from eventlog.core.errors import EX_USAGE, ConfigError, DataError, UsageError
+from eventlog.core.errors import ConfigError, DataError, UsageError
 from eventlog.core.model import Event
 from eventlog.core.rules import Round
 from eventlog.core.rules.definitions import DefinitionSpan
@@ -48,9 +46,7 @@ from eventlog.qlik.messages.write import MessageFormat
 from eventlog.sql.names import TRANSACTION
 from eventlog.xds.write import XdsFormat
 from tests.support.converting import (
-    bare,
     converted,
-    elements_of,
     files_of,
     row_of,
     write_csv,
@@ -139,15 +135,6 @@ def test_messages_are_those_of_a_publisher(seed: int, part_events: int, steps: S
         }
         converted(source, out, catalog=CATALOG, transactions="whole", **told_to)
         assert messages_in(out) == messages_of(told)
-
-
-@pytest.mark.parametrize("seed", range(4))
-def test_documents_are_those_of_a_publisher(tmp_path: Path, seed: int) -> None:
-    events = Writers(seed).write(90)
-    told = published(events, XdsFormat(batch_size=1))
-    source = write_parquet(tmp_path / "log.parquet", rows_of(events), COLUMNS)
-    converted(source, tmp_path / "out", catalog=CATALOG, transactions="whole")
-    assert elements_of(tmp_path / "out") == "".join(bare(document.body.decode()) for document in told.documents)
 
 
 def test_a_transaction_is_told_in_one_piece_from_one_to_its_last(tmp_path: Path) -> None:
@@ -243,34 +230,6 @@ def test_a_log_that_knows_no_transactions_is_refused(tmp_path: Path) -> None:
         convert(order)
 
 
-def test_an_interrupted_conversion_is_gone_on_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    source = write_parquet(tmp_path / "log.parquet", rows_of(Writers(13).write(80)), COLUMNS)
-    target = MessageFiles(settings=SETTINGS)
-    order = Conversion(
-        input=FilesInput(places=(str(source),)),
-        destination=tmp_path / "out",
-        catalog=CATALOG,
-        format=target,
-        part_events=7,
-        transactions="whole",
-    )
-    for stage in ("gather", "produce"):
-        with monkeypatch.context() as patch:
-            patch.setattr(pipeline, stage, Mock(side_effect=KeyboardInterrupt))
-            with pytest.raises(KeyboardInterrupt):
-                convert(order, jobs=1, resume=True)
-    convert(order, jobs=1, resume=True)
-    converted(
-        source,
-        tmp_path / "once",
-        catalog=CATALOG,
-        target=target,
-        part_events=7,
-        transactions="whole",
-    )
-    assert files_of(tmp_path / "out") == files_of(tmp_path / "once")
-
-
 @pytest.fixture
 def log(postgresql: Engine) -> Engine:
     """The log of a table with eight transactions."""
@@ -297,12 +256,3 @@ def test_what_an_output_has_in_the_configuration_counts_and_rows_are_marked(log:
     assert [(one["transactionEventCounter"], one["transactionLastEvent"]) for one in headers] == [(1, True)] * 8
     with log.connect() as connection:
         assert connection.execute(text("SELECT DISTINCT status FROM event_log")).scalars().all() == ["S"]
-
-
-def test_rows_that_somebody_holds_are_not_left_out_of_their_transaction(
-    log: Engine, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    run(log, "INSERT INTO event_log_hold (record_id) SELECT MAX(record_id) FROM event_log")
-    assert command(log, tmp_path / "out", "--transactions", "whole") == EX_USAGE
-    assert "are held, or an output lacks them, so transactions are not whole" in capsys.readouterr().err
-    assert command(log, tmp_path / "out", "--transactions", "mixed") == 0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import re
 from functools import partial
 
@@ -111,15 +110,6 @@ def test_installing_twice_changes_nothing(engine: Engine) -> None:
         assert connection.execute(text("SELECT COUNT(*) FROM event_log")).scalar() == 1
 
 
-def test_several_logs_share_a_database(engine: Engine) -> None:
-    one, two = LogNames(table="one"), LogNames(table="Two", columns=(*STANDARD[:8], "Old", "select"))
-    install(engine, one)
-    install(engine, two)
-    uninstall(engine, one)
-    assert [is_installed(engine, names) for names in (one, two)] == [False, True]
-    assert columns_of(engine, "Two")[8:10] == ("Old", "select")
-
-
 def test_uninstalling_is_refused_while_rows_wait(engine: Engine) -> None:
     install(engine)
     write(engine, ROW)
@@ -149,16 +139,6 @@ def test_the_printed_statements_take_off_all_that_uninstalling_would(engine: Eng
     run(engine, "INSERT INTO usr (idu) VALUES (1)", "INSERT INTO usr_phone VALUES (1, '22')")  # no trigger is left
 
 
-def test_the_printed_statements_leave_an_adopted_log(engine: Engine) -> None:
-    with engine.begin() as connection:
-        connection.execute(text("CREATE TABLE event_log AS SELECT 1 AS record_id, 'S' AS status, 6 AS event_type"))
-        for name in STANDARD[3:]:
-            connection.execute(text(f"ALTER TABLE event_log ADD COLUMN {name} VARCHAR(9)"))
-    install(engine)
-    run_script(engine, uninstall_sql(engine))
-    assert inspect(engine).get_table_names() == ["event_log"]
-
-
 def test_an_adopted_log_is_not_altered_and_outlives_uninstalling(engine: Engine) -> None:
     columns = "id INTEGER, st CHAR(1), kind INTEGER, at TIMESTAMP, who VARCHAR(9), tab VARCHAR(9), k VARCHAR(9)"
     with engine.begin() as connection:
@@ -186,17 +166,3 @@ def test_what_is_not_installed_cannot_be_upgraded_or_taken_off(engine: Engine) -
     for act in (upgrade, upgrade_sql, uninstall, uninstall_sql):
         with pytest.raises(InstallError, match="no event log event_log in this database"):
             act(engine)
-
-
-def test_a_current_log_needs_no_statements(engine: Engine) -> None:
-    install(engine)
-    assert "CREATE" not in upgrade_sql(engine)
-
-
-def test_alembic_says_nothing(
-    engine: Engine, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
-) -> None:
-    with caplog.at_level(logging.INFO):
-        install(engine)
-    assert caplog.records == []
-    assert capfd.readouterr() == ("", "")

@@ -72,13 +72,6 @@ def test_binary_is_base64(keyed: Engine, value: bytes) -> None:
     assert [row[4] for row in rows if row[2] == "b"] == [base64.b64encode(value).decode()]
 
 
-@one_database
-@given(value=any_text)
-def test_a_text_is_logged_as_it_is(keyed: Engine, value: str) -> None:
-    rows = written(keyed, "things", id=1, t=value)
-    assert (1, "id=1", "t", None, value) in rows
-
-
 NAMES = ("it's :mixed", "50% %s", "100%%", "a$b`c", "back\\slash", "Größe", "new")
 
 

@@ -5,13 +5,9 @@ from __future__ import annotations
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from sqlalchemy import Connection, Engine, create_engine, event, inspect, text
+from sqlalchemy import Connection, create_engine, inspect, text
 
-from eventlog.capture import track, trigger_states
-from eventlog.capture.install import install
-from eventlog.sql.reflect import reflect
 from eventlog.sql.shapes import Schema
-from tests.support.logged import run
 
 FEW, MANY = 2, 9
 TABLES = ("usr", '"Mixed Name"', '"it\'s"', "grp")
@@ -77,20 +73,3 @@ def expected(connection: Connection) -> dict[str, object]:
         )
         for name in inspector.get_table_names()
     }
-
-
-def test_the_list_of_all_that_there_is_is_read_as_often_for_many_tables_as_for_few(sqlite: Engine) -> None:
-    install(sqlite)
-    read: list[str] = []
-    event.listen(sqlite, "before_cursor_execute", lambda *told: read.append(told[2]))
-    counts = []
-    for tables in (FEW, MANY):
-        names = [f"t{tables}_{number}" for number in range(tables)]
-        run(sqlite, *(f"CREATE TABLE {name} (idu INTEGER PRIMARY KEY, name TEXT)" for name in names))
-        track(sqlite, names)
-        read.clear()
-        assert len(trigger_states(sqlite)) >= 3 * tables
-        assert len(reflect(sqlite, names)) == tables
-        counts.append(sum("sqlite_master" in statement for statement in read))
-    few, many = counts
-    assert 0 < few == many

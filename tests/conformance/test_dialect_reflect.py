@@ -50,11 +50,6 @@ def test_a_class_has_its_columns_key_references_and_children(tables: Engine) -> 
     assert list(usr.attributes) == ["fname", "manager", "usr_mbr_of.idg", "usr_phone.phoneno"]
 
 
-def test_the_schema_is_told_where_the_database_has_schemas(tables: Engine) -> None:
-    expected = "public" if dialect_of(tables).schemas else None
-    assert reflect_table(tables, "usr").schema == expected
-
-
 def test_a_relation_belongs_to_the_table_of_its_first_column_unless_named(tables: Engine) -> None:
     assert child_names(reflect_table(tables, "grp")) == []
     named = reflect_table(tables, "grp", children=["usr_mbr_of"])

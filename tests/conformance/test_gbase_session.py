@@ -75,20 +75,6 @@ def test_what_was_begun_is_undone_when_a_call_fails(server: GBaseServer, wrong: 
     assert server.full == set()
 
 
-def test_the_emulator_answers_mistakes_with_the_codes_of_the_server(server: GBaseServer) -> None:
-    session = server.opensess("", 0, 0, 256, 1, 1)
-    assert server.opensess("", 0, 0, 1000, 1, 1) == -83724
-    assert server.opensess("", 0, 0, 1, 2, 0) == -83702
-    assert server.startcapture(session, 0, TABLE, "c1", 1) == 0
-    assert server.startcapture(session, 0, TABLE, "c1", 1) == -83710
-    assert server.startcapture(session, 0, "nobase:a.b", "c1", 1) == -83703
-    assert (
-        server.startcapture(9, 0, TABLE, "c1", 1) == server.activatesess(9, 0) == server.endcapture(9, 0, "") == -83708
-    )
-    assert server.endcapture(session, 0, "other") == -83711
-    assert (server.closesess(session), server.closesess(session), server.deactivatesess(session)) == (0, -83708, -83708)
-
-
 class Cursor:
     """Answers every statement with a number, or fails."""
 

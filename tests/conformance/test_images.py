@@ -8,8 +8,6 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
-from hypothesis import HealthCheck, given
-from hypothesis import strategies as st
 from sqlalchemy import Engine, text
 
 from eventlog.admin.check import PointLevel, check
@@ -30,7 +28,6 @@ from eventlog.sources.log.reading import LogSettings
 from eventlog.sql.findlog import log_columns
 from eventlog.sql.names import LogNames
 from eventlog.xds.write import XdsFormat
-from tests.support.examples import examples
 from tests.support.log_rows import LogRows
 from tests.support.logged import USR, left_by, run
 
@@ -79,32 +76,6 @@ def messages_of(engine: Engine, changes: list[Change]) -> list[tuple[str, Any, A
 
 def row(idu: int, fname: str | None = None, lname: str | None = None, age: int | None = None) -> dict[str, Any]:
     return {"idu": idu, "fname": fname, "lname": lname, "age": age}
-
-
-def test_each_change_has_its_whole_row(usr: Engine) -> None:
-    jack, john = row(1, "Jack", None, 3), row(1, "John", None, 3)
-    assert told(usr, "INSERT INTO usr VALUES (1, 'Jack', NULL, 3)") == [("INSERT", None, jack)]
-    assert told(usr, "UPDATE usr SET fname = 'John'") == [("UPDATE", jack, john)]
-    assert told(usr, "UPDATE usr SET fname = fname") == []
-    moved = row(2, "John", None, 3)
-    assert sorted(told(usr, "UPDATE usr SET idu = 2"), key=str) == [("DELETE", None, john), ("INSERT", None, moved)]
-    assert told(usr, "DELETE FROM usr") == [("DELETE", None, moved)]
-
-
-def test_rows_of_the_log_are_such_as_readers_of_ten_columns_know(usr: Engine) -> None:
-    assert left_by(usr, "INSERT INTO usr VALUES (1, 'Jack', NULL, 3)") == [
-        (1, "idu=1", "fname", None, "Jack"),
-        (1, "idu=1", "lname", None, None),
-        (1, "idu=1", "age", None, "3"),
-    ]
-    assert left_by(usr, "UPDATE usr SET fname = 'John'") == [
-        (2, "idu=1", "fname", "Jack", "John"),
-        (2, "idu=1", "lname", None, None),
-        (2, "idu=1", "age", "3", "3"),
-    ]
-    [(kind, key, column, old, new)] = left_by(usr, "DELETE FROM usr")
-    assert (kind, key, column, new) == (4, "idu=1", None, None)
-    assert json.loads(old or "") == {"fname": "John", "lname": None, "age": "3"}
 
 
 def test_a_delete_brings_any_text(usr: Engine) -> None:
@@ -157,11 +128,6 @@ def test_a_table_that_is_all_key_and_a_compound_key(engine: Engine) -> None:
     assert told(engine, "DELETE FROM pair") == [("DELETE", None, {"a": 1, "b": 2})]
 
 
-def test_values_of_a_child_table_are_told_as_fields(usr: Engine) -> None:
-    run(usr, "INSERT INTO usr VALUES (1, 'Jack', NULL, 3)")
-    assert left_by(usr, "INSERT INTO usr_phone VALUES (1, '55')") == [(1, "idu=1", "usr_phone.phoneno", None, "55")]
-
-
 def test_check_warns_where_an_output_needs_images_that_a_style_cannot_give(sqlite: Engine) -> None:
     install(sqlite)
     run(sqlite, *USR)
@@ -191,45 +157,3 @@ def test_track_recommends_images_where_an_output_needs_them(
     found = CliRunner().invoke(main, ["track", "usr", "--events", style, "--config", str(config)])
     assert found.exit_code == 0, found.output
     assert ("--events image" in found.output) is recommended
-
-
-texts = st.sampled_from(["a", "b", "", ODD, None])
-steps = st.tuples(
-    st.sampled_from(["insert", "update", "update", "delete", "move"]),
-    st.integers(1, 4),
-    texts,
-    texts,
-    st.integers(5, 8),
-)
-
-
-@examples(8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(st.lists(steps, max_size=14))
-def test_random_changes_are_told_as_a_model_has_them(usr: Engine, history: list[tuple[Any, ...]]) -> None:
-    run(usr, "DELETE FROM usr", "DELETE FROM event_log")
-    model: dict[int, dict[str, Any]] = {}
-    expected: list[tuple[str, Any, Any]] = []
-    with usr.begin() as connection:
-        for what, idu, fname, lname, other in history:
-            values = {"idu": idu, "fname": fname, "lname": lname, "other": other}
-            if what == "insert" and idu not in model:
-                connection.execute(text("INSERT INTO usr VALUES (:idu, :fname, :lname, :other)"), values)
-                model[idu] = row(idu, fname, lname, other)
-                expected.append(("INSERT", None, model[idu]))
-            elif what == "update":
-                connection.execute(text("UPDATE usr SET fname = :fname, lname = :lname WHERE idu = :idu"), values)
-                after = model.get(idu) and {**model[idu], "fname": fname, "lname": lname}
-                if after and after != model[idu]:
-                    expected.append(("UPDATE", model[idu], after))
-                    model[idu] = after
-            elif what == "delete":
-                connection.execute(text("DELETE FROM usr WHERE idu = :idu"), values)
-                if idu in model:
-                    expected.append(("DELETE", None, model.pop(idu)))
-            elif what == "move" and other not in model:
-                connection.execute(text("UPDATE usr SET idu = :other WHERE idu = :idu"), values)
-                if idu in model:
-                    before = model.pop(idu)
-                    model[other] = {**before, "idu": other}
-                    expected += [("DELETE", None, before), ("INSERT", None, model[other])]
-    assert messages_of(usr, changes_of(usr)) == expected

@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy import Engine, event, inspect
 from sqlalchemy.exc import PendingRollbackError
 
-from eventlog.capture.install import install, revisions, uninstall, upgrade, upgrade_sql
+from eventlog.capture.install import revisions, uninstall, upgrade, upgrade_sql
 from eventlog.capture.migrations.moving import nested
 from eventlog.core.errors import DataError, InstallError, OccupiedError
 from eventlog.sources.log.lock import LogLock
@@ -167,15 +167,6 @@ def test_a_log_with_all_of_it_can_be_taken_off(engine: Engine) -> None:
     upgrade(engine)
     uninstall(engine, purge=True)
     assert sorted(inspect(engine).get_table_names()) == ["event_log", "usr"]  # that was there before
-
-
-def test_a_new_log_has_nothing_to_be_moved(engine: Engine) -> None:
-    install(engine)
-    assert revisions(engine, LogNames())[0] == NEWEST_MIGRATION
-    upgrade(engine, to="0001")
-    assert not inspect(engine).has_table("event_log_parked")
-    upgrade(engine)
-    assert inspect(engine).has_table("event_log_parked")
 
 
 def groups_of(**groups: str) -> dict[frozenset[str], list[int]]:

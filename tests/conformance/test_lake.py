@@ -5,7 +5,6 @@ them.
 from __future__ import annotations
 
 import datetime as dt
-import json
 import logging
 import random
 from collections.abc import Callable
@@ -16,19 +15,17 @@ from pathlib import Path
 from threading import Thread
 from typing import Any
 
-import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
 from msgspec.structs import replace
 
 from eventlog.core.errors import DataError, OccupiedError, SinkError
 from eventlog.core.model import Op
-from eventlog.core.schema import WHOLE_ROW, Catalog, Column, Table
+from eventlog.core.schema import Catalog, Column, Table
 from eventlog.sinks.change_files.arrow import arrow_columns
-from eventlog.sinks.lake.sink import LakeSink
 from tests.support.changerows import GRP, USR, documents, told
 from tests.support.lakes import LAKES, Lake, Mode, close_catalogs, iceberg_in, once, put, random_step
-from tests.support.sinks import KilledError, dying, tenure
+from tests.support.sinks import KilledError, dying
 
 ADD = told(1, Op.ADD, 1, fname="Jack", pay="1.50", photo="qqo=", since="2026-01-02 03:04:05.5")
 Make = Callable[..., Lake]
@@ -85,30 +82,6 @@ def test_rows_are_as_files_of_parquet_have_them(lake: Make) -> None:
         found.rows("usr__ct")[0] | {"pay": Decimal("1.50"), "since": dt.datetime(2026, 1, 2, 3, 4, 5, 500_000)}
         == (found.rows("usr__ct")[0])
     )
-
-
-def test_a_mirror_is_what_the_changes_say(lake: Make) -> None:
-    changes = [
-        told(1, Op.ADD, 1, fname="Jack", pay="1.50"),
-        told(2, Op.ADD, 2, fname="Ida"),
-        told(3, Op.MODIFY, 1, fname=("Jack", "John")),
-        told(4, Op.MODIFY, 7, fname=("x", "y")),
-        told(5, Op.MODIFY, 1, pay=("1.50", None)),
-        told(6, Op.DELETE, 2),
-        told(7, Op.MODIFY, 3, idu=("7", "3")),
-        told(8, Op.ADD, 1, "grp", name="staff"),
-    ]
-    for cut in range(len(changes) + 1):
-        found = lake("mirror", task=f"task{cut}")
-        sink = found.sink()
-        put(sink, "a", told(100, Op.TRUNCATE, 0))
-        put(sink, "b", *changes[:cut])
-        put(sink, "c", *changes[cut:])
-        assert [(row["idu"], row["fname"], row["pay"]) for row in found.rows("usr")] == [
-            (1, "John", None),
-            (3, "y", None),
-        ]
-    assert [row["name"] for row in found.rows("grp")] == ["staff"]
 
 
 @pytest.mark.in_turn
@@ -245,20 +218,6 @@ def test_a_new_column_is_added(lake: Make, mode: str) -> None:
     ]
 
 
-def test_a_column_that_comes_in_the_middle_of_a_plan_is_added(lake: Make) -> None:
-    found = lake("mirror")
-    sink = found.sink()
-    first = documents(ADD)
-    then = documents(
-        told(2, Op.MODIFY, 1, email=(None, "a@b")),
-        after=first[-1].id,
-        catalog=wider(email="varchar(40)"),
-    )
-    sink.commit("a", [*first, *then])
-    [row] = found.rows("usr")
-    assert (row["fname"], row["email"]) == ("Jack", "a@b")
-
-
 @pytest.mark.parametrize("mode", ["append", "mirror"])
 def test_a_value_for_which_the_table_has_no_room_is_refused_with_its_row(lake: Make, mode: str) -> None:
     """A table of numbers whose source has texts now takes those that are numbers."""
@@ -320,16 +279,6 @@ def test_a_mirror_needs_a_key(lake: Make) -> None:
     assert "nobody knows its key" in refusal.note
 
 
-def test_rows_that_are_their_own_key_are_appended_and_not_mirrored(lake: Make) -> None:
-    columns = (Column(name=WHOLE_ROW, type="text", key=1), Column(name="idu", type="integer"))
-    catalog = Catalog([Table(name="usr", columns=columns), GRP])
-    cells: dict[str, Any] = {WHOLE_ROW: "1", "idu": "1"}
-    twice = [told(number, Op.ADD, 1, **cells) for number in (1, 2)]
-    outcomes = put(lake("mirror", task="other").sink(), "a", *twice, catalog=catalog)
-    assert [one.position for one in outcomes] == [(1,), (2,)]
-    assert "append them" in str(outcomes[0].note)
-
-
 def test_a_position_from_a_backup_is_told_and_loses_nothing(lake: Make) -> None:
     found = lake()
     sink = found.sink()
@@ -368,27 +317,6 @@ def test_a_place_that_cannot_be_used_is_told_with_its_outcome(lake: Make, tmp_pa
     if sink.resolve("a").documents is not None:
         put(sink, "a", ADD)
     assert found.keys("usr__ct") == [1]
-
-
-def test_new_tables_are_partitioned(lake: Make, tmp_path: Path) -> None:
-    found = lake("mirror", partition_by=("FNAME", "none"))
-    sink = found.sink()
-    put(sink, "a", ADD, told(2, Op.ADD, 2, fname="Ada"), told(3, Op.ADD, 5, "grp", name="staff"))
-    put(sink, "b", told(4, Op.MODIFY, 1, fname=("Jack", "Ada")))
-    assert [row["fname"] for row in found.rows("usr")] == ["Ada", "Ada"]
-    assert list((tmp_path / "lake").rglob("fname=Ada"))
-
-
-def test_a_sink_that_is_closed_goes_on_when_it_is_opened_again(lake: Make) -> None:
-    found = lake()
-    sink: LakeSink = found.sink()
-    put(sink, "a", ADD)
-    sink.close()
-    sink.open(tenure(1))
-    put(sink, "b", told(2, Op.ADD, 2))
-    assert found.keys("usr__ct") == [1, 2]
-    state = json.loads(Path(found.settings.path, "_eventlog", "eventlog", "_position.json").read_bytes())
-    assert (state["plan"], state["number"]) == ("b", 2)
 
 
 def test_names_may_have_any_signs(lake: Make) -> None:
@@ -446,20 +374,6 @@ def test_a_table_that_cannot_be_joined_now_has_its_rows_all_the_same(
     put(found.sink(), "a", ADD)
     assert found.keys("usr__ct") == [1]
     assert "is not put together this time: no room" in caplog.text
-
-
-def test_another_reader_of_parquet_finds_the_same_rows(tmp_path: Path) -> None:
-    for kind in sorted(LAKES):
-        found = LAKES[kind](tmp_path / kind)
-        put(found.sink(), "a", ADD, told(2, Op.MODIFY, 1, fname=("Jack", "Joe")))
-        put(found.sink(2), "b", told(3, Op.ADD, 3))
-        paths = sorted((tmp_path / kind).rglob("*.parquet"))
-        rows = [row for path in paths for row in pq.ParquetFile(path).read().to_pylist()]
-        assert sorted(rows, key=_in_order) == sorted(found.rows("usr__ct"), key=_in_order)
-
-
-def _in_order(row: dict[str, Any]) -> tuple[str, str]:
-    return row["header__change_seq"], row["header__change_oper"]
 
 
 @pytest.mark.in_turn

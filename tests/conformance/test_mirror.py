@@ -83,12 +83,6 @@ def test_a_table_with_rows_of_somebody_else_is_only_taken_when_asked(engine: Eng
     assert [one.rows for one in Mirrors(engine).apply()] == [0]
 
 
-def test_truncating_empties_the_mirror(engine: Engine) -> None:
-    stored(engine, *CHANGES[:2], told(3, Op.TRUNCATE, 1), told(4, Op.ADD, 4, fname="Dan"))
-    Mirrors(engine).apply()
-    assert mirrored(engine) == [(4, "Dan", None)]
-
-
 def test_without_masks_null_means_untouched(engine: Engine) -> None:
     stored(engine, *CHANGES[:3], headers=("change_seq", "change_oper"))
     Mirrors(engine).apply()

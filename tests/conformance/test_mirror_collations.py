@@ -6,7 +6,6 @@ import pytest
 from sqlalchemy import URL, Engine, create_engine, text
 
 from eventlog.admin.check.outputs import output_points
-from eventlog.cli.main import exit_code
 from eventlog.config.settings import Config, SourceConfig
 from eventlog.core.errors import DataError
 from eventlog.core.model import Change, Edit, Op, RowId, Transaction
@@ -137,21 +136,6 @@ def test_blanks_at_the_end_need_not_count_where_the_source_has_none(postgresql: 
     stored(postgresql, told(1, Op.ADD, "a"), told(2, Op.ADD, "A"), kind="character(20)")
     Mirrors(postgresql).apply()
     assert {key.rstrip() for key in mirrored(postgresql)} == {"a", "A"}
-
-
-def test_the_command_names_the_mirror_and_says_what_to_do(sqlite: Engine, capsys: pytest.CaptureFixture[str]) -> None:
-    assert_that_the_loose_mirror_is_refused(
-        sqlite, "CREATE TABLE word__mirror (idw VARCHAR(20) COLLATE NOCASE PRIMARY KEY, said VARCHAR(10))"
-    )
-    assert exit_code(["apply", "--database", url_of(sqlite)]) == DataError.exit_code
-    said = capsys.readouterr().err
-    assert "The mirror word__mirror may lose rows" in said
-    assert "delete its row in eventlog_applied" in said
-    with sqlite.begin() as connection:
-        connection.execute(text("DROP TABLE word__mirror"))
-        connection.execute(text("DELETE FROM eventlog_applied"))
-    Mirrors(sqlite).apply()
-    assert mirrored(sqlite) == {"a", "A"}
 
 
 def assert_that_the_loose_mirror_is_refused(engine: Engine, made: str) -> None:

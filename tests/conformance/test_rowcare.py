@@ -106,11 +106,6 @@ def test_following_tells_what_comes_and_what_changes(table: LogTable, log: Log) 
     assert all(seconds >= 1 for seconds in pauses)
 
 
-def test_following_an_empty_log_waits(table: LogTable, log: Log) -> None:
-    told = follow(log, Filters(), limit=10, width=10, pause=lambda _: table.write(1))
-    assert next(told).record_id == 1
-
-
 def test_held_rows_are_not_offered_until_they_are_released(table: LogTable, log: Log) -> None:
     for number in range(1, 7):
         table.write(number, f"idu={number}", status="S" if number == 6 else "N")
@@ -135,37 +130,8 @@ def test_who_holds_a_row_since_when_and_why_is_noted_until_it_is_released(table:
     assert table.statuses() == {1: "S", 2: "N"}
 
 
-def test_a_hold_keeps_what_was_noted_about_a_row_that_was_tried(table: LogTable, log: Log) -> None:
-    table.write_all([1])
-    settle(log, Outcome(position=(1,), status=Status.NEW, reason=Reason.RETRY, note="busy"), delay=3600)
-    hold(log, [(1, 1)], by="ann")
-    [note] = noted(log)
-    assert re.fullmatch(r"held since .{23} by ann\.", note or "")
-    release(log, [EVERYTHING])
-    [row] = [*newest(log, Filters(), limit=9, width=9)]
-    assert (row.reason, row.note, row.attempts) == ("retry", "busy", 1)
-
-
 def noted(log: Log) -> list[str | None]:
     return [row.note for row in [*newest(log, Filters(), limit=9, width=9)]]
-
-
-def test_later_rows_of_a_held_object_wait_behind_it(table: LogTable, log: Log) -> None:
-    for number, key in enumerate(["idu=1", "idu=2", "idu=1", "idu=2", 'IDU="1"', "idu=3"], start=1):
-        table.write(number, key)
-    assert hold(log, [(3, 3)]).rows == 1
-    assert offered(log) == [1, 2, 4, 6]
-    settle(log, *(Outcome(position=(number,)) for number in (1, 2, 4, 6)))
-    assert offered(log) == []
-    assert release(log, [EVERYTHING]) == 1
-    assert offered(log) == [3, 5]
-
-
-def test_a_held_row_that_somebody_settled_holds_nobody_up(table: LogTable, log: Log) -> None:
-    table.write_all([1, 2])
-    hold(log, [(1, 1)])
-    table.run("UPDATE event_log SET status = 'X' WHERE record_id = 1")
-    assert offered(log) == [2]
 
 
 def test_requeued_rows_wait_as_if_they_had_never_been_read(table: LogTable, log: Log) -> None:
@@ -181,13 +147,3 @@ def test_requeued_rows_wait_as_if_they_had_never_been_read(table: LogTable, log:
     assert table.statuses() == {1: "N", 2: "N", 3: "N", 4: "N", 5: "X"}
     assert table.outcomes() == {}
     assert offered(log) == [1, 2, 3, 4]
-
-
-def test_requeueing_leaves_waiting_rows_alone(table: LogTable, log: Log) -> None:
-    table.write_all([1, 2])
-    settle(log, Outcome(position=(1,), status=Status.NEW, reason=Reason.RETRY, note="busy"), delay=3600)
-    hold(log, [(2, 2)])
-    assert requeue(log, [EVERYTHING], Choice(letters=PROCESSED)) == 0
-    busy, held = [*newest(log, Filters(), limit=9, width=9)]
-    assert (busy.reason, busy.note) == ("retry", "busy")
-    assert held.reason == "held"

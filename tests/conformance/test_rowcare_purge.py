@@ -57,14 +57,6 @@ def test_old_processed_rows_go_and_everything_else_stays(table: LogTable, log: L
     assert set(table.outcomes()) == {5}
 
 
-def test_letters_and_table_narrow_the_choice(table: LogTable, log: Log) -> None:
-    for number, (status, name) in enumerate([("S", "usr"), ("E", "usr"), ("E", "grp"), ("F", "usr"), ("N", "usr")], 1):
-        table.write(number, status=status, table_name=name, event_time=OLD)
-    assert done(log, letters="E", table="USR").rows == 1
-    assert done(log, letters="FN").rows == 2
-    assert table.statuses() == {1: "S", 3: "E"}
-
-
 def test_rows_that_wait_leave_the_journal_with_the_log(table: LogTable, log: Log) -> None:
     for number, time in ((1, OLD), (2, "2999-01-01 00:00:00")):
         table.write(number, event_time=time)
@@ -86,15 +78,6 @@ def test_the_age_is_counted_back_from_the_databases_clock(table: LogTable, log: 
         table.write(number, status="S", event_time=str(time))
     assert done(log, age=2 * 3600).rows == 1
     assert table.statuses() == {1: "S"}
-
-
-def test_records_about_rows_that_were_deleted_when_published_go_in_time(table: LogTable, log: Log) -> None:
-    note(table, 1, "W")
-    note(table, 2, "W", "2999-01-01 00:00:00")
-    note(table, 3, "F")
-    hold(log, [(1, 9)])
-    assert done(log) == Purged()
-    assert set(table.outcomes()) == {2, 3}
 
 
 def test_rows_stand_in_the_archive_as_they_were(table: LogTable, log: Log, folder: Path) -> None:
@@ -121,12 +104,6 @@ def test_rows_stand_in_the_archive_as_they_were(table: LogTable, log: Log, folde
     }
     assert (second["column_name"], second["reason"], second["note"]) == (None, "refused", "why")
     assert table.statuses() == {}
-
-
-def test_nothing_old_makes_no_file(table: LogTable, log: Log, folder: Path) -> None:
-    table.write(1)
-    assert done(log, Archive(folder, log.name)) == Purged()
-    assert list(folder.iterdir()) == []
 
 
 @pytest.fixture

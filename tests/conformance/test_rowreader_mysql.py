@@ -5,16 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from sqlalchemy import Engine, create_engine, event
+from sqlalchemy import Engine, event
 
-from eventlog.capture import TriggerCondition, track
-from eventlog.capture.install import install
 from eventlog.core.model import RowId
 from eventlog.core.schema import Catalog
 from eventlog.core.tablekey import TableKey
 from eventlog.sql.reflect import reflect
 from eventlog.sql.rows import SqlRowReader
-from tests.support.logged import logged, run
+from tests.support.logged import run
 from tests.support.servers import mysqls
 
 
@@ -48,11 +46,6 @@ def test_a_collation_decides_which_key_is_meant(server: Engine, collation: str) 
 def test_a_key_without_a_collation_of_its_own_is_compared_as_mysql_compares_names(mysql: Engine) -> None:
     made(mysql, "VARCHAR(9) COLLATE utf8mb4_0900_ai_ci", "'Ann'", "'Zoë'", "'Ann '")
     assert found(mysql, "ANN", "zoe", "ann ", "ann  ") == [0, 1, 2, None]
-
-
-def test_a_binary_collation_tells_cases_apart(server: Engine) -> None:
-    made(server, "VARCHAR(9) COLLATE utf8mb4_bin", "'Ann'", "'ann'")
-    assert found(server, "ann", "Ann", "ANN") == [1, 0, None]
 
 
 def test_a_character_that_the_column_does_not_have_is_nobody_elses(server: Engine) -> None:
@@ -120,14 +113,3 @@ def test_values_are_plain(server: Engine) -> None:
     read: Any = SqlRowReader(server, Catalog([table])).rows({row: frozenset(table.attributes)})[row]
     values = [value for _, _, value in VALUES]
     assert [(type(one), one) for one in read.values()] == [(type(value), value) for value in values]
-
-
-def test_the_other_name_of_the_dialect_works_as_well(mariadb: Engine) -> None:
-    engine = create_engine(mariadb.url.set(drivername="mariadb+pymysql"))
-    install(engine)
-    made(engine, "INTEGER", "7")
-    assert {state.state for state in track(engine, ["t"])} == {TriggerCondition.CURRENT}
-    run(engine, "UPDATE t SET v = 5")
-    assert found(engine, "7") == [5]
-    assert [row[:2] for row in logged(engine)] == [(6, "k=7")]
-    engine.dispose()

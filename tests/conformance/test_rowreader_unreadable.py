@@ -167,15 +167,6 @@ def test_what_is_read_back_has_room_or_waits_in_order(engine: Engine, tall: Tabl
     assert too_large.note.endswith("more than publisher.value_limit, which is 20000. Raise it and requeue the row.")
 
 
-def test_an_object_that_has_no_room_with_others_is_read_alone(engine: Engine, tall: Table) -> None:
-    reader = SqlRowReader(engine, Catalog([tall]), ROOM)
-    assert told(reader.rows(wanted("people", [5, 4, 1], "more"))) == {
-        "id=5": 15_000,
-        "id=4": Reason.NO_ROOM,
-        "id=1": 10,
-    }
-
-
 def test_a_childs_long_values_count_too(engine: Engine, tall: Table) -> None:
     for key in (1, 3):
         run(engine, "INSERT INTO people_said VALUES (:id, :said)", rows={"id": key, "said": "z" * 8000})

@@ -81,7 +81,3 @@ def test_the_session_that_reads_decides_nothing(postgresql: Engine) -> None:
         connection.execute(text("ALTER DATABASE " + str(postgresql.url.database) + " SET TimeZone = 'Asia/Tokyo'"))
     postgresql.dispose()
     assert read(postgresql, ("TIMESTAMPTZ", "'2025-03-23T10:57:19+03:00'")) == ["2025-03-23 07:57:19+00"]
-
-
-def test_a_day_is_the_day_that_was_stored(postgresql: Engine) -> None:
-    assert read(postgresql, ("DATE", "'2025-12-31'")) == ["2025-12-31"]

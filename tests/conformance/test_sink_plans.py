@@ -236,19 +236,6 @@ def test_a_name_that_nobody_gave_is_told_in_a_sentence(tmp_path: Path, name: str
             assert sink.resolve("a").last == "a"
 
 
-def test_a_folder_that_was_given_to_another_log_goes_on(tmp_path: Path) -> None:
-    """Whose it was stands in a folder that somebody removes who wants that; epochs begin anew then."""
-    for number, kind in enumerate(KINDS.values()):
-        with kind(tmp_path / str(number)) as place:
-            opened(place.make(), tenure(9, "theirs")).commit("a", place.documents(1))
-            owners = tmp_path / str(number) / ".eventlog"
-            for claim in owners.iterdir():
-                claim.unlink()
-            sink = opened(place.make(), tenure(2, "ours"))
-            sink.commit("b", place.documents(2))
-            assert opened(place.make(), tenure(3, "ours")).resolve("b").last == "b"
-
-
 def test_a_plan_that_an_older_eventlog_named_is_known_in_change_files(tmp_path: Path) -> None:
     with sink_places.change_files(tmp_path) as place:
         sink = opened(place.make(), tenure())

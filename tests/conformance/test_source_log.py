@@ -108,14 +108,6 @@ def test_another_log_with_other_names_in_the_old_order_is_read_as_well(engine: E
     assert numbers(source) == []
 
 
-def test_a_time_that_python_cannot_hold_stops_nothing(postgresql: Engine) -> None:
-    log = installed(postgresql)
-    for number, time in enumerate(["infinity", "-infinity", "0044-03-15 00:00:00 BC", "99999-01-01"], start=1):
-        log.write(number, event_time=time)
-    times = [event.time for event in LogRows(postgresql, log.names).read(0).rows]
-    assert times == ["infinity", "-infinity", "0044-03-15 00:00:00 BC", "99999-01-01 00:00:00"]
-
-
 def test_bytes_that_are_no_text_reach_the_rules_and_spoil_only_their_row(sqlite: Engine) -> None:
     log = installed(sqlite)
     log.write(1)
@@ -173,11 +165,3 @@ def test_the_backlog_counts_letters_apart_and_names_the_oldest(log: LogTable) ->
     assert (flow.parts, flow.oldest) == (WaitingParts(ready=2), 3)
     since = dt.datetime.now(dt.UTC).replace(tzinfo=None) - dt.datetime(2025, 3, 23, 10, 57, 19)
     assert flow.lag == pytest.approx(since.total_seconds(), abs=90)
-
-
-def test_the_backlog_of_an_empty_log_is_nothing(log: LogTable) -> None:
-    found = backlog(Log(log.engine, log.names))
-    assert (found.waiting, found.other) == (0, {})
-    with Log(log.engine, log.names).transaction() as connection:
-        flow, _ = read_flow(connection, Log(log.engine, log.names), PublisherConfig())
-    assert (flow.parts, flow.oldest, flow.lag) == (WaitingParts(), None, 0.0)

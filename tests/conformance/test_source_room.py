@@ -75,37 +75,11 @@ def test_a_batch_ends_where_its_values_have_no_more_room(log: LogTable) -> None:
     assert batches(source) == [[1, 2], [3], [4, 5, 6]]
 
 
-def test_a_row_that_has_no_room_with_others_comes_alone(log: LogTable) -> None:
-    spread(log, [100, 15_000, 100])
-    source = source_of(log)
-    assert batches(source) == [[1], [2], [3]]
-
-
-def test_many_short_values_are_counted_too(log: LogTable) -> None:
-    spread(log, [500] * 50)
-    assert batches(source_of(log)) == [list(range(first, min(first + 20, 51))) for first in (1, 21, 41)]
-
-
-def test_without_a_limit_the_bytes_count(log: LogTable) -> None:
-    spread(log, [4000] * 5)
-    assert batches(source_of(log), limit=0) == [[1, 2], [3, 4], [5]]
-
-
 def test_an_object_is_only_cut_that_has_no_room_in_one_batch(log: LogTable) -> None:
     keys = ["a=1", "a=2", "a=2", "a=3", "a= 3", "a=3", "a=3", "a=4"]
     for number, key in enumerate(keys, start=1):
         log.write(number, key=key, new_value="x" * 3000)
     assert batches(source_of(log)) == [[1, 2, 3], [4, 5, 6], [7, 8]]
-
-
-def test_an_object_with_very_many_rows_is_cut(log: LogTable) -> None:
-    """Past the limit there is room for twenty rows more."""
-    log.write(1, key="idu=9")
-    log.write_all(range(2, 152))
-    found = batches(source_of(log, LogSettings(query_bytes=60_000)), limit=10)
-    assert [number for batch in found for number in batch] == list(range(1, 152))
-    assert found[0] == [1]
-    assert max(map(len, found)) <= 50
 
 
 def test_a_value_that_is_too_large_is_not_fetched_and_its_row_says_so(

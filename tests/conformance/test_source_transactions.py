@@ -60,14 +60,6 @@ def test_postgresql_knows_which_rows_were_written_together(postgresql: Engine) -
     assert third.transaction not in (None, first.transaction)
 
 
-def test_a_change_never_spans_two_transactions(postgresql: Engine) -> None:
-    events = read(two_transactions(installed(postgresql)), asked=True)
-    assert spans(events) == [((1,),), ((2,),)]
-    assert [change.transaction for change in decide(events, catalog=CATALOG).changes] == [
-        event.transaction for event in events
-    ]
-
-
 def test_where_nobody_asks_or_can_tell_they_make_one_change(postgresql: Engine, sqlite: Engine) -> None:
     assert spans(read(two_transactions(installed(postgresql)), asked=False)) == [((1,), (2,))]
     events = read(two_transactions(installed(sqlite)), asked=True)
@@ -93,17 +85,6 @@ def test_a_savepoint_does_not_split_a_transaction_of_an_own_log(postgresql: Engi
     assert len(set(numbers[:5])) == 1 == len(set(numbers[5:]))
     assert numbers[0] != numbers[5]
     assert None not in numbers
-
-
-def test_a_requeue_does_not_merge_transactions_of_an_own_log(postgresql: Engine) -> None:
-    install(postgresql)
-    run(postgresql, f"{ROW} ('idu=1', 1, 'usr', 'fname', 'a')")
-    run(postgresql, f"{ROW} ('idu=1', 1, 'usr', 'lname', 'b')")
-    before = own(postgresql)
-    run(postgresql, "UPDATE event_log SET status = 'S'")
-    run(postgresql, "UPDATE event_log SET status = 'N'")
-    assert own(postgresql) == before
-    assert spans(before) == [((1,),), ((2,),)]
 
 
 def test_rows_from_before_the_column_say_what_their_system_column_says(postgresql: Engine) -> None:
