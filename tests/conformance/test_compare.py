@@ -10,8 +10,6 @@ import pytest
 import sqlalchemy as sa
 from sqlalchemy import Engine
 
-from eventlog.compare.ranges import slices
-from eventlog.compare.scratch import ScratchSide
 from eventlog.sql.dialect import dialect_of
 from eventlog.sql.reflect import reflect_table
 from tests.support.compared import (
@@ -83,21 +81,6 @@ def test_what_was_put_in_is_found_and_nothing_else(engine: Engine, sqlite: Engin
         for database, name in ((engine, "usr"), (target, "usr_copy")):
             with database.begin() as connection:
                 connection.exec_driver_sql(f"DROP TABLE {name}")
-
-
-def test_equal_rows_are_told_by_their_hashes_alone(engine: Engine) -> None:
-    """Also what two databases write in different ways has one text, so that hardly any row is read."""
-    filled(engine, engine, "both", 3)
-    mine, other, columns, _ = sides(engine, engine, "usr_copy")
-    scratch = ScratchSide(columns)
-    scratch.write(mine.every())
-    [part] = slices(ROWS)
-    with mine.snapshot() as here, other.snapshot() as there, scratch.snapshot() as ours:
-        found = here.hashes(part, None)
-        assert found == there.hashes(part, None)
-        alike = sum(hashed == ours.hashes(part, None).get(key) for key, hashed in found.items())
-    scratch.close()
-    assert alike > ROWS * 0.8, alike
 
 
 def test_select_alone_suffices(engine: Engine, sqlite: Engine) -> None:

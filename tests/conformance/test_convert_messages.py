@@ -6,7 +6,6 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -14,7 +13,6 @@ from hypothesis import strategies as st
 
 from eventlog.convert import plan
 from eventlog.convert.settings import MessageFiles
-from eventlog.core.errors import ConfigError
 from eventlog.core.rules import decide
 from eventlog.core.seams import encode
 from eventlog.qlik.messages.document import MessagesDocument
@@ -64,24 +62,3 @@ def test_histories_give_the_daemons_messages(history: History, part_events: int)
         rows, form = write_snapshot(place / "snapshot", history.table), MessageFiles(settings=PLAIN)
         converted(source, place / "out", catalog=CATALOG, part_events=part_events, read_back=rows, target=form)
         assert by_number(values(place / "out")) == of_the_daemon(history, PLAIN)
-
-
-def test_messages_need_a_schema(tmp_path: Path) -> None:
-    source = write_parquet(tmp_path / "log.parquet", [_inserted()])
-    with pytest.raises(ConfigError, match="need to know tables"):
-        converted(source, tmp_path / "out", catalog=None, target=MessageFiles())
-
-
-def _inserted() -> dict[str, Any]:
-    return {
-        "record_id": 1,
-        "status": "N",
-        "event_type": 1,
-        "event_time": "2026-01-01T00:00:00",
-        "perpetrator": None,
-        "table_name": "usr",
-        "table_key": "idu=1",
-        "column_name": "fname",
-        "old_value": None,
-        "new_value": "Jack",
-    }

@@ -16,11 +16,9 @@ from pyarrow import parquet
 
 from eventlog.convert import plan
 from eventlog.convert.commit import Summary
-from eventlog.convert.forms import form_of
-from eventlog.convert.forms import outcomes_of as refusals_of
 from eventlog.convert.local import convert
 from eventlog.convert.settings import Conversion, FilesInput, MessageFiles, SnapshotRows, TableFiles, Target
-from eventlog.core.model import REFRESH, Op
+from eventlog.core.model import REFRESH
 from eventlog.core.rules import decide
 from eventlog.core.schema import Catalog, Column, Table
 from eventlog.core.seams import encode
@@ -31,7 +29,7 @@ from eventlog.qlik.messages.settings import MessageSettings
 from eventlog.sinks.change_files.arrow import arrow_columns
 from eventlog.sinks.change_files.row_files import csv_lines
 from eventlog.sinks.change_files.settings import RowFileSettings
-from tests.support.changerows import CSV, told
+from tests.support.changerows import CSV
 from tests.support.converting import (
     converted,
     files_of,
@@ -133,18 +131,6 @@ def test_values_that_a_column_cannot_hold_end_as_errors_and_the_rest_goes_on(tmp
     assert [(row["idu"], row["age"]) for row in rows_of_files(tmp_path / "out")] == [(n + 9, 7) for n in range(4)]
     numbers = [row["header__change_seq"][16:] for row in rows_of_files(tmp_path / "out")]
     assert numbers == [f"{number:019d}" for number in range(1, 5)]
-
-
-def test_half_a_character_is_refused_with_the_name_of_its_column() -> None:
-    """No file of rows can hold one, but databases have given some."""
-    form = form_of(Conversion(input=FilesInput(places=()), destination=Path(), catalog=CATALOG, format=TableFiles()))
-    rendering = form.rendering(CATALOG)
-    refusal = rendering.take(told(1, Op.ADD, 1, fname="half \ud83d"))
-    assert refusal is not None
-    assert "fname" in refusal.note
-    assert rendering.take(told(2, Op.ADD, 2, fname="whole")) is None
-    assert [outcome.status for outcome in refusals_of(rendering.refused).values()] == ["E"]
-    assert len(rendering.rendered()) == 1
 
 
 @pytest.mark.parametrize("name", ["/etc/passwd", "..", "../..", "a/b", "_temporary-eventlog", "."])

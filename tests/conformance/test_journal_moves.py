@@ -105,14 +105,6 @@ def test_nothing_is_moved_while_somebody_publishes(engine: Engine) -> None:
     assert revisions(engine, LogNames())[0] == "0006"
 
 
-def test_a_publisher_without_journal_that_still_runs_reads_what_it_cannot_read(engine: Engine) -> None:
-    made = MovedLog(engine, 0)
-    upgrade(engine)
-    with made.log.transaction() as connection:
-        told = Marks(made.log).get(connection, "in hand")
-    assert told == "the rows are in the journal"  # for that one, no list of numbers: it ends with an error
-
-
 def test_what_was_counted_by_tables_goes_back_as_numbers(engine: Engine) -> None:
     made = MovedLog(engine, 0)
     upgrade(engine)

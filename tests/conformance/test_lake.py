@@ -319,17 +319,6 @@ def test_a_place_that_cannot_be_used_is_told_with_its_outcome(lake: Make, tmp_pa
     assert found.keys("usr__ct") == [1]
 
 
-def test_names_may_have_any_signs(lake: Make) -> None:
-    catalog = Catalog([Table(name="usr", columns=(*USR.columns, Column(name='a "b" c.d', type="text"))), GRP])
-    found = lake("mirror")
-    sink = found.sink()
-    first: dict[str, Any] = {'a "b" c.d': "x"}
-    then: dict[str, Any] = {'a "b" c.d': ("x", "y")}
-    put(sink, "a", told(1, Op.ADD, 1, **first), catalog=catalog)
-    put(sink, "b", told(2, Op.MODIFY, 1, **then), catalog=catalog)
-    assert found.rows("usr")[0]['a "b" c.d'] == "y"
-
-
 @pytest.mark.parametrize("mode", ["append", "mirror"])
 def test_a_wider_type_is_followed_where_the_lake_can_do_that(lake: Make, mode: str) -> None:
     found = lake(mode)
@@ -397,13 +386,3 @@ def test_a_type_that_changes_in_the_middle_of_a_plan_is_taken_as_the_first_one_a
     there = {row["idu"]: row["pay"] for row in found.rows(name)}
     expected = {2: Decimal("2.25"), 6: Decimal("5.50")} | ({3: Decimal("1234567890.12")} if widens else {})
     assert there == expected | ({1: Decimal("1.50")} if is_there else {})
-
-
-def test_a_column_whose_name_changes_its_case_stays_the_same(lake: Make) -> None:
-    found = lake("mirror")
-    upper = [Column(name=c.name.upper() if c.name == "fname" else c.name, type=c.type, key=c.key) for c in USR.columns]
-    plan = documents(told(1, Op.ADD, 1, fname="Jack"))
-    catalog = Catalog([Table(name="usr", columns=tuple(upper)), GRP])
-    plan += documents(told(2, Op.MODIFY, 1, FNAME=("Jack", "Joe")), after=plan[-1].id, catalog=catalog)
-    assert not found.sink().commit("a", plan)
-    assert [(row["idu"], row["fname"]) for row in found.rows("usr")] == [(1, "Joe")]

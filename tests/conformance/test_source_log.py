@@ -7,10 +7,9 @@ import datetime as dt
 import pytest
 from sqlalchemy import Engine, create_engine, text
 
-from eventlog.capture.install import install
 from eventlog.config.settings import PublisherConfig
 from eventlog.core.errors import SourceError
-from eventlog.core.model import Outcome, Status
+from eventlog.core.model import Outcome
 from eventlog.core.schema import Catalog, Column, Table
 from eventlog.publisher.flow import read_flow
 from eventlog.sources.log.backlog import backlog
@@ -19,7 +18,6 @@ from eventlog.sources.log.lock import LogLock
 from eventlog.sources.log.reading import LogSettings
 from eventlog.sources.marks import Marks
 from eventlog.sql.log import Log
-from eventlog.sql.names import OLD_ORDER, LogNames
 from tests.conformance.event_logs import LogTable, installed
 from tests.support.log_rows import LogRows
 
@@ -88,24 +86,6 @@ def test_with_a_catalog_an_object_is_known_by_any_spelling_of_its_key(log: LogTa
     for number, key in [(1, "a=1+b=2"), (2, 'B="2"+A= 1'), (3, "b=1+a=2")]:
         log.write(number, key=key)
     assert numbers(LogRows(log.engine, log.names, catalog), 1) == [1, 2]
-
-
-def test_another_log_with_other_names_in_the_old_order_is_read_as_well(engine: Engine) -> None:
-    columns = ("id", "st:ate", "type", "when%", "who", "table", "key", "column", "Old", "New")
-    names = LogNames(table="Direct Process", columns=columns)
-    install(engine, names, OLD_ORDER)
-    log = Log(engine, names)
-    with log.transaction() as connection:
-        quoted = [log.dialect.quoted(name) for name in ("type", "table", "key", "column", "New")]
-        connection.exec_driver_sql(
-            f"INSERT INTO \"Direct Process\" ({', '.join(quoted)}) VALUES (1, 'usr', 'idu=1', 'fname', 'Jack')"
-        )
-    source = LogRows(engine, names)
-    batch = source.read(0)
-    assert [(event.kind, event.table, event.key, event.new) for event in batch.rows] == [(1, "usr", "idu=1", "Jack")]
-    source.settle(batch, [Outcome(position=batch.events[0].position)])
-    assert backlog(log).by_status[Status.SUCCESS] == 1
-    assert numbers(source) == []
 
 
 def test_bytes_that_are_no_text_reach_the_rules_and_spoil_only_their_row(sqlite: Engine) -> None:

@@ -50,16 +50,6 @@ def spans(events: list[Event]) -> list[tuple[tuple[int, ...], ...]]:
     return [change.positions for change in decide(events, catalog=CATALOG).changes]
 
 
-def test_postgresql_knows_which_rows_were_written_together(postgresql: Engine) -> None:
-    log = installed(postgresql)
-    log.write_all([1, 2])
-    log.write(3)
-    first, second, third = read(log, asked=True)
-    assert first.transaction is not None
-    assert first.transaction == second.transaction
-    assert third.transaction not in (None, first.transaction)
-
-
 def test_where_nobody_asks_or_can_tell_they_make_one_change(postgresql: Engine, sqlite: Engine) -> None:
     assert spans(read(two_transactions(installed(postgresql)), asked=False)) == [((1,), (2,))]
     events = read(two_transactions(installed(sqlite)), asked=True)

@@ -30,7 +30,6 @@ MYSQL_ASKS: Final = (
         "dialect_triggers",
         "dialect_views",
         "ddl_locks",
-        "check_mysql",
         "existing_logs",
         "many_tables",
         "refresh_ranges",
