@@ -22,6 +22,7 @@ from tests.support.compared import (
     sides,
     stored,
 )
+from tests.support.logged import run
 
 ROWS = 400
 
@@ -78,9 +79,8 @@ def test_what_was_put_in_is_found_and_nothing_else(engine: Engine, sqlite: Engin
         assert compared(mine, other, columns) == []
         put = planted(random.Random(seed), engine, target, there, rows)
         assert as_told(compared(mine, other, columns)) == put
-        for database, name in ((engine, "usr"), (target, "usr_copy")):
-            with database.begin() as connection:
-                connection.exec_driver_sql(f"DROP TABLE {name}")
+        run(engine, "DROP TABLE usr")
+        run(target, "DROP TABLE usr_copy")
 
 
 def test_select_alone_suffices(engine: Engine, sqlite: Engine) -> None:
@@ -89,9 +89,7 @@ def test_select_alone_suffices(engine: Engine, sqlite: Engine) -> None:
     filled(engine, engine, "number", 5)
     login = "CREATE ROLE only_reads LOGIN" if dialect_of(engine).schemas else "CREATE USER only_reads"
     tables = [f"GRANT SELECT ON {name} TO only_reads" for name in ("usr", "usr_copy")]
-    with engine.begin() as connection:
-        for statement in (login, *tables):
-            connection.exec_driver_sql(statement)
+    run(engine, login, *tables)
     reader = sa.create_engine(engine.url.set(username="only_reads", password=None))
     try:
         mine, other, columns, _ = sides(reader, reader, "usr_copy")
@@ -100,9 +98,7 @@ def test_select_alone_suffices(engine: Engine, sqlite: Engine) -> None:
             connection.exec_driver_sql("DELETE FROM usr_copy")
     finally:
         reader.dispose()
-        with engine.begin() as connection:
-            connection.exec_driver_sql("DROP TABLE usr, usr_copy")
-            connection.exec_driver_sql("DROP ROLE only_reads" if dialect_of(engine).schemas else "DROP USER only_reads")
+        run(engine, "DROP TABLE usr, usr_copy", login.replace("CREATE", "DROP").removesuffix(" LOGIN"))
 
 
 def test_a_row_that_stands_there_twice_is_named(engine: Engine) -> None:
@@ -121,12 +117,9 @@ def test_keys_that_a_collation_takes_for_equal_are_two_objects(engine: Engine, s
     """So are texts that only differ in blanks at their end, where a database says that they are equal."""
     if engine is sqlite or dialect_of(engine).schemas:
         pytest.skip("texts are told apart there")
-    with engine.begin() as connection:
-        connection.exec_driver_sql(
-            "CREATE TABLE usr (id VARCHAR(40) CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci PRIMARY KEY,"
-            " name VARCHAR(20) CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci)"
-        )
-        connection.exec_driver_sql("INSERT INTO usr VALUES ('Abc', 'x'), ('b', 'X'), ('c', 'y'), ('d', 'z ')")
+    words = "CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci"
+    run(engine, f"CREATE TABLE usr (id VARCHAR(40) {words} PRIMARY KEY, name VARCHAR(20) {words})")
+    run(engine, "INSERT INTO usr VALUES ('Abc', 'x'), ('b', 'X'), ('c', 'y'), ('d', 'z ')")
     table = reflect_table(engine, "usr")
     there = made_target(sqlite, table, "usr_copy")
     with sqlite.begin() as connection:
@@ -142,14 +135,12 @@ def test_keys_that_a_collation_takes_for_equal_are_two_objects(engine: Engine, s
 
 
 def test_moments_are_compared_whatever_zone_the_session_is_in(postgresql: Engine, sqlite: Engine) -> None:
-    with postgresql.begin() as connection:
-        connection.exec_driver_sql(
-            "CREATE TABLE usr (id timestamptz PRIMARY KEY, at timestamptz, since time, day timestamp)"
-        )
-        connection.exec_driver_sql(
-            "INSERT INTO usr VALUES ('2024-03-31 01:30:00+01', '2024-10-27 02:30:00+02', '10:00:00.5', '2024-01-01 00:00:00'),"
-            " ('2024-03-31 03:30:00+02', NULL, NULL, '9999-12-31 23:59:59.999999')"
-        )
+    run(
+        postgresql,
+        "CREATE TABLE usr (id timestamptz PRIMARY KEY, at timestamptz, since time, day timestamp)",
+        "INSERT INTO usr VALUES ('2024-03-31 01:30:00+01', '2024-10-27 02:30:00+02', '10:00:00.5', '2024-01-01 00:00:00')",
+        "INSERT INTO usr VALUES ('2024-03-31 03:30:00+02', NULL, NULL, '9999-12-31 23:59:59.999999')",
+    )
     table = reflect_table(postgresql, "usr")
     there = made_target(sqlite, table, "usr_copy")
     with postgresql.connect() as connection:
@@ -219,21 +210,15 @@ def test_types_that_only_one_database_has(engine: Engine, sqlite: Engine) -> Non
     types = ODD_TYPES[dialect_of(engine).name]
     columns = ", ".join(f"c{number} {kind}" for number, kind in enumerate(types))
     values = ", ".join(value for value, _ in types.values())
-    with engine.begin() as connection:
-        for name in ("usr", "usr_copy"):
-            connection.exec_driver_sql(f"CREATE TABLE {name} (id INTEGER NOT NULL PRIMARY KEY, {columns})")
-            connection.exec_driver_sql(f"INSERT INTO {name} VALUES (1, {values})")
-            connection.exec_driver_sql(f"INSERT INTO {name} (id) VALUES (2)")
+    for name in ("usr", "usr_copy"):
+        run(engine, f"CREATE TABLE {name} (id INTEGER NOT NULL PRIMARY KEY, {columns})")
+        run(engine, f"INSERT INTO {name} VALUES (1, {values})", f"INSERT INTO {name} (id) VALUES (2)")
     reader = sa.create_engine(engine.url)  # whose sessions are in UTC, whatever zone the writers are in
     mine, other, both, _ = sides(reader, reader, "usr_copy")
     assert compared(mine, other, both) == []
     for number, (value, changed) in enumerate(types.values()):
-        for cell, found in (
-            (changed, {(("1",), "value", f"c{number}")}),
-            ("NULL", {(("1",), "value", f"c{number}")}),
-            (value, set()),
-        ):
-            with engine.begin() as connection:
-                connection.exec_driver_sql(f"UPDATE usr_copy SET c{number} = {cell} WHERE id = 1")
+        for cell in (changed, "NULL", value):
+            run(engine, f"UPDATE usr_copy SET c{number} = {cell} WHERE id = 1")
+            found = set() if cell is value else {(("1",), "value", f"c{number}")}
             assert as_told(compared(mine, other, both)) == found, list(types)[number]
     reader.dispose()
