@@ -103,7 +103,6 @@ AREAS = (
             *TRIGGERS,
             "tests/conformance/test_dialect_asked.py",
             "tests/conformance/test_dialect_postgresql_ddl.py",
-            "tests/conformance/test_track_remarks.py",
             "tests/integration/test_follow.py",
         ),
         options=("-k", "sqlite or unit", *QUICK),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections import defaultdict
-from collections.abc import Iterator
 from itertools import groupby
 from pathlib import Path
 from random import Random
@@ -20,7 +19,6 @@ from sqlalchemy import Engine, create_engine, text
 from eventlog.capture import Style, TriggerOptions, track
 from eventlog.capture.install import install
 from eventlog.cli.main import exit_code
-from eventlog.convert import partitions, plan, step
 from eventlog.convert.local import convert
 from eventlog.convert.settings import (
     Conversion,
@@ -62,19 +60,7 @@ from tests.support.writers import COLUMNS, Writers, rows_of
 
 SETTINGS = MessageSettings(topic="{table}", batch_size=4)
 
-
-@pytest.fixture(autouse=True, scope="module")
-def _small_steps() -> Iterator[None]:
-    """A few rows are many: several buckets, labels of transactions and ranges, and runs on the disk."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(step, "CHUNK_ROWS", 3)
-        patch.setattr(partitions, "RUN_ROWS", 4)
-        patch.setattr(partitions, "GIVEN_ROWS", 3)
-        patch.setattr(partitions, "GATHERED_ROWS", 2)
-        patch.setattr(plan, "BUCKET_ROWS", 4)
-        patch.setattr(plan, "RANGE_ROWS", 4)
-        patch.setattr(plan, "SPAN_EVENTS", 4)
-        yield
+pytestmark = pytest.mark.usefixtures("small_steps")
 
 
 def published(events: list[Event], form: Format, steps: Steps = ()) -> Encoded:
@@ -119,21 +105,11 @@ def test_messages_are_those_of_a_publisher(seed: int, part_events: int, steps: S
         with pytest.raises(ConfigError, match=re.escape(str(error))):
             Policy(steps, CATALOG)
         return
-    met(
-        told=told.documents,
-        filtered=any(one.reason.value == "filtered" for one in told.said.values()),
-    )
+    met(told=told.documents, filtered=any(one.reason.value == "filtered" for one in told.said.values()))
     with TemporaryDirectory() as folder:
-        source, out = (
-            write_parquet(Path(folder) / "log.parquet", rows_of(events), COLUMNS),
-            Path(folder) / "out",
-        )
-        told_to: dict[str, Any] = {
-            "target": MessageFiles(settings=SETTINGS),
-            "part_events": part_events,
-            "steps": steps,
-        }
-        converted(source, out, catalog=CATALOG, transactions="whole", **told_to)
+        source, out = write_parquet(Path(folder) / "log.parquet", rows_of(events), COLUMNS), Path(folder) / "out"
+        asked: dict[str, Any] = {"target": MessageFiles(settings=SETTINGS), "part_events": part_events, "steps": steps}
+        converted(source, out, catalog=CATALOG, transactions="whole", **asked)
         assert messages_in(out) == messages_of(told)
 
 
@@ -189,12 +165,7 @@ def test_files_and_processes_do_not_matter(tmp_path: Path, form: Target) -> None
         write_parquet(tmp_path / "some.parquet", mixed[::2], COLUMNS),
         write_csv(tmp_path / "others.csv", mixed[1::2], COLUMNS),
     ]
-    told: dict[str, Any] = {
-        "catalog": CATALOG,
-        "target": form,
-        "transactions": "whole",
-        "part_events": 7,
-    }
+    told: dict[str, Any] = {"catalog": CATALOG, "target": form, "transactions": "whole", "part_events": 7}
     here = converted(one, tmp_path / "here", **told)
     there = converted(several, tmp_path / "there", jobs=2, **told)
     assert (here.parts, here.changes) == (there.parts, there.changes)

@@ -23,7 +23,7 @@ from eventlog.sql.mysql.dialect import MYSQL
 from eventlog.sql.names import LogNames
 from eventlog.sql.reflect import reflect
 from tests.conformance.cases import CURRENT, FIELDS, Case, asked, came, changed, check_left, states
-from tests.conformance.test_rowreader_mysql import found
+from tests.conformance.test_rowreader_values import found
 from tests.support.logged import USR, left_by, logged, run
 
 MADE_KEY = "SET SESSION sql_generate_invisible_primary_key = ON"

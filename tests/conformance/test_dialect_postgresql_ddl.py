@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterator
 
 import pytest
-from msgspec.structs import replace
 from sqlalchemy import Engine, create_engine, text
 from sqlalchemy.exc import DBAPIError
 
@@ -138,12 +137,6 @@ def logs_all(engine: Engine, called: dict[str, str], alteration: str) -> None:
 def captured(engine: Engine) -> list[Table]:
     with engine.connect() as connection:
         return tracked(connection, LOG)
-
-
-def test_a_child_table_that_goes_fails_no_writer_of_its_parent(usr: Engine) -> None:
-    track(usr, ["usr"], replace(FOLLOWED, children=("usr_phone",)), LOG)
-    run(usr, "INSERT INTO usr (idu) VALUES (1)", "DROP TABLE usr_phone", "UPDATE usr SET idu = 2", "DELETE FROM usr")
-    assert [kind for kind, *_ in logged(usr)][-1] == 4
 
 
 def test_what_is_rolled_back_was_not_followed(usr: Engine) -> None:

@@ -23,7 +23,6 @@ from eventlog.capture.install import install, uninstall
 from eventlog.cli.main import exit_code
 from eventlog.config.settings import Config, PublisherConfig, SourceConfig
 from eventlog.core.rules.times import in_zone
-from eventlog.purge.archive import Archive
 from eventlog.purge.deleting import Purge, purge
 from eventlog.qlik.messages.settings import MessageSettings
 from eventlog.sinks.outputs import FilesOutput
@@ -31,7 +30,6 @@ from eventlog.sql.clocks import zone_of
 from eventlog.sql.dialect import dialect_of
 from eventlog.sql.findlog import log_columns
 from eventlog.sql.log import Log
-from eventlog.sql.names import STANDARD
 from eventlog.version import VERSION
 from tests.conformance import adopted
 from tests.conformance.adopted import CASES, LAYOUTS, SCHEMA, Existing, shape, statuses
@@ -214,40 +212,6 @@ def configured(engine: Engine, existing: Existing, folder: Path) -> list[str]:
         f"clock = '{existing.clock}'\nuser = 'idm'\ntables = ['usr', 'view_usr', 'part']\n"
     )
     return ["--config", str(config)]
-
-
-@pytest.mark.in_turn
-def test_a_conversion_gives_what_the_publisher_does(documented: tuple[Engine, Existing], tmp_path: Path) -> None:
-    """From the log where it lies, and from an archive of it, which has the times of its triggers too."""
-    engine, existing = documented
-    url = engine.url.render_as_string(hide_password=False)
-    config = configured(engine, existing, tmp_path)
-    archive = Archive(tmp_path / "archive", "log").file()
-    archive.write(archived_rows(engine, existing))
-    archive.finish()
-
-    def converted(name: str, *words: str) -> Path:
-        folder = tmp_path / name
-        shared = ("--out", str(folder), "--engine", "local", "--jobs", "1")
-        assert exit_code(["convert", *words, *config, *shared]) == 0
-        return folder
-
-    change_tables = ("--to", "change-tables", "--format", "csv")
-    expected = (GOLDEN / "change-tables.csv").read_text()
-    assert change_rows(converted("ct", url, *change_tables)) == expected
-    archived = (str(tmp_path / "archive"), "--database", url, "--status", "N")
-    assert change_rows(converted("again", *archived, *change_tables)) == expected
-    assert documents(converted("xds", url)) == (GOLDEN / "documents.xml").read_text()
-
-
-def archived_rows(engine: Engine, existing: Existing) -> list[tuple[Any, ...]]:
-    """The rows as an archive of the log keeps them."""
-    quote = dialect_of(engine).quoted
-    columns = ", ".join(quote(existing.name(standard)) for standard in STANDARD)
-    place = adopted.placed(engine, existing, existing.table)
-    with engine.connect() as connection:
-        found = connection.execute(text(f"SELECT {columns} FROM {place}")).all()
-    return [(int(row[0]), row[1], int(row[2]), str(row[3]), *row[4:], None, None) for row in found]
 
 
 LIVE = LAYOUTS["as on SQL Server, Berlin"]

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+from collections import Counter
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
@@ -25,11 +28,15 @@ from eventlog.qlik.messages.settings import MessageSettings
 from eventlog.qlik.messages.write import MessageFormat
 from eventlog.sinks.outputs import FilesOutput
 from eventlog.sources.log.reading import LogSettings
+from eventlog.sql.dialect import dialect_of
 from eventlog.sql.findlog import log_columns
 from eventlog.sql.names import LogNames
 from eventlog.xds.write import XdsFormat
+from tests.support import told as seen
 from tests.support.log_rows import LogRows
 from tests.support.logged import USR, left_by, run
+from tests.support.random_work import Had, RandomWork, by_object, had_in
+from tests.support.servers import databases
 
 IMAGE = TriggerOptions(style=Style.IMAGE)
 ODD = "a\"b\\c'd\n{ü}\U0001f600"
@@ -157,3 +164,35 @@ def test_track_recommends_images_where_an_output_needs_them(
     found = CliRunner().invoke(main, ["track", "usr", "--events", style, "--config", str(config)])
     assert found.exit_code == 0, found.output
     assert ("--events image" in found.output) is recommended
+
+
+TRANSACTIONS = int(os.environ.get("EVENTLOG_TRANSACTIONS", "60"))
+A_ROUND = 60
+SEED = os.environ.get("EVENTLOG_SEED", "20")
+
+
+@pytest.mark.in_turn
+@pytest.mark.parametrize("database", [*databases(), "postgresql, row triggers"])
+def test_messages_and_change_tables_say_what_the_tables_went_through(
+    database: str, request: pytest.FixtureRequest
+) -> None:
+    name, _, kind = database.partition(", ")
+    engine: Engine = request.getfixturevalue(name)
+    truncates = dialect_of(engine).truncate_triggers
+    seen.tracked_tables(engine, Style.IMAGE, rows=bool(kind))
+    work = RandomWork(engine, Random(SEED), truncates=truncates, watched=True)
+    had: Counter[str] = Counter()
+    for start in range(0, TRANSACTIONS, A_ROUND):
+        for _ in range(min(A_ROUND, TRANSACTIONS - start)):
+            work.transact()
+        expected = by_object([change for transaction in work.told for change in transaction])
+        catalog, _, changes = seen.taken(engine)
+        assert by_object([said for _, said in seen.messages(changes, catalog)]) == expected
+        assert by_object([said for _, said in seen.change_rows(changes, catalog)]) == expected
+        had.update(had_in(work.told))
+        had.update(change[1] for transaction in work.told for change in transaction)
+        work.told.clear()
+    had.update(work.had)
+    wanted = set(Had).difference(() if truncates else (Had.TRUNCATED,))
+    assert min(had[what] for what in ("INSERT", "UPDATE", "DELETE")) > TRANSACTIONS // 4
+    assert not [what for what in wanted if not had[what]], had

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
-from itertools import islice
 from typing import Any
 
 import pytest
@@ -119,20 +118,6 @@ def numbered(engine: Engine, count: int = 10, **options: Any) -> Log:
     log = site(engine, "CREATE TABLE t (k INTEGER NOT NULL PRIMARY KEY, v INTEGER)", **options)
     insert(engine, [{"k": number, "v": number % 3} for number in range(1, count + 1)])
     return log
-
-
-def test_it_goes_on_where_it_was_broken_off(engine: Engine) -> None:
-    log = numbered(engine)
-    first = Refresh(log, load_of(log), RefreshPace(chunk=3))
-    list(islice(first.steps(first.begin()), 2))
-    assert len(marks(log)) == 1
-    insert(engine, [{"k": -1, "v": 0}, {"k": 11, "v": 0}])
-    second = Refresh(log, load_of(log), RefreshPace(chunk=4))
-    [stand] = second.begin()
-    assert (stand.after, stand.rows, stand.total) == ("k=6", 6, 10)
-    assert [one.rows for one in second.steps([stand])] == [10, 11]
-    assert keys(log) == [f"k={number}" for number in range(1, 12)]
-    assert marks(log) == {}
 
 
 @contextmanager

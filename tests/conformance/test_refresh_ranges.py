@@ -150,18 +150,6 @@ def test_each_range_goes_on_where_it_was_with_any_number_of_jobs(engine: Engine,
     assert marks(log) == {}
 
 
-def test_one_that_is_stopped_keeps_its_ranges_and_one_that_ends_forgets_them(engine: Engine) -> None:
-    log = numbered(engine, 40)
-    work = refresh(log, 4)
-    for step in work.steps(work.begin(jobs=2)):
-        assert step.rows
-        work.gate.close()
-    assert [keys(log), len(marks(log))] == [["k=1", "k=2", "k=3", "k=4"], 8]
-    work = refresh(log, 4)
-    assert list(work.steps(work.begin()))[-1].done
-    assert [len(keys(log)), marks(log)] == [40, {}]
-
-
 def test_a_new_load_forgets_the_ranges_of_the_one_before(engine: Engine) -> None:
     log = numbered(engine, 40)
     list(islice(begun(log), 9))

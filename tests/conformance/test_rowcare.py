@@ -6,7 +6,7 @@ import re
 from itertools import islice
 
 from eventlog.admin.listing import Filters, follow, newest
-from eventlog.admin.rows import EVERYTHING, PROCESSED, Choice, LogRow, hold, release, requeue
+from eventlog.admin.rows import EVERYTHING, PROCESSED, Choice, hold, release, requeue
 from eventlog.core.backoff import Backoff
 from eventlog.core.model import Outcome, Reason, Status
 from eventlog.sources.log.reading import LogSettings
@@ -51,36 +51,19 @@ def test_rows_are_shown_with_their_reasons_the_newest_last(table: LogTable, log:
         (5, "N", None, None, None),
     ]
     assert found[2].next_attempt is not None
-    assert found[0] == LogRow(
-        record_id=1,
-        status="S",
-        event_type="1",
-        event_time="2025-03-23 10:57:19",
-        perpetrator="me",
-        table_name="usr",
-        table_key="idu=1",
-        column_name="fname",
-        old_value=None,
-        new_value="x" * 10,
-        reason="published",
-        note=None,
-        attempts=None,
-        next_attempt=None,
-        document=None,
-    )
+    first = found[0]
+    assert (first.event_type, first.event_time, first.perpetrator) == ("1", "2025-03-23 10:57:19", "me")
+    assert (first.table_name, first.table_key, first.column_name) == ("usr", "idu=1", "fname")
+    assert (first.old_value, first.new_value, first.document) == (None, "x" * 10, None)
 
 
 def test_rows_are_chosen_by_letter_reason_and_table(table: LogTable, log: Log) -> None:
     for number, status, name in [(1, "S", "usr"), (2, "E", "USR"), (3, "X", "grp"), (4, "N", "usr"), (5, "F", "grp")]:
         table.write(number, f"idu={number}", status=status, table_name=name)
     hold(log, [(4, 4)])
-    assert seen(log) == [1, 2, 3, 4, 5]
-    assert seen(log, limit=2) == [4, 5]
-    assert seen(log, letters="EF") == [2, 5]
-    assert seen(log, letters="X") == [3]
-    assert seen(log, table="Usr") == [1, 2, 4]
-    assert seen(log, reason="held") == [4]
-    assert seen(log, reason="published", table="usr") == [1]
+    assert (seen(log), seen(log, limit=2)) == ([1, 2, 3, 4, 5], [4, 5])
+    assert (seen(log, letters="EF"), seen(log, letters="X"), seen(log, table="Usr")) == ([2, 5], [3], [1, 2, 4])
+    assert (seen(log, reason="held"), seen(log, reason="published", table="usr")) == ([4], [1])
     assert seen(log, letters="E", table="grp") == []
 
 

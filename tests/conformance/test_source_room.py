@@ -66,13 +66,22 @@ class Fetched:
         monkeypatch.setattr(Log, "rows", staticmethod(rows))
 
 
-def test_a_batch_ends_where_its_values_have_no_more_room(log: LogTable) -> None:
-    spread(log, [4000, 4000, 4000, 9000, 100, 100])
+ROOMS = {
+    "values": ([4000, 4000, 4000, 9000, 100, 100], 100, [[1, 2], [3], [4, 5, 6]]),
+    "a value that has no room with others": ([100, 15_000, 100], 100, [[1], [2], [3]]),
+    "many short values": ([500] * 50, 100, [[*range(1, 21)], [*range(21, 41)], [*range(41, 51)]]),
+    "bytes, without a limit of rows": ([4000] * 5, 0, [[1, 2], [3, 4], [5]]),
+}
+
+
+@pytest.mark.parametrize("what", ROOMS)
+def test_a_batch_ends_where_its_values_have_no_more_room(log: LogTable, what: str) -> None:
+    lengths, limit, expected = ROOMS[what]
+    spread(log, lengths)
     source = source_of(log)
-    batch = source.read(100)
-    assert numbers(batch) == [1, 2]
-    assert [len(event.new or "") for event in batch.rows] == [4000, 4000]
-    assert batches(source) == [[1, 2], [3], [4, 5, 6]]
+    first = source.read(limit)
+    assert [len(event.new or "") for event in first.rows] == lengths[: len(expected[0])]
+    assert batches(source, limit) == expected
 
 
 def test_an_object_is_only_cut_that_has_no_room_in_one_batch(log: LogTable) -> None:

@@ -19,12 +19,9 @@ from eventlog.convert.local import convert
 from eventlog.convert.settings import Conversion, FilesInput, LogInput, MessageFiles, Target
 from eventlog.core.model import Event
 from eventlog.core.rules import Options, decide
-from eventlog.purge.archive import Archive
-from eventlog.purge.deleting import Purge, purge
 from eventlog.sinks.outputs import FilesOutput
 from eventlog.sources.log.reading import LogSettings
 from eventlog.sql.findlog import log_columns
-from eventlog.sql.log import Log
 from eventlog.sql.names import STANDARD, TRANSACTION, LogNames
 from eventlog.xds.write import XdsFormat
 from tests.conformance.event_logs import LogTable, installed
@@ -147,23 +144,6 @@ def test_coalesced_or_not_no_change_spans_two_transactions(postgresql: Engine, c
     assert len(changes) == (2 if coalesce else 3)
     alike = [replace(event, transaction=None) for event in events]
     assert len(decide(alike, catalog=CATALOG, options=Options(coalesce=True)).changes) == 1
-
-
-def test_a_conversion_of_a_log_tells_the_same_transactions(postgresql: Engine, tmp_path: Path) -> None:
-    install(postgresql)
-    run(postgresql, f"{ROW} ('idu=1', 2, 'usr', 'fname', 'a')")
-    run(postgresql, f"{ROW} ('idu=1', 2, 'usr', 'lname', 'b'), ('idu=2', 1, 'usr', 'fname', 'c')")
-    url = postgresql.url.render_as_string(hide_password=False)
-    first, second, _ = [event.transaction and event.transaction.id for event in own(postgresql)]
-    assert told(LogInput(url=url), tmp_path / "log") == [("1", first), ("2", second), ("3", second)]
-    run(postgresql, "UPDATE event_log SET status = 'S'")
-    assert told(LogInput(url=url, statuses="N"), tmp_path / "nothing") == []
-    archive, log = Archive(tmp_path / "archive", "event_log"), Log(postgresql, log_columns(postgresql, LogNames()))
-    *_, done = purge(log, Purge(letters="S", age=0), archive)
-    assert done.archived == 3
-    files = FilesInput(places=(str(tmp_path / "archive"),))
-    assert told(files, tmp_path / "archived") == [("1", first), ("2", second), ("3", second)]
-    assert told(files, tmp_path / "documents", XdsFormat()) == 2
 
 
 @pytest.mark.parametrize("ending", ["jsonl", "csv"])

@@ -35,8 +35,8 @@ MYSQL_ASKS: Final = (
         "refresh_ranges",
         "key_ends",
     ),
-    *("clocks", "compare", "consumer", "flow", "follow", "images_model", "outputs", "schemas", "upgrade", "verify"),
-    *("rowreader", "rowreader_mysql", "rowreader_values", "source", "source_log", "source_plans_mariadb"),
+    *("clocks", "compare", "consumer", "flow", "follow", "images", "outputs", "schemas", "upgrade", "verify"),
+    *("rowreader", "rowreader_values", "source", "source_log", "source_plans_mariadb"),
     *("source_transactions", "source_atonce", "change_tables", "mariadb", "mysql_login", "session_limits"),
     *("rights_mariadb", "publisher_faults_mariadb", "publisher_seat", "convert_database"),
 )
@@ -49,7 +49,6 @@ THINNED: Final = (
     "source_room",
     "refresh_ranges",
     "check",
-    "check_indexes",
     "source_numbers",
 )
 """The files of the conformance level in whose tests what is asked beside the database (numbers of jobs, layouts, outputs,
