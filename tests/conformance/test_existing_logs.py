@@ -4,8 +4,6 @@ what is published is what the driver's documentation promises, wherever and by w
 
 from __future__ import annotations
 
-import datetime as dt
-import json
 import os
 import re
 from collections.abc import Iterator
@@ -13,20 +11,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from msgspec.structs import replace
 from sqlalchemy import Engine, inspect, text
 
 import eventlog
 from eventlog.admin.listing import Filters, newest
 from eventlog.admin.rows import hold, release
 from eventlog.capture.install import install, uninstall
-from eventlog.cli.main import exit_code
 from eventlog.config.settings import Config, PublisherConfig, SourceConfig
-from eventlog.core.rules.times import in_zone
 from eventlog.purge.deleting import Purge, purge
 from eventlog.qlik.messages.settings import MessageSettings
 from eventlog.sinks.outputs import FilesOutput
-from eventlog.sql.clocks import zone_of
 from eventlog.sql.dialect import dialect_of
 from eventlog.sql.findlog import log_columns
 from eventlog.sql.log import Log
@@ -200,86 +194,3 @@ def _untold(found: re.Match[str]) -> str:
     row = re.sub(r"\D", "", found["time"])
     assert found["at"] == row or found["at"] > "2026"
     return f"{row}00{found['seq']}{found['rest']}{found['time']}"
-
-
-def configured(engine: Engine, existing: Existing, folder: Path) -> list[str]:
-    """The options of a command that says how the log is to be read; the configuration is that of a user."""
-    url = engine.url.render_as_string(hide_password=False)
-    config = folder / "eventlog.toml"
-    columns = json.dumps(existing.columns)
-    config.write_text(
-        f"[source]\nurl = '{url}'\nlog = '{existing.whole(engine).whole}'\nschema = '{SCHEMA}'\ncolumns = {columns}\n"
-        f"clock = '{existing.clock}'\nuser = 'idm'\ntables = ['usr', 'view_usr', 'part']\n"
-    )
-    return ["--config", str(config)]
-
-
-LIVE = LAYOUTS["as on SQL Server, Berlin"]
-ELSEWHERE = [
-    ("postgresql", "Asia/Tokyo"),
-    ("postgresql", "America/New_York"),
-    ("mariadb", "Asia/Tokyo"),
-    ("mariadb", "America/New_York"),
-]
-
-
-@pytest.fixture(params=ELSEWHERE, ids="-".join)
-def elsewhere(request: pytest.FixtureRequest) -> Iterator[tuple[Engine, str]]:
-    """A database whose clock is that of a place, with a log and triggers that go by it."""
-    database, clock = request.param
-    engine: Engine = request.getfixturevalue(database)
-    adopted.make_tables(engine)
-    adopted.make(engine, LIVE)
-    with adopted.clock_of_server(engine, clock):
-        adopted.make_triggers(engine, LIVE)
-        yield engine, clock
-
-
-@pytest.mark.parametrize("said", ["database", "by its name"])
-def test_triggers_of_others_that_write_local_time(
-    elsewhere: tuple[Engine, str], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Due at once, told in UTC, with a lag of seconds; and kept for as long as `purge` says."""
-    engine, clock = elsewhere
-    existing = replace(LIVE, clock="database" if said == "database" else clock)
-    config = configured(engine, existing, tmp_path)
-    outputs = FilesOutput(path=str(tmp_path / "out"), format="messages")
-    began = dt.datetime.now(dt.UTC)
-    with publisher_of(engine, existing, outputs, tables=("usr",), handle_future_events=True) as publisher:
-        adopted.change(engine)
-        assert 0 <= _told(["status", *config], capsys)["lag_seconds"] < PATIENCE
-        publisher.run_once()
-    assert set(statuses(engine, existing).values()) == {"S"}
-    headers = [json.loads(line)["value"]["headers"] for line in _lines(tmp_path / "out")]
-    assert [one["operation"] for one in headers] == ["INSERT", "UPDATE", "DELETE"]
-    for one in headers:
-        time = dt.datetime.fromisoformat(one["timestamp"]).replace(tzinfo=dt.UTC)
-        assert abs((time - began).total_seconds()) < PATIENCE
-        assert one["changeSequence"][:8] in (f"{began:%Y%m%d}", f"{dt.datetime.now(dt.UTC):%Y%m%d}")
-    ago = in_zone(began.replace(tzinfo=None) - dt.timedelta(minutes=90), zone_of(clock))
-    with engine.begin() as connection:
-        old = {"status": "S", "event_type": 4, "table_name": "usr", "table_key": "idu=9"}
-        adopted.write(connection, existing, old | {"event_time": str(ago)})
-        adopted.write(connection, existing, old | {"event_time": None, "status": "N"})
-    with publisher_of(engine, existing, outputs, tables=("usr",)) as publisher:
-        publisher.run_once()  # a row without a time is set aside just now
-    assert list(statuses(engine, existing).values()) == ["S", "S", "S", "S", "E"]
-    assert _told(["purge", "--older-than", "2h", "--yes", *config], capsys)["rows"] == 0
-    assert _told(["purge", "--older-than", "1h", "--yes", *config], capsys)["rows"] == 1
-    assert list(statuses(engine, existing).values()) == ["S", "S", "S", "E"]
-
-
-PATIENCE = 300.0
-"""Seconds that a test may take on a busy machine; an offset is at least a quarter of an hour."""
-
-
-def _told(words: list[str], capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
-    """What a command reports."""
-    capsys.readouterr()
-    assert exit_code([*words, "--json"]) == 0
-    told: dict[str, Any] = json.loads(capsys.readouterr().out)
-    return told
-
-
-def _lines(folder: Path) -> list[str]:
-    return [line for path in sorted(folder.glob("*.jsonl")) for line in path.read_text().splitlines()]

@@ -10,7 +10,6 @@ from sqlalchemy import Engine, event, inspect
 from sqlalchemy.exc import PendingRollbackError
 
 from eventlog.capture.install import revisions, uninstall, upgrade, upgrade_sql
-from eventlog.capture.migrations.moving import nested
 from eventlog.core.errors import DataError, InstallError, OccupiedError
 from eventlog.sources.log.lock import LogLock
 from eventlog.sources.marks import Marks
@@ -159,23 +158,3 @@ def test_a_log_with_all_of_it_can_be_taken_off(engine: Engine) -> None:
     upgrade(engine)
     uninstall(engine, purge=True)
     assert sorted(inspect(engine).get_table_names()) == ["event_log", "usr"]  # that was there before
-
-
-def groups_of(**groups: str) -> dict[frozenset[str], list[int]]:
-    return {frozenset(outputs): [*range(int(rows))] for outputs, rows in groups.items()}
-
-
-@pytest.mark.parametrize(
-    "groups, chain",
-    [
-        ({}, []),
-        ({"a": "1", "ab": "5"}, ["a", "ab"]),
-        ({"a": "5", "b": "9"}, ["b"]),
-        ({"ab": "5", "bc": "9", "b": "2"}, ["bc"]),  # what is listed for b with a comes before what is ahead of b
-        ({"ab": "5", "bc": "9", "abc": "2", "c": "1"}, ["c", "bc", "abc"]),
-    ],
-)
-def test_an_order_of_batches_tells_outputs_apart_of_which_each_lacks_more(
-    groups: dict[str, str], chain: list[str]
-) -> None:
-    assert nested(groups_of(**groups)) == [frozenset(one) for one in chain]

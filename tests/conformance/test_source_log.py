@@ -67,19 +67,6 @@ def test_an_empty_mark_is_there_and_its_text_never_reaches_the_database(log: Log
     assert log.ask("SELECT count(*) FROM event_log_mark WHERE value IS NULL") == [(2,)]
 
 
-def test_a_mark_is_made_replaced_and_taken_away(log: LogTable) -> None:
-    marks = Marks(Log(log.engine, log.names))
-    with log.engine.begin() as connection:
-        before = marks.all(connection)
-        assert marks.get(connection, "last") is None
-        for value in ("7", "8"):
-            marks.set(connection, "last", value)
-        marks.lock(connection, "last")
-        assert (marks.get(connection, "last"), marks.all(connection)) == ("8", before | {"last": "8"})
-        marks.clear(connection, "last")
-        assert marks.all(connection) == before
-
-
 def test_with_a_catalog_an_object_is_known_by_any_spelling_of_its_key(log: LogTable) -> None:
     columns = (Column(name="a", type="integer", key=1), Column(name="b", type="integer", key=2))
     catalog = Catalog([Table(name="usr", columns=(*columns, Column(name="fname")))])

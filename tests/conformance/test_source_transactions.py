@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime as dt
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 from msgspec.structs import replace
@@ -16,14 +15,13 @@ from eventlog.capture import Style, TriggerOptions, track
 from eventlog.capture.install import install, uninstall, upgrade, upgrade_sql
 from eventlog.config.settings import Config, SourceConfig
 from eventlog.convert.local import convert
-from eventlog.convert.settings import Conversion, FilesInput, LogInput, MessageFiles, Target
+from eventlog.convert.settings import Conversion, FilesInput, MessageFiles
 from eventlog.core.model import Event
 from eventlog.core.rules import Options, decide
 from eventlog.sinks.outputs import FilesOutput
 from eventlog.sources.log.reading import LogSettings
 from eventlog.sql.findlog import log_columns
 from eventlog.sql.names import STANDARD, TRANSACTION, LogNames
-from eventlog.xds.write import XdsFormat
 from tests.conformance.event_logs import LogTable, installed
 from tests.support.log_rows import LogRows
 from tests.support.logged import USR, run
@@ -147,29 +145,29 @@ def test_coalesced_or_not_no_change_spans_two_transactions(postgresql: Engine, c
 
 
 @pytest.mark.parametrize("ending", ["jsonl", "csv"])
-def test_files_may_tell_transactions_or_not(tmp_path: Path, ending: str) -> None:
+@pytest.mark.parametrize(
+    "cells, expected",
+    [(None, [("2", None)]), (["", ""], [("2", None)]), (["7", "8"], [("1", 7), ("2", 8)])],
+    ids=["no column", "empty", "told"],
+)
+def test_files_may_tell_transactions_or_not(
+    tmp_path: Path, ending: str, cells: list[str] | None, expected: list[tuple[str, int | None]]
+) -> None:
     row = dict.fromkeys(STANDARD, "usr") | {"record_id": "1", "event_type": "2", "status": "N", "table_key": "idu=1"}
     row |= {"event_time": "2024-05-06T07:08:09", "old_value": "a", "new_value": "b", "column_name": "fname"}
-    rows = [row, row | {"record_id": "2", "column_name": "lname"}]
-    without, empty, told_apart = (
-        ([("2", None)], ["-", "-"]),
-        ([("2", None)], ["", ""]),
-        ([("1", 7), ("2", 8)], ["7", "8"]),
-    )
-    for found, cells in without, empty, told_apart:
-        lines = [one | ({} if cell == "-" else {TRANSACTION: cell}) for one, cell in zip(rows, cells, strict=True)]
-        head = [",".join(lines[0])] if ending == "csv" else []
-        said = [",".join(line.values()) if ending == "csv" else json.dumps(line) for line in lines]
-        place = tmp_path / f"rows{cells[0]}.{ending}"
-        place.write_text("\n".join([*head, *said]) + "\n")
-        assert told(FilesInput(places=(str(place),)), tmp_path / f"out{cells[0]}") == found
+    lines = [row, row | {"record_id": "2", "column_name": "lname"}]
+    if cells is not None:
+        lines = [line | {TRANSACTION: cell} for line, cell in zip(lines, cells, strict=True)]
+    head = [",".join(lines[0])] if ending == "csv" else []
+    said = [",".join(line.values()) if ending == "csv" else json.dumps(line) for line in lines]
+    place = tmp_path / f"rows.{ending}"
+    place.write_text("\n".join([*head, *said]) + "\n")
+    assert told(FilesInput(places=(str(place),)), tmp_path / "out") == expected
 
 
-def told(rows: LogInput | FilesInput, out: Path, form: Target | None = None) -> Any:
-    """Where each message of a conversion stands, and its transaction; of documents how many changes there are."""
-    done = convert(Conversion(input=rows, destination=out, catalog=CATALOG, format=form or MessageFiles()))
-    if isinstance(form, XdsFormat):
-        return done.changes
+def told(rows: FilesInput, out: Path) -> list[tuple[str, int | None]]:
+    """Where each message of a conversion stands, and its transaction."""
+    convert(Conversion(input=rows, destination=out, catalog=CATALOG, format=MessageFiles()))
     lines = [json.loads(line) for file in sorted(out.glob("*/*.jsonl")) for line in file.read_text().splitlines()]
     headers = sorted((line["headers"] for line in lines), key=lambda one: str(one["changeSequence"]))
     assert {one["transactionEventCounter"] for one in headers} <= {None}
