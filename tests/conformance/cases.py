@@ -19,7 +19,7 @@ CURRENT = {TriggerCondition.CURRENT}
 
 def came(key: str, values: Mapping[str, str | None] | None = None, /, **more: str | None) -> list[Logged]:
     """Fields of a row that came."""
-    return [(1, key, column, None, value) for column, value in ((values or {}) | more).items()]
+    return [(1, key, column, None, value) for column, value in {**(values or {}), **more}.items()]
 
 
 def changed(
@@ -29,7 +29,7 @@ def changed(
     **more: tuple[str | None, str | None],
 ) -> list[Logged]:
     """Fields of a row that changed, as they were and as they are."""
-    return [(2, key, column, old, new) for column, (old, new) in ((values or {}) | more).items()]
+    return [(2, key, column, old, new) for column, (old, new) in {**(values or {}), **more}.items()]
 
 
 def gone(*keys: str) -> list[Logged]:
@@ -61,8 +61,9 @@ def check_left(engine: Engine, case: Case, *, rows: bool = False) -> None:
     for statements, expected in case.left.items():
         several = (statements,) if isinstance(statements, str) else statements
         found = left_by(engine, *several)
-        order = (lambda rows: sorted(rows, key=str)) if case.any_order else list
-        assert order(found) == order(expected), statements
+        if case.any_order:
+            found, expected = sorted(found, key=str), sorted(expected, key=str)
+        assert found == [*expected], statements
 
 
 def states(engine: Engine, names: LogNames | None = None) -> set[TriggerCondition]:

@@ -63,14 +63,6 @@ def test_rows_without_a_readable_record_id_come_last_in_the_order_of_their_reaso
     assert summary.bad == 3
 
 
-@pytest.mark.parametrize("other", [{"new_value": "Jill"}, {"table_key": "idu=2"}, {"table_name": "nosuch"}])
-def test_different_rows_with_one_record_id_are_both_errors(tmp_path: Path, other: LogRow) -> None:
-    summary, outcomes = ended([log_row(1), log_row(2, column_name="lname")], tmp_path, [log_row(1, **other)])
-    note = "record_id 1 is in several different rows."
-    assert outcomes == [(1, "E", "invalid", note), (1, "E", "invalid", note), published(2)]
-    assert (summary.rows, summary.bad, summary.changes) == (3, 2, 1)
-
-
 @st.composite
 def doubled_rows(draw: st.DrawFn) -> list[LogRow]:
     """Rows of which many have the same record_id: as they are, of the same object, or of another."""

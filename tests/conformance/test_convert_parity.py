@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -129,7 +130,7 @@ def test_policies_give_what_the_daemon_publishes_with_them(
         routed="usr_" in expected or "to_" in expected or "all_of" in expected,
     )
     with written(history) as (source, read_back, out):
-        told = {"options": chosen, "part_events": part_events, "steps": steps}
+        told: dict[str, Any] = {"options": chosen, "part_events": part_events, "steps": steps}
         converted(source, out, catalog=CATALOG, read_back=read_back, **told)
         assert (placed_elements_of(out), outcomes_of(out)) == (expected, outcomes)
 

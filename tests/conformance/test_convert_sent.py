@@ -19,7 +19,6 @@ from eventlog.core.model import Document, Outcome
 from eventlog.core.schema import Catalog, Column, Table
 from eventlog.qlik.messages.settings import MessageSettings
 from eventlog.sinks.database.sink import DatabaseSettings, DatabaseSink
-from eventlog.sinks.kafka.sink import KafkaSink
 from tests.support.converting import converted, log_row, outcomes_of, write_lines
 from tests.support.servers_kafka import Found, consumed, settings, stand_in
 
@@ -177,25 +176,3 @@ def test_messages_are_those_of_the_files_and_have_keys(source: Path, tmp_path: P
 def in_order(found: list[Found]) -> list[Found]:
     """By their numbers, across the partitions; what has none comes first."""
     return sorted(found, key=lambda one: json.loads(one.value)["headers"]["changeSequence"] if one.value else "")
-
-
-def test_an_interrupted_sending_to_kafka_goes_on(
-    source: Path, tmp_path: Path, servers: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    target = SentMessages(settings=MessageSettings(topic="again", batch_size=5), into=settings(servers))
-    written: list[Document] = []
-    commit = KafkaSink.commit
-
-    def failing(sink: KafkaSink, plan: str, documents: Sequence[Document]) -> Sequence[Outcome]:
-        if len(written) == 2:
-            raise SinkError("The broker is away.")
-        written.extend(documents)
-        return commit(sink, plan, documents)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(KafkaSink, "commit", failing)
-        with pytest.raises(SinkError, match="is away"):
-            run(source, tmp_path / "out", target)
-    run(source, tmp_path / "out", target)
-    numbers = [json.loads(one.value or b"")["headers"]["changeSequence"] for one in consumed(servers, "again")]
-    assert sorted(int(number[16:]) for number in numbers) == list(range(1, 22))

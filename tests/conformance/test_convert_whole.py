@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections import defaultdict
-from itertools import groupby
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
@@ -111,26 +110,6 @@ def test_messages_are_those_of_a_publisher(seed: int, part_events: int, steps: S
         asked: dict[str, Any] = {"target": MessageFiles(settings=SETTINGS), "part_events": part_events, "steps": steps}
         converted(source, out, catalog=CATALOG, transactions="whole", **asked)
         assert messages_in(out) == messages_of(told)
-
-
-def test_a_transaction_is_told_in_one_piece_from_one_to_its_last(tmp_path: Path) -> None:
-    events = Writers(5, unknown=0).write(200)
-    source = write_parquet(tmp_path / "log.parquet", rows_of(events), COLUMNS)
-    target = MessageFiles(settings=SETTINGS)
-    converted(source, tmp_path / "out", catalog=CATALOG, target=target, transactions="whole")
-    told = [json.loads(line) for line in messages_in(tmp_path / "out")["usr"]]
-    headers = [one["headers"] for one in told]
-    groups = [(name, list(group)) for name, group in groupby(headers, key=lambda one: one["transactionId"])]
-    assert len(groups) == len({name for name, _ in groups}) > 20
-    for _, group in groups:
-        counts = [(one["transactionEventCounter"], one["transactionLastEvent"]) for one in group]
-        assert counts == [(place, place == len(group)) for place in range(1, len(group) + 1)]
-    places = defaultdict[Any, list[int]](list)
-    for one in told:
-        places[one["data"]["idu"]].append(int(one["headers"]["streamPosition"]))
-    assert all(ordered == sorted(ordered) for ordered in places.values()), "objects are told in their order"
-    positions = [int(one["streamPosition"]) for one in headers]
-    assert positions != sorted(positions), "transactions were not interleaved, so this says nothing"
 
 
 @pytest.mark.parametrize("part_events", [3, 5, 8, 20])

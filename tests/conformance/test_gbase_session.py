@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from msgspec import structs
 
 from eventlog.core.errors import ConfigError, SourceError
 from eventlog.sources.gbase.drivers import DbApiDriver, driver_of
@@ -39,24 +38,6 @@ def test_the_calls_come_in_their_order_and_are_undone_backwards(server: GBaseSer
     other.close()
     assert server.calls == ["deactivatesess", f"endcapture {TABLE}", f"set_fullrowlogging {TABLE} 0", "closesess"]
     assert server.full == set()
-
-
-@pytest.mark.parametrize("owner, prefix", [("informix", "informix."), ("gbasedbt", "gbasedbt."), ("", "")])
-def test_the_functions_are_called_with_their_owner_or_without(server: GBaseServer, owner: str, prefix: str) -> None:
-    asked: list[str] = []
-    driver = EmulatedDriver(server)
-
-    class Asked:
-        def call(self, function: str, *arguments: object) -> int:
-            asked.append(function)
-            return driver.call(function, *arguments)
-
-        def __getattr__(self, name: str) -> Any:
-            return getattr(driver, name)
-
-    CaptureSession(Asked(), structs.replace(OWN, owner=owner), 0).close()
-    assert len(asked) == len(server.calls) == 8
-    assert [function for function in asked if not function.startswith(f"{prefix}cdc_")] == []
 
 
 @pytest.mark.parametrize(

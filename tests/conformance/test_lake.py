@@ -129,25 +129,6 @@ def test_who_dies_at_any_step_leaves_a_plan_of_two_tables_whole_or_nothing_of_it
     assert any(between for _, between in fates), "somebody died between two tables"
 
 
-def test_a_former_publisher_that_is_frozen_between_two_tables_doubles_nothing(lake: Make) -> None:
-    found = lake()
-    former = found.sink()
-    put(former, "a", ADD)
-
-    def overtaken() -> None:
-        heir = found.sink(2)
-        assert heir.resolve("b").documents is None
-        put(heir, "c", told(5, Op.ADD, 5, fname="Zoë"))
-
-    tables = former._tables
-    with once(type(tables), "_put", overtaken), suppress(OccupiedError):
-        put(former, "b", *BOTH)
-    assert found.keys("usr__ct") == [1, 2, 4, 5]
-    assert found.keys("grp__ct") == [3]
-    with pytest.raises(OccupiedError):
-        put(former, "d", told(6, Op.ADD, 6))
-
-
 @pytest.mark.parametrize("lake", PLACES, indirect=True)
 def test_others_who_write_meanwhile_are_waited_for_and_told(lake: Make, caplog: pytest.LogCaptureFixture) -> None:
     """A second task writes into the same mirror, just before our commit, which adds a column."""

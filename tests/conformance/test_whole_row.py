@@ -6,7 +6,6 @@ import datetime as dt
 import hashlib
 import json
 from collections import Counter
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -227,21 +226,6 @@ def test_rows_that_wait_and_a_column_that_comes(engine: Engine, tmp_path: Path, 
     columns = ("name", "num", "colour")
     assert rows_of(engine, "note__mirror", columns) == rows_of(engine, "note", columns)
     assert {one.state for one in trigger_states(engine)} == {TriggerCondition.CURRENT}
-
-
-def test_equal_rows_of_writers_side_by_side_do_not_mix(engine: Engine, tmp_path: Path) -> None:
-    tracked(engine)
-
-    def write(_number: int) -> None:
-        for _ in range(10):
-            run(engine, *["INSERT INTO note (name, num, body) VALUES ('a', 1, 'x')"] * 5)
-
-    with ThreadPoolExecutor(1 if dialect_of(engine).lone_writer else 4) as pool:
-        list(pool.map(write, range(4)))
-    published(engine, tmp_path / "told")
-    Mirrors(engine).apply()
-    assert rows_of(engine, "note__mirror") == rows_of(engine, "note")
-    assert rows_of(engine, "note", ("num",)) == {("1.0",): 200}
 
 
 def test_a_table_without_the_key_column_is_no_mirror(engine: Engine, tmp_path: Path) -> None:

@@ -77,15 +77,10 @@ def _stepping(look: Callable[[], None]) -> Iterator[None]:
         return step
 
     with pytest.MonkeyPatch.context() as patch:
-        patch_steps(patch, stepping)
+        for module, names in ((os, STEPS), (obstore, REQUESTS), (DeltaTables, LAKE), (IcebergTables, LAKE)):
+            for name in names:
+                patch.setattr(module, name, stepping(getattr(module, name)))
         yield
-
-
-def patch_steps(patch: pytest.MonkeyPatch, stepping: Callable[[Callable[..., Any]], Callable[..., Any]]) -> None:
-    """Wraps whatever a sink can ask of a file system or of an object store."""
-    for module, names in ((os, STEPS), (obstore, REQUESTS), (DeltaTables, LAKE), (IcebergTables, LAKE)):
-        for name in names:
-            patch.setattr(module, name, stepping(getattr(module, name)))
 
 
 class KilledError(BaseException):
