@@ -62,8 +62,9 @@ def check_left(engine: Engine, case: Case, *, rows: bool = False) -> None:
         several = (statements,) if isinstance(statements, str) else statements
         found = left_by(engine, *several)
         if case.any_order:
-            found, expected = sorted(found, key=str), sorted(expected, key=str)
-        assert found == [*expected], statements
+            assert sorted(found, key=str) == sorted(expected, key=str), statements
+        else:
+            assert found == [*expected], statements
 
 
 def states(engine: Engine, names: LogNames | None = None) -> set[TriggerCondition]:

@@ -37,6 +37,7 @@ from tests.support.converting import (
     converted,
     elements_of,
     files_of,
+    log_row,
     outcomes_of,
     row_of,
     write_csv,
@@ -204,3 +205,9 @@ def test_histories_give_the_daemons_messages(history: History, part_events: int)
         found = [line for path in out.glob("*/part-*.jsonl") for line in path.read_bytes().splitlines()]
         found.sort(key=lambda value: str(json.loads(value)["headers"]["changeSequence"]))
         assert found == daemons_messages(history)
+
+
+def test_messages_need_a_schema(tmp_path: Path) -> None:
+    source = write_parquet(tmp_path / "log.parquet", [log_row(1)])
+    with pytest.raises(ConfigError, match="need to know tables"):
+        converted(source, tmp_path / "out", catalog=None, target=MessageFiles())

@@ -26,7 +26,7 @@ from eventlog.convert.settings import (
     TableFiles,
     Target,
 )
-from eventlog.core.errors import ConfigError, DataError, UsageError
+from eventlog.core.errors import EX_USAGE, ConfigError, DataError, UsageError
 from eventlog.core.model import Event
 from eventlog.core.rules import Round
 from eventlog.core.rules.definitions import DefinitionSpan
@@ -206,3 +206,12 @@ def test_what_an_output_has_in_the_configuration_counts_and_rows_are_marked(log:
     assert [(one["transactionEventCounter"], one["transactionLastEvent"]) for one in headers] == [(1, True)] * 8
     with log.connect() as connection:
         assert connection.execute(text("SELECT DISTINCT status FROM event_log")).scalars().all() == ["S"]
+
+
+def test_rows_that_somebody_holds_are_not_left_out_of_their_transaction(
+    log: Engine, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run(log, "INSERT INTO event_log_hold (record_id) SELECT MAX(record_id) FROM event_log")
+    assert command(log, tmp_path / "out", "--transactions", "whole") == EX_USAGE
+    assert "are held, or an output lacks them, so transactions are not whole" in capsys.readouterr().err
+    assert command(log, tmp_path / "out", "--transactions", "mixed") == 0

@@ -19,7 +19,7 @@ from msgspec.structs import replace
 
 from eventlog.core.errors import DataError, OccupiedError, SinkError
 from eventlog.core.model import Op
-from eventlog.core.schema import Catalog, Column, Table
+from eventlog.core.schema import WHOLE_ROW, Catalog, Column, Table
 from eventlog.qlik.masks import bits_of_bytes, bits_of_hex
 from eventlog.sinks.change_files.arrow import arrow_columns
 from tests.support.changerows import GRP, USR, documents, told
@@ -390,3 +390,13 @@ def test_duckdb_finds_the_same_rows(tmp_path: Path, kind: str, mode: Mode) -> No
         assert ours is not None
         assert theirs.schema.names == ours.schema.names
         assert sorted(map(repr, theirs.to_pylist())) == sorted(map(repr, ours.to_pylist()))
+
+
+def test_rows_that_are_their_own_key_are_appended_and_not_mirrored(lake: Make) -> None:
+    columns = (Column(name=WHOLE_ROW, type="text", key=1), Column(name="idu", type="integer"))
+    catalog = Catalog([Table(name="usr", columns=columns), GRP])
+    cells: dict[str, Any] = {WHOLE_ROW: "1", "idu": "1"}
+    twice = [told(number, Op.ADD, 1, **cells) for number in (1, 2)]
+    outcomes = put(lake("mirror", task="other").sink(), "a", *twice, catalog=catalog)
+    assert [one.position for one in outcomes] == [(1,), (2,)]
+    assert "append them" in str(outcomes[0].note)

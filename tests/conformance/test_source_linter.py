@@ -9,6 +9,7 @@ import pytest
 from sqlalchemy import Engine, text
 
 from eventlog.core.errors import ConfigError, SourceError
+from eventlog.sources.linter import source as module
 from eventlog.sources.linter.emulator import EmulatedOperation, EmulatorSettings, LinterEmulator
 from eventlog.sources.linter.operations import Action
 from eventlog.sources.linter.queue import EngineSession, fill_queue, make_queue, open_session
@@ -151,3 +152,11 @@ def test_what_is_not_there_is_named(ground: Ground) -> None:
         ground.source(queue="a; DROP")
     with pytest.raises(ConfigError, match="The driver linpy_x cannot be loaded"):
         open_session("", LinterSettings(driver="linpy_x"))
+
+
+def test_many_transactions_take_many_questions(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "ENDING_ROWS", 3)
+    monkeypatch.setattr(module, "LARGE_IMAGES", 2)
+    ground.write(*[done for tx in range(20) for done in (insert(tx, tx), ended(tx))])
+    assert taken(ground.source(spill_bytes=500)) == list(range(20))
+    assert taken(ground.source()) == []
