@@ -1,4 +1,4 @@
-"""Change tables in every database: rows, masks, refusals, repeats, tables that follow their sources, partitions."""
+"""Change tables in every database: rows, masks, refusals, repeats, tables that follow their sources, the SQL of the how-to."""
 
 from __future__ import annotations
 

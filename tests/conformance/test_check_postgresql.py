@@ -1,4 +1,4 @@
-"""What `eventlog check` finds on PostgreSQL: missing rights, silent triggers, standbys, forgotten transactions."""
+"""What `eventlog check` finds on PostgreSQL: missing rights, silent triggers, standbys, forgotten transactions, indexes."""
 
 from __future__ import annotations
 

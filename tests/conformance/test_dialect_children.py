@@ -1,4 +1,4 @@
-"""A change in a child table is logged under its parent's key, as the parent's, on every database."""
+"""A change in a child table is logged under its parent's key, as the parent's; and what `track` says of foreign keys."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Keys that triggers write are the keys that `tablekey` writes, whatever the values; and values have one text each."""
+"""Keys that triggers write are the keys that `tablekey` writes, whatever the values; and keys of all tables of SQLite at once."""
 
 from __future__ import annotations
 

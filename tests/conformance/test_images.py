@@ -1,4 +1,4 @@
-"""The trigger style `image`: whole rows before and after, from triggers to change tables and messages, on every database."""
+"""The trigger style `image`: whole rows before and after, on every database, and random transactions against a model."""
 
 from __future__ import annotations
 
@@ -167,6 +167,7 @@ def test_track_recommends_images_where_an_output_needs_them(
 
 
 TRANSACTIONS = int(os.environ.get("EVENTLOG_TRANSACTIONS", "60"))
+"""On PostgreSQL the database's own log is the judge too: tests/integration/test_wal2json.py."""
 A_ROUND = 60
 SEED = os.environ.get("EVENTLOG_SEED", "20")
 

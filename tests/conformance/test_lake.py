@@ -1,4 +1,4 @@
-"""Tables of a lake: what is in them, how they follow their sources, and plans that touch several of them."""
+"""Tables of a lake: what is in them, for other engines too, how they follow their sources, and plans that touch several."""
 
 from __future__ import annotations
 

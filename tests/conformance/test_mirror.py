@@ -1,4 +1,4 @@
-"""`eventlog apply`: a mirror becomes what the changes say, from any watermark, in pieces of any size."""
+"""`eventlog apply`: a mirror becomes what the changes say, from any watermark, whatever its database takes for equal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Purging on every database: what goes and what stays, archives before deletions, and every place to break off."""
+"""Purging on every database: what goes and what stays, archives before deletions, logs in schemas and partitions."""
 
 from __future__ import annotations
 

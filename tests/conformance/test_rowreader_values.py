@@ -1,4 +1,4 @@
-"""Values that are read back: plain Python values, and nothing that one column holds keeps the others from being read."""
+"""Values that are read back are plain Python values; and keys under the collations and character sets of MariaDB and MySQL."""
 
 from __future__ import annotations
 
