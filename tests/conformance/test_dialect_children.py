@@ -238,7 +238,6 @@ def test_a_replaced_row_keeps_its_children(request: pytest.FixtureRequest, datab
     assert logged(engine) == [*gone("id=1"), *asked(5, "id=1"), *first, *gone("id=2"), *second]
 
 
-FIELDS = TriggerOptions(style=Style.FIELD)
 TABLES = (
     "CREATE TABLE p (id INTEGER NOT NULL PRIMARY KEY)",
     """CREATE TABLE t (id INTEGER NOT NULL PRIMARY KEY, p INTEGER,
