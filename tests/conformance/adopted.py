@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from msgspec import Struct
 from sqlalchemy import Connection, Engine, inspect, text
 
 from eventlog.core.rules.times import in_zone
-from eventlog.sql.clocks import offset_name, zone_of
+from eventlog.sql.clocks import zone_of
 from eventlog.sql.dialect import dialect_of
 from eventlog.sql.names import NEW_ORDER, OLD_ORDER, STANDARD, LogNames
 
@@ -295,67 +294,3 @@ def write_documented(engine: Engine, existing: Existing, rows: Iterable[dict[str
             numbered: dict[str, Any] = {"record_id": number} if existing.numbered == "by triggers" else {}
             usual = {"status": "N", "table_name": "usr"}
             write(connection, existing, numbered | usual | row | {"event_time": str(local)})
-
-
-# ---- triggers that were there before
-
-
-@contextmanager
-def clock_of_server(engine: Engine, clock: str) -> Iterator[None]:
-    """Sets the zone that new sessions begin with. MariaDB has no table of zones here, so it gets the offset of now."""
-    if has_schemas(engine):
-        _run(engine, f"ALTER DATABASE {engine.url.database} SET TimeZone = '{clock}'")
-        engine.dispose()
-        yield
-        return
-    now = dt.datetime.now(dt.UTC)
-    zone = zone_of(clock)
-    offset = now.astimezone(zone).utcoffset()
-    assert offset is not None
-    _run(engine, f"SET GLOBAL time_zone = '{offset_name(offset.total_seconds())}'")
-    engine.dispose()
-    try:
-        yield
-    finally:
-        _run(engine, "SET GLOBAL time_zone = 'SYSTEM'")
-
-
-def make_triggers(engine: Engine, existing: Existing) -> None:
-    """Triggers on usr as people write them for the commercial driver: types 5, 2 and 4, with the time of the database's clock."""
-    quote = dialect_of(engine).quoted
-    columns = ("status", "event_type", "event_time", "table_name", "table_key", "column_name", "old_value", "new_value")
-    into = f"{placed(engine, existing, existing.table)} ({', '.join(quote(existing.name(one)) for one in columns)})"
-    now = "LOCALTIMESTAMP" if has_schemas(engine) else "NOW(3)"
-    rows = {
-        "INSERT": f"('N', 5, {now}, 'usr', CONCAT('idu=', NEW.idu), NULL, NULL, NULL)",
-        "UPDATE": f"('N', 2, {now}, 'usr', CONCAT('idu=', NEW.idu), 'fname', OLD.fname, NEW.fname)",
-        "DELETE": f"('N', 4, {now}, 'usr', CONCAT('idu=', OLD.idu), NULL, NULL, NULL)",
-    }
-    for event, values in rows.items():
-        insert = f"INSERT INTO {into} VALUES {values}"
-        if not has_schemas(engine):
-            _run(engine, f"CREATE TRIGGER usr_{event} AFTER {event} ON usr FOR EACH ROW {insert}")
-            continue
-        name = f"{SCHEMA}.usr_{event}"
-        _run(
-            engine,
-            f"CREATE FUNCTION {name}() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN {insert}; RETURN NULL; END $$",
-            f"CREATE TRIGGER usr_{event} AFTER {event} ON {SCHEMA}.usr FOR EACH ROW EXECUTE FUNCTION {name}()",
-        )
-
-
-def change(engine: Engine) -> None:
-    """A row comes, another changes, and a third one goes."""
-    usr = f"{SCHEMA}.usr" if has_schemas(engine) else "usr"
-    _run(
-        engine,
-        f"INSERT INTO {usr} (idu, fname) VALUES (3, 'Ann')",
-        f"UPDATE {usr} SET fname = 'Joe' WHERE idu = 1",
-        f"DELETE FROM {usr} WHERE idu = 2",
-    )
-
-
-def _run(engine: Engine, *statements: str) -> None:
-    with engine.begin() as connection:
-        for statement in statements:
-            connection.exec_driver_sql(statement)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Final
 
 import pytest
 from sqlalchemy import Engine
 
+from eventlog.convert import partitions, plan, step
 from eventlog.sql.log import Log
 from tests.conformance.event_logs import LogTable, installed
 from tests.support.levels import values_of
@@ -40,3 +42,20 @@ def table(engine: Engine) -> LogTable:
 @pytest.fixture
 def log(table: LogTable) -> Log:
     return Log(table.engine, table.names)
+
+
+SMALL: Final = {
+    step: {"CHUNK_ROWS": 3},
+    partitions: {"RUN_ROWS": 4, "HEAD_ROWS": 2, "GIVEN_ROWS": 3, "MERGED_BYTES": 1, "GATHERED_ROWS": 2},
+    plan: {"BUCKET_ROWS": 4, "RANGE_ROWS": 4, "SPAN_EVENTS": 2},
+}
+
+
+@pytest.fixture(scope="module")
+def small_steps() -> Iterator[None]:
+    """To a conversion a few rows are many: several buckets and ranges, runs on the disk, objects too large for a chunk."""
+    with pytest.MonkeyPatch.context() as patch:
+        for module, sizes in SMALL.items():
+            for name, size in sizes.items():
+                patch.setattr(module, name, size)
+        yield

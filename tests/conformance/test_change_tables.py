@@ -1,10 +1,12 @@
-"""Change tables in every database: rows, masks, refusals, repeats, tables that follow their sources, partitions."""
+"""Change tables in every database: rows, masks, refusals, repeats, tables that follow their sources, the SQL of the how-to."""
 
 from __future__ import annotations
 
 import datetime as dt
 import json
+import re
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,9 +16,8 @@ from sqlalchemy import Engine, create_engine, text
 from eventlog.core.errors import SinkError
 from eventlog.core.model import Edit, Op, Outcome, Reason, Status
 from eventlog.core.schema import Catalog, Column, Table
-from eventlog.qlik.change_tables.rows import RowsDocument
 from eventlog.sinks.database.sink import DatabaseSettings, DatabaseSink
-from tests.support.changerows import AT, CATALOG, USR, documents, told
+from tests.support.changerows import CATALOG, USR, documents, told
 from tests.support.servers import mysqls
 from tests.support.sinks import opened, tenure
 
@@ -87,9 +88,8 @@ def test_a_row_that_the_target_refuses_is_set_aside_and_the_rest_goes_on(strict_
     assert refused(*outcomes) == [(2,), (4,)]
     assert "usr__ct: " in str(outcomes[0].note)
     assert rows(engine, DATA) == [("I", 1, "Jack"), ("I", 2, "Ida")]
-    assert list(sink(engine).commit("a", made)) == list(outcomes)  # told again after a crash
+    assert list(sink(engine).commit("a", made)) == list(outcomes), "told again after a crash"
     assert list(sink(engine).resolve("a").answers) == list(outcomes)
-    assert sink(engine).resolve("b").answers == ()
     assert rows(engine, DATA) == [("I", 1, "Jack"), ("I", 2, "Ida")]
 
 
@@ -102,23 +102,20 @@ def test_by_option_it_stops_and_nothing_of_the_document_is_there(strict_engine: 
     assert stopping.last() == sink(strict_engine).last() == ""
 
 
-def test_columns_that_come_are_added_and_masks_follow_the_target(engine: Engine) -> None:
-    first = documents(ADD)
+@pytest.mark.parametrize("form, expected", [("binary", b"\x80\x10"), ("hex", "1080")])
+def test_columns_that_come_are_added_and_masks_follow_the_target(engine: Engine, form: str, expected: Any) -> None:
+    """It is the sixth column of the target, after seven headers."""
+    first = documents(ADD, mask=form)
     sink(engine).commit("", first)
-    middle = Catalog(
-        [replace(USR, columns=(*USR.columns[:1], Column(name="nick", type="varchar(9)"), *USR.columns[1:]))]
-    )
-    sink(engine).commit("", documents(told(2, Op.ADD, 2, nick="x"), catalog=middle, after=first[-1].id))
-    [(mask, nick)] = rows(engine, "SELECT header__change_mask, nick FROM usr__ct WHERE idu = 2")
-    assert (bytes(mask), nick) == (b"\x80\x10", "x")  # the sixth column of the target, after seven headers
+    nick = Column(name="nick", type="varchar(9)")
+    middle = Catalog([replace(USR, columns=(*USR.columns[:1], nick, *USR.columns[1:]))])
+    sink(engine).commit("", documents(told(2, Op.ADD, 2, nick="x"), catalog=middle, after=first[-1].id, mask=form))
+    [(mask, value)] = rows(engine, "SELECT header__change_mask, nick FROM usr__ct WHERE idu = 2")
+    assert (mask if form == "hex" else bytes(mask), value) == (expected, "x")
     kinds = rows(engine, "SELECT ddl_type, table_version, details FROM attrep_ddl_history ORDER BY table_version")
     assert [kind[:2] for kind in kinds] == [("CREATE_TABLE", 1), ("ALTER_TABLE", 2)]
-    nick_told = json.loads(kinds[1][2])["columns"]["nick"]
-    assert {fact: nick_told[fact] for fact in ("action", "type", "length")} == {
-        "action": "ADD",
-        "type": "STRING",
-        "length": 9,
-    }
+    said = json.loads(kinds[1][2])["columns"]["nick"]
+    assert (said["action"], said["type"], said["length"]) == ("ADD", "STRING", 9)
 
 
 def test_columns_that_go_stay_in_the_target(engine: Engine) -> None:
@@ -174,15 +171,10 @@ def test_two_source_tables_do_not_share_a_change_table(engine: Engine) -> None:
 def test_names_that_the_target_cannot_hold_are_refused(engine: Engine, name: str) -> None:
     if len(name) > 9 and engine.dialect.name == "sqlite":
         name *= 40  # it takes names of any length, and SQLAlchemy 9999 characters
-    outcomes = sink(engine).commit(
-        "", documents(ADD, told(2, Op.ADD, 1, "grp"), catalog=_with_group(wider(Column(name=name))))
-    )
+    catalog = Catalog([*wider(Column(name=name)), CATALOG.tables[1]])
+    outcomes = sink(engine).commit("", documents(ADD, told(2, Op.ADD, 1, "grp"), catalog=catalog))
     assert refused(*outcomes) == [(1,)]
     assert len(str(outcomes[0].note)) < 250
-
-
-def _with_group(catalog: Catalog) -> Catalog:
-    return Catalog([*catalog, CATALOG.tables[1]])
 
 
 def test_partitions_become_visible_when_they_are_over(engine: Engine) -> None:
@@ -195,56 +187,30 @@ def test_partitions_become_visible_when_they_are_over(engine: Engine) -> None:
     assert [name for (name,) in named] == ["20240506T070000_20240506T080000", "20240506T080000_20240506T090000"]
 
 
-def test_hex_masks_follow_the_target_too(engine: Engine) -> None:
-    first = documents(ADD, mask="hex")
-    sink(engine).commit("", first)
-    middle = Catalog(
-        [replace(USR, columns=(*USR.columns[:1], Column(name="nick", type="varchar(9)"), *USR.columns[1:]))]
-    )
-    sink(engine).commit("", documents(told(2, Op.ADD, 2, nick="x"), catalog=middle, after=first[-1].id, mask="hex"))
-    assert rows(engine, "SELECT header__change_mask FROM usr__ct WHERE idu = 2") == [("1080",)]
-
-
-EVERY = Table(
-    name="every",
-    columns=(
-        Column(name="k", type="bigint", key=1),
-        Column(name="n", type="numeric"),
-        Column(name="w", type="numeric(30,0)"),
-        Column(name="f", type="double precision"),
-        Column(name="b", type="boolean"),
-        Column(name="d", type="date"),
-        Column(name="t", type="time"),
-        Column(name="z", type="timestamptz"),
-        Column(name="x", type="text"),
-        Column(name="l", type="varchar(1000)"),
-    ),
-)
+CELLS = {
+    "n": ("numeric", "1.25"),
+    "w": ("numeric(30,0)", "123456789012345678901234567890"),
+    "f": ("double precision", "0.5"),
+    "b": ("boolean", "t"),
+    "d": ("date", "2026-01-02"),
+    "t": ("time", "03:04:05"),
+    "z": ("timestamptz", "2026-01-02 03:04:05+01"),
+    "x": ("text", "tab\tline\nback\\slash 'quote' é"),
+    "l": ("varchar(1000)", ""),
+}
+"""The type and the value of each column."""
 
 
 def test_values_of_every_type_come_in_and_out(engine: Engine) -> None:
     change = replace(told(1, Op.ADD, 7), row=replace(ADD.row, table="every", key="k=7"))
-    cells = {
-        "n": "1.25",
-        "w": "123456789012345678901234567890",
-        "f": "0.5",
-        "b": "t",
-        "d": "2026-01-02",
-        "t": "03:04:05",
-        "z": "2026-01-02 03:04:05+01",
-        "x": "tab\tline\nback\\slash 'quote' é",
-        "l": "",
-    }
-    change = replace(change, edits=tuple([Edit(column=name, new=cell) for name, cell in cells.items()]))
-    assert list(sink(engine).commit("", documents(change, catalog=Catalog([EVERY])))) == []
+    change = replace(change, edits=tuple([Edit(column=name, new=cell) for name, (_, cell) in CELLS.items()]))
+    columns = [Column(name=name, type=kind) for name, (kind, _) in CELLS.items()]
+    every = Table(name="every", columns=(Column(name="k", type="bigint", key=1), *columns))
+    assert list(sink(engine).commit("", documents(change, catalog=Catalog([every])))) == []
     [found] = rows(engine, "SELECT n, w, f, b, d, x, l, z FROM every__ct")
-    assert (Decimal(found[0]), Decimal(found[1]), found[2], bool(found[3])) == (
-        Decimal("1.25"),
-        Decimal(cells["w"]),
-        0.5,
-        True,
-    )
-    assert (str(found[4]), found[5], found[6]) == ("2026-01-02", cells["x"], "")
+    assert (Decimal(found[0]), Decimal(found[1])) == (Decimal("1.25"), Decimal(CELLS["w"][1]))
+    assert (found[2], bool(found[3])) == (0.5, True)
+    assert (str(found[4]), found[5], found[6]) == ("2026-01-02", CELLS["x"][1], "")
     at = found[7] if isinstance(found[7], dt.datetime) else dt.datetime.fromisoformat(str(found[7]))
     assert (at if at.tzinfo is None else at.astimezone(dt.UTC).replace(tzinfo=None)) == dt.datetime(2026, 1, 2, 2, 4, 5)
 
@@ -286,16 +252,53 @@ def test_change_tables_of_another_log_are_left_alone(engine: Engine) -> None:
     assert len(rows(engine, DATA)) == 1
 
 
-def test_a_failing_document_leaves_the_position_where_it_was(engine: Engine) -> None:
-    [first] = documents(ADD)
-    found = sink(engine)
-    found.commit("", [first])
-    with engine.begin() as connection:
-        connection.execute(text("DROP TABLE eventlog_refused"))
-        connection.execute(text("DROP TABLE eventlog_position"))
-    [second] = documents(UPDATE, after=first.id)
-    with pytest.raises(SinkError, match="database of the change tables"):
-        found.commit("", [second])
-    assert found.last() == first.id
-    assert isinstance(second, RowsDocument)
-    assert second.blocks[0].rows[0][6] == AT
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "how-to" / "change-tables.md"
+QUERIES = dict(re.findall(r"^```sql\n-- ([^\n]+)\n(.+?)^```$", PAGE.read_text(), re.DOTALL | re.MULTILINE))
+AT = "2024050607080912"
+FIRST, SECOND, THIRD, FOURTH = (f"{AT}{number:019d}" for number in range(1, 5))
+EXPECTED: dict[str, list[tuple[Any, ...]]] = {
+    "each update with the row before it": [
+        (FIRST, "I", 1, None, "Jack"),
+        (SECOND, "U", 1, "Jack", "John"),
+        (THIRD, "I", 2, None, "Ida"),
+        (FOURTH, "D", 2, None, None),
+    ],
+    "what is left of each object, if it was not deleted": [(1, "John", SECOND)],
+    "from when to when each version of an object was true": [
+        (1, "Jack", FIRST, SECOND, 0),
+        (1, "John", SECOND, None, 0),
+        (2, "Ida", THIRD, FOURTH, 0),
+        (2, None, FOURTH, None, 1),
+    ],
+    "the next rows after a watermark": [
+        (SECOND, "B", 1, "Jack"),
+        (SECOND, "U", 1, "John"),
+        (THIRD, "I", 2, "Ida"),
+        (FOURTH, "D", 2, None),
+    ],
+    "the earliest row that is still there: above the watermark, rows may have been purged that nobody has read": [
+        (FIRST,)
+    ],
+    "the changes of each transaction": [
+        (f"{number:02d}{'0' * 30}", 1, seq) for number, seq in enumerate((FIRST, SECOND, THIRD, FOURTH), 1)
+    ],
+}
+
+
+@pytest.fixture
+def filled(engine: Engine) -> Engine:
+    """A database with a change table of four changes."""
+    changes = [
+        told(1, Op.ADD, 1, fname="Jack"),
+        told(2, Op.MODIFY, 1, fname=("Jack", "John")),
+        told(3, Op.ADD, 2, fname="Ida"),
+        told(4, Op.DELETE, 2),
+    ]
+    opened(DatabaseSink(DatabaseSettings(url=""), engine)).commit("", documents(*changes))
+    return engine
+
+
+def test_every_query_of_the_page_finds_what_it_says(filled: Engine) -> None:
+    with filled.connect() as connection:
+        found = {said: [tuple(row) for row in connection.execute(text(query))] for said, query in QUERIES.items()}
+    assert found == EXPECTED

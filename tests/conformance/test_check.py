@@ -3,34 +3,49 @@
 from __future__ import annotations
 
 import datetime as dt
-import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 from msgspec.structs import replace
-from sqlalchemy import Engine, inspect
+from sqlalchemy import Engine, create_engine, inspect
 
 from eventlog.admin.check import Point, PointLevel, check
 from eventlog.admin.check.server import local_time, version_point
 from eventlog.admin.check.triggers import mending
 from eventlog.capture import Style, TriggerCondition, TriggerOptions, TriggerState, track
 from eventlog.capture.install import install
+from eventlog.capture.rights import Roles, give_rights
 from eventlog.config.settings import Config, PublisherConfig, SourceConfig
 from eventlog.core.errors import EX_CONFIG, EX_UNAVAILABLE, ConfigError
 from eventlog.sinks.outputs import FilesOutput
 from eventlog.sql.connect import REFUSED, SILENT
 from eventlog.sql.postgresql.dialect import POSTGRESQL
-from tests.support.logged import USR, run
+from tests.conformance.cases import installed_usr
+from tests.support.logged import run
 from tests.support.servers import mysqls
+
+WRITTEN = "INSERT INTO event_log (table_key, event_type, table_name, status, event_time) VALUES "
+FOUND = {
+    "a missing column": ("ALTER TABLE event_log RENAME COLUMN old_value TO former", "log", "old_value"),
+    "a missing companion": ("DROP TABLE event_log_mark", "state tables", "event_log_mark"),
+    "another version": ("UPDATE event_log_version SET version_num = '0000'", "state tables", "at migration 0000"),
+    "no version": ("DELETE FROM event_log_version", "state tables", "no migration version"),
+    "a row that waits": (f"{WRITTEN}('idu=1', 6, 'usr', 'N', '2020-01-01')", "rows", " has waited"),
+    "a row that nobody reads": (
+        f"{WRITTEN}('idu=1', 6, 'usr', 'X', '2020-01-01')",
+        "rows",
+        "status 'X', which no publisher",
+    ),
+    "an error": (f"{WRITTEN}('idu=1', 6, 'usr', 'E', '2020-01-01')", "rows", "1 row ended as an error."),
+}
+"""What is wrong: a statement that makes it so, and the point and the words of it that tell."""
 
 
 @pytest.fixture
 def usr(engine: Engine) -> Engine:
     """A database where all is well."""
-    install(engine)
-    run(engine, *USR)
-    track(engine, ["usr"])
+    track(installed_usr(engine), ["usr"])
     return engine
 
 
@@ -53,11 +68,20 @@ def test_where_all_is_well_every_point_is_ok_and_nothing_is_changed(usr: Engine)
     assert all(point.exit_code == 0 for point in points)
 
 
+@pytest.mark.parametrize("what", FOUND)
+def test_what_is_wrong_is_told(usr: Engine, what: str) -> None:
+    statement, name, said = FOUND[what]
+    run(usr, statement)
+    (point,) = found(usr, name)
+    assert said in point.said
+    assert (point.level, point.exit_code) == (
+        (PointLevel.FAILURE, EX_CONFIG) if name != "rows" else (PointLevel.WARNING, 0)
+    )
+
+
 def test_a_point_that_breaks_is_a_failure_and_the_others_are_asked(
     sqlite: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A fault of ours once ended the command with a traceback, and nothing else was said."""
-
     def broken(*_: object) -> None:
         raise ZeroDivisionError("nobody foresaw it")
 
@@ -78,15 +102,13 @@ def test_an_output_that_is_no_more_is_said_and_how_to_keep_it(sqlite: Engine, tm
 
     def points(**also: Any) -> list[tuple[PointLevel, str]]:
         output = FilesOutput(path=str(tmp_path), name="people", **also)
-        asked = check(lambda: replace(config(sqlite), output=(output,)))
-        return [(one.level, f"{one.said} {one.mend}") for one in asked if one.name == "journal"]
+        told = check(lambda: replace(config(sqlite), output=(output,)))
+        return [(one.level, f"{one.said} {one.mend}") for one in told if one.name == "journal"]
 
     [(level, said)] = points()
-    assert (level, 'former_names = ["hr"]' in said, "no output is called so" in said) == (
-        PointLevel.WARNING,
-        True,
-        True,
-    )
+    assert level is PointLevel.WARNING
+    assert 'former_names = ["hr"]' in said
+    assert "no output is called so" in said
     assert [level for level, _ in points(former_names=("hr",))] == [PointLevel.OK]
 
 
@@ -100,11 +122,9 @@ def test_a_configuration_that_cannot_be_read_is_the_only_point() -> None:
 
 
 def test_a_configuration_without_a_database_fails_and_its_outputs_are_looked_at(tmp_path: Path) -> None:
-    points = list(check(lambda: Config(output=(FilesOutput(path=str(tmp_path)),))))
-    assert [(point.name, point.level) for point in points] == [
-        ("configuration", PointLevel.FAILURE),
-        ("output 1", PointLevel.OK),
-    ]
+    points = check(lambda: Config(output=(FilesOutput(path=str(tmp_path)),)))
+    levels = {point.name: point.level for point in points}
+    assert levels == {"configuration": PointLevel.FAILURE, "output 1": PointLevel.OK}
 
 
 @pytest.mark.parametrize(
@@ -121,14 +141,12 @@ def test_a_database_that_does_not_answer_is_told_without_its_password(
 
 @pytest.mark.parametrize("database", ["postgresql", *mysqls()])
 def test_who_is_refused_is_told_that_waiting_does_not_help(database: str, request: pytest.FixtureRequest) -> None:
-    engine: Engine = request.getfixturevalue(database)
-    stranger = engine.url.set(username="nobody_knows", password="s3cret").render_as_string(hide_password=False)
-    _, refused = check(lambda: Config(source=SourceConfig(url=stranger)))
-    assert (refused.level, refused.exit_code, refused.mend) == (PointLevel.FAILURE, EX_UNAVAILABLE, REFUSED)
-    assert "s3cret" not in refused.said
-    away = engine.url.set(port=1).render_as_string(hide_password=False)
-    _, silent = check(lambda: Config(source=SourceConfig(url=away)))
-    assert (silent.level, silent.exit_code, silent.mend) == (PointLevel.FAILURE, EX_UNAVAILABLE, SILENT)
+    url = request.getfixturevalue(database).url
+    for other, mend in ((url.set(username="nobody_knows", password="s3cret"), REFUSED), (url.set(port=1), SILENT)):
+        source = SourceConfig(url=other.render_as_string(hide_password=False))
+        _, point = check(lambda source=source: Config(source=source))  # type: ignore[misc]  # a default in a lambda
+        assert (point.level, point.exit_code, point.mend) == (PointLevel.FAILURE, EX_UNAVAILABLE, mend)
+        assert "s3cret" not in point.said
 
 
 def test_a_missing_log_ends_the_questions(engine: Engine) -> None:
@@ -137,33 +155,6 @@ def test_a_missing_log_ends_the_questions(engine: Engine) -> None:
     *_, point = check(lambda: config(engine))
     assert (point.name, point.level, point.exit_code) == ("log", PointLevel.FAILURE, EX_CONFIG)
     assert point.mend == "`eventlog install` makes it."
-
-
-def test_a_missing_column_is_named(usr: Engine) -> None:
-    run(usr, "ALTER TABLE event_log RENAME COLUMN old_value TO former")
-    (point,) = found(usr, "log")
-    assert "old_value" in point.said
-
-
-def test_a_missing_companion_is_named(usr: Engine) -> None:
-    run(usr, "DROP TABLE event_log_mark")
-    (point,) = found(usr, "state tables")
-    assert "event_log_mark" in point.said
-    assert (point.level, point.exit_code) == (PointLevel.FAILURE, EX_CONFIG)
-
-
-@pytest.mark.parametrize(
-    "statement,said",
-    [
-        ("UPDATE event_log_version SET version_num = '0000'", "at migration 0000"),
-        ("DELETE FROM event_log_version", "no migration version"),
-    ],
-)
-def test_a_log_of_another_version_is_told(usr: Engine, statement: str, said: str) -> None:
-    run(usr, statement)
-    (point,) = found(usr, "state tables")
-    assert said in point.said
-    assert "eventlog " in str(point.mend)
 
 
 def test_a_clock_that_is_wrong_is_told_with_its_direction(usr: Engine) -> None:
@@ -181,37 +172,15 @@ def test_a_log_without_an_index_of_waiting_rows_is_told_with_the_statement_that_
 ) -> None:
     inspector = inspect(usr)
     name = next(one["name"] for one in inspector.get_indexes("event_log") if str(one["name"]).endswith("_new"))
-    run(usr, f"DROP INDEX {name} ON event_log" if usr.dialect.name == "mysql" else f"DROP INDEX {name}")
+    drop = f"DROP INDEX {name} ON event_log" if usr.dialect.name == "mysql" else f"DROP INDEX {name}"
+    run(usr, drop)
     (point,) = found(usr, "index")
     assert (point.level, point.exit_code) == (PointLevel.WARNING, 0)
     statement = str(point.mend).removeprefix("Let a DBA run: ").removesuffix(";")
     run(usr, statement.replace("CONCURRENTLY ", ""))
     assert found(usr, "index") == []
-    run(usr, f"DROP INDEX {name} ON event_log" if usr.dialect.name == "mysql" else f"DROP INDEX {name}")
-    run(usr, f"CREATE INDEX theirs ON event_log ({', '.join(order)})")
+    run(usr, drop, f"CREATE INDEX theirs ON event_log ({', '.join(order)})")
     assert bool(found(usr, "index")) is (order[0] == "record_id")
-
-
-def test_rows_that_nobody_fetches_are_told(usr: Engine) -> None:
-    columns = "INSERT INTO event_log (table_key, event_type, table_name, status, event_time) VALUES "
-    run(usr, columns + "('idu=1', 6, 'usr', 'N', '2020-01-01 00:00:00')")
-    (point,) = found(usr, "rows")
-    assert re.search(r"row \d+ has waited", point.said)
-    run(
-        usr,
-        columns + "('idu=2', 6, 'usr', 'X', '2020-01-01 00:00:00'), ('idu=3', 6, 'usr', 'E', '2020-01-01 00:00:00')",
-    )
-    assert [point.said for point in found(usr, "rows")][1:] == [
-        "1 row with the status 'X', which no publisher reads.",
-        "1 row ended as an error.",
-    ]
-
-
-def test_a_row_that_waits_for_less_than_ten_polls_is_no_matter(usr: Engine) -> None:
-    run(usr, "INSERT INTO event_log (table_key, event_type, table_name) VALUES ('idu=1', 6, 'usr')")
-    patient = replace(config(usr), publisher=PublisherConfig(polling_interval=10))
-    (point,) = (point for point in check(lambda: patient) if point.name == "rows")
-    assert point.said.startswith("1 row waits")
 
 
 def test_triggers_that_are_not_current_come_with_the_command_that_mends(usr: Engine) -> None:
@@ -228,6 +197,25 @@ def test_a_log_that_nothing_writes_to_is_told(engine: Engine) -> None:
     install(engine)
     (point,) = found(engine, "triggers")
     assert "No trigger" in point.said
+
+
+@pytest.mark.parametrize("database", mysqls())
+def test_rights_that_a_publisher_lacks_on_mariadb_are_told_until_they_are_given(
+    database: str, request: pytest.FixtureRequest
+) -> None:
+    admin: Engine = request.getfixturevalue(database)
+    track(installed_usr(admin), ["usr"])
+    name = f"c{admin.url.database}"[-30:]
+    run(admin, f"CREATE USER `{name}`@`%`", f"GRANT SELECT ON event_log TO `{name}`@`%`")
+    publisher = create_engine(admin.url.set(username=name))
+    try:
+        lacking = {point.said.partition(" cannot")[0] for point in found(publisher, "rights")}
+        assert lacking >= {"The event log", "The state table event_log_outcome"}
+        give_rights(admin, Roles(publisher=f"{name}@%"))
+        assert found(publisher, "rights") == []
+    finally:
+        publisher.dispose()
+        run(admin, f"DROP USER `{name}`@`%`")
 
 
 def test_the_mending_command_repeats_what_was_asked_for() -> None:

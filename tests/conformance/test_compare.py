@@ -10,8 +10,6 @@ import pytest
 import sqlalchemy as sa
 from sqlalchemy import Engine
 
-from eventlog.compare.ranges import slices
-from eventlog.compare.scratch import ScratchSide
 from eventlog.sql.dialect import dialect_of
 from eventlog.sql.reflect import reflect_table
 from tests.support.compared import (
@@ -24,6 +22,7 @@ from tests.support.compared import (
     sides,
     stored,
 )
+from tests.support.logged import run
 
 ROWS = 400
 
@@ -80,50 +79,8 @@ def test_what_was_put_in_is_found_and_nothing_else(engine: Engine, sqlite: Engin
         assert compared(mine, other, columns) == []
         put = planted(random.Random(seed), engine, target, there, rows)
         assert as_told(compared(mine, other, columns)) == put
-        for database, name in ((engine, "usr"), (target, "usr_copy")):
-            with database.begin() as connection:
-                connection.exec_driver_sql(f"DROP TABLE {name}")
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("key", ["number", "text"])
-def test_a_thousand_differences_are_all_found(engine: Engine, sqlite: Engine, key: str) -> None:
-    _, there, rows = filled(engine, sqlite if engine is not sqlite else engine, key, 42, 3000)
-    target = sqlite if engine is not sqlite else engine
-    mine, other, columns, _ = sides(engine, target, "usr_copy")
-    put = planted(random.Random(42), engine, target, there, rows, 1000)
-    assert len(put) == 1000
-    assert as_told(compared(mine, other, columns)) == put
-
-
-@pytest.mark.parametrize("key", ["number", "both"])
-def test_rows_in_a_temporary_file_are_compared_the_same_way(engine: Engine, key: str) -> None:
-    _, there, rows = filled(engine, engine, key, 7)
-    mine, other, columns, _ = sides(engine, engine, "usr_copy")
-    scratch = ScratchSide(columns)
-    scratch.write(other.every())
-    assert compared(mine, scratch, columns) == []
-    put = planted(random.Random(7), engine, engine, there, rows)
-    scratch.close()
-    scratch = ScratchSide(columns)
-    scratch.write(other.every())
-    assert as_told(compared(mine, scratch, columns)) == put
-    scratch.close()
-
-
-def test_equal_rows_are_told_by_their_hashes_alone(engine: Engine) -> None:
-    """Also what two databases write in different ways has one text, so that hardly any row is read."""
-    filled(engine, engine, "both", 3)
-    mine, other, columns, _ = sides(engine, engine, "usr_copy")
-    scratch = ScratchSide(columns)
-    scratch.write(mine.every())
-    [part] = slices(ROWS)
-    with mine.snapshot() as here, other.snapshot() as there, scratch.snapshot() as ours:
-        found = here.hashes(part, None)
-        assert found == there.hashes(part, None)
-        alike = sum(hashed == ours.hashes(part, None).get(key) for key, hashed in found.items())
-    scratch.close()
-    assert alike > ROWS * 0.8, alike
+        run(engine, "DROP TABLE usr")
+        run(target, "DROP TABLE usr_copy")
 
 
 def test_select_alone_suffices(engine: Engine, sqlite: Engine) -> None:
@@ -132,9 +89,7 @@ def test_select_alone_suffices(engine: Engine, sqlite: Engine) -> None:
     filled(engine, engine, "number", 5)
     login = "CREATE ROLE only_reads LOGIN" if dialect_of(engine).schemas else "CREATE USER only_reads"
     tables = [f"GRANT SELECT ON {name} TO only_reads" for name in ("usr", "usr_copy")]
-    with engine.begin() as connection:
-        for statement in (login, *tables):
-            connection.exec_driver_sql(statement)
+    run(engine, login, *tables)
     reader = sa.create_engine(engine.url.set(username="only_reads", password=None))
     try:
         mine, other, columns, _ = sides(reader, reader, "usr_copy")
@@ -143,9 +98,7 @@ def test_select_alone_suffices(engine: Engine, sqlite: Engine) -> None:
             connection.exec_driver_sql("DELETE FROM usr_copy")
     finally:
         reader.dispose()
-        with engine.begin() as connection:
-            connection.exec_driver_sql("DROP TABLE usr, usr_copy")
-            connection.exec_driver_sql("DROP ROLE only_reads" if dialect_of(engine).schemas else "DROP USER only_reads")
+        run(engine, "DROP TABLE usr, usr_copy", login.replace("CREATE", "DROP").removesuffix(" LOGIN"))
 
 
 def test_a_row_that_stands_there_twice_is_named(engine: Engine) -> None:
@@ -160,51 +113,13 @@ def test_a_row_that_stands_there_twice_is_named(engine: Engine) -> None:
     assert as_told(compared(mine, other, columns)) == {((str(rows[1]["id"]),), "double")}
 
 
-@pytest.mark.in_turn
-@pytest.mark.parametrize("seed", range(3))
-def test_random_writers_and_another_database(engine: Engine, sqlite: Engine, seed: int) -> None:
-    """After each round of inserts, updates, deletes and keys that come again, what was not copied is what is named."""
-    if engine is sqlite:
-        pytest.skip("the pair of two databases is the others'")
-    dice = random.Random(seed)
-    source = made_source(engine, "text")
-    table = reflect_table(engine, "usr")
-    there = made_target(sqlite, table, "usr_copy")
-    mine, other, columns, _ = sides(engine, sqlite, "usr_copy")
-    now: dict[str, Any] = {}
-    for _ in range(6):
-        before = dict(now)
-        for _ in range(40):
-            row = random_row(dice, "text", dice.randrange(60))
-            key = row["id"]
-            if key in now and dice.random() < 0.4:
-                del now[key]
-            else:
-                now[key] = row
-        with engine.begin() as connection:
-            connection.execute(source.delete())
-            connection.execute(source.insert(), list(now.values()))
-        found = {(one[0][0], one[1]) for one in as_told(compared(mine, other, columns))}
-        gone = {(key, "extra") for key in before.keys() - now.keys()}
-        came = {(key, "missing") for key in now.keys() - before.keys()}
-        changed = {(key, "value") for key in now.keys() & before.keys() if now[key] != before[key]}
-        assert found == gone | came | changed
-        with sqlite.begin() as connection:
-            connection.execute(there.delete())
-            connection.execute(there.insert(), [stored(sqlite, table, row) for row in now.values()])
-        assert compared(mine, other, columns) == []
-
-
 def test_keys_that_a_collation_takes_for_equal_are_two_objects(engine: Engine, sqlite: Engine) -> None:
     """So are texts that only differ in blanks at their end, where a database says that they are equal."""
     if engine is sqlite or dialect_of(engine).schemas:
         pytest.skip("texts are told apart there")
-    with engine.begin() as connection:
-        connection.exec_driver_sql(
-            "CREATE TABLE usr (id VARCHAR(40) CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci PRIMARY KEY,"
-            " name VARCHAR(20) CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci)"
-        )
-        connection.exec_driver_sql("INSERT INTO usr VALUES ('Abc', 'x'), ('b', 'X'), ('c', 'y'), ('d', 'z ')")
+    words = "CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci"
+    run(engine, f"CREATE TABLE usr (id VARCHAR(40) {words} PRIMARY KEY, name VARCHAR(20) {words})")
+    run(engine, "INSERT INTO usr VALUES ('Abc', 'x'), ('b', 'X'), ('c', 'y'), ('d', 'z ')")
     table = reflect_table(engine, "usr")
     there = made_target(sqlite, table, "usr_copy")
     with sqlite.begin() as connection:
@@ -220,14 +135,12 @@ def test_keys_that_a_collation_takes_for_equal_are_two_objects(engine: Engine, s
 
 
 def test_moments_are_compared_whatever_zone_the_session_is_in(postgresql: Engine, sqlite: Engine) -> None:
-    with postgresql.begin() as connection:
-        connection.exec_driver_sql(
-            "CREATE TABLE usr (id timestamptz PRIMARY KEY, at timestamptz, since time, day timestamp)"
-        )
-        connection.exec_driver_sql(
-            "INSERT INTO usr VALUES ('2024-03-31 01:30:00+01', '2024-10-27 02:30:00+02', '10:00:00.5', '2024-01-01 00:00:00'),"
-            " ('2024-03-31 03:30:00+02', NULL, NULL, '9999-12-31 23:59:59.999999')"
-        )
+    run(
+        postgresql,
+        "CREATE TABLE usr (id timestamptz PRIMARY KEY, at timestamptz, since time, day timestamp)",
+        "INSERT INTO usr VALUES ('2024-03-31 01:30:00+01', '2024-10-27 02:30:00+02', '10:00:00.5', '2024-01-01 00:00:00')",
+        "INSERT INTO usr VALUES ('2024-03-31 03:30:00+02', NULL, NULL, '9999-12-31 23:59:59.999999')",
+    )
     table = reflect_table(postgresql, "usr")
     there = made_target(sqlite, table, "usr_copy")
     with postgresql.connect() as connection:
@@ -244,22 +157,6 @@ def test_moments_are_compared_whatever_zone_the_session_is_in(postgresql: Engine
     with sqlite.begin() as connection:
         connection.execute(there.update().where(there.c.at.is_not(None)).values(at=dt.datetime(2024, 10, 27, 1, 30)))
     assert [one.kind for one in compared(mine, other, columns)] == ["value"]
-
-
-def test_differences_are_found_one_at_a_time(engine: Engine, sqlite: Engine) -> None:
-    _, there, rows = filled(engine, sqlite if engine is not sqlite else engine, "both", 11)
-    target = sqlite if engine is not sqlite else engine
-    mine, other, columns, table = sides(engine, target, "usr_copy")
-    dice = random.Random(11)
-    for name in columns.names:
-        row = dice.choice(rows)
-        key = (str(row["part"]), row["id"])
-        changed = {name: another(dice, name, row[name])}
-        for values, expected in ((changed, {(key, "value", name)}), ({name: row[name]}, set())):
-            with target.begin() as connection:
-                condition = (there.c.part == row["part"], there.c.id == row["id"])
-                connection.execute(there.update().where(*condition).values(stored(target, table, values)))
-            assert as_told(compared(mine, other, columns)) == expected
 
 
 ODD_TYPES = {
@@ -313,21 +210,15 @@ def test_types_that_only_one_database_has(engine: Engine, sqlite: Engine) -> Non
     types = ODD_TYPES[dialect_of(engine).name]
     columns = ", ".join(f"c{number} {kind}" for number, kind in enumerate(types))
     values = ", ".join(value for value, _ in types.values())
-    with engine.begin() as connection:
-        for name in ("usr", "usr_copy"):
-            connection.exec_driver_sql(f"CREATE TABLE {name} (id INTEGER NOT NULL PRIMARY KEY, {columns})")
-            connection.exec_driver_sql(f"INSERT INTO {name} VALUES (1, {values})")
-            connection.exec_driver_sql(f"INSERT INTO {name} (id) VALUES (2)")
+    for name in ("usr", "usr_copy"):
+        run(engine, f"CREATE TABLE {name} (id INTEGER NOT NULL PRIMARY KEY, {columns})")
+        run(engine, f"INSERT INTO {name} VALUES (1, {values})", f"INSERT INTO {name} (id) VALUES (2)")
     reader = sa.create_engine(engine.url)  # whose sessions are in UTC, whatever zone the writers are in
     mine, other, both, _ = sides(reader, reader, "usr_copy")
     assert compared(mine, other, both) == []
     for number, (value, changed) in enumerate(types.values()):
-        for cell, found in (
-            (changed, {(("1",), "value", f"c{number}")}),
-            ("NULL", {(("1",), "value", f"c{number}")}),
-            (value, set()),
-        ):
-            with engine.begin() as connection:
-                connection.exec_driver_sql(f"UPDATE usr_copy SET c{number} = {cell} WHERE id = 1")
+        for cell in (changed, "NULL", value):
+            run(engine, f"UPDATE usr_copy SET c{number} = {cell} WHERE id = 1")
+            found = set() if cell is value else {(("1",), "value", f"c{number}")}
             assert as_told(compared(mine, other, both)) == found, list(types)[number]
     reader.dispose()

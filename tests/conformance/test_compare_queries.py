@@ -101,19 +101,6 @@ def test_after_each_cycle_who_takes_the_images_has_the_rows_of_the_query(shop: S
         assert shop.drain() == 0
 
 
-def test_a_state_of_a_query_outlives_its_publisher(shop: Shop) -> None:
-    dice = random.Random(8)
-    shop.opened(start="future-only")
-    shop.write(dice, 30)
-    assert shop.drain() == 0
-    shop.opened()
-    shop.write(dice, 5)
-    source = shop.opened()
-    images = source.take()
-    assert 0 < len(images) <= 5 * 2
-    assert all(one.table == "totals" for one in images)
-
-
 @pytest.mark.parametrize(
     "changed, said",
     [

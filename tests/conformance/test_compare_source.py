@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime as dt
 import random
 import sqlite3
 from collections.abc import Iterator
@@ -154,24 +153,6 @@ def site(engine: Engine, tmp_path: Path, request: pytest.FixtureRequest) -> Iter
         made.keeper.leave()
 
 
-def test_after_each_cycle_a_mirror_equals_the_table(site: Site) -> None:
-    dice = random.Random(4)
-    for _ in range(8):
-        site.write(dice, 25)
-        site.drain()
-        assert site.equal()
-
-
-def test_an_idle_cycle_gives_nothing_and_a_start_repeats_nothing(site: Site) -> None:
-    site.write(random.Random(1), 30)
-    site.source.capture()
-    site.reopen()
-    site.write(random.Random(2), 30)  # what changes meanwhile is told later
-    site.drain()
-    assert site.equal()
-    assert site.source.take() == []
-
-
 @pytest.mark.in_turn
 @pytest.mark.parametrize("seed", range(6))
 def test_a_crash_at_any_point_neither_repeats_nor_loses(
@@ -309,44 +290,6 @@ def test_a_column_that_grows_is_looked_at_between_full_cycles(engine: Engine, tm
     site.reopen()
     assert site.drain() == 2
     site.source.close()
-
-
-def test_a_cycle_that_takes_long_says_that_it_lives_and_rests_when_its_hours_end(
-    sqlite: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("eventlog.compare.engine.RANGE_ROWS", 10)
-    site = Site(sqlite, tmp_path, "number", between="22:00-05:00")
-    rows = [random_row(random.Random(n), "number", n) | {"id": n} for n in range(40)]
-    with sqlite.begin() as connection:
-        connection.execute(site.table.insert(), rows)
-    hours, beats = [23], list[int]()
-
-    def now() -> dt.datetime:
-        return dt.datetime(2026, 1, 1, hours.pop(0) if hours else 6)
-
-    marks = FileMarks(Path(site.settings.marks))
-    catalog = reflect(sqlite, ["usr"])
-    reader = compare_reader(sqlite, catalog, site.settings, marks, now=now, pulse=lambda: beats.append(1))
-    pieces = reader.pieces(0)
-    first = next(pieces)
-    assert first is not None
-    assert len(first.images) == 10
-    assert [next(pieces), next(pieces)] == [None, None]
-    hours += [22] * 9
-    assert sum(len(piece.images) for piece in (next(pieces), next(pieces), next(pieces)) if piece is not None) == 30
-    assert len(beats) == 4
-    reader.close()
-    site.source.close()
-
-
-def test_a_table_without_a_key_is_refused(sqlite: Engine, tmp_path: Path) -> None:
-    with sqlite.begin() as connection:
-        connection.exec_driver_sql("CREATE TABLE loose (a INTEGER)")
-    settings = CompareSettings(state=str(tmp_path / "s.db"), marks=str(tmp_path / "m.json"))
-    source = Capturing(compare_reader(sqlite, reflect(sqlite, ["loose"]), settings), tmp_path / "log.db")
-    with pytest.raises(DataError, match="loose has no key"):
-        source.take()
-    source.close()
 
 
 @pytest.mark.parametrize("kept", ["postgresql", "mariadb"])

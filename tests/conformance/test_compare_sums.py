@@ -17,6 +17,7 @@ from eventlog.compare.sides import Totals
 from eventlog.compare.tables import TableSide
 from eventlog.sql.reflect import reflect_table
 from tests.support.compared import another, made_source, random_row
+from tests.support.logged import run
 
 WHOLE: Final = Range(buckets=1)
 FULL: Final = {
@@ -42,6 +43,16 @@ def wrote(engine: Engine, table: sa.Table, **values: Any) -> Totals:
     with engine.begin() as connection:
         connection.execute(table.update().where(table.c.id == 8).values(**values))
     return totals(engine)
+
+
+def assert_that_each_changes_it(engine: Engine, *changes: str) -> set[int]:
+    """The sums, which are all different."""
+    seen = {totals(engine).total}
+    for change in changes:
+        run(engine, f"UPDATE usr SET {change}")
+        seen.add(totals(engine).total)
+    assert len(seen) == 1 + len(changes)
+    return seen
 
 
 @pytest.fixture
@@ -87,32 +98,12 @@ def test_values_that_a_hash_of_the_server_takes_for_equal_change_it(
     postgresql: Engine, kind: str, values: list[str]
 ) -> None:
     """PostgreSQL's hash of a number has no sign, and one of eight bytes is the same for some pairs of values."""
-    with postgresql.begin() as connection:
-        connection.exec_driver_sql(f"CREATE TABLE usr (id int PRIMARY KEY, value {kind})")
-        connection.exec_driver_sql("INSERT INTO usr VALUES (8, NULL)")
+    run(postgresql, f"CREATE TABLE usr (id int PRIMARY KEY, value {kind})", "INSERT INTO usr VALUES (8, NULL)")
     seen = set()
     for value in values:
-        with postgresql.begin() as connection:
-            connection.exec_driver_sql(f"UPDATE usr SET value = {value}")
+        run(postgresql, f"UPDATE usr SET value = {value}")
         seen.add(totals(postgresql).total)
     assert len(seen) == len(values)
-
-
-def test_rows_that_swap_values_change_it(engine: Engine, table: sa.Table) -> None:
-    with engine.begin() as connection:
-        connection.execute(table.update().where(table.c.id.in_([8, 9])).values(**FULL))
-        connection.execute(table.update().where(table.c.id == 9).values(name="c", size=4, pay=Decimal("-1.5")))
-    before = totals(engine)
-    for first, second in (
-        ({"name": "c"}, {"name": "a"}),
-        ({"size": 4}, {"size": 3}),
-        ({"pay": Decimal("-1.5")}, {"pay": Decimal("1.5")}),
-    ):
-        with engine.begin() as connection:
-            connection.execute(table.update().where(table.c.id == 8).values(**first))
-            connection.execute(table.update().where(table.c.id == 9).values(**second))
-        former, before = before, totals(engine)
-        assert before != former
 
 
 def test_what_goes_from_one_column_to_the_next_changes_it(engine: Engine, table: sa.Table) -> None:
@@ -133,35 +124,21 @@ def test_what_goes_from_one_column_to_the_next_changes_it(engine: Engine, table:
 
 
 def test_texts_that_a_collation_takes_for_equal_change_it(postgresql: Engine) -> None:
-    with postgresql.begin() as connection:
-        connection.exec_driver_sql(
-            "CREATE COLLATION one_case (provider = icu, locale = 'und-u-ks-level2', deterministic = false)"
-        )
-        connection.exec_driver_sql(
-            "CREATE TABLE usr (id int PRIMARY KEY, name varchar(9) COLLATE one_case, span interval, text text COLLATE one_case)"
-        )
-        connection.exec_driver_sql("INSERT INTO usr VALUES (8, 'a', '1 day', 'a')")
-    before = totals(postgresql)
-    changes = ("name = 'A'", "name = 'a', span = '24:00'", "span = '1 day', text = 'A'")
-    for change in changes:
-        with postgresql.begin() as connection:
-            connection.exec_driver_sql(f"UPDATE usr SET {change}")
-        former, before = before, totals(postgresql)
-        assert before != former
+    run(
+        postgresql,
+        "CREATE COLLATION one_case (provider = icu, locale = 'und-u-ks-level2', deterministic = false)",
+        "CREATE TABLE usr (id int PRIMARY KEY, name varchar(9) COLLATE one_case, span interval, text text COLLATE one_case)",
+        "INSERT INTO usr VALUES (8, 'a', '1 day', 'a')",
+    )
+    assert_that_each_changes_it(postgresql, "name = 'A'", "name = 'a', span = '24:00'", "span = '1 day', text = 'A'")
 
 
 def test_columns_of_several_character_sets_are_summed_together(mariadb: Engine) -> None:
-    with mariadb.begin() as connection:
-        connection.exec_driver_sql(
-            "CREATE TABLE usr (id int PRIMARY KEY, name varchar(9) CHARACTER SET latin1, other varchar(9) CHARACTER SET cp1251,"
-            " wide varchar(9) CHARACTER SET utf16, bytes varbinary(9), bits bit(3))"
-        )
-        connection.exec_driver_sql("INSERT INTO usr VALUES (8, 'ä', 'я', '日', x'00FF', b'101')")
-    seen = {totals(mariadb).total}
+    run(
+        mariadb,
+        "CREATE TABLE usr (id int PRIMARY KEY, name varchar(9) CHARACTER SET latin1, other varchar(9) CHARACTER SET cp1251)",
+        "ALTER TABLE usr ADD wide varchar(9) CHARACTER SET utf16, ADD bytes varbinary(9), ADD bits bit(3)",
+        "INSERT INTO usr VALUES (8, 'ä', 'я', '日', x'00FF', b'101')",
+    )
     changes = ("name = 'a'", "other = 'ю'", "wide = '本'", "bytes = x'00FE'", "bits = b'100'")
-    for change in changes:
-        with mariadb.begin() as connection:
-            connection.exec_driver_sql(f"UPDATE usr SET {change}")
-        seen.add(totals(mariadb).total)
-    assert len(seen) == 1 + len(changes)
-    assert 0 not in seen
+    assert 0 not in assert_that_each_changes_it(mariadb, *changes)

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from eventlog.convert import plan
 from eventlog.convert.commit import Summary
 from eventlog.core.errors import DataError
-from eventlog.core.model import Event
 from tests.support.converting import (
     LogRow,
     converted,
@@ -19,8 +18,6 @@ from tests.support.converting import (
     files_of,
     log_row,
     outcomes_of,
-    row_of,
-    write_csv,
     write_lines,
     write_parquet,
 )
@@ -66,21 +63,6 @@ def test_rows_without_a_readable_record_id_come_last_in_the_order_of_their_reaso
     assert summary.bad == 3
 
 
-def test_the_identical_row_counts_once_and_is_reported(tmp_path: Path) -> None:
-    row = log_row(1)
-    summary, outcomes = ended([row, log_row(2, column_name="lname")], tmp_path, [row], [row | {"status": "S"}])
-    assert outcomes == [published(1), published(2)]
-    assert (summary.rows, summary.duplicates, summary.changes) == (4, 2, 1)
-
-
-@pytest.mark.parametrize("other", [{"new_value": "Jill"}, {"table_key": "idu=2"}, {"table_name": "nosuch"}])
-def test_different_rows_with_one_record_id_are_both_errors(tmp_path: Path, other: LogRow) -> None:
-    summary, outcomes = ended([log_row(1), log_row(2, column_name="lname")], tmp_path, [log_row(1, **other)])
-    note = "record_id 1 is in several different rows."
-    assert outcomes == [(1, "E", "invalid", note), (1, "E", "invalid", note), published(2)]
-    assert (summary.rows, summary.bad, summary.changes) == (3, 2, 1)
-
-
 @st.composite
 def doubled_rows(draw: st.DrawFn) -> list[LogRow]:
     """Rows of which many have the same record_id: as they are, of the same object, or of another."""
@@ -111,16 +93,6 @@ def test_doubles_end_alike_wherever_they_stand(
     ]
 
 
-def test_a_hot_object_with_doubles_ends_as_a_small_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    rows = [log_row(number // 2, new_value=str(number // 4)) for number in range(400)] + [log_row("x")]
-    file = write_csv(tmp_path / "a.csv", rows)
-    first = converted(file, tmp_path / "whole", catalog=CATALOG)
-    monkeypatch.setattr("eventlog.convert.step.CHUNK_ROWS", 10)
-    assert converted(file, tmp_path / "pieces", catalog=CATALOG) == first
-    assert (first.duplicates, first.bad, first.changes) == (200, 1, 200)
-    assert files_of(tmp_path / "pieces") == files_of(tmp_path / "whole")
-
-
 def test_what_xds_cannot_carry_is_left_out_and_the_rest_goes_on(tmp_path: Path) -> None:
     rows = [log_row(1, new_value="\u0001"), log_row(2, table_key="idu=2")]
     summary, outcomes = ended(rows, tmp_path)
@@ -144,9 +116,3 @@ def test_nothing_to_convert_is_no_error(tmp_path: Path, rows: list[LogRow]) -> N
     summary, outcomes = ended(rows, tmp_path)
     assert (summary.parts, summary.changes, len(outcomes)) == (0, 0, len(rows))
     assert sorted(files_of(tmp_path / "out")) == ["_SUCCESS", "outcomes.parquet"]
-
-
-def test_without_a_schema_every_value_is_a_string(tmp_path: Path) -> None:
-    event = Event(position=(1,), kind=1, table="hr.t", key="a=1", column="age", new="7", time="2026-01-01")
-    converted(write_lines(tmp_path / "a.jsonl", [row_of(event)]), tmp_path / "out")
-    assert '<value type="string">7</value>' in elements_of(tmp_path / "out")

@@ -11,10 +11,12 @@ from pyarrow import parquet
 from sqlalchemy import Engine, text
 
 from eventlog.config.settings import Config, SourceConfig
+from eventlog.convert import command, ordering
 from eventlog.convert.local import convert
 from eventlog.convert.mark import can_be_marked, marking
+from eventlog.convert.ordering import order_of, worth_spark
 from eventlog.convert.settings import Conversion, DatabaseRows, FilesInput, LogInput, SnapshotRows
-from eventlog.core.errors import ConfigError, InstallError, UsageError
+from eventlog.core.errors import InstallError, UsageError
 from eventlog.core.rules import Options
 from eventlog.core.schema import Catalog
 from eventlog.daemon.publisher import Publisher
@@ -88,20 +90,6 @@ def test_a_log_gives_what_the_daemon_publishes(log: LogTable, tmp_path: Path) ->
     }
     noted = {number: row[:3] for number, row in log.outcomes().items()}
     assert {number: row for number, row in settled.items() if row[1] != "published"} == noted
-
-
-def test_what_is_looked_up_in_another_table_is_what_the_daemon_tells(log: LogTable, tmp_path: Path) -> None:
-    log.run("CREATE TABLE stage (age INTEGER NOT NULL PRIMARY KEY, word VARCHAR(9))")
-    log.run("INSERT INTO stage VALUES (7, 'child')")
-    catalog = reflect(log.engine, ["usr", "stage"])
-    steps = (Lookup(classes=("usr",), attribute="stage", of="age", table="stage", take="word"),)
-    made = replace(conversion(log, tmp_path / "out"), catalog=catalog, steps=steps)
-    convert(made, jobs=1)
-    elements = elements_of(tmp_path / "out")
-    assert elements == told_by_the_daemon(log, tmp_path / "daemon", *steps)
-    assert '<modify-attr attr-name="stage"><remove-all-values/><add-value><value type="string">child<' in elements
-    with pytest.raises(ConfigError, match="only a database has all of them at hand"):
-        replace(made, read_back=None)
 
 
 def test_nothing_is_marked_unless_asked_for(log: LogTable, tmp_path: Path) -> None:
@@ -204,3 +192,17 @@ def write_table(engine: Engine, table: str, path: Path) -> None:
             return base64.b64encode(value).decode() if isinstance(value, bytes) else str(value)
 
         path.write_text("".join(json.dumps(row, default=plain) + "\n" for row in rows))
+
+
+@pytest.mark.parametrize("statuses, worth", [(None, False), ("X", True), ("NX", True), ("E", False)])
+def test_a_database_is_for_spark_from_so_many_rows_on(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch, statuses: str | None, worth: bool
+) -> None:
+    log = installed(engine)
+    log.write_all(range(1, 6))
+    log.run("UPDATE event_log SET status = 'X' WHERE record_id > 1")
+    monkeypatch.setattr(ordering, "SPARK_ROWS", 4)
+    said = [engine.url.render_as_string(hide_password=False), "--out", "documents"]
+    said += [] if statuses is None else ["--status", statuses]
+    order = order_of(command.convert.make_context("convert", said).params)
+    assert worth_spark(order) is worth

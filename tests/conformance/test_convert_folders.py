@@ -69,21 +69,6 @@ def test_an_interrupted_commit_is_made_good_by_the_next_run(
     assert files_of(out) == files_of(tmp_path / "alone")
 
 
-def test_a_move_that_was_cut_in_the_middle_leaves_nothing_behind(
-    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The folder stands there whole or not; other names than those of the next run are known all the same."""
-    out = tmp_path / "out"
-    run(source, tmp_path / "alone", MESSAGES)
-    with monkeypatch.context() as patch:
-        patch.setattr(commit, "flush", killed_at(out))
-        with pytest.raises(KeyboardInterrupt):
-            run(source, out, ROWS)
-    assert (out / "usr__ct").is_dir()
-    run(source, out, MESSAGES)
-    assert files_of(out) == files_of(tmp_path / "alone")
-
-
 def test_a_stranger_beside_an_interrupted_run_is_no_output(source: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     (out / commit.WORK).mkdir(parents=True)

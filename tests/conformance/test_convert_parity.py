@@ -2,34 +2,41 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventlog.convert import partitions, plan, step
+from eventlog.convert.settings import MessageFiles, SnapshotRows
 from eventlog.core.errors import ConfigError
 from eventlog.core.model import Event, Outcome, Row, RowId
-from eventlog.core.rules import Options, Round
+from eventlog.core.rules import Options, Round, decide
 from eventlog.core.rules.definitions import DefinitionSpan
 from eventlog.core.schema import Catalog
+from eventlog.core.seams import encode as encode_changes
 from eventlog.delivery.output import Output
 from eventlog.policies.bound import Policy, PolicyFormat
 from eventlog.policies.steps import Steps
 from eventlog.publisher.decide import Part, encode
+from eventlog.qlik.messages.document import MessagesDocument
+from eventlog.qlik.messages.settings import MessageSettings
+from eventlog.qlik.messages.write import MessageFormat
 from eventlog.xds.write import XdsFormat
 from tests.support.converting import (
     LogRow,
-    ReadBack,
     bare,
     converted,
     elements_of,
     files_of,
+    log_row,
     outcomes_of,
     row_of,
     write_csv,
@@ -43,22 +50,10 @@ from tests.support.memory import MemoryRows, MemorySink
 from tests.support.shares import met, shares
 from tests.support.strategies import CATALOG, History, careless_logs, histories, policies
 
+MESSAGES = MessageSettings(topic="{table}")
 options = st.builds(Options, user=st.sampled_from([None, "idm"]), allow_loopback=st.booleans(), coalesce=st.booleans())
 
-
-@pytest.fixture(autouse=True, scope="module")
-def _small_steps() -> Iterator[None]:
-    """A few rows are many: several buckets and ranges, runs on the disk, and objects that are too large for a chunk."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(step, "CHUNK_ROWS", 3)
-        patch.setattr(partitions, "RUN_ROWS", 4)
-        patch.setattr(partitions, "HEAD_ROWS", 2)
-        patch.setattr(partitions, "MERGED_BYTES", 1)
-        patch.setattr(partitions, "GATHERED_ROWS", 2)
-        patch.setattr(plan, "BUCKET_ROWS", 4)
-        patch.setattr(plan, "RANGE_ROWS", 4)
-        patch.setattr(plan, "SPAN_EVENTS", 2)
-        yield
+pytestmark = pytest.mark.usefixtures("small_steps")
 
 
 def published(
@@ -81,17 +76,20 @@ def published(
     for name in sorted(sink.taken):
         places[sink.routes[name]] = places.get(sink.routes[name], "") + bare(sink.taken[name].decode())
     elements = "".join(f"{place or ''}{text}" for place, text in sorted(places.items()))
-    outcomes: list[dict[str, object]] = [
-        {
-            "position": position[0],
-            "status": outcome.status.value,
-            "reason": outcome.reason.value,
-            "note": outcome.note,
-        }
-        for position in sorted(decision.outcomes.positions)
-        for outcome in [encoded.said.get(position, Outcome(position=position))]
-    ]
+    outcomes: list[dict[str, object]] = []
+    for position in sorted(decision.outcomes.positions):
+        one = encoded.said.get(position, Outcome(position=position))
+        said = {"status": one.status.value, "reason": one.reason.value, "note": one.note}
+        outcomes.append({"position": position[0], **said})
     return elements, outcomes
+
+
+@contextmanager
+def written(history: History) -> Iterator[tuple[Path, SnapshotRows, Path]]:
+    """The rows of the log in a file, a snapshot of the tables, and a folder that a conversion may make."""
+    with TemporaryDirectory() as folder:
+        source = write_parquet(Path(folder) / "log.parquet", [row_of(event) for event in history.events])
+        yield source, write_snapshot(Path(folder) / "snapshot", history.table), Path(folder) / "out"
 
 
 @daily
@@ -99,11 +97,7 @@ def published(
 @examples(20)
 def test_histories_give_what_the_daemon_publishes(history: History, chosen: Options, part_events: int) -> None:
     expected, outcomes = published(history.events, dict(history.table), CATALOG, chosen)
-    with TemporaryDirectory() as folder:
-        place = Path(folder)
-        source = write_parquet(place / "log.parquet", [row_of(event) for event in history.events])
-        read_back = write_snapshot(place / "snapshot", history.table)
-        out = place / "out"
+    with written(history) as (source, read_back, out):
         converted(source, out, catalog=CATALOG, options=chosen, part_events=part_events, read_back=read_back)
         assert (elements_of(out), outcomes_of(out)) == (expected, outcomes)
 
@@ -135,20 +129,9 @@ def test_policies_give_what_the_daemon_publishes_with_them(
         filtered=any(one["reason"] == "filtered" for one in outcomes),
         routed="usr_" in expected or "to_" in expected or "all_of" in expected,
     )
-    with TemporaryDirectory() as folder:
-        place = Path(folder)
-        source = write_parquet(place / "log.parquet", [row_of(event) for event in history.events])
-        read_back = write_snapshot(place / "snapshot", history.table)
-        out = place / "out"
-        converted(
-            source,
-            out,
-            catalog=CATALOG,
-            options=chosen,
-            part_events=part_events,
-            read_back=read_back,
-            steps=steps,
-        )
+    with written(history) as (source, read_back, out):
+        told: dict[str, Any] = {"options": chosen, "part_events": part_events, "steps": steps}
+        converted(source, out, catalog=CATALOG, read_back=read_back, **told)
         assert (placed_elements_of(out), outcomes_of(out)) == (expected, outcomes)
 
 
@@ -203,27 +186,27 @@ def _written(stem: Path, rows: list[LogRow], kind: int) -> Path:
     return write_lines(stem.with_suffix(".jsonl" if kind == 2 else ".jsonl.gz"), rows)
 
 
-@pytest.mark.parametrize("read_back", [None])
-def test_one_process_or_two_write_the_same_bytes(tmp_path: Path, read_back: ReadBack) -> None:
-    rows = [{**row_of(event), "record_id": number} for number, event in enumerate(_many_events())]
-    source = write_parquet(tmp_path / "log.parquet", rows)
-    one = converted(source, tmp_path / "one", catalog=CATALOG, read_back=read_back)
-    two = converted(source, tmp_path / "two", catalog=CATALOG, read_back=read_back, jobs=2)
-    assert one == two
-    assert one.parts > 1
-    assert files_of(tmp_path / "one") == files_of(tmp_path / "two")
+def daemons_messages(history: History) -> list[bytes]:
+    """The values of the messages that the daemon's format writes when it reads everything at once."""
+    changes = decide(history.events, dict(history.table), catalog=CATALOG).changes
+    told = encode_changes(MessageFormat(settings=MESSAGES, body=False), changes, CATALOG)
+    messages = [one for document in told if isinstance(document, MessagesDocument) for one in document.messages]
+    return [message.value or b"" for message in messages]
 
 
-def _many_events() -> Iterator[Event]:
-    for number in range(200):
-        kind = (1, 1, 2, 6, 4)[number % 5]
-        yield Event(
-            position=(number,),
-            kind=kind,
-            table="usr",
-            key=f"idu={number % 7}",
-            column="fname" if number % 2 else "lname",
-            old="a" if kind == 2 else None,
-            new=f"{number}",
-            time="2026-01-01T00:00:00",
-        )
+@daily
+@given(histories(), st.integers(1, 4))
+@examples(20)
+def test_histories_give_the_daemons_messages(history: History, part_events: int) -> None:
+    form = MessageFiles(settings=MESSAGES)
+    with written(history) as (source, read_back, out):
+        converted(source, out, catalog=CATALOG, part_events=part_events, read_back=read_back, target=form)
+        found = [line for path in out.glob("*/part-*.jsonl") for line in path.read_bytes().splitlines()]
+        found.sort(key=lambda value: str(json.loads(value)["headers"]["changeSequence"]))
+        assert found == daemons_messages(history)
+
+
+def test_messages_need_a_schema(tmp_path: Path) -> None:
+    source = write_parquet(tmp_path / "log.parquet", [log_row(1)])
+    with pytest.raises(ConfigError, match="need to know tables"):
+        converted(source, tmp_path / "out", catalog=None, target=MessageFiles())

@@ -13,16 +13,8 @@ from threading import Timer
 import pytest
 from msgspec import Struct
 
-from eventlog.convert.inferred import catalog_of_files
-from eventlog.convert.settings import FilesInput
 from eventlog.convert.work import SharedTally, workers
-from tests.support.converting import log_row, write_lines, write_parquet
-
-
-def test_another_process_reads_the_files_for_their_tables(tmp_path: Path) -> None:
-    rows = [log_row(number, column_name=name) for number, name in enumerate(("fname", "lname"), 1)]
-    (table,) = catalog_of_files(FilesInput(places=(str(write_lines(tmp_path / "log.jsonl", rows)),)))
-    assert [column.name for column in table.columns] == ["idu", "fname", "lname"]
+from tests.support.converting import log_row, write_parquet
 
 
 @pytest.mark.parametrize("frugal", ["", "save_memory()"])

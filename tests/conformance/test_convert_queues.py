@@ -132,14 +132,3 @@ def test_a_row_that_cannot_be_read_ends_the_conversion_at_its_place(tmp_path: Pa
     done = run(source, out=tmp_path / "out", target=TARGETS["rows"])
     assert "queue.jsonl, row 1: LEN1 is 'many'" in (done.damage or "")
     assert (done.rows, done.changes) == (0, 0)
-
-
-def test_a_row_that_the_coding_does_not_know_is_no_success(tmp_path: Path) -> None:
-    rows = [exported(row) for row in ROWS]
-    strange = {**rows[0], "TYP": 6}
-    (tmp_path / "q.jsonl").write_text("".join(json.dumps(row) + "\n" for row in (*rows, strange, strange)))
-    source = StreamInput(places=(str(tmp_path / "q.jsonl"),), settings=READING)
-    done = convert(Conversion(input=source, destination=tmp_path / "out", catalog=SCHEMA, format=TableFiles()), jobs=1)
-    assert (done.damage or "").startswith("Left out: 2 records")
-    assert any("TYP 6 at" in note for note in done.notes)
-    assert (tmp_path / "out" / "_DAMAGED").exists()

@@ -12,7 +12,6 @@ from fastavro import reader
 
 from eventlog.convert import writing
 from eventlog.convert.settings import MessageFiles, TableFiles, Target
-from eventlog.convert.writing import OpenFiles
 from eventlog.core.model import Event
 from eventlog.core.outputs import PlaceKind
 from eventlog.core.schema import Catalog, Column, Table
@@ -126,16 +125,3 @@ def test_without_another_place_the_reason_is_told_of_each_row(tmp_path: Path) ->
     assert {one["note"] for one in refused} == {
         "step 1 of the policy: `to` gives no folder, because a value in it is empty."
     }
-
-
-def test_files_go_on_where_they_ended(tmp_path: Path) -> None:
-    files = OpenFiles(most=2)
-    (tmp_path / "b").mkdir()
-    (tmp_path / "b" / "1").write_text("of a run before")
-    for number in range(9):
-        files.write(tmp_path / "abc"[number % 3] / "1", b"%d" % number)
-    files.close()
-    assert [(tmp_path / name / "1").read_text() for name in "abc"] == ["036", "147", "258"]
-    files.write(tmp_path / "a" / "1", b"new")
-    files.close()
-    assert (tmp_path / "a" / "1").read_text() == "new"

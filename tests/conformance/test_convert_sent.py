@@ -13,17 +13,14 @@ from sqlalchemy import Engine, text
 from eventlog.convert import plan, to_change_tables
 from eventlog.convert.commit import Summary
 from eventlog.convert.local import convert
-from eventlog.convert.settings import Conversion, FilesInput, MessageFiles, SentMessages, SentTables, StreamInput
+from eventlog.convert.settings import Conversion, FilesInput, MessageFiles, SentMessages, SentTables
 from eventlog.core.errors import SinkError, UsageError
 from eventlog.core.model import Document, Outcome
 from eventlog.core.schema import Catalog, Column, Table
 from eventlog.qlik.messages.settings import MessageSettings
 from eventlog.sinks.database.sink import DatabaseSettings, DatabaseSink
-from eventlog.sinks.kafka.sink import KafkaSink
-from tests.support.converting import converted, log_row, outcomes_of, write_lines, write_parquet
-from tests.support.gbase_streams import GOOD, OWN
+from tests.support.converting import converted, log_row, outcomes_of, write_lines
 from tests.support.servers_kafka import Found, consumed, settings, stand_in
-from tests.support.writers import COLUMNS, Writers, rows_of
 
 USR = Table(
     name="usr",
@@ -82,13 +79,6 @@ def test_rows_are_in_the_database_in_their_order(source: Path, tmp_path: Path, j
     assert [row[1:] for row in rows(tmp_path / "t.db")] == EXPECTED
     assert [int(row[0][16:]) for row in rows(tmp_path / "t.db")] == list(range(1, 22))
     assert sorted(entry.name for entry in (tmp_path / "out").iterdir()) == ["_SUCCESS", "outcomes.parquet"]
-
-
-def test_the_next_conversion_goes_on_where_the_former_ended(source: Path, tmp_path: Path) -> None:
-    run(source, tmp_path / "one", into(tmp_path / "t.db"))
-    run(source, tmp_path / "two", into(tmp_path / "t.db"))
-    assert [row[1:] for row in rows(tmp_path / "t.db")] == EXPECTED * 2
-    assert [int(row[0][16:]) for row in rows(tmp_path / "t.db")] == list(range(1, 43))
 
 
 def failing(after: int, *, taken: bool) -> Callable[[DatabaseSink, str, Sequence[Document]], Sequence[Outcome]]:
@@ -183,83 +173,6 @@ def test_messages_are_those_of_the_files_and_have_keys(source: Path, tmp_path: P
     assert found[0].value is None
 
 
-def test_whole_transactions_are_counted_as_in_the_files(tmp_path: Path, servers: str) -> None:
-    source = write_parquet(tmp_path / "log.parquet", rows_of(Writers(12).write(60)), COLUMNS)
-    settings_of = MessageSettings(topic="whole", batch_size=5)
-    done = run(
-        source, tmp_path / "out", SentMessages(settings=settings_of, into=settings(servers)), transactions="whole"
-    )
-    target = MessageFiles(settings=settings_of)
-    converted(source, tmp_path / "files", catalog=CATALOG, target=target, part_events=100, transactions="whole")
-    lines = (tmp_path / "files" / "whole" / "part-00000.jsonl").read_bytes().splitlines()
-    assert [one.value for one in in_order(consumed(servers, "whole"))] == lines
-    assert len(lines) == done.changes
-    assert sum(bool(json.loads(line)["headers"]["transactionLastEvent"]) for line in lines) > 5
-
-
 def in_order(found: list[Found]) -> list[Found]:
     """By their numbers, across the partitions; what has none comes first."""
     return sorted(found, key=lambda one: json.loads(one.value)["headers"]["changeSequence"] if one.value else "")
-
-
-def test_messages_that_no_broker_takes_are_errors(tmp_path: Path, servers: str) -> None:
-    told = [log_row(n, table_key=f"idu={n}", new_value="x" * (3000 if n == 2 else 3)) for n in range(1, 4)]
-    source = write_lines(tmp_path / "log.jsonl", told)
-    own = settings(servers, max_message_bytes=2000)
-    done = run(source, tmp_path / "out", SentMessages(settings=MessageSettings(topic="large"), into=own))
-    assert done.outcomes == {"E refused": 1, "S published": 2}
-    assert [one["status"] for one in outcomes_of(tmp_path / "out")] == ["S", "E", "S"]
-    assert len(consumed(servers, "large")) == 2
-
-
-def test_an_interrupted_sending_to_kafka_goes_on(
-    source: Path, tmp_path: Path, servers: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    target = SentMessages(settings=MessageSettings(topic="again", batch_size=5), into=settings(servers))
-    written: list[Document] = []
-    commit = KafkaSink.commit
-
-    def failing(sink: KafkaSink, plan: str, documents: Sequence[Document]) -> Sequence[Outcome]:
-        if len(written) == 2:
-            raise SinkError("The broker is away.")
-        written.extend(documents)
-        return commit(sink, plan, documents)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(KafkaSink, "commit", failing)
-        with pytest.raises(SinkError, match="is away"):
-            run(source, tmp_path / "out", target)
-    run(source, tmp_path / "out", target)
-    numbers = [json.loads(one.value or b"")["headers"]["changeSequence"] for one in consumed(servers, "again")]
-    assert sorted(int(number[16:]) for number in numbers) == list(range(1, 22))
-
-
-def test_what_a_broker_refused_before_an_interruption_is_told_after_it(
-    tmp_path: Path, servers: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    told = [log_row(n, table_key=f"idu={n}", new_value="x" * (3000 if n == 2 else 3)) for n in range(1, 6)]
-    source = write_lines(tmp_path / "log.jsonl", told)
-    own = settings(servers, max_message_bytes=2000)
-    target = SentMessages(settings=MessageSettings(topic="halves", batch_size=2), into=own)
-    commit, left = KafkaSink.commit, iter([1, 2])
-
-    def failing_once(sink: KafkaSink, plan: str, documents: Sequence[Document]) -> Sequence[Outcome]:
-        if next(left, None) is None:
-            raise SinkError("The broker is away.")
-        return commit(sink, plan, documents)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(KafkaSink, "commit", failing_once)
-        with pytest.raises(SinkError, match="is away"):
-            run(source, tmp_path / "out", target)
-    assert run(source, tmp_path / "out", target).outcomes == {"E refused": 1, "S published": 4}
-    assert len(consumed(servers, "halves")) == 4
-
-
-def test_streams_are_sent_too(tmp_path: Path) -> None:
-    (tmp_path / "s.bin").write_bytes(GOOD)
-    source = StreamInput(places=(str(tmp_path / "s.bin"),), settings=OWN)
-    target = SentTables(into=DatabaseSettings(url=f"sqlite:///{tmp_path / 't.db'}"))
-    done = convert(Conversion(input=source, destination=tmp_path / "out", format=target), jobs=1)
-    assert (done.changes, done.statuses) == (1, {"S": 1})
-    assert [one["position"] for one in outcomes_of(tmp_path / "out")] == ["3.2.0"]

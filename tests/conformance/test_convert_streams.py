@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -14,12 +13,11 @@ import pytest
 from msgspec.structs import replace
 from pyarrow import parquet
 
-from eventlog.convert import pipeline, streams
+from eventlog.convert import streams
 from eventlog.convert.commit import Summary
 from eventlog.convert.local import convert
 from eventlog.convert.settings import Conversion, MessageFiles, StreamInput, TableFiles, Target
 from eventlog.core.counting import counted
-from eventlog.core.errors import SinkError
 from eventlog.core.model import Change, Image, Refusal
 from eventlog.core.rules import Options
 from eventlog.core.schema import Catalog
@@ -39,7 +37,7 @@ from eventlog.sources.gbase.settings import GBaseSettings
 from eventlog.sources.stream.images import tell
 from eventlog.xds.write import XdsFormat
 from tests.support.changerows import CSV
-from tests.support.converting import elements_of, files_of, outcomes_of
+from tests.support.converting import elements_of, files_of
 from tests.support.gbase_streams import OWN, T1, begin, commit, insert
 
 SHOP = GBaseSettings(
@@ -165,26 +163,6 @@ def test_pieces_and_processes_do_not_show(
         assert files_of(tmp_path / f"cut{jobs}") == whole
 
 
-def test_outcomes_are_in_the_order_of_the_commits(capture: Path, tmp_path: Path) -> None:
-    done = run(capture, out=tmp_path / "out", target=ROWS)
-    positions = [tuple(map(int, one["position"].split("."))) for one in outcomes_of(tmp_path / "out")]
-    assert len(positions) == done.rows == sum(done.outcomes.values()) > 300
-    assert positions == sorted(positions)
-    short = table_record(T1) + begin(1) + insert(2, 1) + commit(9) + begin(10) + insert(11, 2) + commit(12)
-    run(write(tmp_path / "s.bin", short), out=tmp_path / "short", target=ROWS, own=OWN)
-    assert [one["position"] for one in outcomes_of(tmp_path / "short")] == ["9.2.0", "12.11.0"]
-
-
-def test_several_files_and_files_of_text_are_one_stream(capture: Path, tmp_path: Path) -> None:
-    run(capture, out=tmp_path / "one", target=ROWS)
-    middle = len(STREAM) // 2
-    first, second = write(tmp_path / "a.bin", STREAM[:middle]), write(tmp_path / "b.bin", STREAM[middle:])
-    text = b"# a capture\n" + b"".join(piece.hex().encode() + b"\n" for piece in (STREAM[:middle], STREAM[middle:]))
-    run(first, second, out=tmp_path / "two", target=ROWS, jobs=2)
-    run(write(tmp_path / "c.hex", text), out=tmp_path / "text", target=ROWS)
-    assert files_of(tmp_path / "two") == files_of(tmp_path / "one") == files_of(tmp_path / "text")
-
-
 @pytest.mark.usefixtures("cut_small")
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_everything_before_damage_is_there_and_the_place_is_named(tmp_path: Path, jobs: int) -> None:
@@ -197,16 +175,6 @@ def test_everything_before_damage_is_there_and_the_place_is_named(tmp_path: Path
     assert tables(tmp_path / "bad") == tables(tmp_path / "good") != {}
 
 
-@pytest.mark.usefixtures("cut_small")
-def test_what_lies_behind_the_end_of_a_session_is_not_converted(tmp_path: Path) -> None:
-    """A piece could be read by itself; but read in one go, the stream ends there."""
-    good = table_record(T1) + begin(1) + insert(2, 1) + commit(3)
-    stream = write(tmp_path / "s.bin", good + record(CdcRecord.ERROR, 1, -83727) + begin(4) + insert(5, 2) + commit(6))
-    done = run(stream, out=tmp_path / "out", target=ROWS, own=OWN)
-    assert (done.rows, done.changes) == (1, 1)
-    assert done.damage is not None
-
-
 def tables(out: Path) -> dict[str, bytes]:
     return {name: content for name, content in files_of(out).items() if "__ct/" in name}
 
@@ -216,27 +184,6 @@ def test_open_transactions_are_left_out_and_told(tmp_path: Path) -> None:
     done = run(write(tmp_path / "s.bin", stream), out=tmp_path / "out", target=ROWS, own=OWN)
     assert (done.changes, done.damage) == (1, None)
     assert any("1 open transaction" in note for note in done.notes)
-
-
-def test_who_resumes_reads_a_file_anew_that_was_written_meanwhile(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    start = table_record(T1) + begin(1) + insert(2, 1) + commit(3)
-    stream = write(tmp_path / "s.bin", start)
-    source = StreamInput(places=(str(stream),), settings=OWN)
-    ordered = Conversion(input=source, destination=tmp_path / "out", format=ROWS)
-
-    def fails(*_: object) -> None:
-        raise SinkError("The disk is full.")
-
-    with monkeypatch.context() as patch:
-        patch.setattr(pipeline, "produce", fails)
-        with pytest.raises(SinkError):
-            convert(ordered, jobs=1)
-    former = stream.stat().st_mtime_ns
-    write(stream, start + begin(4) + insert(5, 2) + commit(6))
-    os.utime(stream, ns=(former + 1, former + 1))
-    assert convert(ordered, jobs=1, resume=True).changes == 2
 
 
 WIDER = layout_of(5, "c1 integer, c3 date, c2 varchar(20,0)")
@@ -295,22 +242,6 @@ def test_a_lost_record_is_no_success(tmp_path: Path, monkeypatch: pytest.MonkeyP
     run(write(tmp_path / "s.bin", whole), out=tmp_path / "out", target=ROWS, own=OWN, jobs=jobs)
     assert (tmp_path / "out" / "_SUCCESS").exists()
     assert not (tmp_path / "out" / "_DAMAGED").exists()
-
-
-def test_a_lost_end_is_no_success(tmp_path: Path) -> None:
-    stream = table_record(T1) + begin(1) + insert(2, 1) + insert(3, 2) + begin(5) + insert(6, 3) + commit(7)
-    done = run(write(tmp_path / "s.bin", stream), out=tmp_path / "out", target=ROWS, own=OWN)
-    assert done.changes == 1
-    assert "Left out: 2 records" in (done.damage or "")
-
-
-def test_an_unknown_record_may_be_the_end(tmp_path: Path) -> None:
-    stream = table_record(T1) + begin(1) + insert(2, 1) + commit(4) + unknown(3) + begin(5) + insert(6, 2) + commit(7)
-    own = replace(OWN, unknown_rows="fail")
-    done = run(write(tmp_path / "s.bin", stream), out=tmp_path / "out", target=ROWS, own=own)
-    assert done.changes == 1
-    assert "record number 45 is not known" in (done.damage or "")
-    assert "Everything before it is converted." in (done.damage or "")
 
 
 def test_reads_with_rubbish_that_cut_records_give_every_row_or_no_success(tmp_path: Path) -> None:

@@ -4,23 +4,20 @@ from __future__ import annotations
 
 import gzip
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, Literal
 
+import fastavro
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pyarrow import parquet
 
-from eventlog.convert import plan
 from eventlog.convert.commit import Summary
-from eventlog.convert.forms import form_of
-from eventlog.convert.forms import outcomes_of as refusals_of
 from eventlog.convert.local import convert
 from eventlog.convert.settings import Conversion, FilesInput, MessageFiles, SnapshotRows, TableFiles, Target
-from eventlog.core.model import REFRESH, Op
+from eventlog.core.model import REFRESH, RowId
 from eventlog.core.rules import decide
 from eventlog.core.schema import Catalog, Column, Table
 from eventlog.core.seams import encode
@@ -31,7 +28,7 @@ from eventlog.qlik.messages.settings import MessageSettings
 from eventlog.sinks.change_files.arrow import arrow_columns
 from eventlog.sinks.change_files.row_files import csv_lines
 from eventlog.sinks.change_files.settings import RowFileSettings
-from tests.support.changerows import CSV, told
+from tests.support.changerows import CSV
 from tests.support.converting import (
     converted,
     files_of,
@@ -44,7 +41,7 @@ from tests.support.converting import (
 )
 from tests.support.daily import daily
 from tests.support.examples import examples
-from tests.support.strategies import CATALOG, History, histories
+from tests.support.strategies import CATALOG, PHONE, History, histories
 
 PARTITIONED = ChangeTableSettings(partition_every=60)
 SHORT = ChangeTableSettings(headers=("change_oper", "timestamp"), prefix="", before_image=False)
@@ -58,14 +55,7 @@ NARROW = Table(
     ),
 )
 
-
-@pytest.fixture(autouse=True, scope="module")
-def _small_steps() -> Iterator[None]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(plan, "BUCKET_ROWS", 4)
-        patch.setattr(plan, "RANGE_ROWS", 4)
-        patch.setattr(plan, "SPAN_EVENTS", 2)
-        yield
+pytestmark = pytest.mark.usefixtures("small_steps")
 
 
 def of_the_daemon(history: History, form: ChangeTableSettings) -> list[RowsDocument]:
@@ -80,12 +70,7 @@ def rows_of_files(out: Path) -> list[dict[str, Any]]:
 
 
 @daily
-@given(
-    histories(),
-    st.integers(1, 5),
-    st.sampled_from([ChangeTableSettings(), PARTITIONED, SHORT]),
-    st.sampled_from([1, 2]),
-)
+@given(histories(), st.integers(1, 5), st.sampled_from([ChangeTableSettings(), PARTITIONED, SHORT]), st.integers(1, 2))
 @examples(12)
 def test_histories_give_the_daemons_rows(
     history: History, part_events: int, form: ChangeTableSettings, jobs: int
@@ -115,20 +100,6 @@ def test_histories_give_the_daemons_rows(
         ) == b"".join(csv_lines(block.columns, block.cells, CSV) for block in blocks)
 
 
-def test_partitions_are_folders_in_that_of_their_table(tmp_path: Path) -> None:
-    hours = ["2026-01-01T00:10:00", "2026-01-01T01:10:00"]
-    rows = [log_row(number, event_time=hours[number // 3], table_key=f"idu={number}") for number in range(1, 5)]
-    source = write_lines(tmp_path / "log.jsonl", rows)
-    target = TableFiles(settings=PARTITIONED)
-    converted(source, tmp_path / "out", catalog=CATALOG, target=target, part_events=10)
-    assert sorted(name for name in files_of(tmp_path / "out") if "__ct" in name and "_dfm" not in name) == [
-        "usr__ct/20260101T000000_20260101T010000/part-00000.parquet",
-        "usr__ct/20260101T010000_20260101T020000/part-00000.parquet",
-    ]
-    names = [row["header__partition_name"] for row in rows_of_files(tmp_path / "out")]
-    assert names == ["20260101T000000_20260101T010000"] * 2 + ["20260101T010000_20260101T020000"] * 2
-
-
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_values_that_a_column_cannot_hold_end_as_errors_and_the_rest_goes_on(tmp_path: Path, jobs: int) -> None:
     bad = {"age": str(2**63), "pay": "123456.78"}
@@ -147,18 +118,6 @@ def test_values_that_a_column_cannot_hold_end_as_errors_and_the_rest_goes_on(tmp
     assert [(row["idu"], row["age"]) for row in rows_of_files(tmp_path / "out")] == [(n + 9, 7) for n in range(4)]
     numbers = [row["header__change_seq"][16:] for row in rows_of_files(tmp_path / "out")]
     assert numbers == [f"{number:019d}" for number in range(1, 5)]
-
-
-def test_half_a_character_is_refused_with_the_name_of_its_column() -> None:
-    """No file of rows can hold one, but databases have given some."""
-    form = form_of(Conversion(input=FilesInput(places=()), destination=Path(), catalog=CATALOG, format=TableFiles()))
-    rendering = form.rendering(CATALOG)
-    refusal = rendering.take(told(1, Op.ADD, 1, fname="half \ud83d"))
-    assert refusal is not None
-    assert "fname" in refusal.note
-    assert rendering.take(told(2, Op.ADD, 2, fname="whole")) is None
-    assert [outcome.status for outcome in refusals_of(rendering.refused).values()] == ["E"]
-    assert len(rendering.rendered()) == 1
 
 
 @pytest.mark.parametrize("name", ["/etc/passwd", "..", "../..", "a/b", "_temporary-eventlog", "."])
@@ -194,38 +153,20 @@ def test_files_have_descriptions_and_a_full_load_has_files_of_its_own(tmp_path: 
     write_lines(tmp_path / "usr.jsonl", [{"idu": n, "fname": "Jack", "age": None, "pay": None} for n in range(1, 8)])
     read_back = SnapshotRows(folder=tmp_path)
     target = TableFiles(files=RowFileSettings(preset="qlik").chosen("csv"), task="copy")
-    converted(
-        source,
-        tmp_path / "out",
-        catalog=Catalog([NARROW]),
-        target=target,
-        part_events=4,
-        jobs=jobs,
-        read_back=read_back,
-    )
+    told: dict[str, Any] = {"target": target, "part_events": 4, "jobs": jobs, "read_back": read_back}
+    converted(source, tmp_path / "out", catalog=Catalog([NARROW]), **told)
     found = {name: content for name, content in files_of(tmp_path / "out").items() if "/" in name}
-    assert sorted(found) == [
-        "usr/LOAD00000001.csv.gz",
-        "usr/LOAD00000001.dfm",
-        "usr/LOAD00000002.csv.gz",
-        "usr/LOAD00000002.dfm",
-        "usr__ct/part-00000.csv.gz",
-        "usr__ct/part-00000.dfm",
-        "usr__ct/part-00001.csv.gz",
-        "usr__ct/part-00001.dfm",
-    ]
+    stems = ("usr/LOAD00000001", "usr/LOAD00000002", "usr__ct/part-00000", "usr__ct/part-00001")
+    assert set(found) == {f"{stem}{ending}" for stem in stems for ending in (".csv.gz", ".dfm")}
     loads = [gzip.decompress(found[f"usr/LOAD0000000{n}.csv.gz"]).decode().splitlines() for n in (1, 2)]
     assert loads == [["1,Jack,,", "3,Jack,,"], ["5,Jack,,", "7,Jack,,"]]
     changed = gzip.decompress(found["usr__ct/part-00001.csv.gz"]).decode().splitlines()
     assert [line.split(",")[-4:] for line in changed] == [["6", "Jack", "", ""]]
     said = json.loads((tmp_path / "out/usr__ct/part-00000.dfm").read_bytes())
-    assert (said["taskInfo"]["name"], said["fileInfo"]["recordCount"], said["fileInfo"]["location"]) == (
-        "copy",
-        2,
-        "usr__ct",
-    )
-    assert said["fileInfo"]["startWriteTimestamp"] <= said["fileInfo"]["endWriteTimestamp"]
-    assert said["fileInfo"]["firstTransactionTimestamp"] == "2026-01-01T00:00:00.000"
+    about = said["fileInfo"]
+    assert (said["taskInfo"]["name"], about["recordCount"], about["location"]) == ("copy", 2, "usr__ct")
+    assert about["startWriteTimestamp"] <= about["endWriteTimestamp"]
+    assert about["firstTransactionTimestamp"] == "2026-01-01T00:00:00.000"
 
 
 @pytest.mark.parametrize(
@@ -258,3 +199,28 @@ def _numbered(folder: Path) -> list[str]:
     parts = sorted(path for path in folder.rglob("part-*") if path.suffix in (".csv", ".jsonl"))
     lines = [line for part in parts if part.parent.name != "meta" for line in part.read_text().splitlines()]
     return [line for line in lines if "header__" not in line]
+
+
+HELD = {RowId(None, "usr", f"idu={key}"): {"fname": "Jack", "lname": None, PHONE: ()} for key in (1, 2)}
+
+
+def written(folder: Path, encoding: Literal["json", "avro"]) -> list[dict[str, Any]]:
+    rows = [
+        log_row(1, event_type=5, column_name=None, new_value=None, perpetrator=REFRESH),
+        log_row(2, column_name="lname", new_value="Frost", table_key="idu=3"),
+        log_row(3, event_type=5, column_name=None, new_value=None, perpetrator=REFRESH, table_key="idu=2"),
+    ]
+    source, snapshot = write_parquet(folder / "log.parquet", rows), write_snapshot(folder / "snapshot", HELD)
+    form = MessageFiles(settings=MessageSettings(topic="{table}", encoding=encoding, mode="bare"))
+    converted(source, folder / "out", catalog=CATALOG, read_back=snapshot, target=form)
+    [part] = folder.glob("out/usr/part-*")
+    if encoding == "json":
+        return [json.loads(line) for line in part.read_bytes().splitlines()]
+    with part.open("rb") as file:
+        return [record for record in fastavro.reader(file) if isinstance(record, dict)]
+
+
+@pytest.mark.parametrize("encoding", ["json", "avro"])
+def test_rows_of_a_full_load_have_no_number_and_leave_a_gap(tmp_path: Path, encoding: Literal["json", "avro"]) -> None:
+    told = [(one["headers"]["operation"], one["headers"]["changeSequence"][16:]) for one in written(tmp_path, encoding)]
+    assert told == [("REFRESH", ""), ("INSERT", f"{2:019d}"), ("REFRESH", "")]

@@ -5,13 +5,10 @@ from __future__ import annotations
 import json
 import re
 from collections import defaultdict
-from collections.abc import Iterator
-from itertools import groupby
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
 from typing import Any
-from unittest.mock import Mock
 
 import pytest
 from hypothesis import given
@@ -21,11 +18,9 @@ from sqlalchemy import Engine, create_engine, text
 from eventlog.capture import Style, TriggerOptions, track
 from eventlog.capture.install import install
 from eventlog.cli.main import exit_code
-from eventlog.convert import partitions, pipeline, plan, step
 from eventlog.convert.local import convert
 from eventlog.convert.settings import (
     Conversion,
-    FilesInput,
     LogInput,
     MessageFiles,
     TableFiles,
@@ -47,9 +42,7 @@ from eventlog.qlik.messages.write import MessageFormat
 from eventlog.sql.names import TRANSACTION
 from eventlog.xds.write import XdsFormat
 from tests.support.converting import (
-    bare,
     converted,
-    elements_of,
     files_of,
     row_of,
     write_csv,
@@ -65,19 +58,7 @@ from tests.support.writers import COLUMNS, Writers, rows_of
 
 SETTINGS = MessageSettings(topic="{table}", batch_size=4)
 
-
-@pytest.fixture(autouse=True, scope="module")
-def _small_steps() -> Iterator[None]:
-    """A few rows are many: several buckets, labels of transactions and ranges, and runs on the disk."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(step, "CHUNK_ROWS", 3)
-        patch.setattr(partitions, "RUN_ROWS", 4)
-        patch.setattr(partitions, "GIVEN_ROWS", 3)
-        patch.setattr(partitions, "GATHERED_ROWS", 2)
-        patch.setattr(plan, "BUCKET_ROWS", 4)
-        patch.setattr(plan, "RANGE_ROWS", 4)
-        patch.setattr(plan, "SPAN_EVENTS", 4)
-        yield
+pytestmark = pytest.mark.usefixtures("small_steps")
 
 
 def published(events: list[Event], form: Format, steps: Steps = ()) -> Encoded:
@@ -122,51 +103,12 @@ def test_messages_are_those_of_a_publisher(seed: int, part_events: int, steps: S
         with pytest.raises(ConfigError, match=re.escape(str(error))):
             Policy(steps, CATALOG)
         return
-    met(
-        told=told.documents,
-        filtered=any(one.reason.value == "filtered" for one in told.said.values()),
-    )
+    met(told=told.documents, filtered=any(one.reason.value == "filtered" for one in told.said.values()))
     with TemporaryDirectory() as folder:
-        source, out = (
-            write_parquet(Path(folder) / "log.parquet", rows_of(events), COLUMNS),
-            Path(folder) / "out",
-        )
-        told_to: dict[str, Any] = {
-            "target": MessageFiles(settings=SETTINGS),
-            "part_events": part_events,
-            "steps": steps,
-        }
-        converted(source, out, catalog=CATALOG, transactions="whole", **told_to)
+        source, out = write_parquet(Path(folder) / "log.parquet", rows_of(events), COLUMNS), Path(folder) / "out"
+        asked: dict[str, Any] = {"target": MessageFiles(settings=SETTINGS), "part_events": part_events, "steps": steps}
+        converted(source, out, catalog=CATALOG, transactions="whole", **asked)
         assert messages_in(out) == messages_of(told)
-
-
-@pytest.mark.parametrize("seed", range(4))
-def test_documents_are_those_of_a_publisher(tmp_path: Path, seed: int) -> None:
-    events = Writers(seed).write(90)
-    told = published(events, XdsFormat(batch_size=1))
-    source = write_parquet(tmp_path / "log.parquet", rows_of(events), COLUMNS)
-    converted(source, tmp_path / "out", catalog=CATALOG, transactions="whole")
-    assert elements_of(tmp_path / "out") == "".join(bare(document.body.decode()) for document in told.documents)
-
-
-def test_a_transaction_is_told_in_one_piece_from_one_to_its_last(tmp_path: Path) -> None:
-    events = Writers(5, unknown=0).write(200)
-    source = write_parquet(tmp_path / "log.parquet", rows_of(events), COLUMNS)
-    target = MessageFiles(settings=SETTINGS)
-    converted(source, tmp_path / "out", catalog=CATALOG, target=target, transactions="whole")
-    told = [json.loads(line) for line in messages_in(tmp_path / "out")["usr"]]
-    headers = [one["headers"] for one in told]
-    groups = [(name, list(group)) for name, group in groupby(headers, key=lambda one: one["transactionId"])]
-    assert len(groups) == len({name for name, _ in groups}) > 20
-    for _, group in groups:
-        counts = [(one["transactionEventCounter"], one["transactionLastEvent"]) for one in group]
-        assert counts == [(place, place == len(group)) for place in range(1, len(group) + 1)]
-    places = defaultdict[Any, list[int]](list)
-    for one in told:
-        places[one["data"]["idu"]].append(int(one["headers"]["streamPosition"]))
-    assert all(ordered == sorted(ordered) for ordered in places.values()), "objects are told in their order"
-    positions = [int(one["streamPosition"]) for one in headers]
-    assert positions != sorted(positions), "transactions were not interleaved, so this says nothing"
 
 
 @pytest.mark.parametrize("part_events", [3, 5, 8, 20])
@@ -201,12 +143,7 @@ def test_files_and_processes_do_not_matter(tmp_path: Path, form: Target) -> None
         write_parquet(tmp_path / "some.parquet", mixed[::2], COLUMNS),
         write_csv(tmp_path / "others.csv", mixed[1::2], COLUMNS),
     ]
-    told: dict[str, Any] = {
-        "catalog": CATALOG,
-        "target": form,
-        "transactions": "whole",
-        "part_events": 7,
-    }
+    told: dict[str, Any] = {"catalog": CATALOG, "target": form, "transactions": "whole", "part_events": 7}
     here = converted(one, tmp_path / "here", **told)
     there = converted(several, tmp_path / "there", jobs=2, **told)
     assert (here.parts, here.changes) == (there.parts, there.changes)
@@ -240,34 +177,6 @@ def test_a_log_that_knows_no_transactions_is_refused(tmp_path: Path) -> None:
     order = Conversion(input=LogInput(url=url), destination=tmp_path / "out", catalog=CATALOG, transactions="whole")
     with pytest.raises(UsageError, match="event_log has no column eventlog_transaction"):
         convert(order)
-
-
-def test_an_interrupted_conversion_is_gone_on_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    source = write_parquet(tmp_path / "log.parquet", rows_of(Writers(13).write(80)), COLUMNS)
-    target = MessageFiles(settings=SETTINGS)
-    order = Conversion(
-        input=FilesInput(places=(str(source),)),
-        destination=tmp_path / "out",
-        catalog=CATALOG,
-        format=target,
-        part_events=7,
-        transactions="whole",
-    )
-    for stage in ("gather", "produce"):
-        with monkeypatch.context() as patch:
-            patch.setattr(pipeline, stage, Mock(side_effect=KeyboardInterrupt))
-            with pytest.raises(KeyboardInterrupt):
-                convert(order, jobs=1, resume=True)
-    convert(order, jobs=1, resume=True)
-    converted(
-        source,
-        tmp_path / "once",
-        catalog=CATALOG,
-        target=target,
-        part_events=7,
-        transactions="whole",
-    )
-    assert files_of(tmp_path / "out") == files_of(tmp_path / "once")
 
 
 @pytest.fixture

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
 from sqlalchemy import Engine
 
@@ -22,18 +20,29 @@ from eventlog.config.build import catalog_of
 from eventlog.config.settings import Config
 from eventlog.core.errors import InstallError, UsageError
 from eventlog.core.model import RowId
+from eventlog.core.schema import Table
 from eventlog.sql.dialect import dialect_of
 from eventlog.sql.names import LogNames
+from eventlog.sql.reflect import reflect, reflect_table
 from eventlog.sql.rows import SqlRowReader
+from tests.conformance.cases import CURRENT, came, installed_usr, states
 from tests.support.logged import USR, left_by, run
 
 ASKED = TrackRequest(style=Style.FIELD, exclude=("lname",))
+KEPT = {"--events field --exclude lname"}
+PERSON = (
+    "CREATE TABLE person (name VARCHAR(20) NOT NULL, born INTEGER NOT NULL, nick VARCHAR(20), num INTEGER NOT NULL{})"
+)
 
 
 @pytest.fixture
 def usr(engine: Engine) -> Engine:
+    return installed_usr(engine)
+
+
+@pytest.fixture
+def log(engine: Engine) -> Engine:
     install(engine)
-    run(engine, *USR)
     return engine
 
 
@@ -41,30 +50,26 @@ def asked(engine: Engine) -> set[str | None]:
     return {state.asked for state in trigger_states(engine)}
 
 
-def conditions(engine: Engine) -> set[TriggerCondition]:
-    return {state.state for state in trigger_states(engine)}
+def owners(engine: Engine) -> set[str]:
+    return {state.owner.rpartition(".")[2] for state in trigger_states(engine)}
 
 
-def without_triggers(engine: Engine, *statements: str) -> None:
+def made_anew(engine: Engine) -> None:
     """Makes usr anew, as a migration does that copies a table: its triggers are gone."""
-    run(engine, "DROP TABLE usr_phone", "DROP TABLE usr", *(statements or USR))
+    run(engine, "DROP TABLE usr_phone", "DROP TABLE usr", *USR)
 
 
 def test_tracking_again_keeps_what_was_asked(usr: Engine) -> None:
-    phones = (
-        "CREATE TABLE usr_phone (idu INTEGER NOT NULL, phoneno VARCHAR(40), FOREIGN KEY (idu) REFERENCES usr (idu))"
-    )
-    run(usr, "DROP TABLE usr_phone", phones)
+    columns = "idu INTEGER NOT NULL, phoneno VARCHAR(40), FOREIGN KEY (idu) REFERENCES usr (idu)"
+    run(usr, "DROP TABLE usr_phone", f"CREATE TABLE usr_phone ({columns})")
     track(usr, ["usr"], ASKED)
     told: list[str] = []
     assert track_sql(usr, ["usr"]) == ""
     track(usr, ["usr"], note=told.append)
-    assert asked(usr) == {"--events field --exclude lname"}
-    assert [text.partition(", ")[2] for text in told if "as before" in text] == ["with --events field --exclude lname."]
-    assert any("usr_phone may have the same value twice" in text for text in told), (
-        "what should be known of it is said again"
-    )
-    assert left_by(usr, "INSERT INTO usr VALUES (1, 'a', 'secret', NULL)") == [(1, "idu=1", "fname", None, "a")]
+    assert asked(usr) == KEPT
+    assert [one.partition(", ")[2] for one in told if "as before" in one] == ["with --events field --exclude lname."]
+    assert any("usr_phone may have the same value twice" in one for one in told), "what should be known is said again"
+    assert left_by(usr, "INSERT INTO usr VALUES (1, 'a', 'secret', NULL)") == came("idu=1", fname="a")
 
 
 def test_only_what_is_said_changes_and_the_change_is_told(usr: Engine) -> None:
@@ -75,35 +80,40 @@ def test_only_what_is_said_changes_and_the_change_is_told(usr: Engine) -> None:
     assert "was tracked with --events field --exclude lname --when 'age > 1'; it is now" in told[0]
     track(usr, ["usr"], TrackRequest(exclude=()))
     assert asked(usr) == {"--events field"}
+    track(usr, ["usr"], TrackRequest(reset=True))
+    assert asked(usr) == {"--events row-back"}
 
 
 def test_a_column_that_was_left_out_and_has_another_name_now_is_not_published(usr: Engine) -> None:
     track(usr, ["usr"], ASKED)
+    run(usr, "INSERT INTO usr VALUES (1, 'a', 'secret', NULL)")
+    assert "secret" not in read_back(usr)
     run(usr, "ALTER TABLE usr RENAME COLUMN lname TO family")
+    assert "'fname': 'a'" in read_back(usr)
+    assert "secret" not in read_back(usr)
     with pytest.raises(UsageError, match=r"no column lname.*It was tracked with .*use --columns or --exclude again"):
         track(usr, ["usr"])
-    with pytest.raises(UsageError) as said:
+    with pytest.raises(UsageError, match="no column nope") as said:
         track(usr, ["usr"], TrackRequest(exclude=("nope",)))
     assert "tracked with" not in str(said.value)
     track(usr, ["usr"], TrackRequest(exclude=("family",)))
     assert asked(usr) == {"--events field --exclude family"}
 
 
-def test_reset_forgets(usr: Engine) -> None:
-    track(usr, ["usr"], ASKED)
-    track(usr, ["usr"], TrackRequest(reset=True))
-    assert asked(usr) == {"--events row-back"}
+def read_back(engine: Engine) -> str:
+    """All that the publisher would read back of the row."""
+    catalog = catalog_of(engine, LogNames(), Config())
+    row = RowId(catalog.tables[0].schema, "usr", "idu=1")
+    return str(SqlRowReader(engine, catalog).rows({row: catalog.tables[0].attribute_names})[row])
 
 
 def test_a_table_that_was_made_anew_is_missing_and_tracked_as_before(usr: Engine) -> None:
     track(usr, ["usr"], ASKED)
-    without_triggers(usr)
-    assert conditions(usr) == {TriggerCondition.MISSING}
-    assert asked(usr) == {"--events field --exclude lname"}
+    made_anew(usr)
+    assert (states(usr), asked(usr)) == ({TriggerCondition.MISSING}, KEPT)
     track(usr, ["usr"])
-    assert conditions(usr) == {TriggerCondition.CURRENT}
-    assert asked(usr) == {"--events field --exclude lname"}
-    without_triggers(usr)
+    assert (states(usr), asked(usr)) == (CURRENT, KEPT)
+    made_anew(usr)
     assert untrack(usr, ["usr"]) == []
     assert trigger_states(usr) == []
     track(usr, ["usr"])
@@ -112,13 +122,11 @@ def test_a_table_that_was_made_anew_is_missing_and_tracked_as_before(usr: Engine
 
 def test_who_may_not_write_marks_has_the_triggers_to_tell(usr: Engine) -> None:
     track(usr, ["usr"], ASKED)
-    run(usr, "DELETE FROM event_log_mark")
-    track(usr, ["usr"])
-    assert asked(usr) == {"--events field --exclude lname"}
-    run(usr, "DROP TABLE event_log_mark")
+    for lost in ("DELETE FROM event_log_mark", "DROP TABLE event_log_mark"):
+        run(usr, lost)
+        track(usr, ["usr"])
+        assert asked(usr) == KEPT
     assert track_sql(usr, ["usr"]) == ""
-    track(usr, ["usr"])
-    assert asked(usr) == {"--events field --exclude lname"}
 
 
 @pytest.mark.in_turn
@@ -126,53 +134,48 @@ def test_who_may_not_write_marks_has_the_triggers_to_tell(usr: Engine) -> None:
 @pytest.mark.parametrize("lost", ["mark", "triggers"])
 def test_sql_and_other_tables_are_not_believed_of_one_witness(usr: Engine, request_: TrackRequest, lost: str) -> None:
     track(usr, ["usr"], request_)
-    track(usr, ["usr"])
     if lost == "mark":
         run(usr, "DELETE FROM event_log_mark")
     else:
-        without_triggers(usr)
+        made_anew(usr)
     with pytest.raises(InstallError, match=r"could be somebody else's doing\. .*--reset"):
         track(usr, ["usr"])
     track(usr, ["usr"], TriggerOptions(when=request_.when, children=request_.children or ()))
     track(usr, ["usr"])
+    assert states(usr) == CURRENT
 
 
 def test_witnesses_that_disagree_are_told(usr: Engine) -> None:
     track(usr, ["usr"], ASKED)
-    altered = "REPLACE(value, 'lname', 'fname')"
-    run(usr, f"UPDATE event_log_mark SET value = {altered} WHERE name LIKE 'asked%'")
-    assert conditions(usr) == {TriggerCondition.OUTDATED}
+    run(usr, "UPDATE event_log_mark SET value = REPLACE(value, 'lname', 'fname') WHERE name LIKE 'asked%'")
+    assert states(usr) == {TriggerCondition.OUTDATED}
     assert {state.note for state in trigger_states(usr)} == {"it was asked for --events field --exclude fname"}
     with pytest.raises(InstallError, match=r"is not clear: --events field --exclude fname or .* lname"):
         track(usr, ["usr"])
     run(usr, "UPDATE event_log_mark SET value = 'x' WHERE name LIKE 'asked%'")
     track(usr, ["usr"])
-    assert asked(usr) == {"--events field --exclude lname"}
+    assert asked(usr) == KEPT
 
 
 def test_children_are_noted_with_the_class_that_has_them(usr: Engine) -> None:
-    address = (
-        "CREATE TABLE address (id INTEGER NOT NULL PRIMARY KEY, idu INTEGER, FOREIGN KEY (idu) REFERENCES usr (idu))"
-    )
-    run(usr, address, "CREATE TABLE grp (idg INTEGER NOT NULL PRIMARY KEY, name VARCHAR(9))")
+    columns = "id INTEGER NOT NULL PRIMARY KEY, idu INTEGER, FOREIGN KEY (idu) REFERENCES usr (idu)"
+    run(usr, f"CREATE TABLE address ({columns})", "CREATE TABLE grp (idg INTEGER NOT NULL PRIMARY KEY)")
     track(usr, ["usr", "grp"], TrackRequest(children=("address",)))
-    track(usr, ["grp"])
-    track(usr, ["usr"])
-    assert conditions(usr) == {TriggerCondition.CURRENT}
+    track(usr, ["*"])
+    assert (states(usr), owners(usr)) == (CURRENT, {"usr", "grp"})
     assert asked(usr) == {"--events row-back --child address", "--events row-back"}
     run(usr, "DROP TABLE address")
     with pytest.raises(InstallError, match=r"usr was tracked with .* does not fit any more.*Use --child again"):
         track(usr, ["usr"])
     track(usr, ["usr"], TrackRequest(children=()))
-    assert conditions(usr) == {TriggerCondition.CURRENT}
+    assert states(usr) == CURRENT
 
 
 def test_a_table_of_a_pattern_that_cannot_be_tracked_leaves_the_others(usr: Engine) -> None:
-    odd = dialect_of(usr).quoted("id=")
-    run(usr, f"CREATE TABLE odd (a INTEGER, {odd} INTEGER NOT NULL PRIMARY KEY)")
+    run(usr, f"CREATE TABLE odd (a INTEGER, {dialect_of(usr).quoted('id=')} INTEGER NOT NULL PRIMARY KEY)")
     left: list[str] = []
-    made = track(usr, ["*"], leave=left.append)
-    assert {one.owner.rpartition(".")[2] for one in made} == {"usr"}
+    track(usr, ["*"], leave=left.append)
+    assert owners(usr) == {"usr"}
     [said] = left
     assert "odd is left out: The key column 'id=' of odd" in said
     assert track_sql(usr, ["*"], leave=left.append) == ""
@@ -192,92 +195,135 @@ def test_a_name_may_be_quoted_as_sql_quotes_it(usr: Engine) -> None:
     assert "of a.b" not in {one.table for one in trigger_states(usr)}
 
 
-def test_a_script_keeps_it_too(usr: Engine) -> None:
-    script, dialect = track_sql(usr, ["usr"], ASKED), dialect_of(usr)
-    parts = script.removeprefix(dialect.script_start).split(f"{dialect.script_end}\n\n")
-    run(usr, *(part.strip() for part in parts if part.strip()))
-    without_triggers(usr)
-    track(usr, ["usr"])
-    assert asked(usr) == {"--events field --exclude lname"}
-
-
 def test_patterns_mean_tables_with_keys_and_no_log(usr: Engine) -> None:
     install(usr, LogNames(table="other_log"))
-    run(usr, "CREATE TABLE usr_group (id INTEGER NOT NULL PRIMARY KEY)", "CREATE TABLE keyless (a INTEGER)")
+    run(usr, "CREATE TABLE usr_group (id INTEGER NOT NULL UNIQUE)", "CREATE TABLE keyless (a INTEGER)")
     run(usr, "CREATE VIEW usr_view AS SELECT idu AS pk_idu FROM usr")
     told: list[str] = []
-    assert {one.owner.rpartition(".")[2] for one in track(usr, ["*"], note=told.append)} == {"usr", "usr_group"}
-    assert told == ["keyless is left out: it has no key."]
+    track(usr, ["*"], note=told.append)
+    assert owners(usr) == {"usr", "usr_group"}
+    assert "keyless is left out: it has no key." in told
     untrack(usr, ["usr_*"])
-    assert {one.owner.rpartition(".")[2] for one in trigger_states(usr)} == {"usr"}
-    assert {one.owner.rpartition(".")[2] for one in track(usr, ["USR_*"])} == {"usr_group"}
-    with pytest.raises(InstallError, match=r"No table with a key matches ush\*\. Did you mean usr\?"):
-        track(usr, ["ush*"])
-    with pytest.raises(InstallError, match=r"x\* is not tracked"):
-        untrack(usr, ["x*"])
-    with pytest.raises(InstallError, match="a view is named by its name"):
-        track(usr, ["zzz*"])
+    assert owners(usr) == {"usr"}
+    track(usr, ["USR_*"])
+    assert owners(usr) == {"usr", "usr_group"}
 
 
-def test_children_with_keys_are_no_classes_of_a_pattern(usr: Engine) -> None:
-    run(
-        usr, "CREATE TABLE usr_a (id INTEGER NOT NULL PRIMARY KEY, idu INTEGER, FOREIGN KEY (idu) REFERENCES usr (idu))"
-    )
-    assert {one.owner.rpartition(".")[2] for one in track(usr, ["usr*"], TrackRequest(children=("usr_a",)))} == {"usr"}
-    assert {one.owner.rpartition(".")[2] for one in track(usr, ["*"])} == {"usr"}
+@pytest.mark.parametrize(
+    "act, table, said",
+    [
+        (track, "ush*", r"No table with a key matches ush\*\. Did you mean usr\?"),
+        (track, "usrr", r"no table or view usrr in the database\. Did you mean usr\?"),
+        (track, "zzz*", "a view is named by its name"),
+        (untrack, "x*", r"x\* is not tracked"),
+    ],
+)
+def test_what_is_not_there_is_said_with_what_is_nearly_there(usr: Engine, act: object, table: str, said: str) -> None:
+    assert callable(act)
+    with pytest.raises(InstallError, match=said):
+        act(usr, [table])
 
 
-def test_a_table_that_is_nearly_there_is_named(usr: Engine) -> None:
-    with pytest.raises(InstallError, match=r"no table or view usrr in the database\. Did you mean usr\?"):
-        track(usr, ["usrr"])
-
-
-@pytest.fixture
-def refused(usr: Engine) -> Callable[[], None]:
+def test_nothing_is_kept_of_what_was_refused(usr: Engine) -> None:
     run(usr, "CREATE TABLE keyless (a INTEGER)")
-
-    def attempt() -> None:
-        with pytest.raises(InstallError, match="keyless"):
-            track(usr, ["usr", "keyless"], ASKED)
-
-    return attempt
-
-
-def test_nothing_is_kept_of_what_was_refused(usr: Engine, refused: Callable[[], None]) -> None:
-    refused()
+    with pytest.raises(InstallError, match="keyless"):
+        track(usr, ["usr", "keyless"], ASKED)
     assert trigger_states(usr) == []
     track(usr, ["usr"])
     assert asked(usr) == {"--events row-back"}
 
 
-def test_what_was_left_out_is_not_read_back(usr: Engine) -> None:
-    """The default style reads rows back: what `--exclude` names must not come with them."""
-    track(usr, ["usr"], TrackRequest(exclude=("lname",)))
-    run(usr, "INSERT INTO usr VALUES (1, 'a', 'secret', NULL)")
-    catalog = catalog_of(usr, LogNames(), Config())
-    found = catalog.find("usr")
-    assert found is not None
-    row = RowId(found.table.schema, "usr", "idu=1")
-    read = SqlRowReader(usr, catalog).rows({row: found.table.attribute_names})
-    assert "fname" in str(read)
-    assert "secret" not in str(read)
+def keys_left(engine: Engine, statement: str) -> set[str]:
+    return {row[1] for row in left_by(engine, statement)}
 
 
-def test_what_was_left_out_is_not_read_back_under_another_name(usr: Engine) -> None:
-    track(usr, ["usr"], TrackRequest(exclude=("lname",)))
-    run(usr, "INSERT INTO usr VALUES (1, 'a', 'secret', NULL)", "ALTER TABLE usr RENAME COLUMN lname TO family")
-    catalog = catalog_of(usr, LogNames(), Config())
-    row = RowId(catalog.tables[0].schema, "usr", "idu=1")
-    read = SqlRowReader(usr, catalog).rows({row: catalog.tables[0].attribute_names})[row]
-    assert "'fname': 'a'" in str(read)
-    assert "secret" not in str(read)
+@pytest.mark.parametrize("style", [Style.ROW_BACK, Style.FIELD])
+def test_a_unique_index_over_columns_that_are_not_null_is_a_key(log: Engine, style: Style) -> None:
+    run(log, PERSON.format(", UNIQUE (born, name)"))
+    track(log, ["person"], TrackRequest(style=style))
+    assert keys_left(log, "INSERT INTO person VALUES ('Ann', 1970, 'A', 1)") == {"born=1970+name=Ann"}
+    assert left_by(log, "UPDATE person SET born = 1971")[0][:2] == (4, "born=1970+name=Ann")
+    assert asked(log) == {f"--events {style.value} --key born,name"}
+    [row] = SqlRowReader(log, catalog_of(log, LogNames(), Config())).rows(
+        {RowId(reflect_table(log, "person").schema, "person", "born=1971+name=Ann"): frozenset(["nick"])}
+    )
+    assert row.key == "born=1971+name=Ann"
 
 
-def test_a_class_whose_named_child_is_gone_is_told_of(engine: Engine) -> None:
-    install(engine)
-    badge = "CREATE TABLE badge (id INTEGER PRIMARY KEY, idu INTEGER NOT NULL, FOREIGN KEY (idu) REFERENCES usr (idu))"
-    run(engine, *USR, badge)
-    track(engine, ["usr"], TriggerOptions(children=("badge",)))
-    run(engine, "DROP TABLE badge")
-    assert conditions(engine) == {TriggerCondition.OUTDATED}
-    assert any("badge" in str(state.note) for state in trigger_states(engine))
+def test_what_is_no_key_of_every_row_is_not_taken(log: Engine) -> None:
+    run(log, PERSON.format(", UNIQUE (nick)"), "CREATE INDEX person_num ON person (num)")
+    if dialect_of(log).partial_indexes:
+        run(log, "CREATE UNIQUE INDEX person_part ON person (born) WHERE num > 0")
+        run(log, "CREATE UNIQUE INDEX person_lower ON person (lower(name))")
+    assert reflect_table(log, "person").key == ()
+    with pytest.raises(InstallError, match=r"no unique index over columns that are NOT NULL.*--key A,B"):
+        track(log, ["person"])
+    for index, key in (("num, name", ("num", "name")), ("name", ("name",))):
+        run(log, f"CREATE UNIQUE INDEX person_{len(key)} ON person ({index})")
+        assert reflect_table(log, "person").key == key
+
+
+def test_a_key_that_was_taken_stays_when_another_index_comes(log: Engine) -> None:
+    run(log, PERSON.format(", UNIQUE (born, name)"))
+    track(log, ["person"])
+    run(log, "CREATE UNIQUE INDEX person_one ON person (num)")
+    assert states(log) == CURRENT
+    track(log, ["person"])
+    assert keys_left(log, "INSERT INTO person VALUES ('B', 2, 'b', 7)") == {"born=2+name=B"}
+    told: list[str] = []
+    track(log, ["person"], TrackRequest(reset=True), note=told.append)
+    assert keys_left(log, "INSERT INTO person VALUES ('C', 3, 'c', 8)") == {"num=8"}
+    assert "--key num" in told[0]
+
+
+def test_somebody_may_know_a_better_key(usr: Engine) -> None:
+    run(usr, PERSON.format(""))
+    track(usr, ["person"], TrackRequest(key=("NUM", "name")))
+    assert keys_left(usr, "INSERT INTO person VALUES ('A', 1, 'a', 7)") == {"num=7+name=A"}
+    track(usr, ["person"])
+    assert asked(usr) == {"--events row-back --key num,name"}
+    assert ("person", ("num", "name")) in {(table.name, table.key) for table in catalog_of(usr, LogNames(), Config())}
+    told: list[str] = []
+    track(usr, ["usr"], TrackRequest(key=("fname",)), note=told.append)
+    whole = reflect_table(usr, "usr").whole
+    assert told[0] == f"usr_phone is not captured with {whole}: its foreign key is not about fname."
+    assert all("may have two rows with one key" in one for one in told[1:]), "no index holds that key"
+    track(usr, ["usr"], TrackRequest(key=("idu",)))
+    assert {state.asked for state in trigger_states(usr) if state.owner.endswith("usr")} == {"--events row-back"}
+
+
+def test_a_key_that_cannot_be_one_is_refused(usr: Engine) -> None:
+    run(usr, PERSON.format(""))
+    with pytest.raises(UsageError, match=r"person has no column nam,.*Did you mean name\?"):
+        track(usr, ["person"], TrackRequest(key=("nam",)))
+    for tables in (["person", "usr"], ["p*"]):
+        with pytest.raises(UsageError, match="--key is about one table"):
+            track(usr, tables, TrackRequest(key=("num",)))
+    with pytest.raises(InstallError, match="no primary key"):
+        track(usr, ["person"], TrackRequest(key=()))
+
+
+def test_children_stay_children_and_find_a_parent_by_its_unique_index(log: Engine) -> None:
+    columns = "code VARCHAR(9) NOT NULL, tag VARCHAR(9) NOT NULL, UNIQUE (code, tag), FOREIGN KEY (code) REFERENCES firm (code)"
+    run(
+        log,
+        "CREATE TABLE firm (code VARCHAR(9) NOT NULL UNIQUE, title VARCHAR(20))",
+        f"CREATE TABLE firm_tag ({columns})",
+    )
+    found: list[Table] = [table for table in reflect(log) if table.name.startswith("firm")]
+    assert [(table.name, table.key) for table in found] == [("firm", ("code",))]
+    track(log, ["firm", "firm_tag"])
+    assert owners(log) == {"firm"}
+    run(log, "INSERT INTO firm VALUES ('x', NULL)")
+    assert left_by(log, "INSERT INTO firm_tag VALUES ('x', 'red')") == [(6, "code=x", None, None, None)]
+    track(log, ["firm"])
+    assert {state.table for state in trigger_states(log)} == {"firm", "firm_tag"}
+
+
+def test_the_replica_identity_is_a_hint(postgresql: Engine) -> None:
+    run(postgresql, PERSON.format(", UNIQUE (num)"), "CREATE UNIQUE INDEX person_two ON person (born, name)")
+    found = [reflect_table(postgresql, "person").key]
+    for identity in ("USING INDEX person_two", "FULL"):
+        run(postgresql, f"ALTER TABLE person REPLICA IDENTITY {identity}")
+        found.append(reflect_table(postgresql, "person").key)
+    assert found == [("num",), ("born", "name"), ("num",)]

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
-from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 from sqlalchemy import Engine, create_engine, text
 from sqlalchemy.exc import DBAPIError
 
-from eventlog.capture import Style, TriggerCondition, TriggerOptions, located, track, trigger_states
+from eventlog.capture import located, track
 from eventlog.capture.install import install, uninstall
 from eventlog.config.settings import Config, PublisherConfig, SourceConfig
 from eventlog.core.schema import Catalog
@@ -22,8 +22,33 @@ from eventlog.sql.log import Log
 from eventlog.sql.mysql.dialect import MYSQL
 from eventlog.sql.names import LogNames
 from eventlog.sql.reflect import reflect
-from tests.conformance.test_rowreader_mysql import found
+from tests.conformance.cases import CURRENT, FIELDS, Case, asked, came, changed, check_left, states
+from tests.conformance.test_rowreader_values import found
 from tests.support.logged import USR, left_by, logged, run
+
+MADE_KEY = "SET SESSION sql_generate_invisible_primary_key = ON"
+KEPT = '{"a": [1, null, "ä"], "b": 1}'
+CASES = {
+    "a key that the server made": Case(
+        made=(MADE_KEY, "CREATE TABLE t (v VARCHAR(9))", f"{MADE_KEY[:-2]} OFF"),
+        left={
+            "INSERT INTO t VALUES ('a')": came("my_row_id=1", v="a"),
+            "UPDATE t SET v = 'b'": changed("my_row_id=1", v=("a", "b")),
+        },
+    ),
+    "an invisible column": Case(
+        made=("CREATE TABLE t (k INTEGER NOT NULL PRIMARY KEY, v VARCHAR(9) INVISIBLE)",),
+        left={"INSERT INTO t (k, v) VALUES (1, 'a')": came("k=1", v="a")},
+    ),
+    "JSON, as the server keeps it": Case(
+        made=("CREATE TABLE t (k INTEGER NOT NULL PRIMARY KEY, v JSON)",),
+        left={
+            'INSERT INTO t VALUES (1, \'{"b":1, "a":[1,null,"ä"]}\')': came("k=1", v=KEPT),
+            "UPDATE t SET v = JSON_SET(v, '$.b', 1)": [],
+            "UPDATE t SET v = JSON_SET(v, '$.b', 2)": changed("k=1", v=(KEPT, KEPT.replace('"b": 1', '"b": 2'))),
+        },
+    ),
+}
 
 
 @pytest.fixture
@@ -41,73 +66,45 @@ def sessions(engine: Engine, command: str) -> Iterator[Engine]:
     made.dispose()
 
 
+@pytest.mark.parametrize("case", CASES)
+def test_what_is_left(mysql: Engine, case: str) -> None:
+    check_left(mysql, CASES[case])
+
+
 @pytest.mark.parametrize("setting", ["sql_generate_invisible_primary_key = ON", "sql_require_primary_key = ON"])
 def test_a_log_comes_and_goes_where_every_table_must_have_a_key(mysql: Engine, setting: str) -> None:
     with sessions(mysql, setting) as engine:
         install(engine)
         run(engine, "CREATE TABLE t (k INTEGER NOT NULL PRIMARY KEY)")
         track(engine, ["t"])
-        assert left_by(engine, "INSERT INTO t VALUES (1)") == [(5, "k=1", None, None, None)]
+        assert left_by(engine, "INSERT INTO t VALUES (1)") == asked(5, "k=1")
         uninstall(engine, purge=True)
         assert [table.name for table in reflect(engine).tables] == ["t"]
 
 
-def test_a_key_that_the_server_made_is_a_key(log: Engine) -> None:
-    with sessions(log, "sql_generate_invisible_primary_key = ON") as engine:
-        run(engine, "CREATE TABLE t (v VARCHAR(9))")
-    track(log, ["t"], TriggerOptions(style=Style.FIELD))
-    assert left_by(log, "INSERT INTO t VALUES ('a')", "UPDATE t SET v = 'b'") == [
-        (1, "my_row_id=1", "v", None, "a"),
-        (2, "my_row_id=1", "v", "a", "b"),
-    ]
-
-
 def test_a_child_whose_key_the_server_made_is_named_to_be_one(log: Engine) -> None:
-    with sessions(log, "sql_generate_invisible_primary_key = ON") as engine:
-        run(engine, *USR)
+    run(log, MADE_KEY, *USR, f"{MADE_KEY[:-2]} OFF")
     assert reflect(log, ["usr"]).tables[0].children == ()
-    track(log, ["usr"], TriggerOptions(style=Style.FIELD, children=("usr_phone",)))
+    track(log, ["usr"], replace(FIELDS, children=("usr_phone",)))
     added = left_by(log, "INSERT INTO usr (idu) VALUES (1)", "INSERT INTO usr_phone (idu, phoneno) VALUES (1, '22')")
     assert (1, "idu=1", "usr_phone.phoneno", None, "22") in added
 
 
-def test_a_column_that_is_invisible_is_captured(log: Engine) -> None:
-    run(log, "CREATE TABLE t (k INTEGER NOT NULL PRIMARY KEY, v VARCHAR(9) INVISIBLE)")
-    track(log, ["t"], TriggerOptions(style=Style.FIELD))
-    assert left_by(log, "INSERT INTO t (k, v) VALUES (1, 'a')") == [(1, "k=1", "v", None, "a")]
-
-
-def test_json_is_logged_as_the_server_keeps_it(log: Engine) -> None:
-    run(log, "CREATE TABLE t (k INTEGER NOT NULL PRIMARY KEY, v JSON)")
-    track(log, ["t"], TriggerOptions(style=Style.FIELD))
-    kept = '{"a": [1, null, "ä"], "b": 1}'
-    run(log, 'INSERT INTO t VALUES (1, \'{"b":1, "a":[1,null,"ä"]}\')', "UPDATE t SET v = JSON_SET(v, '$.b', 1)")
-    run(log, "UPDATE t SET v = JSON_SET(v, '$.b', 2)")
-    assert logged(log) == [(1, "k=1", "v", None, kept), (2, "k=1", "v", kept, kept.replace('"b": 1', '"b": 2'))]
-
-
 def test_a_vector_is_base64_and_keeps_no_other_table_from_being_read(log: Engine) -> None:
-    run(
-        log,
-        "CREATE TABLE t (k INTEGER NOT NULL PRIMARY KEY, v VECTOR(3))",
-        "CREATE TABLE plain (k INTEGER NOT NULL PRIMARY KEY, v INTEGER)",
-    )
-    track(log, ["t", "plain"], TriggerOptions(style=Style.FIELD))
+    run(log, "CREATE TABLE t (k INTEGER NOT NULL PRIMARY KEY, v VECTOR(3))")
+    run(log, "CREATE TABLE plain (k INTEGER NOT NULL PRIMARY KEY, v INTEGER)")
+    track(log, ["t", "plain"], FIELDS)
     one, two = "AACAPwAAAEAAAEBA", "AACAPwAAAEAAAIBA"
-    changes = (
-        "INSERT INTO t VALUES (1, TO_VECTOR('[1,2,3]'))",
-        "UPDATE t SET v = v",
-        "UPDATE t SET v = TO_VECTOR('[1,2,4]')",
-    )
-    assert left_by(log, *changes) == [(1, "k=1", "v", None, one), (2, "k=1", "v", one, two)]
+    assert left_by(log, "INSERT INTO t VALUES (1, TO_VECTOR('[1,2,3]'))", "UPDATE t SET v = v") == came("k=1", v=one)
+    assert left_by(log, "UPDATE t SET v = TO_VECTOR('[1,2,4]')") == changed("k=1", v=(one, two))
     assert found(log, "1") == [two]
     assert Catalog(reflect(log, ["t"]).tables).tables[0].columns[1].type == "VECTOR(3)"
 
 
 def test_every_word_that_the_server_reserves_is_quoted(log: Engine) -> None:
     with log.connect() as connection:
-        asked = text("SELECT LOWER(word) FROM information_schema.keywords WHERE reserved = 1")
-        words = list(connection.execute(asked).scalars())
+        query = text("SELECT LOWER(word) FROM information_schema.keywords WHERE reserved = 1")
+        words = list(connection.execute(query).scalars())
     columns = ", ".join(f'"{word}" INTEGER' for word in words if word != "external")
     run(log, f'CREATE TABLE "library" ("external" INTEGER NOT NULL PRIMARY KEY, {columns})')
     track(log, ["library"])
@@ -116,18 +113,16 @@ def test_every_word_that_the_server_reserves_is_quoted(log: Engine) -> None:
     assert [word for word in words if MYSQL.quoted(word) == word] == []
 
 
-def test_a_target_takes_tables_whose_names_are_reserved_there(log: Engine, tmp_path: Path) -> None:
+def test_a_target_takes_tables_whose_names_are_reserved_there(log: Engine) -> None:
     run(log, 'CREATE TABLE "library" (k INTEGER NOT NULL PRIMARY KEY, "external" VARCHAR(9))')
     track(log, ["library"])
     run(log, "INSERT INTO \"library\" VALUES (1, 'a')")
     url = log.url.render_as_string(hide_password=False)
-    config = Config(
-        source=SourceConfig(url=url),
-        publisher=PublisherConfig(allow_loopback=True),
-        output=(DatabaseOutput(url=url),),
-    )
-    with Publisher(config) as publisher:
-        assert publisher.run_once().settled == 1
+    publishing = PublisherConfig(allow_loopback=True)
+    with Publisher(
+        Config(source=SourceConfig(url=url), publisher=publishing, output=(DatabaseOutput(url=url),))
+    ) as one:
+        assert one.run_once().settled == 1
     with log.connect() as connection:
         assert connection.execute(text('SELECT "external" FROM library__ct')).scalars().all() == ["a"]
 
@@ -139,8 +134,8 @@ def test_a_log_may_have_a_name_that_newer_servers_reserve(mysql: Engine) -> None
     run(engine, "CREATE TABLE t (k INTEGER NOT NULL PRIMARY KEY)")
     track(engine, ["t"], names=names)
     run(engine, "INSERT INTO t VALUES (1)")
-    assert {state.state for state in trigger_states(engine, names)} == {TriggerCondition.CURRENT}
-    assert logged(engine, names) == [(5, "k=1", None, None, None)]
+    assert states(engine, names) == CURRENT
+    assert logged(engine, names) == asked(5, "k=1")
     engine.dispose()
 
 

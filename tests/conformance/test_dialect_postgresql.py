@@ -1,31 +1,32 @@
-"""What only PostgreSQL has: TRUNCATE, keys that swap, kept plans, partitions, foreign settings, rights, row triggers."""
+"""What only PostgreSQL has: keys that swap, cascades, kept plans, foreign settings, rights, schemas, triggers that are set."""
 
 from __future__ import annotations
 
 import time
 
 import pytest
+from msgspec.structs import replace
 from sqlalchemy import Engine, create_engine, text
 
-from eventlog.capture import Style, TriggerCondition, TriggerOptions, track, trigger_states
+from eventlog.admin.check.triggers import trigger_points
+from eventlog.capture import Style, TrackRequest, TriggerCondition, TriggerOptions, track, trigger_states
 from eventlog.capture.install import install, uninstall
+from eventlog.core.errors import UsageError
 from eventlog.sql.names import LogNames
-from tests.support.logged import USR, Logged, left_by, logged, run
+from tests.conformance.cases import CURRENT, FIELDS, changed, gone, installed_usr, states
+from tests.support.logged import Logged, left_by, logged, run, said_of
 
 FILL = "INSERT INTO usr SELECT i, 'f' || i, CASE WHEN i % 2 = 0 THEN 'l' || i END, i FROM generate_series(1, 5) AS i"
-
 READ_OF_USR = text("SELECT coalesce(sum(seq_tup_read), 0) FROM pg_stat_xact_user_tables WHERE relname = 'usr'")
 """How many rows of usr this transaction has read by scans of the whole table."""
+ALWAYS = TriggerOptions(always=True)
+REPLICA = "SET LOCAL session_replication_role = replica"
+Held = dict[str, dict[str, str | None]]
 
 
 @pytest.fixture
 def usr(postgresql: Engine) -> Engine:
-    install(postgresql)
-    run(postgresql, *USR)
-    return postgresql
-
-
-Held = dict[str, dict[str, str | None]]
+    return installed_usr(postgresql)
 
 
 def replayed(rows: list[Logged], start: Held) -> Held:
@@ -53,13 +54,13 @@ def replayed(rows: list[Logged], start: Held) -> Held:
     }
 
 
-def standing(engine: Engine) -> Held:
+def held(engine: Engine, table: str, key: str) -> Held:
+    """What a table holds, without its empty values."""
     with engine.connect() as connection:
-        rows = connection.execute(text("SELECT idu, fname, lname, age::text FROM usr"))
-        return {
-            f"idu={row[0]}": {n: v for n, v in zip(("fname", "lname", "age"), row[1:], strict=True) if v}
-            for row in rows
-        }
+        rows = [dict(row) for row in connection.execute(text(f"SELECT * FROM {table}")).mappings()]
+    return {
+        f"{key}={row.pop(key)}": {name: str(value) for name, value in row.items() if value is not None} for row in rows
+    }
 
 
 STATEMENTS = {
@@ -83,31 +84,109 @@ STATEMENTS = {
 def test_the_log_says_what_the_table_says(usr: Engine, deferrable: str, rows: bool) -> None:
     key = f"ALTER TABLE usr ADD PRIMARY KEY (idu) {deferrable}"
     run(usr, "ALTER TABLE usr DROP CONSTRAINT usr_pkey CASCADE", key)
-    track(usr, ["usr"], TriggerOptions(style=Style.FIELD, rows=rows))
+    track(usr, ["usr"], replace(FIELDS, rows=rows))
     for statement in STATEMENTS[deferrable]:
         run(usr, "TRUNCATE usr CASCADE", FILL)
-        before = standing(usr)
-        assert replayed(left_by(usr, statement), before) == standing(usr), statement
+        before = held(usr, "usr", "idu")
+        assert replayed(left_by(usr, statement), before) == held(usr, "usr", "idu"), statement
+
+
+ACTS = "ON UPDATE CASCADE ON DELETE CASCADE"
+SHAPES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    "a tree": (
+        (
+            f"CREATE TABLE t (tid INTEGER PRIMARY KEY, up INTEGER REFERENCES t {ACTS}, x TEXT)",
+            "INSERT INTO t VALUES (1, NULL, 'a'), (2, 1, 'b'), (3, 2, 'c'), (4, 4, 'd')",
+        ),
+        (
+            "UPDATE t SET tid = tid + 10",
+            "UPDATE t SET x = 'y', tid = tid + 10 WHERE tid = 12",
+            "DELETE FROM t WHERE tid = 22",
+        ),
+    ),
+    "two keys to one parent": (
+        (
+            "CREATE TABLE p (pid INTEGER PRIMARY KEY)",
+            f"CREATE TABLE t (tid INTEGER PRIMARY KEY, a INTEGER REFERENCES p {ACTS}, b INTEGER REFERENCES p {ACTS})",
+            "INSERT INTO p VALUES (1), (2), (3)",
+            "INSERT INTO t VALUES (1, 1, 2), (2, 2, 1), (3, 1, 1), (4, 3, NULL)",
+        ),
+        ("UPDATE p SET pid = pid + 10", "DELETE FROM p WHERE pid IN (11, 13)"),
+    ),
+    "one deletes, the other clears": (
+        (
+            "CREATE TABLE p (pid INTEGER PRIMARY KEY)",
+            "CREATE TABLE t (tid INTEGER PRIMARY KEY, a INTEGER REFERENCES p ON DELETE CASCADE)",
+            "ALTER TABLE t ADD b INTEGER REFERENCES p ON DELETE SET NULL",
+            "INSERT INTO p VALUES (1), (2), (3)",
+            "INSERT INTO t VALUES (1, 1, 2), (2, 2, 1), (3, 1, 1), (4, 3, 2)",
+        ),
+        ("DELETE FROM p WHERE pid < 3",),
+    ),
+}
+
+
+def believing_nothing(rows: list[Logged], begin: Held) -> Held:
+    """What somebody holds who did as the log says, and wonders at what does not fit."""
+    store = {key: dict(row) for key, row in begin.items()}
+    for kind, key, column, old, new in rows:
+        if not key.startswith("tid="):
+            continue
+        if kind == 4:
+            assert store.pop(key, None) is not None, f"{key} ends and is not there"
+            continue
+        assert kind == 1 or key in store, f"{key} changes and is not there"
+        row = store.setdefault(key, {})
+        assert column is not None
+        assert kind == 1 or row.get(column) == old, f"{column} of {key} was {row.get(column)} and not {old}"
+        row.pop(column, None) if new is None else row.update({column: new})
+    return store
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_where_foreign_keys_act_the_log_says_what_the_table_says(postgresql: Engine, shape: str) -> None:
+    made, done = SHAPES[shape]
+    install(postgresql)
+    run(postgresql, *made)
+    track(postgresql, ["t"], FIELDS)
+    for one in done:
+        before = held(postgresql, "t", "tid")
+        assert believing_nothing(left_by(postgresql, one), before) == held(postgresql, "t", "tid")
+
+
+def test_track_chooses_row_triggers_where_foreign_keys_act_and_says_why(postgresql: Engine) -> None:
+    install(postgresql)
+    run(postgresql, *SHAPES["two keys to one parent"][0])
+    run(postgresql, "CREATE TABLE o (oid INTEGER PRIMARY KEY REFERENCES p ON DELETE CASCADE)")
+    track(postgresql, ["p", "t", "o"])
+    [said] = said_of(postgresql, ["p", "t", "o"])
+    assert said.startswith(
+        "t gets row triggers, because foreign keys may change one of its rows twice when p is changed; "
+    )
+    assert "because" not in " ".join(said_of(postgresql, ["t"], TriggerOptions(rows=True)))
+    with postgresql.connect() as connection:
+        query = "SELECT relname, bool_or(tgtype & 1 = 1) FROM pg_trigger JOIN pg_class ON pg_class.oid = tgrelid"
+        found = connection.execute(text(f"{query} WHERE tgname LIKE 'event\\_log%' GROUP BY relname"))
+        assert sorted(map(tuple, found)) == [("o", False), ("p", False), ("t", True)]
+    run(postgresql, "ALTER TABLE o ADD up INTEGER REFERENCES o ON UPDATE CASCADE")
+    assert TriggerCondition.OUTDATED in states(postgresql), "a foreign key came later"
 
 
 def test_truncate_is_a_delete_of_every_row_and_every_value_of_a_child(usr: Engine) -> None:
-    track(usr, ["usr"], TriggerOptions(style=Style.FIELD))
+    track(usr, ["usr"], FIELDS)
     run(usr, FILL, "INSERT INTO usr_phone VALUES (1, 'a'), (2, NULL)")
-    assert left_by(usr, "TRUNCATE usr_phone") == [(2, "idu=1", "usr_phone.phoneno", "a", None)]
-    assert sorted(left_by(usr, "TRUNCATE usr CASCADE")) == [
-        (4, f"idu={number}", None, None, None) for number in range(1, 6)
-    ]
+    assert left_by(usr, "TRUNCATE usr_phone") == changed("idu=1", {"usr_phone.phoneno": ("a", None)})
+    assert sorted(left_by(usr, "TRUNCATE usr CASCADE")) == gone(*(f"idu={number}" for number in range(1, 6)))
 
 
 @pytest.mark.parametrize("style", [Style.ROW_BACK, Style.FIELD])
 def test_plans_kept_from_single_rows_do_not_slow_a_bulk_statement(usr: Engine, style: Style) -> None:
     track(usr, ["usr"], TriggerOptions(style=style))
-    many = "INSERT INTO usr SELECT i, 'f' || i, 'l', i FROM generate_series(1, 20000) AS i"
     with usr.connect() as connection:
         connection.execute(text("INSERT INTO usr VALUES (0, 'zero')"))
         for number in range(8):
             connection.execute(text(f"UPDATE usr SET age = {number} WHERE idu = 0"))
-        connection.execute(text(many))
+        connection.execute(text("INSERT INTO usr SELECT i, 'f' || i, 'l', i FROM generate_series(1, 20000) AS i"))
         start = time.perf_counter()
         connection.execute(text("UPDATE usr SET age = age + 1"))
         used = time.perf_counter() - start
@@ -116,7 +195,7 @@ def test_plans_kept_from_single_rows_do_not_slow_a_bulk_statement(usr: Engine, s
 
 
 def test_children_are_looked_up_by_key_also_when_the_plan_was_made_for_few(usr: Engine) -> None:
-    track(usr, ["usr"], TriggerOptions(style=Style.FIELD))
+    track(usr, ["usr"], FIELDS)
     with usr.connect() as connection:
         connection.execute(text("INSERT INTO usr (idu) VALUES (0)"))
         for _ in range(8):
@@ -136,7 +215,7 @@ def test_texts_do_not_depend_on_the_session(postgresql: Engine) -> None:
     install(postgresql)
     types = "d date, s timestamp, z timestamptz, f float8, i interval, b bytea, o boolean, n numeric, j jsonb, a date[], r real"
     run(postgresql, f"CREATE TABLE t (k timestamptz, {types}, PRIMARY KEY (k, d))")
-    track(postgresql, ["t"], TriggerOptions(style=Style.FIELD))
+    track(postgresql, ["t"], FIELDS)
     values = (
         "INSERT INTO t VALUES ('2025-03-23 10:57:19.25+00', '2025-03-01', '2025-03-23 10:57:19.25', '2025-03-23 10:57:19Z',"
         " 0.1::float8 + 0.2::float8, '1 day 2 hours', '\\xaaaa', true, 1.50, '{\"a\": 1}', '{2025-03-01}', 0.1)"
@@ -170,40 +249,6 @@ def test_texts_do_not_depend_on_the_session(postgresql: Engine) -> None:
     }
 
 
-def test_dates_beyond_the_calendars_form_are_logged_too(postgresql: Engine) -> None:
-    install(postgresql)
-    run(postgresql, "CREATE TABLE t (id INTEGER PRIMARY KEY, d date, s timestamp, z timestamptz)")
-    track(postgresql, ["t"], TriggerOptions(style=Style.FIELD))
-    rows = left_by(postgresql, "INSERT INTO t VALUES (1, 'infinity', '-infinity', '0044-03-15 12:00:00+00 BC')")
-    assert [row[4] for row in rows] == ["infinity", "-infinity", "0044-03-15 12:00:00 BC"]
-
-
-@pytest.mark.parametrize("rows", [False, True])
-def test_columns_may_be_called_as_triggers_call_rows(postgresql: Engine, rows: bool) -> None:
-    install(postgresql)
-    run(postgresql, "CREATE TABLE odd (id INTEGER PRIMARY KEY, n TEXT, o TEXT, old TEXT, new TEXT)")
-    track(postgresql, ["odd"], TriggerOptions(style=Style.ROW_BACK, rows=rows))
-    run(postgresql, "INSERT INTO odd VALUES (1, 'a', 'a', 'a', 'a')")
-    run(postgresql, "UPDATE odd SET o = 'b'", "UPDATE odd SET new = 'b'", "UPDATE odd SET n = 'a'")
-    assert [kind for kind, *_ in logged(postgresql)] == [5, 6, 6]
-
-
-def test_types_whose_equality_is_not_that_of_their_texts_are_compared_as_text(postgresql: Engine) -> None:
-    install(postgresql)
-    run(
-        postgresql,
-        "CREATE TABLE t (n numeric PRIMARY KEY, j json, p point, m varchar(9))",
-        "INSERT INTO t VALUES (1.0, '{}', '(1,2)', 'a')",
-    )
-    track(postgresql, ["t"], TriggerOptions(style=Style.FIELD))
-    assert left_by(postgresql, "UPDATE t SET j = '{}', p = '(1,2)'") == []
-    assert left_by(postgresql, "UPDATE t SET j = '[]', p = '(1,3)'") == [
-        (2, "n=1.0", "j", "{}", "[]"),
-        (2, "n=1.0", "p", "(1,2)", "(1,3)"),
-    ]
-    assert {row[:2] for row in left_by(postgresql, "UPDATE t SET n = 1.00")} == {(4, "n=1.0"), (1, "n=1.00")}
-
-
 def test_writers_need_no_right_on_the_log_and_are_named(usr: Engine) -> None:
     track(usr, ["usr"])
     run(usr, "CREATE ROLE writer LOGIN", "GRANT INSERT ON usr TO writer")
@@ -221,35 +266,22 @@ def test_writers_need_no_right_on_the_log_and_are_named(usr: Engine) -> None:
 
 def test_a_shadowing_search_path_does_not_reach_the_functions(usr: Engine) -> None:
     track(usr, ["usr"])
-    run(
-        usr,
-        "CREATE TABLE pg_temp.event_log (LIKE public.event_log)",
-        "SET search_path = pg_temp, public",
-        "INSERT INTO usr (idu) VALUES (1)",
-    )
+    run(usr, "CREATE TABLE pg_temp.event_log (LIKE public.event_log)", "SET search_path = pg_temp, public")
+    run(usr, "SET search_path = pg_temp, public", "INSERT INTO usr (idu) VALUES (1)")
     with usr.connect() as connection:
         assert connection.execute(text("SELECT COUNT(*) FROM public.event_log")).scalar() == 1
 
 
-def test_partitioned_tables_and_copy(postgresql: Engine) -> None:
-    install(postgresql)
-    run(
-        postgresql,
-        "CREATE TABLE t (id INTEGER PRIMARY KEY, x TEXT) PARTITION BY RANGE (id)",
-        "CREATE TABLE t1 PARTITION OF t FOR VALUES FROM (0) TO (10)",
-        "CREATE TABLE t2 PARTITION OF t FOR VALUES FROM (10) TO (20)",
-    )
-    track(postgresql, ["t"], TriggerOptions(style=Style.FIELD))
-    raw = postgresql.raw_connection()
-    with raw.cursor().copy("COPY t FROM STDIN") as copy:
-        copy.write_row((1, "a"))
-    raw.commit()
-    raw.close()
-    assert logged(postgresql) == [(1, "id=1", "x", None, "a")]
-    moved = left_by(postgresql, "UPDATE t SET id = 11")
-    assert sorted(moved, key=str) == [(1, "id=11", "x", None, "a"), (4, "id=1", None, None, None)]
-    track(postgresql, ["t"], TriggerOptions(style=Style.FIELD, rows=True))
-    assert left_by(postgresql, "UPDATE t2 SET x = 'b'") == [(2, "id=11", "x", "a", "b")]
+def test_rows_that_are_copied_in_are_logged(usr: Engine) -> None:
+    for rows in (False, True):
+        run(usr, "DELETE FROM usr", "DELETE FROM event_log")
+        track(usr, ["usr"], replace(FIELDS, rows=rows))
+        raw = usr.raw_connection()
+        with raw.cursor().copy("COPY usr (idu, fname) FROM STDIN") as copy:
+            copy.write("1\tJack\n2\t\\N\n")
+        raw.commit()
+        raw.close()
+        assert logged(usr)[-2:] == [(1, "idu=1", "fname", None, "Jack"), (1, "idu=2", "fname", None, None)]
 
 
 def test_tables_and_logs_in_schemas_of_their_own(postgresql: Engine) -> None:
@@ -263,26 +295,59 @@ def test_tables_and_logs_in_schemas_of_their_own(postgresql: Engine) -> None:
     with postgresql.connect() as connection:
         found = connection.execute(text("SELECT table_name FROM indirect.event_log ORDER BY record_id")).scalars().all()
     assert found == ["usr", "shop.usr"]
-    assert {state.state for state in trigger_states(postgresql, names)} == {TriggerCondition.CURRENT}
+    assert states(postgresql, names) == CURRENT
 
 
-def test_a_disabled_trigger_is_told_and_tracked_again(usr: Engine) -> None:
-    track(usr, ["usr"])
-    run(usr, "ALTER TABLE usr DISABLE TRIGGER event_log_usr_insert")
-    states = {state.name: state.state for state in trigger_states(usr)}
-    assert states.pop("event_log_usr_insert") is TriggerCondition.DISABLED
-    assert set(states.values()) == {TriggerCondition.CURRENT}
-    assert {state.state for state in track(usr, ["usr"])} == {TriggerCondition.CURRENT}
+OTHER = "CREATE OR REPLACE FUNCTION event_log_usr_insert() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END'"
 
 
-def test_a_function_that_somebody_edited_is_outdated(usr: Engine) -> None:
-    track(usr, ["usr"])
+@pytest.mark.parametrize(
+    "options, done, condition",
+    [
+        (TriggerOptions(), "ALTER TABLE usr DISABLE TRIGGER event_log_usr_insert", TriggerCondition.DISABLED),
+        (ALWAYS, "ALTER TABLE usr ENABLE TRIGGER event_log_usr_insert", TriggerCondition.DISABLED),
+        (TriggerOptions(), OTHER, TriggerCondition.OUTDATED),
+    ],
+    ids=["disabled", "set back", "edited"],
+)
+def test_a_trigger_that_somebody_altered_is_told_and_made_good(
+    usr: Engine, options: TriggerOptions, done: str, condition: TriggerCondition
+) -> None:
+    track(usr, ["usr"], options)
+    run(usr, done)
+    found = {state.name: state.state for state in trigger_states(usr)}
+    assert found.pop("event_log_usr_insert") is condition
+    assert set(found.values()) == CURRENT
+    assert {state.state for state in track(usr, ["usr"])} == CURRENT
+
+
+@pytest.mark.parametrize("rows", [False, True])
+def test_a_replicated_change_is_logged_by_triggers_that_fire_always(usr: Engine, rows: bool) -> None:
+    track(usr, ["usr"], TriggerOptions(rows=rows, always=True))
+    run(usr, REPLICA, "INSERT INTO usr (idu) VALUES (2)")
+    run(usr, "INSERT INTO usr (idu) VALUES (3)")
+    assert [row[1] for row in logged(usr)] == ["idu=2", "idu=3"]
+
+
+def test_that_they_fire_always_is_kept_and_said_until_it_is_taken_back(usr: Engine) -> None:
+    track(usr, ["usr"], ALWAYS)
+    assert {one.asked for one in track(usr, ["usr"])} == {"--events row-back --always"}
+    run(usr, "ALTER TABLE usr ENABLE TRIGGER event_log_usr_insert")
+    mends = {point.mend for point in trigger_points(usr, LogNames(schema="public"))}
+    assert mends == {"Run `eventlog track public.usr --events row-back --always --reset`."}
+    assert {one.asked for one in track(usr, ["usr"], TrackRequest(reset=True))} == {"--events row-back"}
+    assert left_by(usr, REPLICA, "INSERT INTO usr (idu) VALUES (1)") == []
+
+
+def test_a_view_cannot_fire_always(usr: Engine) -> None:
     run(
         usr,
-        "CREATE OR REPLACE FUNCTION event_log_usr_insert() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END'",
+        "CREATE VIEW person AS SELECT idu AS pk_idu, fname FROM usr",
+        "CREATE FUNCTION nothing() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NEW; END'",
+        "CREATE TRIGGER writes INSTEAD OF INSERT ON person FOR EACH ROW EXECUTE FUNCTION nothing()",
     )
-    states = {state.name: state.state for state in trigger_states(usr)}
-    assert states["event_log_usr_insert"] is TriggerCondition.OUTDATED
+    with pytest.raises(UsageError, match="is a view; --always is for tables"):
+        track(usr, ["person"], ALWAYS)
 
 
 def test_names_longer_than_the_database_takes_are_shortened(postgresql: Engine) -> None:
@@ -301,16 +366,3 @@ def test_uninstalling_takes_the_logs_own_types_off(usr: Engine) -> None:
     uninstall(usr)
     with usr.connect() as connection:
         assert connection.execute(query).scalars().all() == []
-
-
-def test_a_poll_reads_the_index_of_waiting_rows(usr: Engine) -> None:
-    run(
-        usr,
-        "INSERT INTO event_log (table_key, event_type, table_name, status) SELECT 'idu=' || n, 6, 'usr', 'S' FROM generate_series(1, 5000) AS n",
-    )
-    run(usr, "ANALYZE event_log")
-    with usr.connect() as connection:
-        plan = connection.execute(
-            text("EXPLAIN SELECT * FROM event_log WHERE status = 'N' ORDER BY record_id LIMIT 10")
-        )
-        assert any("event_log_new" in line for line in plan.scalars())

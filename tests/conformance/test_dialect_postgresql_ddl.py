@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterator
 
 import pytest
-from msgspec.structs import replace
 from sqlalchemy import Engine, create_engine, text
 from sqlalchemy.exc import DBAPIError
 
@@ -23,7 +22,6 @@ from eventlog.capture import (
     trigger_states,
     untrack,
 )
-from eventlog.capture.asked import asked_of
 from eventlog.capture.install import install, uninstall, uninstall_sql
 from eventlog.core.errors import InstallError, UsageError
 from eventlog.core.schema import Table
@@ -141,24 +139,6 @@ def captured(engine: Engine) -> list[Table]:
         return tracked(connection, LOG)
 
 
-def test_rows_that_are_compared_as_a_whole_need_no_bridge(usr: Engine) -> None:
-    run(usr, "DROP TABLE usr_phone")
-    track(usr, ["usr"], TriggerOptions(follow_ddl=True))
-    run(usr, "ALTER TABLE usr ADD COLUMN mail text", "ALTER TABLE usr RENAME COLUMN fname TO called")
-    run(usr, "ALTER TABLE usr DROP COLUMN age", "ALTER TABLE usr ALTER COLUMN lname TYPE text")
-    assert states(usr) == {TriggerCondition.CURRENT}
-    run(usr, "INSERT INTO usr (idu) VALUES (1)")
-    assert left_by(usr, "UPDATE usr SET mail = 'x'") == [(6, "idu=1", None, None, None)]
-    run(usr, "ALTER TABLE usr RENAME COLUMN idu TO number")
-    assert left_by(usr, "UPDATE usr SET mail = 'y'") == [(6, "number=1", None, None, None)]
-
-
-def test_a_child_table_that_goes_fails_no_writer_of_its_parent(usr: Engine) -> None:
-    track(usr, ["usr"], replace(FOLLOWED, children=("usr_phone",)), LOG)
-    run(usr, "INSERT INTO usr (idu) VALUES (1)", "DROP TABLE usr_phone", "UPDATE usr SET idu = 2", "DELETE FROM usr")
-    assert [kind for kind, *_ in logged(usr)][-1] == 4
-
-
 def test_what_is_rolled_back_was_not_followed(usr: Engine) -> None:
     track(usr, ["usr"], FOLLOWED)
     with usr.connect() as connection:
@@ -183,19 +163,6 @@ def test_a_transaction_with_an_older_snapshot_is_not_lost(usr: Engine) -> None:
     assert [row[:2] for row in logged(usr)] == [(6, "idu=1")]
 
 
-def test_a_writer_that_waits_for_the_alteration_goes_on(usr: Engine) -> None:
-    """Its statement was made, and its functions were known, before."""
-    track(usr, ["usr"], FOLLOWED)
-    run(usr, "INSERT INTO usr (idu) VALUES (1)")
-    with usr.connect() as writer:
-        writer.execute(text("UPDATE usr SET lname = 'a'"))
-        writer.commit()
-        run(usr, "ALTER TABLE usr DROP COLUMN fname")
-        writer.execute(text("UPDATE usr SET lname = 'b'"))
-        writer.commit()
-    assert logged(usr)[-1] == (6, "idu=1", None, None, None)
-
-
 @pytest.mark.parametrize(
     "alteration, said",
     [
@@ -211,22 +178,6 @@ def test_what_cannot_be_followed_is_refused(usr: Engine, alteration: str, said: 
         run(usr, alteration)
     assert states(usr) == {TriggerCondition.CURRENT}
     run(usr, "DROP TABLE usr CASCADE")
-
-
-def test_another_primary_key_does_not_give_objects_other_names(usr: Engine) -> None:
-    run(usr, "DROP TABLE usr_phone")
-    track(usr, ["usr"], TriggerOptions(follow_ddl=True))
-    site = Site(usr, follow=True)
-    with site.publisher:
-        site.poll()
-        run(usr, "ALTER TABLE usr DROP CONSTRAINT usr_pkey, ADD COLUMN id2 serial PRIMARY KEY")
-        run(usr, "INSERT INTO usr (idu, fname) VALUES (7, 'Ann')")
-        site.poll()
-        site.poll()
-    assert found(usr, "SELECT status || table_key FROM event_log") == ["Sidu=7"]
-    with usr.connect() as connection:
-        assert asked_of(connection, LOG)["public.usr"].key == ("idu",)
-    assert states(usr) == {TriggerCondition.CURRENT}
 
 
 def test_a_renamed_column_that_was_excluded_is_never_published(

@@ -5,106 +5,45 @@ from __future__ import annotations
 import pytest
 from sqlalchemy import Engine, text
 
-from eventlog.capture import Style, TriggerOptions, track, trigger_states
+from eventlog.capture import TriggerOptions, track
 from eventlog.capture.install import install
-from eventlog.core.errors import EventlogError
+from tests.conformance.cases import FIELDS, Case, asked, came, changed, check_left, gone
 from tests.support.logged import USR, left_by, logged, run
 
-CONDITION = (
-    "The condition 'nosuch > 1' cannot be asked of usr: no such column: nosuch."
-    " Write it with the names of the table's columns, bare or with the table's own name before them."
-)
-SYNTAX = 'near ")": syntax error'
-
-
-@pytest.fixture
-def usr(sqlite: Engine) -> Engine:
-    install(sqlite)
-    run(sqlite, *USR, "INSERT INTO usr VALUES (1, 'Jack', 'Frost', NULL)")
-    track(sqlite, ["usr"], TriggerOptions(style=Style.FIELD))
-    return sqlite
-
-
-@pytest.mark.parametrize(
-    "options, said",
-    [
-        (
-            TriggerOptions(always=True),
-            (
-                "sqlite has no triggers that fire for replicated changes too."
-                " Leave out --always, and track the tables on the server where they are written."
+JACK = "INSERT INTO usr VALUES (1, 'Jack', 'Frost', NULL)"
+REPLACE = "REPLACE INTO usr VALUES (1, NULL, 'Doe', NULL)"
+CASES = {
+    "an upsert": Case(
+        made=(*USR, JACK),
+        tables=("usr",),
+        left={
+            "INSERT OR IGNORE INTO usr VALUES (1, 'x', 'y', 3)": [],
+            "INSERT INTO usr VALUES (1, 'John', 'x', NULL) ON CONFLICT DO UPDATE SET fname = excluded.fname": changed(
+                "idu=1", fname=("Jack", "John")
             ),
-        ),
-        (
-            TriggerOptions(follow_ddl=True),
-            (
-                "sqlite has no triggers on DDL that could follow an ALTER TABLE."
-                " Leave out --follow-ddl, and set publisher.follow = true."
-            ),
-        ),
-        (TriggerOptions(when="nosuch > 1"), CONDITION),
-        (
-            TriggerOptions(when="fname >"),
-            CONDITION.replace("nosuch > 1", "fname >").replace("no such column: nosuch", SYNTAX),
-        ),
-    ],
-)
-def test_what_it_cannot_do_is_refused_with_the_way_out(usr: Engine, options: TriggerOptions, said: str) -> None:
-    before = trigger_states(usr)
-    with pytest.raises(EventlogError) as told:
-        track(usr, ["usr"], options)
-    assert str(told.value) == said
-    assert trigger_states(usr) == before
-
-
-def test_an_upsert_is_an_update(usr: Engine) -> None:
-    upsert = "INSERT INTO usr VALUES (1, 'John', 'Frost', NULL) ON CONFLICT DO UPDATE SET fname = excluded.fname"
-    assert left_by(usr, upsert, "INSERT OR IGNORE INTO usr VALUES (1, 'x', 'y', 3)") == [
-        (2, "idu=1", "fname", "Jack", "John")
-    ]
-
-
-def test_replace_is_a_delete_and_an_insert_where_triggers_are_recursive(usr: Engine) -> None:
-    with usr.connect() as connection:
-        connection.exec_driver_sql("PRAGMA recursive_triggers = ON")
-        connection.execute(text("REPLACE INTO usr VALUES (1, NULL, 'Doe', NULL)"))
-        connection.commit()
-    assert logged(usr) == [(4, "idu=1", None, None, None), (1, "idu=1", "lname", None, "Doe")]
-
-
-def test_replace_tells_only_what_came_where_they_are_not(usr: Engine) -> None:
-    assert left_by(usr, "REPLACE INTO usr VALUES (1, NULL, 'Doe', NULL)") == [(1, "idu=1", "lname", None, "Doe")]
-    track(usr, ["usr"], TriggerOptions())
-    assert left_by(usr, "REPLACE INTO usr VALUES (1, 'x', NULL, NULL)") == [(5, "idu=1", None, None, None)]
-
-
-def test_columns_that_are_computed_when_they_are_read_are_columns_like_others(sqlite: Engine) -> None:
-    install(sqlite)
-    run(sqlite, "CREATE TABLE t (k INTEGER PRIMARY KEY, a INTEGER, v INTEGER AS (coalesce(a, 0) + 1) VIRTUAL)")
-    track(sqlite, ["t"], TriggerOptions(style=Style.FIELD))
-    found = left_by(sqlite, "INSERT INTO t (k) VALUES (1)", "UPDATE t SET a = 5")
-    assert [row[2:] for row in found] == [("v", None, "1"), ("a", None, "5"), ("v", "1", "6")]
-
-
-def test_values_are_written_by_what_they_are(sqlite: Engine) -> None:
-    install(sqlite)
-    run(sqlite, "CREATE TABLE t (k NOT NULL PRIMARY KEY, r REAL, n NUMERIC, s DATETIME, b BLOB) WITHOUT ROWID")
-    track(sqlite, ["t"], TriggerOptions(style=Style.FIELD))
-    found = left_by(
-        sqlite,
-        "INSERT INTO t VALUES ('a=b', 0.1 + 0.2, 7.0, '2025-03-23T10:57:19.25', 'text')",
-        "INSERT INTO t (k, r, s) VALUES (2, 1, '2025-03-23 10:57:19Z')",
-    )
-    assert found == [
-        (1, 'k="a=b"', "r", None, "0.30000000000000004"),
-        (1, 'k="a=b"', "n", None, "7"),
-        (1, 'k="a=b"', "s", None, "2025-03-23 10:57:19.250000000"),
-        (1, 'k="a=b"', "b", None, "text"),
-        (1, "k=2", "r", None, "1"),
-        (1, "k=2", "s", None, "2025-03-23 10:57:19Z"),
-    ]
-
-
+        },
+    ),
+    "a replaced row, where triggers are not recursive": Case(
+        made=(*USR, JACK), tables=("usr",), left={REPLACE: came("idu=1", lname="Doe")}
+    ),
+    "a replaced row that is read back": Case(
+        made=(*USR, JACK), tables=("usr",), options=TriggerOptions(), left={REPLACE: asked(5, "idu=1")}
+    ),
+    "a column that is computed when it is read": Case(
+        made=("CREATE TABLE t (k INTEGER PRIMARY KEY, a INTEGER, v INTEGER AS (coalesce(a, 0) + 1) VIRTUAL)",),
+        left={
+            "INSERT INTO t (k) VALUES (1)": came("k=1", v="1"),
+            "UPDATE t SET a = 5": changed("k=1", a=(None, "5"), v=("1", "6")),
+        },
+    ),
+    "a table without a rowid": Case(
+        made=("CREATE TABLE t (k NOT NULL PRIMARY KEY, n NUMERIC, b BLOB) WITHOUT ROWID",),
+        left={
+            "INSERT INTO t VALUES ('a=b', 7.0, 'text')": came('k="a=b"', n="7", b="text"),
+            "INSERT INTO t VALUES (2, NULL, NULL)": came("k=2", n=None),
+        },
+    ),
+}
 TIMES = {
     "'2025-03-23T10:57:19'": "2025-03-23 10:57:19.000000000",
     "'2025-03-23 10:57:19'": "2025-03-23 10:57:19.000000000",
@@ -118,24 +57,36 @@ TIMES = {
     "'soon'": "soon",
     "20250323": "20250323",
 }
+REALS = {"0.1": "0.1", "2.0": "2", "0.1 + 0.2": "0.30000000000000004", "'abc'": "abc"}
+BLOBS = {
+    "x'4A'": "Sg==",
+    "x'4A61'": "SmE=",
+    "x'4A6163'": "SmFj",
+    "x'FFFEFDFCFB0001'": "//79/PsAAQ==",
+    "x''": "",
+}
 WRITTEN = {
     "timestamp": TIMES,
     "timestamp with time zone": TIMES,
-    "real": {
-        "0.1": "0.1",
-        "2.0": "2",
-        "0.1 + 0.2": "0.30000000000000004",
-        "'abc'": "abc",
-        "9007199254740993.0 * 3": "27021597764222976.0",
-    },
-    "blob": {
-        "x'4A'": "Sg==",
-        "x'4A61'": "SmE=",
-        "x'4A6163'": "SmFj",
-        "x'FFFEFDFCFB0001'": "//79/PsAAQ==",
-        "x''": "",
-    },
+    "real": REALS | {"9007199254740993.0 * 3": "27021597764222976.0"},
+    "blob": BLOBS,
 }
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_what_is_left(sqlite: Engine, case: str) -> None:
+    check_left(sqlite, CASES[case])
+
+
+def test_replace_is_a_delete_and_an_insert_where_triggers_are_recursive(sqlite: Engine) -> None:
+    install(sqlite)
+    run(sqlite, *USR, JACK)
+    track(sqlite, ["usr"], FIELDS)
+    with sqlite.connect() as connection:
+        connection.exec_driver_sql("PRAGMA recursive_triggers = ON")
+        connection.execute(text(REPLACE))
+        connection.commit()
+    assert logged(sqlite) == [*gone("idu=1"), *came("idu=1", lname="Doe")]
 
 
 def test_a_value_as_the_log_has_it(sqlite: Engine) -> None:
@@ -143,7 +94,7 @@ def test_a_value_as_the_log_has_it(sqlite: Engine) -> None:
     columns = {f"v{place}": sql_type for place, sql_type in enumerate(WRITTEN)}
     types = ", ".join(f"{name} {sql_type}" for name, sql_type in columns.items())
     run(sqlite, f"CREATE TABLE item (id INTEGER PRIMARY KEY, {types})")
-    track(sqlite, ["item"], TriggerOptions(style=Style.FIELD))
+    track(sqlite, ["item"], FIELDS)
     for name, sql_type in columns.items():
         for written, told in WRITTEN[sql_type].items():
             found = left_by(sqlite, "DELETE FROM item", f"INSERT INTO item (id, {name}) VALUES (1, {written})")

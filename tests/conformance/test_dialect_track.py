@@ -1,66 +1,42 @@
-"""Tracking is idempotent and remembers what was asked; states tell what stands against what would be made today."""
+"""Tracking is idempotent; states tell what stands against what would be made today, and what cannot be captured is refused."""
 
 from __future__ import annotations
 
 import pytest
-from sqlalchemy import Engine, text
+from sqlalchemy import Engine
 
-from eventlog.capture import (
-    Style,
-    TriggerCondition,
-    TriggerOptions,
-    track,
-    track_sql,
-    tracked,
-    trigger_states,
-    untrack,
-)
-from eventlog.capture.install import install, uninstall
+from eventlog.capture import Style, TriggerCondition, TriggerOptions, track, track_sql, tracked, trigger_states, untrack
+from eventlog.capture.install import install
 from eventlog.capture.track import located
-from eventlog.core.errors import InstallError, UsageError
+from eventlog.core.errors import EventlogError, InstallError, UsageError
 from eventlog.sql.dialect import dialect_of
 from eventlog.sql.names import OLD_ORDER, STANDARD, LogNames
+from tests.conformance.cases import CURRENT, FIELDS, asked, came, installed_usr, states
 from tests.support.logged import USR, left_by, logged, run
 
 
 @pytest.fixture
 def usr(engine: Engine) -> Engine:
-    install(engine)
-    run(engine, *USR)
-    return engine
-
-
-def found_states(engine: Engine, names: LogNames | None = None) -> set[TriggerCondition]:
-    return {state.state for state in trigger_states(engine, names)}
+    return installed_usr(engine)
 
 
 def test_tracking_makes_triggers_that_are_current_and_twice_is_once(usr: Engine) -> None:
     made = track(usr, ["usr"])
-    assert {state.state for state in made} == {TriggerCondition.CURRENT}
+    assert {(state.state, state.style) for state in made} == {(TriggerCondition.CURRENT, Style.ROW_BACK)}
     assert {state.table for state in made} == {"usr", "usr_phone"}
-    assert {state.style for state in made} == {Style.ROW_BACK}
     assert track_sql(usr, ["usr"]) == ""
     assert track(usr, ["usr"]) == made
     assert sorted(trigger_states(usr), key=str) == sorted(made, key=str)
-
-
-def test_tracking_anew_replaces_what_was_asked_before(usr: Engine) -> None:
-    track(usr, ["usr"])
-    track(usr, ["usr"], TriggerOptions(style=Style.FIELD_BACK, columns=("fname",)))
-    states = trigger_states(usr)
-    assert {state.style for state in states} == {Style.FIELD_BACK}
-    assert {state.table for state in states} == {"usr"}
-    assert left_by(usr, "INSERT INTO usr VALUES (1, 'a', 'b', 3)") == [(7, "idu=1", "fname", None, None)]
 
 
 def test_a_new_column_makes_triggers_outdated_until_they_are_tracked_again(usr: Engine) -> None:
     options = TriggerOptions(style=Style.FIELD, exclude=("age",), when="1 = 1 OR fname = '/* */ : %'")
     track(usr, ["usr"], options)
     run(usr, "ALTER TABLE usr ADD COLUMN mail VARCHAR(64)")
-    assert TriggerCondition.OUTDATED in found_states(usr)
+    assert TriggerCondition.OUTDATED in states(usr)
     track(usr, ["usr"], options)
-    assert found_states(usr) == {TriggerCondition.CURRENT}
-    assert left_by(usr, "INSERT INTO usr (idu, mail) VALUES (1, 'm')") == [(1, "idu=1", "mail", None, "m")]
+    assert states(usr) == CURRENT
+    assert left_by(usr, "INSERT INTO usr (idu, mail) VALUES (1, 'm')") == came("idu=1", mail="m")
 
 
 def test_a_trigger_that_somebody_took_off_is_missing(usr: Engine) -> None:
@@ -70,74 +46,40 @@ def test_a_trigger_that_somebody_took_off_is_missing(usr: Engine) -> None:
     missing = [state for state in trigger_states(usr) if state.state is TriggerCondition.MISSING]
     assert [(state.name, state.table) for state in missing] == [("event_log_usr_insert", "usr")]
     track(usr, ["usr"])
-    assert found_states(usr) == {TriggerCondition.CURRENT}
+    assert states(usr) == CURRENT
 
 
-def test_triggers_of_a_child_that_is_none_any_more_are_strays_and_go(usr: Engine) -> None:
-    track(usr, ["usr"])
-    run(usr, "ALTER TABLE usr RENAME TO person")
-    assert found_states(usr) == {TriggerCondition.STRAY}
-    untrack(usr, ["usr"])
-    assert trigger_states(usr) == []
-
-
-def test_untracking_takes_off_what_was_made(usr: Engine) -> None:
-    track(usr, ["usr"])
-    removed = untrack(usr, ["usr"])
-    assert {"event_log_usr_insert", "event_log_usr__usr_phone_delete"} <= set(removed)
-    assert left_by(usr, "INSERT INTO usr (idu) VALUES (1)", "DELETE FROM usr") == []
-    with pytest.raises(InstallError, match=r"^usr is not tracked for event_log\. `eventlog triggers` lists what is\.$"):
-        untrack(usr, ["usr"])
-
-
-def test_uninstalling_takes_the_triggers_off_too(usr: Engine) -> None:
-    track(usr, ["usr"])
-    uninstall(usr)
-    run(usr, "INSERT INTO usr (idu) VALUES (1)")
-    with usr.connect() as connection:
-        assert connection.execute(text("SELECT COUNT(*) FROM usr")).scalar() == 1
-
-
-def test_what_is_tracked_is_told_as_tables(usr: Engine) -> None:
-    run(usr, "CREATE TABLE other (id INTEGER NOT NULL PRIMARY KEY)")
-    track(usr, ["usr"])
-    with usr.connect() as connection:
-        tables = tracked(connection, located(connection, None))
-    assert [(table.name, len(table.children)) for table in tables] == [("usr", 1)]
-
-
-def test_a_class_whose_table_has_another_name_now_keeps_no_other_from_being_told(usr: Engine) -> None:
+def test_triggers_of_a_table_that_has_another_name_now_are_strays_and_keep_no_other_from_being_told(
+    usr: Engine,
+) -> None:
     run(usr, *(f"CREATE TABLE {name} (id INTEGER NOT NULL PRIMARY KEY, a INTEGER)" for name in ("first", "zebra")))
     track(usr, ["first", "usr", "zebra"])
     run(usr, "ALTER TABLE usr RENAME TO person")
     with usr.connect() as connection:
-        tables = tracked(connection, located(connection, None))
-    assert {table.name for table in tables} == {"first", "zebra"}
+        assert {table.name for table in tracked(connection, located(connection, None))} == {"first", "zebra"}
+    assert states(usr) == {TriggerCondition.STRAY, TriggerCondition.CURRENT}
+    untrack(usr, ["usr"])
+    assert states(usr) == CURRENT
+
+
+def test_untracking_takes_off_what_was_made(usr: Engine) -> None:
+    track(usr, ["usr"])
+    assert {"event_log_usr_insert", "event_log_usr__usr_phone_delete"} <= set(untrack(usr, ["usr"]))
+    assert left_by(usr, "INSERT INTO usr (idu) VALUES (1)", "DELETE FROM usr") == []
+    with pytest.raises(InstallError, match=r"^usr is not tracked for event_log\. `eventlog triggers` lists what is\.$"):
+        untrack(usr, ["usr"])
 
 
 def test_two_logs_track_one_table_side_by_side(usr: Engine) -> None:
     other = LogNames(table="Own Log", columns=(*STANDARD[:7], "col", "before", "select"))
     install(usr, other, OLD_ORDER)
     track(usr, ["usr"])
-    track(usr, ["usr"], TriggerOptions(style=Style.FIELD), other)
-    assert (found_states(usr), found_states(usr, other)) == ({TriggerCondition.CURRENT}, {TriggerCondition.CURRENT})
+    track(usr, ["usr"], FIELDS, other)
+    assert (states(usr), states(usr, other)) == (CURRENT, CURRENT)
     run(usr, "INSERT INTO usr VALUES (1, 'a', NULL, NULL)")
-    assert logged(usr) == [(5, "idu=1", None, None, None)]
-    assert logged(usr, other) == [(1, "idu=1", "fname", None, "a")]
+    assert (logged(usr), logged(usr, other)) == (asked(5, "idu=1"), came("idu=1", fname="a"))
     untrack(usr, ["usr"], other)
-    assert (found_states(usr), trigger_states(usr, other)) == ({TriggerCondition.CURRENT}, [])
-
-
-def test_an_adopted_log_is_written_to_by_its_own_names(engine: Engine) -> None:
-    number = {"sqlite": "INTEGER PRIMARY KEY", "postgresql": "SERIAL PRIMARY KEY"}
-    key = number.get(dialect_of(engine).name, "INTEGER PRIMARY KEY AUTO_INCREMENT")
-    texts = ", ".join(f"{name} VARCHAR(200)" for name in ("who", "tab", "k", "c", "o", "n"))
-    run(engine, f"CREATE TABLE theirs (id {key}, st CHAR(1), kind INTEGER, at TIMESTAMP NULL, {texts})", *USR)
-    names = LogNames(table="theirs", columns=("id", "st", "kind", "at", "who", "tab", "k", "c", "o", "n"))
-    install(engine, names)
-    track(engine, ["usr"], TriggerOptions(style=Style.FIELD), names)
-    run(engine, "INSERT INTO usr VALUES (1, 'a', NULL, NULL)")
-    assert logged(engine, names) == [(1, "idu=1", "fname", None, "a")]
+    assert (states(usr), trigger_states(usr, other)) == (CURRENT, [])
 
 
 def test_a_log_that_does_not_number_its_rows_is_refused_before_it_fails_a_writer(engine: Engine) -> None:
@@ -146,6 +88,7 @@ def test_a_log_that_does_not_number_its_rows_is_refused_before_it_fails_a_writer
     run(engine, f"CREATE TABLE event_log ({start}, {texts})", *USR)
     with pytest.raises(InstallError, match=r"event_log (does not take the rows of triggers|gives its rows no number)"):
         track(engine, ["usr"])
+    assert logged(engine) == []
 
 
 def test_a_log_whose_numbers_stay_empty_is_refused(sqlite: Engine) -> None:
@@ -156,36 +99,44 @@ def test_a_log_whose_numbers_stay_empty_is_refused(sqlite: Engine) -> None:
     assert logged(sqlite) == []
 
 
+REFUSED: list[tuple[list[str], TriggerOptions, str]] = [
+    (["keyless"], FIELDS, "keyless has no primary key.*--child"),
+    (["odd"], FIELDS, r"key column 'a\+b' of odd has a character"),
+    (["nowhere"], FIELDS, "no table or view nowhere"),
+    (["event_log"], FIELDS, "the log itself|no primary key"),
+    (["usr"], TriggerOptions(columns=("nope",)), "usr has no column nope"),
+    ([], FIELDS, "Which table"),
+    (["usr"], TriggerOptions(when="nope = 1"), "cannot be asked of usr"),
+    (["usr"], TriggerOptions(when="age >"), "cannot be asked of usr"),
+    (["usr"], TriggerOptions(when="1 = 1) OR ("), "cannot be asked of usr"),
+]
+
+
 def test_what_cannot_be_captured_is_refused_with_a_sentence(usr: Engine) -> None:
-    run(usr, "CREATE TABLE keyless (a INTEGER)")
-    quoted = dialect_of(usr).quoted("a+b")
-    run(usr, f"CREATE TABLE odd ({quoted} INTEGER NOT NULL PRIMARY KEY)")
-    for table, words in (
-        ("keyless", "keyless has no primary key.*--child"),
-        ("odd", r"key column 'a\+b' of odd has a character"),
-        ("nowhere", "no table or view nowhere"),
-        ("event_log", "the log itself|no primary key"),
-    ):
-        with pytest.raises(InstallError, match=words):
-            track(usr, [table])
-    with pytest.raises(UsageError, match="usr has no column nope"):
-        track(usr, ["usr"], TriggerOptions(columns=("nope",)))
-    with pytest.raises(UsageError, match="Which table"):
-        track(usr, [])
+    odd = dialect_of(usr).quoted("a+b")
+    run(usr, "CREATE TABLE keyless (a INTEGER)", f"CREATE TABLE odd ({odd} INTEGER NOT NULL PRIMARY KEY)")
+    for tables, options, said in REFUSED:
+        with pytest.raises((InstallError, UsageError), match=said):
+            track(usr, tables, options)
     assert trigger_states(usr) == []
 
 
-def test_a_condition_with_a_mistake_is_refused_before_it_fails_a_writer(usr: Engine) -> None:
-    for condition in ("nope = 1", "age >", "1 = 1) OR ("):
-        with pytest.raises(InstallError, match="cannot be asked of usr"):
-            track(usr, ["usr"], TriggerOptions(when=condition))
-    assert trigger_states(usr) == []
-
-
-def test_one_table_that_cannot_be_tracked_leaves_the_others_as_they_were(usr: Engine) -> None:
-    run(usr, "CREATE TABLE keyless (a INTEGER)")
-    with pytest.raises(InstallError):
-        track(usr, ["usr", "keyless"])
+@pytest.mark.parametrize(
+    "options, said",
+    [
+        (TriggerOptions(always=True), "triggers that fire for replicated changes too.* Leave out --always"),
+        (
+            TriggerOptions(follow_ddl=True),
+            "triggers on DDL that could follow an ALTER TABLE.* set publisher.follow = true",
+        ),
+    ],
+)
+def test_what_a_database_cannot_do_is_refused_with_the_way_out(usr: Engine, options: TriggerOptions, said: str) -> None:
+    if dialect_of(usr).transition_tables:
+        assert track(usr, ["usr"], options)
+        return
+    with pytest.raises(EventlogError, match=said):
+        track(usr, ["usr"], options)
     assert trigger_states(usr) == []
 
 
@@ -196,11 +147,11 @@ def test_there_must_be_a_log(engine: Engine) -> None:
 
 
 def test_a_script_makes_what_tracking_would(usr: Engine) -> None:
-    script = track_sql(usr, ["usr"])
-    dialect = dialect_of(usr)
+    script, dialect = track_sql(usr, ["usr"], FIELDS), dialect_of(usr)
     assert script.startswith(dialect.script_start)
-    statements = script.removeprefix(dialect.script_start).split(f"{dialect.script_end}\n\n")
-    parts = [part.strip() for part in statements if part.strip()]
     assert trigger_states(usr) == []
-    run(usr, *parts)
-    assert found_states(usr) == {TriggerCondition.CURRENT}
+    parts = script.removeprefix(dialect.script_start).split(f"{dialect.script_end}\n\n")
+    run(usr, *(part.strip() for part in parts if part.strip()))
+    assert states(usr) == CURRENT
+    track(usr, ["usr"])
+    assert {one.style for one in trigger_states(usr)} == {Style.FIELD}

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from msgspec import structs
 
 from eventlog.core.errors import ConfigError, SourceError
 from eventlog.sources.gbase.drivers import DbApiDriver, driver_of
@@ -41,24 +40,6 @@ def test_the_calls_come_in_their_order_and_are_undone_backwards(server: GBaseSer
     assert server.full == set()
 
 
-@pytest.mark.parametrize("owner, prefix", [("informix", "informix."), ("gbasedbt", "gbasedbt."), ("", "")])
-def test_the_functions_are_called_with_their_owner_or_without(server: GBaseServer, owner: str, prefix: str) -> None:
-    asked: list[str] = []
-    driver = EmulatedDriver(server)
-
-    class Asked:
-        def call(self, function: str, *arguments: object) -> int:
-            asked.append(function)
-            return driver.call(function, *arguments)
-
-        def __getattr__(self, name: str) -> Any:
-            return getattr(driver, name)
-
-    CaptureSession(Asked(), structs.replace(OWN, owner=owner), 0).close()
-    assert len(asked) == len(server.calls) == 8
-    assert [function for function in asked if not function.startswith(f"{prefix}cdc_")] == []
-
-
 @pytest.mark.parametrize(
     "wrong, told",
     [
@@ -73,20 +54,6 @@ def test_what_was_begun_is_undone_when_a_call_fails(server: GBaseServer, wrong: 
         CaptureSession(EmulatedDriver(server), own, 0)
     assert server.calls[-1] == "closesess"
     assert server.full == set()
-
-
-def test_the_emulator_answers_mistakes_with_the_codes_of_the_server(server: GBaseServer) -> None:
-    session = server.opensess("", 0, 0, 256, 1, 1)
-    assert server.opensess("", 0, 0, 1000, 1, 1) == -83724
-    assert server.opensess("", 0, 0, 1, 2, 0) == -83702
-    assert server.startcapture(session, 0, TABLE, "c1", 1) == 0
-    assert server.startcapture(session, 0, TABLE, "c1", 1) == -83710
-    assert server.startcapture(session, 0, "nobase:a.b", "c1", 1) == -83703
-    assert (
-        server.startcapture(9, 0, TABLE, "c1", 1) == server.activatesess(9, 0) == server.endcapture(9, 0, "") == -83708
-    )
-    assert server.endcapture(session, 0, "other") == -83711
-    assert (server.closesess(session), server.closesess(session), server.deactivatesess(session)) == (0, -83708, -83708)
 
 
 class Cursor:

@@ -9,8 +9,7 @@ import pytest
 from sqlalchemy import Engine, event, inspect
 from sqlalchemy.exc import PendingRollbackError
 
-from eventlog.capture.install import install, revisions, uninstall, upgrade, upgrade_sql
-from eventlog.capture.migrations.moving import nested
+from eventlog.capture.install import revisions, uninstall, upgrade, upgrade_sql
 from eventlog.core.errors import DataError, InstallError, OccupiedError
 from eventlog.sources.log.lock import LogLock
 from eventlog.sources.marks import Marks
@@ -105,14 +104,6 @@ def test_nothing_is_moved_while_somebody_publishes(engine: Engine) -> None:
     assert revisions(engine, LogNames())[0] == "0006"
 
 
-def test_a_publisher_without_journal_that_still_runs_reads_what_it_cannot_read(engine: Engine) -> None:
-    made = MovedLog(engine, 0)
-    upgrade(engine)
-    with made.log.transaction() as connection:
-        told = Marks(made.log).get(connection, "in hand")
-    assert told == "the rows are in the journal"  # for that one, no list of numbers: it ends with an error
-
-
 def test_what_was_counted_by_tables_goes_back_as_numbers(engine: Engine) -> None:
     made = MovedLog(engine, 0)
     upgrade(engine)
@@ -167,32 +158,3 @@ def test_a_log_with_all_of_it_can_be_taken_off(engine: Engine) -> None:
     upgrade(engine)
     uninstall(engine, purge=True)
     assert sorted(inspect(engine).get_table_names()) == ["event_log", "usr"]  # that was there before
-
-
-def test_a_new_log_has_nothing_to_be_moved(engine: Engine) -> None:
-    install(engine)
-    assert revisions(engine, LogNames())[0] == NEWEST_MIGRATION
-    upgrade(engine, to="0001")
-    assert not inspect(engine).has_table("event_log_parked")
-    upgrade(engine)
-    assert inspect(engine).has_table("event_log_parked")
-
-
-def groups_of(**groups: str) -> dict[frozenset[str], list[int]]:
-    return {frozenset(outputs): [*range(int(rows))] for outputs, rows in groups.items()}
-
-
-@pytest.mark.parametrize(
-    "groups, chain",
-    [
-        ({}, []),
-        ({"a": "1", "ab": "5"}, ["a", "ab"]),
-        ({"a": "5", "b": "9"}, ["b"]),
-        ({"ab": "5", "bc": "9", "b": "2"}, ["bc"]),  # what is listed for b with a comes before what is ahead of b
-        ({"ab": "5", "bc": "9", "abc": "2", "c": "1"}, ["c", "bc", "abc"]),
-    ],
-)
-def test_an_order_of_batches_tells_outputs_apart_of_which_each_lacks_more(
-    groups: dict[str, str], chain: list[str]
-) -> None:
-    assert nested(groups_of(**groups)) == [frozenset(one) for one in chain]

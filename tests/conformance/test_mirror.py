@@ -1,4 +1,4 @@
-"""`eventlog apply`: a mirror becomes what the changes say, from any watermark, in pieces of any size."""
+"""`eventlog apply`: a mirror becomes what the changes say, from any watermark, whatever its database takes for equal."""
 
 from __future__ import annotations
 
@@ -6,14 +6,21 @@ import json
 from typing import Any
 
 import pytest
-from sqlalchemy import Engine, text
+from sqlalchemy import URL, Engine, create_engine, text
 
+from eventlog.admin.check.outputs import output_points
 from eventlog.cli.main import exit_code
+from eventlog.config.settings import Config, SourceConfig
 from eventlog.core.errors import DataError, UsageError
-from eventlog.core.model import Op
+from eventlog.core.model import Change, Edit, Op, RowId, Transaction
+from eventlog.core.schema import Catalog, Column, Table
 from eventlog.sinks.database.mirror import Mirrors
+from eventlog.sinks.database.plugin import DatabaseOutput
 from eventlog.sinks.database.sink import DatabaseSettings, DatabaseSink
-from tests.support.changerows import documents, told
+from tests.integration.publishing import url_of
+from tests.support.changerows import AT, documents, told
+from tests.support.servers import mysqls
+from tests.support.servers_mysql import mysql_database
 from tests.support.sinks import opened
 
 CHANGES = [
@@ -83,12 +90,6 @@ def test_a_table_with_rows_of_somebody_else_is_only_taken_when_asked(engine: Eng
     assert [one.rows for one in Mirrors(engine).apply()] == [0]
 
 
-def test_truncating_empties_the_mirror(engine: Engine) -> None:
-    stored(engine, *CHANGES[:2], told(3, Op.TRUNCATE, 1), told(4, Op.ADD, 4, fname="Dan"))
-    Mirrors(engine).apply()
-    assert mirrored(engine) == [(4, "Dan", None)]
-
-
 def test_without_masks_null_means_untouched(engine: Engine) -> None:
     stored(engine, *CHANGES[:3], headers=("change_seq", "change_oper"))
     Mirrors(engine).apply()
@@ -115,3 +116,147 @@ def test_the_command_says_what_it_did(sqlite: Engine, capsys: pytest.CaptureFixt
     assert exit_code(["apply", "--database", url, "--json"]) == 0
     assert [one["rows"] for one in json.loads(capsys.readouterr().out)] == [1, 0]
     assert exit_code(["apply", "--database", url, "--suffix", ""]) == 64
+
+
+KEYS = ["a", "A", "a ", "á", "ä", "AE", "æ", "b"]
+COLLATIONS = ["utf8mb4_bin", "utf8mb4_general_ci", "utf8mb4_unicode_ci", "latin1_swedish_ci"]
+
+
+def words(kind: str) -> Catalog:
+    key = Column(name="idw", type=kind, key=1)
+    return Catalog([Table(name="word", columns=(key, Column(name="said", type="varchar(10)")))])
+
+
+def told_word(number: int, op: Op, key: str) -> Change:
+    edits = () if op is Op.DELETE else (Edit(column="said", new=f"{number}"),)
+    place = RowId(None, "word", f'idw="{key}"')
+    return Change(
+        row=place,
+        op=op,
+        edits=edits,
+        positions=((number,),),
+        time=AT,
+        transaction=Transaction(id=number, time=AT),
+    )
+
+
+def stored_words(engine: Engine, *changes: Change, kind: str = "varchar(20)") -> None:
+    sink = opened(DatabaseSink(DatabaseSettings(url=""), engine))
+    assert list(sink.commit("", documents(*changes, after=sink.last(), catalog=words(kind)))) == []
+
+
+def mirrored_words(engine: Engine) -> set[str]:
+    with engine.connect() as connection:
+        return set(connection.scalars(text("SELECT idw FROM word__mirror")))
+
+
+def assert_that_every_key_comes_and_goes(engine: Engine, kind: str) -> None:
+    stored_words(engine, *[told_word(number, Op.ADD, key) for number, key in enumerate(KEYS, 1)], kind=kind)
+    Mirrors(engine).apply()
+    assert mirrored_words(engine) == set(KEYS)
+    stored_words(engine, *[told_word(number, Op.DELETE, key) for number, key in enumerate(KEYS[::2], 11)], kind=kind)
+    stored_words(engine, told_word(21, Op.MODIFY, "A"), kind=kind)
+    Mirrors(engine, piece=2).apply()
+    assert mirrored_words(engine) == set(KEYS[1::2])
+
+
+@pytest.mark.parametrize("kind", ["varchar(20)", "text"])
+def test_keys_that_look_alike_are_rows_of_their_own(engine: Engine, kind: str) -> None:
+    assert_that_every_key_comes_and_goes(engine, kind)
+
+
+@pytest.mark.parametrize("collation", COLLATIONS)
+@pytest.mark.parametrize("server", mysqls())
+def test_whatever_the_database_takes_for_equal(request: pytest.FixtureRequest, server: str, collation: str) -> None:
+    url: URL = request.getfixturevalue(f"{server}_server")
+    with mysql_database(url, collation) as engine:
+        assert_that_every_key_comes_and_goes(engine, "varchar(20)")
+
+
+@pytest.mark.parametrize("collation", COLLATIONS)
+@pytest.mark.parametrize("server", mysqls())
+def test_a_mirror_with_the_databases_collation_is_refused(
+    request: pytest.FixtureRequest, server: str, collation: str
+) -> None:
+    """What an eventlog before this one made there."""
+    url: URL = request.getfixturevalue(f"{server}_server")
+    with mysql_database(url, collation) as engine:
+        assert_that_the_loose_mirror_is_refused(
+            engine, "CREATE TABLE word__mirror (idw VARCHAR(20) PRIMARY KEY, said VARCHAR(10))"
+        )
+        assert told_by_check(engine) == [
+            f"The mirror word__mirror may lose rows: its key column idw takes different texts for equal ({collation})."
+        ]
+
+
+@pytest.mark.parametrize(
+    "kind, by",
+    [("text COLLATE alike", "alike"), ("citext", "citext"), ("character(20)", "character"), ("loose", "citext")],
+)
+def test_a_mirror_of_postgresql_that_takes_texts_for_equal_is_refused(postgresql: Engine, kind: str, by: str) -> None:
+    with postgresql.begin() as connection:
+        connection.exec_driver_sql("CREATE EXTENSION citext; CREATE DOMAIN loose AS citext")
+        connection.exec_driver_sql(
+            "CREATE COLLATION alike (provider = icu, locale = 'und-u-ks-level1', deterministic = false)"
+        )
+    assert_that_the_loose_mirror_is_refused(
+        postgresql, f"CREATE TABLE word__mirror (idw {kind} PRIMARY KEY, said text)"
+    )
+    assert [one[-(len(by) + 3) :] for one in told_by_check(postgresql)] == [f"({by})."]
+
+
+def test_a_database_of_postgresql_in_another_language_loses_nothing(postgresql: Engine) -> None:
+    """No database has a collation as its default that takes different texts for equal."""
+    name = f"{postgresql.url.database}_icu"
+    with postgresql.connect().execution_options(isolation_level="AUTOCOMMIT") as admin:
+        if int(admin.exec_driver_sql("SHOW server_version_num").scalar_one()) < 150000:
+            pytest.skip("databases have ICU's collations since PostgreSQL 15")
+        made = f"CREATE DATABASE {name} TEMPLATE template0 ENCODING 'UTF8' LOCALE_PROVIDER icu"
+        admin.exec_driver_sql(f"{made} ICU_LOCALE 'und-u-ks-level1' LOCALE 'C'")
+        engine = create_engine(postgresql.url.set(database=name))
+        try:
+            assert_that_every_key_comes_and_goes(engine, "varchar(20)")
+        finally:
+            engine.dispose()
+            admin.exec_driver_sql(f"DROP DATABASE {name}")
+
+
+@pytest.mark.parametrize("collation", ["NOCASE", "RTRIM"])
+def test_a_mirror_of_sqlite_that_takes_texts_for_equal_is_refused(sqlite: Engine, collation: str) -> None:
+    assert_that_the_loose_mirror_is_refused(
+        sqlite, f"CREATE TABLE word__mirror (idw VARCHAR(20) COLLATE {collation} PRIMARY KEY, said VARCHAR(10))"
+    )
+    assert [one[-(len(collation) + 3) :] for one in told_by_check(sqlite)] == [f"({collation})."]
+
+
+def test_blanks_at_the_end_need_not_count_where_the_source_has_none(postgresql: Engine) -> None:
+    with postgresql.begin() as connection:
+        connection.exec_driver_sql("CREATE TABLE word__mirror (idw character(20) PRIMARY KEY, said text)")
+    stored_words(postgresql, told_word(1, Op.ADD, "a"), told_word(2, Op.ADD, "A"), kind="character(20)")
+    Mirrors(postgresql).apply()
+    assert {key.rstrip() for key in mirrored_words(postgresql)} == {"a", "A"}
+
+
+def assert_that_the_loose_mirror_is_refused(engine: Engine, made: str) -> None:
+    """Refused where it is empty as well as where an eventlog before this one has begun to keep it."""
+    stored_words(engine, told_word(1, Op.ADD, "a"), told_word(2, Op.ADD, "A"))
+    with engine.begin() as connection:
+        connection.execute(text(made))
+    with pytest.raises(DataError, match="The mirror word__mirror may lose rows: its key column idw") as refused:
+        Mirrors(engine).apply()
+    assert "delete its row in eventlog_applied" in str(refused.value.hint)
+    with engine.begin() as connection:
+        connection.execute(text("DROP TABLE word__mirror"))
+    Mirrors(engine).apply(["word"])
+    with engine.begin() as connection:
+        connection.execute(text("DROP TABLE word__mirror"))
+        connection.execute(text(made))
+    with pytest.raises(DataError, match="The mirror word__mirror may lose rows: its key column idw"):
+        Mirrors(engine).apply()
+
+
+def told_by_check(engine: Engine) -> list[str]:
+    """What `check` warns of at the output that writes there."""
+    output = DatabaseOutput(url=url_of(engine))
+    config = Config(source=SourceConfig(url="sqlite://"), output=(output,))
+    return [point.said for point in output_points(config) if point.level == "warning"]

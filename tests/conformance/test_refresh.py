@@ -4,19 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
-from itertools import islice
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given
-from hypothesis import strategies as st
 from sqlalchemy import Engine, create_engine, text
 
 from eventlog.capture import TriggerOptions, located, track, untrack
 from eventlog.capture.install import install
 from eventlog.core.errors import DataError, InstallError, SourceError, UsageError
 from eventlog.core.schema import Column, Table
-from eventlog.core.tablekey import parse
 from eventlog.refresh import Load, Refresh, RefreshPace, Stand, loads
 from eventlog.refresh.key_order import KeyOrder
 from eventlog.sources.marks import Marks
@@ -24,8 +20,6 @@ from eventlog.sql.connect import limit_sessions
 from eventlog.sql.dialect import dialect_of
 from eventlog.sql.log import Log
 from eventlog.sql.postgresql.dialect import POSTGRESQL
-from tests.conformance.test_dialect_keys import any_text
-from tests.support.examples import examples
 from tests.support.logged import run
 
 COMMON: dict[str, list[Any]] = {
@@ -115,69 +109,15 @@ def test_each_row_is_asked_for_once_under_the_key_that_triggers_write(engine: En
         run(engine, "DROP TABLE t")
 
 
-def test_keys_of_several_columns_are_gone_through_in_their_order(engine: Engine) -> None:
-    log = site(
-        engine, "CREATE TABLE t (a INTEGER NOT NULL, b VARCHAR(9) NOT NULL, c DATE NOT NULL, PRIMARY KEY (a, b, c))"
-    )
-    days = ("2026-01-01", "2026-01-02")
-    insert(engine, [{"a": a, "b": b, "c": c} for a in (2, 1, 10) for b in ("x", "X", "y+") for c in days])
-    for chunk in (1, 2, 5, 24, 25):
-        assert whole(log, chunk).rows == 18
-        assert len(keys(log)) == 18
-        assert sorted(keys(log)) == sorted(keys(log, by_refresh=False))
-        assert keys(log)[0].startswith("a=1+")
-        run(engine, "DELETE FROM event_log WHERE perpetrator = 'eventlog refresh'")
-
-
 @pytest.fixture
 def words(engine: Engine) -> Log:
     return site(engine, "CREATE TABLE t (w VARCHAR(60) NOT NULL, n INTEGER NOT NULL, PRIMARY KEY (w, n))")
-
-
-@examples(15, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(
-    held=st.sets(st.tuples(any_text.filter(bool), st.integers(-3, 3)), min_size=1, max_size=8), chunk=st.integers(1, 4)
-)
-def test_whatever_stands_in_the_keys_none_is_left_out(words: Log, held: set[tuple[str, int]], chunk: int) -> None:
-    run(words.engine, "DELETE FROM t", "DELETE FROM event_log")
-    insert(words.engine, [{"w": word, "n": number} for word, number in held])
-    assert whole(words, chunk).rows == len(held)
-    assert sorted(parse(key).parts for key in keys(words)) == sorted((("w", w), ("n", str(n))) for w, n in held)
 
 
 def numbered(engine: Engine, count: int = 10, **options: Any) -> Log:
     log = site(engine, "CREATE TABLE t (k INTEGER NOT NULL PRIMARY KEY, v INTEGER)", **options)
     insert(engine, [{"k": number, "v": number % 3} for number in range(1, count + 1)])
     return log
-
-
-def test_it_goes_on_where_it_was_broken_off(engine: Engine) -> None:
-    log = numbered(engine)
-    first = Refresh(log, load_of(log), RefreshPace(chunk=3))
-    list(islice(first.steps(first.begin()), 2))
-    assert len(marks(log)) == 1
-    insert(engine, [{"k": -1, "v": 0}, {"k": 11, "v": 0}])
-    second = Refresh(log, load_of(log), RefreshPace(chunk=4))
-    [stand] = second.begin()
-    assert (stand.after, stand.rows, stand.total) == ("k=6", 6, 10)
-    assert [one.rows for one in second.steps([stand])] == [10, 11]
-    assert keys(log) == [f"k={number}" for number in range(1, 12)]
-    assert marks(log) == {}
-
-
-def test_a_stretch_that_fails_leaves_nothing_behind(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
-    log = numbered(engine)
-    work = Refresh(log, load_of(log), RefreshPace(chunk=3))
-    steps = work.steps(work.begin())
-    next(steps)
-    with monkeypatch.context() as patch:
-        patch.setattr(Marks, "set", lambda *_: 1 / 0)
-        with pytest.raises(ZeroDivisionError):
-            next(steps)
-    assert len(keys(log)) == 3
-    again = Refresh(log, load_of(log), RefreshPace(chunk=3))
-    list(again.steps(again.begin()))
-    assert keys(log) == [f"k={number}" for number in range(1, 11)]
 
 
 @contextmanager
@@ -276,13 +216,6 @@ def test_a_key_that_cannot_be_asked_for_ends_it_with_its_name() -> None:
     table = Table(name="t", columns=(Column(name="k", type="integer", key=1),))
     with pytest.raises(DataError, match="Rows after the row k=word of t cannot be asked for"):
         KeyOrder(POSTGRESQL, table, "r").parameters("k=word")
-
-
-def test_keys_at_the_end_of_their_type_come_too(postgresql: Engine) -> None:
-    log = site(postgresql, "CREATE TABLE t (k DATE NOT NULL PRIMARY KEY)")
-    insert(postgresql, [{"k": "infinity"}, {"k": "2026-01-01"}])
-    whole(log, 1)
-    assert keys(log) == ["k=2026-01-01", "k=infinity"]
 
 
 @pytest.mark.parametrize(

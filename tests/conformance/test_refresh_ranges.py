@@ -16,7 +16,6 @@ from eventlog.refresh import Refresh, RefreshPace, Stand, work_on
 from eventlog.refresh.ranges import Stands
 from eventlog.sql.dialect import dialect_of
 from eventlog.sql.log import Log
-from tests.conformance.event_logs import LogTable
 from tests.conformance.test_dialect_keys import any_text
 from tests.conformance.test_refresh import COMMON, KEYS, insert, keys, load_of, marks, numbered, site
 from tests.support.examples import examples
@@ -124,17 +123,6 @@ def test_small_tables_are_one_range(engine: Engine, rows: int, chunk: int, range
     assert marks(log) == {}
 
 
-def test_ends_and_bounds_may_grow_and_go_meanwhile(engine: Engine) -> None:
-    log = numbered(engine, 12)
-    work = refresh(log)
-    stands = work.begin(jobs=3)
-    assert [stand.upto for stand in stands] == [*(f"k={number}" for number in range(1, 12)), ""]
-    run(engine, "DELETE FROM t WHERE k IN (4, 5, 8)")
-    insert(engine, [{"k": number, "v": 0} for number in (-7, 0, 13, 99)])
-    assert finish(log, work, stands) == 13
-    assert sorted(keys(log)) == sorted(f"k={k}" for k in (-7, 0, 1, 2, 3, 6, 7, 9, 10, 11, 12, 13, 99))
-
-
 def begun(log: Log, jobs: int = 2) -> Iterator[Stand]:
     """A load in eight ranges of five rows, which are gone through in turn."""
     work = refresh(log, 2)
@@ -160,29 +148,6 @@ def test_each_range_goes_on_where_it_was_with_any_number_of_jobs(engine: Engine,
     assert finish(log, work, stands, jobs) == 40
     assert sorted(keys(log)) == sorted(f"k={number}" for number in range(1, 41))
     assert marks(log) == {}
-
-
-def test_one_in_one_piece_goes_on_in_several(engine: Engine) -> None:
-    log = numbered(engine, 40)
-    first = refresh(log, 4)
-    list(islice(first.steps(first.begin()), 2))
-    work = refresh(log, 4)
-    stands = work.begin(jobs=2)
-    assert [stand.rows for stand in stands] == [8, 0, 0, 0, 0, 0, 0, 0]
-    assert finish(log, work, stands) == 40
-    assert len(keys(log)) == len(set(keys(log))) == 40
-
-
-def test_one_that_is_stopped_keeps_its_ranges_and_one_that_ends_forgets_them(engine: Engine) -> None:
-    log = numbered(engine, 40)
-    work = refresh(log, 4)
-    for step in work.steps(work.begin(jobs=2)):
-        assert step.rows
-        work.gate.close()
-    assert [keys(log), len(marks(log))] == [["k=1", "k=2", "k=3", "k=4"], 8]
-    work = refresh(log, 4)
-    assert list(work.steps(work.begin()))[-1].done
-    assert [len(keys(log)), marks(log)] == [40, {}]
 
 
 def test_a_new_load_forgets_the_ranges_of_the_one_before(engine: Engine) -> None:
@@ -232,23 +197,6 @@ def test_what_goes_wrong_in_one_range_ends_the_others_and_all_go_on(
     run(engine, "ALTER TABLE event_log DROP CONSTRAINT no")
     again = refresh(log, 2)
     assert finish(log, again, again.begin(jobs=3)) == 40
-    assert sorted(keys(log)) == sorted(f"k={number}" for number in range(1, 41))
-
-
-@pytest.mark.parametrize("database", databases()[1:])
-def test_the_backlog_is_kept_by_all_jobs_together(request: pytest.FixtureRequest, database: str) -> None:
-    engine: Engine = request.getfixturevalue(database)
-    log = numbered(engine, 40)
-    run(engine, "DELETE FROM event_log")
-    waited: list[int] = []
-
-    def publish(_: float) -> None:
-        waited.append(LogTable(engine).ask("SELECT count(*) FROM event_log WHERE status = 'N'")[0][0])
-        run(engine, "UPDATE event_log SET status = 'S'")
-
-    work = Refresh(log, load_of(log), RefreshPace(chunk=2, backlog=5), pause=publish)
-    assert finish(log, work, work.begin(jobs=4), 4) == 40
-    assert max(waited) in (5, 6)
     assert sorted(keys(log)) == sorted(f"k={number}" for number in range(1, 41))
 
 

@@ -11,7 +11,6 @@ import pytest
 from sqlalchemy import Engine, event, text
 
 from eventlog.capture.install import install
-from eventlog.core.model import Outcome
 from eventlog.sources.log.reading import LogSettings
 from tests.support.log_rows import LogRows
 
@@ -90,45 +89,3 @@ def test_sqlite_polls_by_the_index_of_waiting_rows(sqlite: Engine, future: bool)
             details = [str(row[-1]) for row in plan]
         assert any("waiting USING INDEX event_log_new" in detail for detail in details), details
         assert not any(detail == "SCAN waiting" for detail in details)
-
-
-def test_processed_rows_do_not_slow_a_poll(sqlite: Engine) -> None:
-    """Ten times as many of them cost SQLite no more instructions; for PostgreSQL its plan counts the pages, above."""
-    took = []
-    for count in (1_000, 9_000):
-        fill(sqlite, count)
-        source = LogRows(sqlite)
-        source.read(10)
-        with instructions(sqlite) as steps:
-            assert not source.read(10_000).events
-        took.append(len(steps))
-    assert 0 < took[1] <= took[0] * 1.1
-
-
-@contextmanager
-def instructions(engine: Engine) -> Iterator[list[int]]:
-    """One entry for each instruction that SQLite runs meanwhile."""
-    steps: list[int] = []
-    with engine.connect() as connection:
-        driver: Any = connection.connection.driver_connection
-    driver.set_progress_handler(lambda: steps.append(1), 1)
-    yield steps
-    driver.set_progress_handler(None, 0)
-
-
-def test_rows_just_marked_do_not_stand_in_the_way_for_long(postgresql: Engine) -> None:
-    """Their index entries die with the mark; the polls after it pay for them at most once more."""
-    fill(postgresql, 1)
-    with postgresql.begin() as connection:
-        connection.execute(text(FILL["postgresql"].replace("'S'", "'N'")), {"count": 50_000})
-    source = LogRows(postgresql)
-    batch = source.read(0)
-    source.settle(batch, [Outcome(position=found.position) for found in batch.events])
-    assert not source.read(10).events
-    (statement, parameters), *_ = polls(postgresql)
-    with postgresql.connect() as connection:
-        found = connection.exec_driver_sql(
-            f"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) {statement}", parameters
-        ).scalar_one()
-    plan = (json.loads(found) if isinstance(found, str) else found)[0]["Plan"]
-    assert plan["Shared Hit Blocks"] + plan["Shared Read Blocks"] < 500

@@ -1,4 +1,4 @@
-"""Purging on every database: what goes and what stays, archives before deletions, and every place to break off."""
+"""Purging on every database: what goes and what stays, archives before deletions, logs in schemas and partitions."""
 
 from __future__ import annotations
 
@@ -7,13 +7,16 @@ from typing import Any
 
 import pytest
 from pyarrow import parquet
+from sqlalchemy import Engine, text
 
+from eventlog.admin.listing import Filters, newest
 from eventlog.admin.rows import Choice, hold, requeue
+from eventlog.capture.install import install
 from eventlog.core.errors import SinkError
 from eventlog.purge.archive import Archive, ArchiveFile
 from eventlog.purge.deleting import Purge, Purged, purge
 from eventlog.sql.log import Log
-from eventlog.sql.names import TRANSACTION
+from eventlog.sql.names import TRANSACTION, LogNames
 from tests.conformance.event_logs import LogTable
 
 DAY = 86_400
@@ -57,14 +60,6 @@ def test_old_processed_rows_go_and_everything_else_stays(table: LogTable, log: L
     assert set(table.outcomes()) == {5}
 
 
-def test_letters_and_table_narrow_the_choice(table: LogTable, log: Log) -> None:
-    for number, (status, name) in enumerate([("S", "usr"), ("E", "usr"), ("E", "grp"), ("F", "usr"), ("N", "usr")], 1):
-        table.write(number, status=status, table_name=name, event_time=OLD)
-    assert done(log, letters="E", table="USR").rows == 1
-    assert done(log, letters="FN").rows == 2
-    assert table.statuses() == {1: "S", 3: "E"}
-
-
 def test_rows_that_wait_leave_the_journal_with_the_log(table: LogTable, log: Log) -> None:
     for number, time in ((1, OLD), (2, "2999-01-01 00:00:00")):
         table.write(number, event_time=time)
@@ -86,15 +81,6 @@ def test_the_age_is_counted_back_from_the_databases_clock(table: LogTable, log: 
         table.write(number, status="S", event_time=str(time))
     assert done(log, age=2 * 3600).rows == 1
     assert table.statuses() == {1: "S"}
-
-
-def test_records_about_rows_that_were_deleted_when_published_go_in_time(table: LogTable, log: Log) -> None:
-    note(table, 1, "W")
-    note(table, 2, "W", "2999-01-01 00:00:00")
-    note(table, 3, "F")
-    hold(log, [(1, 9)])
-    assert done(log) == Purged()
-    assert set(table.outcomes()) == {2, 3}
 
 
 def test_rows_stand_in_the_archive_as_they_were(table: LogTable, log: Log, folder: Path) -> None:
@@ -121,12 +107,6 @@ def test_rows_stand_in_the_archive_as_they_were(table: LogTable, log: Log, folde
     }
     assert (second["column_name"], second["reason"], second["note"]) == (None, "refused", "why")
     assert table.statuses() == {}
-
-
-def test_nothing_old_makes_no_file(table: LogTable, log: Log, folder: Path) -> None:
-    table.write(1)
-    assert done(log, Archive(folder, log.name)) == Purged()
-    assert list(folder.iterdir()) == []
 
 
 @pytest.fixture
@@ -218,3 +198,57 @@ def test_a_row_that_is_requeued_after_it_was_archived_stays_with_what_is_known_o
     assert done(log, Archive(folder, log.name)).rows == 1
     assert table.statuses() == {2: "N"}
     assert table.ask("SELECT record_id FROM event_log_hold") == [(2,)]
+
+
+COUNT = 3000
+FILL = (
+    "INSERT INTO {log} (record_id, table_key, status, event_type, event_time, table_name, column_name)"
+    " SELECT n, 'idu=1', CASE WHEN n % 10 = 0 THEN 'N' ELSE 'S' END, 1, '2020-01-01', 'usr', 'fname'"
+    " FROM generate_series(1, :count) AS n"
+)
+PARTITIONED = (
+    "CREATE TABLE event_log (record_id BIGINT NOT NULL, table_key TEXT, status CHAR(1), event_type INTEGER,"
+    " event_time TIMESTAMP, perpetrator TEXT, table_name TEXT, column_name TEXT, old_value TEXT, new_value TEXT)"
+    " PARTITION BY HASH (record_id)"
+)
+
+
+def filled(engine: Engine, names: LogNames) -> Log:
+    log = Log(engine, names)
+    with engine.begin() as connection:
+        connection.execute(text(FILL.format(log=log.dialect.qualified(names.schema, names.table))), {"count": COUNT})
+    return log
+
+
+def check_purge(log: Log) -> None:
+    """Everything processed goes, in more than one step, and what waits stays."""
+    steps = list(purge(log, Purge(age=60)))
+    assert steps[-1].rows == COUNT * 9 // 10
+    assert len(steps) > 2
+    left = [*newest(log, Filters(), limit=COUNT, width=9)]
+    assert [row.record_id for row in left] == list(range(10, COUNT + 1, 10))
+
+
+@pytest.mark.usefixtures("pieces")
+def test_a_log_in_a_schema_is_cared_for(postgresql: Engine) -> None:
+    names = LogNames(table="Event Log", schema="Own")
+    with postgresql.begin() as connection:
+        connection.execute(text('CREATE SCHEMA "Own"'))
+    install(postgresql, names)
+    log = filled(postgresql, names)
+    assert hold(log, [(1, 100)]).rows == 10
+    check_purge(log)
+    assert len([*newest(log, Filters(reason="held"), limit=99, width=9)]) == 10
+
+
+@pytest.mark.usefixtures("pieces")
+def test_every_partition_of_a_log_is_purged(postgresql: Engine) -> None:
+    with postgresql.begin() as connection:
+        connection.execute(text(PARTITIONED))
+        for part in range(3):
+            connection.execute(
+                text(f"CREATE TABLE part_{part} PARTITION OF event_log FOR VALUES WITH (MODULUS 3, REMAINDER {part})")
+            )
+    names = LogNames()
+    install(postgresql, names)
+    check_purge(filled(postgresql, names))

@@ -88,16 +88,6 @@ def test_a_table_that_is_not_as_it_was_is_for_the_caller_to_hear_of(engine: Engi
         SqlRowReader(engine, Catalog([Table(name="nobody", columns=columns)]), room).rows(wanted("nobody", [1], "more"))
 
 
-def test_a_child_whose_key_is_another_type_than_it_was_ends_no_row(postgresql: Engine) -> None:
-    """Every row would be called unreadable, though the catalog is what is wrong."""
-    run(postgresql, "CREATE TABLE people (id integer PRIMARY KEY)", "INSERT INTO people VALUES (1)")
-    run(postgresql, "CREATE TABLE said (id integer, word text)")
-    child = Child(name="said", parent_key=("id",), columns=(Column(name="id", type="text"), Column(name="word")))
-    reader = SqlRowReader(postgresql, Catalog([Table(name="people", columns=(INTEGER,), children=(child,))]))
-    with pytest.raises(SourceError):
-        reader.rows(wanted("people", [1], "said.word"))
-
-
 def test_a_table_that_may_not_be_read_is_told_and_others_are_read(postgresql: Engine) -> None:
     run(
         postgresql,
@@ -165,24 +155,3 @@ def test_what_is_read_back_has_room_or_waits_in_order(engine: Engine, tall: Tabl
     assert isinstance(too_large, Unreadable)
     assert too_large.note.startswith("The row id=6 of people has 2500")
     assert too_large.note.endswith("more than publisher.value_limit, which is 20000. Raise it and requeue the row.")
-
-
-def test_an_object_that_has_no_room_with_others_is_read_alone(engine: Engine, tall: Table) -> None:
-    reader = SqlRowReader(engine, Catalog([tall]), ROOM)
-    assert told(reader.rows(wanted("people", [5, 4, 1], "more"))) == {
-        "id=5": 15_000,
-        "id=4": Reason.NO_ROOM,
-        "id=1": 10,
-    }
-
-
-def test_a_childs_long_values_count_too(engine: Engine, tall: Table) -> None:
-    for key in (1, 3):
-        run(engine, "INSERT INTO people_said VALUES (:id, :said)", rows={"id": key, "said": "z" * 8000})
-    reader = SqlRowReader(engine, Catalog([tall]), ROOM)
-    found = reader.rows(wanted("people", [1, 3], "people_said.said"))
-    first, second = found[RowId(None, "people", "id=1")], found[RowId(None, "people", "id=3")]
-    assert isinstance(first, dict)
-    assert first["people_said.said"] == ("y", "z" * 8000)
-    assert isinstance(second, Unreadable)
-    assert second.reason is Reason.NO_ROOM

@@ -135,13 +135,6 @@ def test_a_plan_that_comes_again_is_there_once(place: Place) -> None:
     assert place.found() == [1, 2, 3]
 
 
-@owned
-def test_who_takes_over_knows_the_last_document(place: Place) -> None:
-    sink = opened(place.make(), tenure())
-    sink.commit("a", place.documents(3, 11))
-    assert opened(place.make(), tenure(2)).last() == place.document(11).id
-
-
 @at(*XDS)
 def test_an_id_that_is_lower_than_the_last_one_is_no_repeat(place: Place) -> None:
     """A transaction that began early and was committed late has lower numbers than what was published already."""
@@ -251,16 +244,6 @@ def test_a_conversion_stops_the_publisher_and_leaves_its_output_to_it(place: Pla
     assert place.found() == [1, 2, 3]
     with pytest.raises(OccupiedError):
         conversion.commit("y", place.documents(4))
-
-
-@owned
-def test_who_opens_again_under_the_same_number_goes_on(place: Place) -> None:
-    sink = opened(place.make(), tenure(3))
-    sink.commit("a", place.documents(1))
-    opened(sink, tenure(3)).commit("b", place.documents(2))
-    sink.close()
-    opened(place.make(), tenure(3)).commit("c", place.documents(3))
-    assert place.found() == [1, 2, 3]
 
 
 @owned

@@ -22,7 +22,6 @@ from eventlog.core.seams import Sink
 from eventlog.sinks.database import sink as database
 from eventlog.sinks.database.control import Control
 from eventlog.sinks.database.sink import DatabaseSettings, DatabaseSink
-from eventlog.sinks.files import FileSink
 from eventlog.sinks.kafka.sink import KafkaSink
 from tests.support import sink_places
 from tests.support.servers_kafka import Broker
@@ -124,47 +123,6 @@ def test_who_is_replaced_while_it_takes_over_takes_nothing_away(folders: Callabl
             assert opened(place.make(), tenure(4)).last() == place.document(3).id
 
     assert every_step(opens, takes_over, prepared) > 5
-
-
-@pytest.mark.in_turn
-def test_who_takes_over_while_the_former_one_writes_knows_all_that_it_wrote(folders: Callable[[int], Place]) -> None:
-    former: dict[str, Sink] = {}
-
-    def prepared(number: int) -> Place:
-        place = folders(number)
-        former["sink"] = opened(place.make(), tenure())
-        former["sink"].commit("a", place.documents(1))
-        return place
-
-    def writes(place: Place) -> None:
-        with suppress(OccupiedError):
-            former["sink"].commit("b", place.documents(2, 3))
-
-    def takes_over(place: Place) -> None:
-        sink = opened(place.make(), tenure(2))
-        there = sink.resolve("b").documents is None
-        assert place.found() == ([1, 2, 3] if there else [1])
-        assert sink.last() == place.document(max(place.found())).id
-        sink.commit("b", place.documents(2, 3))
-        sink.commit("c", place.documents(4))
-        assert place.found() == [1, 2, 3, 4]
-        assert opened(place.make(), tenure(3)).last() == place.document(4).id
-
-    assert every_step(takes_over, writes, prepared) > 5
-
-
-def test_what_the_former_one_has_prepared_never_appears(tmp_path: Path) -> None:
-    with sink_places.files(tmp_path) as place:
-        former = place.make()
-        assert isinstance(former, FileSink)
-        former.open(tenure())
-        former.prepare("b", place.documents(1, 2))
-        opened(place.make(), tenure(2)).commit("a", place.documents(1))
-        with pytest.raises(OccupiedError):
-            former.commit("b", place.documents(1, 2))
-        assert place.found() == [1]
-        former.close()
-        assert list(tmp_path.glob(".*.part")) == []
 
 
 @pytest.fixture

@@ -76,11 +76,6 @@ def test_an_object_of_any_length_comes_whole(log: LogTable, source: LogRows, cou
     assert len(source.read(1).events) == count
 
 
-def test_a_limit_of_nothing_means_all(log: LogTable, source: LogRows) -> None:
-    log.write_all(range(1, 100))
-    assert len(source.read(0).events) == 99
-
-
 def test_rows_that_name_no_object_are_not_drawn_together(log: LogTable, source: LogRows) -> None:
     log.write(1, key="no key")
     log.write(2, key="no key")
@@ -96,15 +91,6 @@ def test_rows_committed_late_are_never_marked_with_a_former_batch(log: LogTable,
     source.settle(batch, outcomes(batch))
     assert {number for number, status in log.statuses().items() if status == "N"} == set(late)
     assert numbers(source.read(0)) == late
-
-
-def test_a_row_that_took_the_place_of_a_deleted_one_is_not_mistaken_for_it(log: LogTable, source: LogRows) -> None:
-    log.write_all([1, 3])
-    batch = source.read(0)
-    log.run("DELETE FROM event_log WHERE record_id = 1")
-    log.write(2)
-    source.settle(batch, outcomes(batch))
-    assert log.statuses() == {2: "N", 3: "S"}
 
 
 @pytest.mark.parametrize("delete", [False, True])
@@ -165,13 +151,6 @@ def test_future_events_come_by_time_when_the_database_says_so(log: LogTable) -> 
     assert numbers(source.read(0)) == []
 
 
-def test_another_clock_can_be_configured(log: LogTable) -> None:
-    settings = LogSettings(handle_future_events=True, clock="(SELECT min(event_time) FROM event_log)")
-    log.write(1, event_time="2999-12-31 23:59:59")
-    log.write(2, event_time="3000-01-01 00:00:00")
-    assert numbers(LogRows(log.engine, log.names, settings=settings).read(0)) == [1]
-
-
 def test_a_log_that_lacks_a_column_is_named_with_the_column(engine: Engine) -> None:
     log = LogTable(engine)
     installed(engine)
@@ -189,3 +168,10 @@ def test_without_companions_the_way_out_is_named(engine: Engine) -> None:
     make_log(engine)
     with pytest.raises(InstallError, match=r"event_log_outcome beside the event log.*eventlog install"):
         LogRows(engine, LogNames())
+
+
+def test_another_clock_can_be_configured(log: LogTable) -> None:
+    settings = LogSettings(handle_future_events=True, clock="(SELECT min(event_time) FROM event_log)")
+    log.write(1, event_time="2999-12-31 23:59:59")
+    log.write(2, event_time="3000-01-01 00:00:00")
+    assert numbers(LogRows(log.engine, log.names, settings=settings).read(0)) == [1]

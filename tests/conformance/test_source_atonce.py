@@ -28,14 +28,6 @@ def test_the_rows_are_those_of_the_driver(postgresql: Engine, lone: bool) -> Non
     assert int(found[0][4]) == 42
 
 
-def test_many_rows_are_many_tuples(postgresql: Engine) -> None:
-    with transaction(postgresql, "The query", lone=True) as connection:
-        query = text("SELECT n, 'row ' || n, CAST(n AS numeric) AS m FROM generate_series(1, :count) AS n ORDER BY n")
-        found = fetched_at_once(connection, query, {"count": 20_000})
-        assert found == fetched(connection, query, {"count": 20_000})
-    assert len(found) == 20_000
-
-
 def test_arrays_are_bound_by_the_driver(postgresql: Engine) -> None:
     with transaction(postgresql, "The query", lone=True) as connection:
         query = text("SELECT unnest(CAST(:keys AS text[]))")

@@ -77,19 +77,6 @@ def test_restarts_at_every_place_neither_repeat_nor_lose(ground: Ground, limit: 
     assert found == [0, 1, 2, 3, 4, 5, 6, 7, 8]
 
 
-def test_a_transaction_number_that_is_used_again_is_another_transaction(ground: Ground) -> None:
-    ground.write(insert(1, 10), ended(1))
-    assert taken(ground.source()) == [10]
-    ground.write(insert(1, 11), ended(1, Action.ROLLBACK), insert(1, 12), ended(1))
-    assert taken(ground.source()) == [12]
-
-
-def test_rows_are_not_deleted_unless_somebody_says_so(ground: Ground) -> None:
-    ground.write(insert(1, 10), ended(1))
-    assert taken(ground.source()) == [10]
-    assert ground.count() == 2
-
-
 def test_transactions_are_deleted_whole_once_the_log_has_them(ground: Ground) -> None:
     source = ground.source(1, delete_handled=True)
     ground.write(insert(1, 10), insert(9, 90), insert(1, 11), ended(1), insert(2, 20), ended(2, Action.ROLLBACK))
@@ -120,17 +107,6 @@ def test_nothing_is_deleted_before_the_log_has_it(ground: Ground, monkeypatch: p
     assert ground.count() == 0
 
 
-def test_transactions_without_images_are_left_behind(ground: Ground) -> None:
-    source = ground.source()
-    ground.write(ended(1), insert(2, 20), ended(2, Action.ROLLBACK))
-    assert taken(source) == []
-    place = source.log.place()
-    assert place is not None
-    assert place.begin > 0
-    ground.write(insert(3, 30), ended(3))
-    assert taken(ground.source()) == [30]
-
-
 def test_places_beyond_the_signed_range_are_in_order(ground: Ground) -> None:
     ground.emulator = LinterEmulator(SCHEMA, READING, EmulatorSettings(address=2**63 - 200))
     for tx in range(4):
@@ -141,32 +117,6 @@ def test_places_beyond_the_signed_range_are_in_order(ground: Ground) -> None:
         source.capture()
         found += keys(source.taken(), "ID")
     assert found == [0, 1, 2, 3]
-
-
-def test_many_transactions_take_many_questions(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "ENDING_ROWS", 3)
-    monkeypatch.setattr(module, "LARGE_IMAGES", 2)
-    ground.write(*[done for tx in range(20) for done in (insert(tx, tx), ended(tx))])
-    assert taken(ground.source(spill_bytes=500)) == list(range(20))
-    assert taken(ground.source()) == []
-
-
-def test_no_more_is_held_in_memory_than_a_transaction_and_the_limit(
-    ground: Ground, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    asked: list[int] = []
-    together = LinterReader._transactions
-
-    def counted(reader: LinterReader, endings: Any) -> Any:
-        found, reached = together(reader, endings)
-        asked.append(len(found))
-        return found, reached
-
-    monkeypatch.setattr(LinterReader, "_transactions", counted)
-    ground.write(insert(1, 10), insert(2, 20), ended(1), insert(1, 30), ended(2), ended(1), insert(3, 40), ended(3))
-    assert taken(ground.source(spill_bytes=1)) == [10, 20, 30, 40]
-    assert asked == [1, 1, 1, 1]
-    assert taken(ground.source(spill_bytes=1)) == []
 
 
 def test_a_receiving_queue_comes_as_it_arrived(tmp_path: Path, sqlite: Engine) -> None:
@@ -202,3 +152,11 @@ def test_what_is_not_there_is_named(ground: Ground) -> None:
         ground.source(queue="a; DROP")
     with pytest.raises(ConfigError, match="The driver linpy_x cannot be loaded"):
         open_session("", LinterSettings(driver="linpy_x"))
+
+
+def test_many_transactions_take_many_questions(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "ENDING_ROWS", 3)
+    monkeypatch.setattr(module, "LARGE_IMAGES", 2)
+    ground.write(*[done for tx in range(20) for done in (insert(tx, tx), ended(tx))])
+    assert taken(ground.source(spill_bytes=500)) == list(range(20))
+    assert taken(ground.source()) == []

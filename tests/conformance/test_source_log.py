@@ -7,10 +7,9 @@ import datetime as dt
 import pytest
 from sqlalchemy import Engine, create_engine, text
 
-from eventlog.capture.install import install
 from eventlog.config.settings import PublisherConfig
 from eventlog.core.errors import SourceError
-from eventlog.core.model import Outcome, Status
+from eventlog.core.model import Outcome
 from eventlog.core.schema import Catalog, Column, Table
 from eventlog.publisher.flow import read_flow
 from eventlog.sources.log.backlog import backlog
@@ -19,7 +18,6 @@ from eventlog.sources.log.lock import LogLock
 from eventlog.sources.log.reading import LogSettings
 from eventlog.sources.marks import Marks
 from eventlog.sql.log import Log
-from eventlog.sql.names import OLD_ORDER, LogNames
 from tests.conformance.event_logs import LogTable, installed
 from tests.support.log_rows import LogRows
 
@@ -69,51 +67,12 @@ def test_an_empty_mark_is_there_and_its_text_never_reaches_the_database(log: Log
     assert log.ask("SELECT count(*) FROM event_log_mark WHERE value IS NULL") == [(2,)]
 
 
-def test_a_mark_is_made_replaced_and_taken_away(log: LogTable) -> None:
-    marks = Marks(Log(log.engine, log.names))
-    with log.engine.begin() as connection:
-        before = marks.all(connection)
-        assert marks.get(connection, "last") is None
-        for value in ("7", "8"):
-            marks.set(connection, "last", value)
-        marks.lock(connection, "last")
-        assert (marks.get(connection, "last"), marks.all(connection)) == ("8", before | {"last": "8"})
-        marks.clear(connection, "last")
-        assert marks.all(connection) == before
-
-
 def test_with_a_catalog_an_object_is_known_by_any_spelling_of_its_key(log: LogTable) -> None:
     columns = (Column(name="a", type="integer", key=1), Column(name="b", type="integer", key=2))
     catalog = Catalog([Table(name="usr", columns=(*columns, Column(name="fname")))])
     for number, key in [(1, "a=1+b=2"), (2, 'B="2"+A= 1'), (3, "b=1+a=2")]:
         log.write(number, key=key)
     assert numbers(LogRows(log.engine, log.names, catalog), 1) == [1, 2]
-
-
-def test_another_log_with_other_names_in_the_old_order_is_read_as_well(engine: Engine) -> None:
-    columns = ("id", "st:ate", "type", "when%", "who", "table", "key", "column", "Old", "New")
-    names = LogNames(table="Direct Process", columns=columns)
-    install(engine, names, OLD_ORDER)
-    log = Log(engine, names)
-    with log.transaction() as connection:
-        quoted = [log.dialect.quoted(name) for name in ("type", "table", "key", "column", "New")]
-        connection.exec_driver_sql(
-            f"INSERT INTO \"Direct Process\" ({', '.join(quoted)}) VALUES (1, 'usr', 'idu=1', 'fname', 'Jack')"
-        )
-    source = LogRows(engine, names)
-    batch = source.read(0)
-    assert [(event.kind, event.table, event.key, event.new) for event in batch.rows] == [(1, "usr", "idu=1", "Jack")]
-    source.settle(batch, [Outcome(position=batch.events[0].position)])
-    assert backlog(log).by_status[Status.SUCCESS] == 1
-    assert numbers(source) == []
-
-
-def test_a_time_that_python_cannot_hold_stops_nothing(postgresql: Engine) -> None:
-    log = installed(postgresql)
-    for number, time in enumerate(["infinity", "-infinity", "0044-03-15 00:00:00 BC", "99999-01-01"], start=1):
-        log.write(number, event_time=time)
-    times = [event.time for event in LogRows(postgresql, log.names).read(0).rows]
-    assert times == ["infinity", "-infinity", "0044-03-15 00:00:00 BC", "99999-01-01 00:00:00"]
 
 
 def test_bytes_that_are_no_text_reach_the_rules_and_spoil_only_their_row(sqlite: Engine) -> None:
@@ -173,11 +132,3 @@ def test_the_backlog_counts_letters_apart_and_names_the_oldest(log: LogTable) ->
     assert (flow.parts, flow.oldest) == (WaitingParts(ready=2), 3)
     since = dt.datetime.now(dt.UTC).replace(tzinfo=None) - dt.datetime(2025, 3, 23, 10, 57, 19)
     assert flow.lag == pytest.approx(since.total_seconds(), abs=90)
-
-
-def test_the_backlog_of_an_empty_log_is_nothing(log: LogTable) -> None:
-    found = backlog(Log(log.engine, log.names))
-    assert (found.waiting, found.other) == (0, {})
-    with Log(log.engine, log.names).transaction() as connection:
-        flow, _ = read_flow(connection, Log(log.engine, log.names), PublisherConfig())
-    assert (flow.parts, flow.oldest, flow.lag) == (WaitingParts(), None, 0.0)

@@ -66,29 +66,22 @@ class Fetched:
         monkeypatch.setattr(Log, "rows", staticmethod(rows))
 
 
-def test_a_batch_ends_where_its_values_have_no_more_room(log: LogTable) -> None:
-    spread(log, [4000, 4000, 4000, 9000, 100, 100])
+ROOMS = {
+    "values": ([4000, 4000, 4000, 9000, 100, 100], 100, [[1, 2], [3], [4, 5, 6]]),
+    "a value that has no room with others": ([100, 15_000, 100], 100, [[1], [2], [3]]),
+    "many short values": ([500] * 50, 100, [[*range(1, 21)], [*range(21, 41)], [*range(41, 51)]]),
+    "bytes, without a limit of rows": ([4000] * 5, 0, [[1, 2], [3, 4], [5]]),
+}
+
+
+@pytest.mark.parametrize("what", ROOMS)
+def test_a_batch_ends_where_its_values_have_no_more_room(log: LogTable, what: str) -> None:
+    lengths, limit, expected = ROOMS[what]
+    spread(log, lengths)
     source = source_of(log)
-    batch = source.read(100)
-    assert numbers(batch) == [1, 2]
-    assert [len(event.new or "") for event in batch.rows] == [4000, 4000]
-    assert batches(source) == [[1, 2], [3], [4, 5, 6]]
-
-
-def test_a_row_that_has_no_room_with_others_comes_alone(log: LogTable) -> None:
-    spread(log, [100, 15_000, 100])
-    source = source_of(log)
-    assert batches(source) == [[1], [2], [3]]
-
-
-def test_many_short_values_are_counted_too(log: LogTable) -> None:
-    spread(log, [500] * 50)
-    assert batches(source_of(log)) == [list(range(first, min(first + 20, 51))) for first in (1, 21, 41)]
-
-
-def test_without_a_limit_the_bytes_count(log: LogTable) -> None:
-    spread(log, [4000] * 5)
-    assert batches(source_of(log), limit=0) == [[1, 2], [3, 4], [5]]
+    first = source.read(limit)
+    assert [len(event.new or "") for event in first.rows] == lengths[: len(expected[0])]
+    assert batches(source, limit) == expected
 
 
 def test_an_object_is_only_cut_that_has_no_room_in_one_batch(log: LogTable) -> None:
@@ -96,16 +89,6 @@ def test_an_object_is_only_cut_that_has_no_room_in_one_batch(log: LogTable) -> N
     for number, key in enumerate(keys, start=1):
         log.write(number, key=key, new_value="x" * 3000)
     assert batches(source_of(log)) == [[1, 2, 3], [4, 5, 6], [7, 8]]
-
-
-def test_an_object_with_very_many_rows_is_cut(log: LogTable) -> None:
-    """Past the limit there is room for twenty rows more."""
-    log.write(1, key="idu=9")
-    log.write_all(range(2, 152))
-    found = batches(source_of(log, LogSettings(query_bytes=60_000)), limit=10)
-    assert [number for batch in found for number in batch] == list(range(1, 152))
-    assert found[0] == [1]
-    assert max(map(len, found)) <= 50
 
 
 def test_a_value_that_is_too_large_is_not_fetched_and_its_row_says_so(

@@ -7,12 +7,11 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine, text
 
-from eventlog.admin.rows import EVERYTHING, hold, release
+from eventlog.admin.rows import hold
 from eventlog.capture.install import install
 from eventlog.core.backoff import Backoff
 from eventlog.core.model import Outcome, Reason, Status
 from eventlog.core.seams import Batch
-from eventlog.daemon.rest import Wakeup
 from eventlog.publisher.unsealed import UnsealedRows
 from eventlog.sources.log.reading import LogSettings
 from eventlog.sql.log import Log
@@ -52,30 +51,6 @@ def held(log: LogTable, first: int = 5, last: int = 40) -> LogRows:
     source = source_of(log)
     assert cycle(source) == []
     return source
-
-
-def test_a_row_that_wakes_the_publisher_is_one_that_it_can_read(engine: Engine) -> None:
-    install(engine)
-    log = LogTable(engine)
-    source = held(log)
-    wakeup = Wakeup(source.log)
-    try:
-        assert wakeup._anything()
-        wakeup.seen = source.journal
-        assert not wakeup._anything()
-        log.write(41, key=HELD)
-        assert wakeup._anything()
-        assert cycle(source) == []
-        assert not wakeup._anything()
-        for number in (2, 42):
-            log.write(number, key="idu=2")
-            assert wakeup._anything()
-            assert cycle(source) == [number]
-            assert not wakeup._anything()
-        release(Log(log.engine, log.names), [EVERYTHING])
-        assert wakeup._anything()
-    finally:
-        wakeup.close()
 
 
 FEW, MANY = 5_000, 30_000

@@ -50,11 +50,6 @@ def test_rows_of_a_change_that_goes_on_are_left(told: Sequence[str], end: int, t
     assert torn_places(rows(*told), end) == torn
 
 
-def test_another_kind_of_event_is_another_change() -> None:
-    first, second, *_ = rows("3a", "1a")
-    assert torn_places([first, second, (2, 4, *second[2:4], "b")], 2) == set()
-
-
 @pytest.mark.parametrize("end, whole", [(1, 3), (2, 3), (3, 3), (4, 4)])
 def test_a_batch_has_a_whole_change_however_few_rows_it_is_to_have(end: int, whole: int) -> None:
     assert end_with_a_change(rows("1a", "2a", "1b", "2b"), end) == whole

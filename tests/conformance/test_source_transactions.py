@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime as dt
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 from msgspec.structs import replace
@@ -16,17 +15,13 @@ from eventlog.capture import Style, TriggerOptions, track
 from eventlog.capture.install import install, uninstall, upgrade, upgrade_sql
 from eventlog.config.settings import Config, SourceConfig
 from eventlog.convert.local import convert
-from eventlog.convert.settings import Conversion, FilesInput, LogInput, MessageFiles, Target
+from eventlog.convert.settings import Conversion, FilesInput, MessageFiles
 from eventlog.core.model import Event
 from eventlog.core.rules import Options, decide
-from eventlog.purge.archive import Archive
-from eventlog.purge.deleting import Purge, purge
 from eventlog.sinks.outputs import FilesOutput
 from eventlog.sources.log.reading import LogSettings
 from eventlog.sql.findlog import log_columns
-from eventlog.sql.log import Log
 from eventlog.sql.names import STANDARD, TRANSACTION, LogNames
-from eventlog.xds.write import XdsFormat
 from tests.conformance.event_logs import LogTable, installed
 from tests.support.log_rows import LogRows
 from tests.support.logged import USR, run
@@ -48,24 +43,6 @@ def read(log: LogTable, *, asked: bool) -> list[Event]:
 
 def spans(events: list[Event]) -> list[tuple[tuple[int, ...], ...]]:
     return [change.positions for change in decide(events, catalog=CATALOG).changes]
-
-
-def test_postgresql_knows_which_rows_were_written_together(postgresql: Engine) -> None:
-    log = installed(postgresql)
-    log.write_all([1, 2])
-    log.write(3)
-    first, second, third = read(log, asked=True)
-    assert first.transaction is not None
-    assert first.transaction == second.transaction
-    assert third.transaction not in (None, first.transaction)
-
-
-def test_a_change_never_spans_two_transactions(postgresql: Engine) -> None:
-    events = read(two_transactions(installed(postgresql)), asked=True)
-    assert spans(events) == [((1,),), ((2,),)]
-    assert [change.transaction for change in decide(events, catalog=CATALOG).changes] == [
-        event.transaction for event in events
-    ]
 
 
 def test_where_nobody_asks_or_can_tell_they_make_one_change(postgresql: Engine, sqlite: Engine) -> None:
@@ -93,17 +70,6 @@ def test_a_savepoint_does_not_split_a_transaction_of_an_own_log(postgresql: Engi
     assert len(set(numbers[:5])) == 1 == len(set(numbers[5:]))
     assert numbers[0] != numbers[5]
     assert None not in numbers
-
-
-def test_a_requeue_does_not_merge_transactions_of_an_own_log(postgresql: Engine) -> None:
-    install(postgresql)
-    run(postgresql, f"{ROW} ('idu=1', 1, 'usr', 'fname', 'a')")
-    run(postgresql, f"{ROW} ('idu=1', 1, 'usr', 'lname', 'b')")
-    before = own(postgresql)
-    run(postgresql, "UPDATE event_log SET status = 'S'")
-    run(postgresql, "UPDATE event_log SET status = 'N'")
-    assert own(postgresql) == before
-    assert spans(before) == [((1,),), ((2,),)]
 
 
 def test_rows_from_before_the_column_say_what_their_system_column_says(postgresql: Engine) -> None:
@@ -178,47 +144,30 @@ def test_coalesced_or_not_no_change_spans_two_transactions(postgresql: Engine, c
     assert len(decide(alike, catalog=CATALOG, options=Options(coalesce=True)).changes) == 1
 
 
-def test_a_conversion_of_a_log_tells_the_same_transactions(postgresql: Engine, tmp_path: Path) -> None:
-    install(postgresql)
-    run(postgresql, f"{ROW} ('idu=1', 2, 'usr', 'fname', 'a')")
-    run(postgresql, f"{ROW} ('idu=1', 2, 'usr', 'lname', 'b'), ('idu=2', 1, 'usr', 'fname', 'c')")
-    url = postgresql.url.render_as_string(hide_password=False)
-    first, second, _ = [event.transaction and event.transaction.id for event in own(postgresql)]
-    assert told(LogInput(url=url), tmp_path / "log") == [("1", first), ("2", second), ("3", second)]
-    run(postgresql, "UPDATE event_log SET status = 'S'")
-    assert told(LogInput(url=url, statuses="N"), tmp_path / "nothing") == []
-    archive, log = Archive(tmp_path / "archive", "event_log"), Log(postgresql, log_columns(postgresql, LogNames()))
-    *_, done = purge(log, Purge(letters="S", age=0), archive)
-    assert done.archived == 3
-    files = FilesInput(places=(str(tmp_path / "archive"),))
-    assert told(files, tmp_path / "archived") == [("1", first), ("2", second), ("3", second)]
-    assert told(files, tmp_path / "documents", XdsFormat()) == 2
-
-
 @pytest.mark.parametrize("ending", ["jsonl", "csv"])
-def test_files_may_tell_transactions_or_not(tmp_path: Path, ending: str) -> None:
+@pytest.mark.parametrize(
+    "cells, expected",
+    [(None, [("2", None)]), (["", ""], [("2", None)]), (["7", "8"], [("1", 7), ("2", 8)])],
+    ids=["no column", "empty", "told"],
+)
+def test_files_may_tell_transactions_or_not(
+    tmp_path: Path, ending: str, cells: list[str] | None, expected: list[tuple[str, int | None]]
+) -> None:
     row = dict.fromkeys(STANDARD, "usr") | {"record_id": "1", "event_type": "2", "status": "N", "table_key": "idu=1"}
     row |= {"event_time": "2024-05-06T07:08:09", "old_value": "a", "new_value": "b", "column_name": "fname"}
-    rows = [row, row | {"record_id": "2", "column_name": "lname"}]
-    without, empty, told_apart = (
-        ([("2", None)], ["-", "-"]),
-        ([("2", None)], ["", ""]),
-        ([("1", 7), ("2", 8)], ["7", "8"]),
-    )
-    for found, cells in without, empty, told_apart:
-        lines = [one | ({} if cell == "-" else {TRANSACTION: cell}) for one, cell in zip(rows, cells, strict=True)]
-        head = [",".join(lines[0])] if ending == "csv" else []
-        said = [",".join(line.values()) if ending == "csv" else json.dumps(line) for line in lines]
-        place = tmp_path / f"rows{cells[0]}.{ending}"
-        place.write_text("\n".join([*head, *said]) + "\n")
-        assert told(FilesInput(places=(str(place),)), tmp_path / f"out{cells[0]}") == found
+    lines = [row, row | {"record_id": "2", "column_name": "lname"}]
+    if cells is not None:
+        lines = [line | {TRANSACTION: cell} for line, cell in zip(lines, cells, strict=True)]
+    head = [",".join(lines[0])] if ending == "csv" else []
+    said = [",".join(line.values()) if ending == "csv" else json.dumps(line) for line in lines]
+    place = tmp_path / f"rows.{ending}"
+    place.write_text("\n".join([*head, *said]) + "\n")
+    assert told(FilesInput(places=(str(place),)), tmp_path / "out") == expected
 
 
-def told(rows: LogInput | FilesInput, out: Path, form: Target | None = None) -> Any:
-    """Where each message of a conversion stands, and its transaction; of documents how many changes there are."""
-    done = convert(Conversion(input=rows, destination=out, catalog=CATALOG, format=form or MessageFiles()))
-    if isinstance(form, XdsFormat):
-        return done.changes
+def told(rows: FilesInput, out: Path) -> list[tuple[str, int | None]]:
+    """Where each message of a conversion stands, and its transaction."""
+    convert(Conversion(input=rows, destination=out, catalog=CATALOG, format=MessageFiles()))
     lines = [json.loads(line) for file in sorted(out.glob("*/*.jsonl")) for line in file.read_text().splitlines()]
     headers = sorted((line["headers"] for line in lines), key=lambda one: str(one["changeSequence"]))
     assert {one["transactionEventCounter"] for one in headers} <= {None}

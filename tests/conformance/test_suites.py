@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import io
-import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,19 +10,13 @@ from sqlalchemy import create_engine
 
 from eventlog.core.seams import Format
 from eventlog.qlik.change_tables.format import ChangeTableFormat
-from eventlog.qlik.messages.settings import MessageSettings
-from eventlog.qlik.messages.write import MessageFormat
 from eventlog.sinks.files import FileSink
-from eventlog.sinks.stdout import StdoutSink
 from eventlog.sources.gbase.emulator import reads, shop
 from eventlog.sources.gbase.settings import GBaseSettings
 from eventlog.sources.gbase.source import gbase_reader
 from eventlog.testing import FormatSuite, SinkSuite, SinkTarget, SourceStream, SourceSuite
 from eventlog.xds.write import XdsFormat
 from tests.support import sink_places
-from tests.support.lakes import LAKES
-
-event_ids = re.compile(rb'event-id="(\d+)"').findall
 
 
 class TestFiles(SinkSuite):
@@ -33,16 +25,6 @@ class TestFiles(SinkSuite):
         folder = tmp_path / "out"
         return SinkTarget(
             make=lambda: FileSink(folder, ".xml"), ids=lambda: sorted(one.stem for one in folder.glob("*.xml"))
-        )
-
-
-class TestStdout(SinkSuite):
-    @pytest.fixture
-    def target(self) -> SinkTarget:
-        stream = io.BytesIO()
-        return SinkTarget(
-            make=lambda: StdoutSink(stream),
-            ids=lambda: [f"{int(number):020d}" for number in event_ids(stream.getvalue())],
         )
 
 
@@ -59,27 +41,10 @@ class TestChangeTables(SinkSuite):
         engine.dispose()  # or its connection is garbage, which Python 3.13 and later warn of
 
 
-class TestLake(SinkSuite):
-    @pytest.fixture(params=sorted(LAKES))
-    def target(self, request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[SinkTarget]:
-        with sink_places.lake(request.param, tmp_path) as place:
-            yield SinkTarget(
-                make=place.make,
-                ids=lambda: [place.document(number).id for number in place.found()],
-                document=place.document,
-            )
-
-
 class TestXds(FormatSuite):
     @pytest.fixture
     def form(self) -> Format:
         return XdsFormat(batch_size=2)
-
-
-class TestMessages(FormatSuite):
-    @pytest.fixture
-    def form(self) -> Format:
-        return MessageFormat(settings=MessageSettings(topic="t"), body=True)
 
 
 class TestChangeTableFormat(FormatSuite):

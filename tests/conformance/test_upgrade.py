@@ -92,14 +92,6 @@ def test_a_log_of_a_newer_program_is_refused_whatever_is_asked_of_it(engine: Eng
         log_columns(engine, LogNames())
 
 
-def test_who_may_not_read_the_version_is_not_kept_from_the_log(sqlite: Engine) -> None:
-    install(sqlite)
-    run(sqlite, "DROP TABLE event_log_version", "CREATE TABLE event_log_version (other TEXT)")
-    assert log_columns(sqlite, LogNames()).table == "event_log"
-    run(sqlite, "DROP TABLE event_log_version", "CREATE TABLE event_log_version (version_num TEXT)")
-    assert log_columns(sqlite, LogNames()).table == "event_log"
-
-
 def test_the_newest_migration_is_the_one_that_the_names_say() -> None:
     files = sorted(path.name for path in MIGRATIONS.glob("0*.py"))
     later = [name for name in files if name[: len(NEWEST_MIGRATION)] > NEWEST_MIGRATION]

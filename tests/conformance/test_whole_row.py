@@ -5,9 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import hashlib
 import json
-import sys
 from collections import Counter
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -17,12 +15,10 @@ from sqlalchemy import Engine, create_engine, text
 
 from eventlog.capture import Style, TrackRequest, TriggerCondition, track, trigger_states, untrack
 from eventlog.capture.install import install
-from eventlog.capture.plan import facts
 from eventlog.cli.main import exit_code
 from eventlog.config.outputs import OutputConfig
 from eventlog.config.settings import Config, PublisherConfig, SourceConfig
 from eventlog.core.errors import DataError, EventlogError, InstallError
-from eventlog.core.rules.lifetimes import join
 from eventlog.core.schema import WHOLE_ROW
 from eventlog.qlik.messages.settings import MessageSettings
 from eventlog.sinks.database.mirror import Mirrors
@@ -184,18 +180,6 @@ def test_a_mirror_is_the_table_as_a_multiset(engine: Engine, tmp_path: Path, see
     assert equal > ROUNDS
 
 
-def test_one_of_two_equal_rows_stays(engine: Engine, tmp_path: Path) -> None:
-    tracked(engine)
-    run(engine, *["INSERT INTO note (name, body) VALUES ('a', NULL)"] * 2)
-    published(engine, tmp_path / "told")
-    Mirrors(engine).apply()
-    work = Work(engine, Random(0))
-    run(engine, f"DELETE FROM note WHERE {work.one}")
-    published(engine, tmp_path / "told")
-    Mirrors(engine).apply()
-    assert [*rows_of(engine, "note__mirror", ("name", "body")).elements()] == [("a", "NULL")]
-
-
 def test_the_log_has_one_row_for_each_change_and_the_key_is_the_hash_of_its_text(engine: Engine) -> None:
     tracked(engine)
     rows = left_by(
@@ -242,41 +226,6 @@ def test_rows_that_wait_and_a_column_that_comes(engine: Engine, tmp_path: Path, 
     columns = ("name", "num", "colour")
     assert rows_of(engine, "note__mirror", columns) == rows_of(engine, "note", columns)
     assert {one.state for one in trigger_states(engine)} == {TriggerCondition.CURRENT}
-
-
-def test_equal_rows_of_writers_side_by_side_do_not_mix(engine: Engine, tmp_path: Path) -> None:
-    tracked(engine)
-
-    def write(_number: int) -> None:
-        for _ in range(10):
-            run(engine, *["INSERT INTO note (name, num, body) VALUES ('a', 1, 'x')"] * 5)
-
-    with ThreadPoolExecutor(1 if dialect_of(engine).lone_writer else 4) as pool:
-        list(pool.map(write, range(4)))
-    published(engine, tmp_path / "told")
-    Mirrors(engine).apply()
-    assert rows_of(engine, "note__mirror") == rows_of(engine, "note")
-    assert rows_of(engine, "note", ("num",)) == {("1.0",): 200}
-
-
-FAULTS: dict[str, Any] = {
-    "eventlog.sinks.database.mirror.WHOLE_ROW": "something else",  # rows are folded by their key
-    "eventlog.core.rules.round.whole_row_changes": lambda *of: join(of[0], of[1], of[2], None),  # equal rows are joined
-    "eventlog.core.rules.screen._row_hash": lambda value: hashlib.sha256(
-        value.casefold().encode()
-    ).hexdigest(),  # 'a' is taken for 'A'
-    "eventlog.capture.bodies.facts": lambda plan, when: facts(plan, when)[-1:],  # an update takes nothing away
-}
-
-
-@pytest.mark.parametrize("fault", list(FAULTS))
-def test_a_fault_in_the_counting_is_found(
-    sqlite: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: str
-) -> None:
-    module, _, name = fault.rpartition(".")
-    monkeypatch.setattr(sys.modules[module], name, FAULTS[fault])
-    with pytest.raises(AssertionError):
-        test_a_mirror_is_the_table_as_a_multiset(sqlite, tmp_path, "1")
 
 
 def test_a_table_without_the_key_column_is_no_mirror(engine: Engine, tmp_path: Path) -> None:

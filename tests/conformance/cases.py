@@ -1,0 +1,79 @@
+"""Rows of the log in few words, and cases of what statements leave of a table that is tracked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from msgspec import Struct
+from msgspec.structs import replace
+from sqlalchemy import Engine
+
+from eventlog.capture import Style, TriggerCondition, TriggerOptions, track, trigger_states
+from eventlog.capture.install import install
+from eventlog.sql.names import LogNames
+from tests.support.logged import USR, Logged, left_by, run
+
+FIELDS = TriggerOptions(style=Style.FIELD)
+CURRENT = {TriggerCondition.CURRENT}
+
+
+def came(key: str, values: Mapping[str, str | None] | None = None, /, **more: str | None) -> list[Logged]:
+    """Fields of a row that came."""
+    return [(1, key, column, None, value) for column, value in {**(values or {}), **more}.items()]
+
+
+def changed(
+    key: str,
+    values: Mapping[str, tuple[str | None, str | None]] | None = None,
+    /,
+    **more: tuple[str | None, str | None],
+) -> list[Logged]:
+    """Fields of a row that changed, as they were and as they are."""
+    return [(2, key, column, old, new) for column, (old, new) in {**(values or {}), **more}.items()]
+
+
+def gone(*keys: str) -> list[Logged]:
+    """Rows that went."""
+    return [(4, key, None, None, None) for key in keys]
+
+
+def asked(kind: int, key: str, *columns: str) -> list[Logged]:
+    """A row that is to be read back, or some of its columns."""
+    return [(kind, key, column, None, None) for column in columns or (None,)]
+
+
+class Case(Struct, frozen=True, kw_only=True):
+    """Statements that make tables, which of them are tracked and how, and the rows that statements leave then, in turn."""
+
+    made: tuple[str, ...] = USR
+    tables: tuple[str, ...] = ("t",)
+    options: TriggerOptions = FIELDS
+    left: Mapping[str | tuple[str, ...], Sequence[Logged]]
+    any_order: bool = False
+
+
+def check_left(engine: Engine, case: Case, *, rows: bool = False) -> None:
+    """Does what the case says, with triggers for each row where that is asked."""
+    install(engine)
+    run(engine, *case.made)
+    track(engine, [*case.tables], replace(case.options, rows=rows))
+    assert states(engine) == CURRENT
+    for statements, expected in case.left.items():
+        several = (statements,) if isinstance(statements, str) else statements
+        found = left_by(engine, *several)
+        if case.any_order:
+            assert sorted(found, key=str) == sorted(expected, key=str), statements
+        else:
+            assert found == [*expected], statements
+
+
+def states(engine: Engine, names: LogNames | None = None) -> set[TriggerCondition]:
+    """How the triggers are that stand there."""
+    return {one.state for one in trigger_states(engine, names)}
+
+
+def installed_usr(engine: Engine) -> Engine:
+    """A database with a log, and tables of which nothing is tracked yet."""
+    install(engine)
+    run(engine, *USR)
+    return engine
