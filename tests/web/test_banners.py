@@ -26,12 +26,11 @@ from eventlog.web.reading import RANGES, History, OutputView, UnreadTable
 from eventlog.web.words import LETTERS, STATES, letter_word, trigger_state, word_of
 from tests.conformance.event_logs import LogTable
 from tests.integration.publishing import until
-from tests.web.test_drawn import FACTS, FLOW, LOOK, NOW, READING, READS, ROW, SAMPLE, triggers
+from tests.web.test_drawn import FACTS, FLOW, LOOK, NOW, PLACE, READING, READS, ROW, SAMPLE, triggers
 from tests.web.test_html import Reader
 from tests.web.visiting import Visit, bare, opened, watched
 
 GUIDE_PAGE = Path(__file__).resolve().parents[2] / "docs/how-to/runbook.md"
-[PLACE] = READING.places
 DEAD = replace(
     PLACE,
     standing=OutputState(
