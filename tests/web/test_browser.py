@@ -7,6 +7,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterator
+from importlib.resources import files
 from typing import TYPE_CHECKING, Literal
 
 import pytest
@@ -19,6 +20,7 @@ from eventlog.web.settings import WebConfig
 from tests.conformance.event_logs import LogTable
 from tests.integration.publishing import until
 from tests.support.servers import absent, found
+from tests.web.states import PAGES, WIDE
 from tests.web.visiting import HOSTILE, Visit, opened
 
 if TYPE_CHECKING:
@@ -243,4 +245,18 @@ def test_long_names_do_not_make_the_page_wider(sqlite: Engine, browser: Browser)
             for width in WIDTHS:
                 page.set_viewport_size({"width": width, "height": 740})
                 assert page.evaluate("document.documentElement.scrollWidth") <= width, (path, width)
+    context.close()
+
+
+@pytest.mark.in_turn
+def test_no_page_is_cut_off_in_any_state(browser: Browser) -> None:
+    style = files("eventlog.web").joinpath("static", "style.css").read_text(encoding="utf-8")
+    context = browser.new_context()
+    page = context.new_page()
+    for name, drawn in PAGES.items():
+        page.set_content(drawn.replace('<link rel="stylesheet" href="/s.css">', f"<style>{style}</style>"))
+        for width in WIDTHS:
+            page.set_viewport_size({"width": width, "height": 740})
+            assert page.evaluate("document.documentElement.scrollWidth") <= width, (name, width)
+            assert name == WIDE or page.evaluate(SIDEWAYS) == 0, (name, width)
     context.close()
