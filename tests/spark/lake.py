@@ -1,4 +1,6 @@
-"""Runs what the page about Spark shows of lake tables, on the Spark of the level `lakes`: the code, a folder, the jars."""
+"""Runs what the page about Spark shows of lake tables, and reads what outputs have written, on the Spark of the level
+`lakes`: a folder, the jars, what to do, and the places.
+"""
 
 from __future__ import annotations
 
@@ -35,13 +37,14 @@ BATCHES = [
 ]
 
 
-def main(code: str, folder: Path, jars: str) -> None:
-    """Two batches into tables of both kinds; the second one comes twice."""
+def session(folder: Path, jars: str) -> SparkSession:
+    """A Spark that has Delta Lake and Iceberg."""
     conf = {
         "spark.master": "local[2]",
         "spark.driver.extraClassPath": jars,
         "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
         "spark.sql.shuffle.partitions": "1",
+        "spark.sql.session.timeZone": "UTC",
         "spark.ui.enabled": "false",
         "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension,"
         "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
@@ -54,7 +57,11 @@ def main(code: str, folder: Path, jars: str) -> None:
     builder = SparkSession.builder
     for key, value in conf.items():
         builder = builder.config(key, value)
-    spark = builder.getOrCreate()
+    return builder.getOrCreate()
+
+
+def written(spark: SparkSession, code: str) -> None:
+    """Two batches into tables of both kinds; the second one comes twice."""
     known: dict[str, object] = {"spark": spark, "eventlog_spark": eventlog_spark, "catalog": CATALOG}
     exec(code, known)  # noqa: S102  # the page's own words
     for lake, using in (("", "delta"), ("ice.app.", "iceberg")):
@@ -71,8 +78,24 @@ def main(code: str, folder: Path, jars: str) -> None:
         columns = ("header__change_seq", "header__change_oper", "header__stream_position", "idu", "fname", "lname")
         rows = spark.table(history).select(*columns).orderBy(*columns).collect()
         sys.stdout.write(json.dumps({"users": told, "history": rows}) + "\n")
+
+
+def shown(spark: SparkSession, *places: str) -> None:
+    """The rows of each place in a line, which an output has written."""
+    for kind, place in zip(places[::2], places[1::2], strict=True):
+        rows = spark.read.format(kind).load(place).orderBy("idu")
+        told = rows.selectExpr("idu", "fname", "pay", "hex(photo)", "since").collect()
+        sys.stdout.write(f"{json.dumps([list(map(str, row)) for row in told])}\n")
+
+
+def main(folder: Path, jars: str, what: str, *places: str) -> None:
+    spark = session(folder, jars)
+    if what == "written":
+        written(spark, Path(places[0]).read_text())
+    else:
+        shown(spark, *places)
     spark.stop()
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]).read_text(), Path(sys.argv[2]), sys.argv[3])
+    main(Path(sys.argv[1]), *sys.argv[2:])

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 import tempfile
 from contextlib import suppress
 from pathlib import Path
@@ -11,6 +13,7 @@ from typing import Final
 
 from tests.support.leftovers import JAVA
 
+ROOT: Final = Path(__file__).resolve().parents[2]
 JAVA_OPTIONS: Final = f"-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Djava.io.tmpdir={Path(tempfile.gettempdir()) / JAVA}"
 """A Java of tests lives for seconds, in which a second compiler and threads that collect garbage cost more than they gain."""
 
@@ -19,6 +22,20 @@ def apart(folder: Path) -> dict[str, str]:
     """The environment of a driver that will be killed: what it leaves stands in a folder of its test."""
     (folder / JAVA).mkdir(exist_ok=True)
     return os.environ | {"TMPDIR": str(folder)}
+
+
+def started(module: str, folder: Path, *told: str) -> subprocess.Popen[str]:
+    """A module of these tests as a driver that will be killed."""
+    command = [sys.executable, "-m", f"tests.spark.{module}", *told]
+    return subprocess.Popen(
+        command, cwd=ROOT, env=apart(folder), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+
+
+def assert_killed(driver: subprocess.Popen[str]) -> None:
+    """The driver has come to the moment at which it kills itself."""
+    _, err = driver.communicate(timeout=3600)
+    assert driver.returncode == -signal.SIGKILL, err[-3000:]
 
 
 def kill_workers(root: int, *, most: int | None = None) -> int:

@@ -235,10 +235,8 @@ def jobs(spark: SparkSession) -> set[str]:
         TableFiles(settings=ChangeTableSettings(mask="hex", partition_every=60)),
         MessageFiles(settings=MessageSettings(topic="{table}", mode="metadata", metadata_topic="meta")),
         TableFiles(files=CSV),
-        TableFiles(files=RowFileSettings().chosen("json")),
-        MessageFiles(settings=MessageSettings(topic="{table}", encoding="avro")),
     ],
-    ids=["change tables", "messages", "csv", "json", "avro"],
+    ids=["change tables", "messages", "csv"],
 )
 def test_rows_and_messages(spark: SparkSession, tmp_path: Path, form: Target) -> None:
     inputs(tmp_path)

@@ -1,7 +1,8 @@
-"""Files that are not as they should be, at an address: what the local engine says of them, and the same outcomes."""
+"""Files that are not as they should be: what the local engine says of them, and the same outcomes."""
 
 from __future__ import annotations
 
+import gzip
 from collections.abc import Callable
 from datetime import datetime
 from decimal import Decimal
@@ -17,6 +18,7 @@ from eventlog.convert.commit import OUTCOMES_FILE, Summary
 from eventlog.core.errors import DataError
 from eventlog.sql.names import STANDARD
 from eventlog_spark.addresses import Addresses, convert_at
+from eventlog_spark.convert import convert
 from tests.spark.inputs import Row, order, write_rows
 
 if TYPE_CHECKING:
@@ -33,11 +35,15 @@ def write_columns(path: Path, rows: list[Row], **other: Any) -> None:
     parquet.write_table(pa.table({name: values for name, values in columns.items() if values is not None}), path)
 
 
-def there(folder: Path) -> Summary:
+def at_an_address(folder: Path) -> Summary:
     return convert_at(
         order(folder / "in", folder / "nowhere"),
         Addresses(destination=f"file:{folder}/out", inputs=(f"file:{folder}/in",)),
     )
+
+
+def in_a_folder(folder: Path) -> Summary:
+    return convert(order(folder / "in", folder / "out"))
 
 
 def test_files_that_differ_give_the_outcomes_of_the_local_engine(spark: SparkSession, tmp_path: Path) -> None:
@@ -57,7 +63,7 @@ def test_files_that_differ_give_the_outcomes_of_the_local_engine(spark: SparkSes
     write_rows(place / "e.parquet", [])
     (place / "f.jsonl").write_text("")
     here = local.convert(order(place, tmp_path / "here"), jobs=1)
-    assert there(tmp_path) == here
+    assert at_an_address(tmp_path) == here
     assert here.bad > 0
     assert here.duplicates == 1
     names = (OUTCOMES_FILE, "part-00000.xml")
@@ -66,33 +72,56 @@ def test_files_that_differ_give_the_outcomes_of_the_local_engine(spark: SparkSes
     assert first[1].read_bytes() == second[1].read_bytes()
 
 
-BAD: dict[str, tuple[str, Callable[[Path], Any]]] = {
+def damaged(folder: Path) -> None:
+    path = write_rows(folder / "a.parquet", [row(number, value=f"new {number}") for number in range(20_000)])
+    content = bytearray(path.read_bytes())
+    content[1_000:30_000] = bytes(29_000)
+    path.write_bytes(content)
+
+
+def never_closed(folder: Path) -> None:
+    text = write_rows(folder / "a.csv", [row(number, value=f"new {number}") for number in range(1, 51)]).read_text()
+    (folder / "a.csv").write_text(text.replace(",new 30\n", ',"new 30\n', 1))
+
+
+def truncated(folder: Path) -> None:
+    whole = gzip.compress(b'{"record_id": 101}\n' * 10_000)
+    (folder / "b.jsonl.gz").write_bytes(whole[: len(whole) // 2])
+
+
+BAD: dict[str, tuple[str, Callable[[Path], Any], Callable[[Path], Summary]]] = {
     "nothing": (
         r"a\.parquet cannot be read: it is not a Parquet file .length is too low",
-        lambda path: path.write_bytes(b""),
+        lambda folder: (folder / "a.parquet").write_bytes(b""),
+        at_an_address,
     ),
     "text": (
         r"a\.parquet cannot be read: it is not a Parquet file",
-        lambda path: path.write_text("no Parquet, but text"),
+        lambda folder: (folder / "a.parquet").write_text("no Parquet, but text"),
+        at_an_address,
     ),
-    "no status": (r"a\.parquet has no column status", lambda path: write_columns(path, [row(1)], status=None)),
-    "no header": (r"b\.csv has no header line", lambda path: (path.parent / "b.csv").write_text("")),
-    "half a file": (
-        r"in/b\.jsonl\.gz cannot be read",
-        lambda path: (path.parent / "b.jsonl.gz").write_bytes(b"\x1f\x8b\x08"),
+    "no status": (
+        r"a\.parquet has no column status",
+        lambda folder: write_columns(folder / "a.parquet", [row(1)], status=None),
+        at_an_address,
     ),
+    "no header": (r"b\.csv has no header line", lambda folder: (folder / "b.csv").write_text(""), at_an_address),
+    "half a file": (r"in/b\.jsonl\.gz cannot be read", truncated, at_an_address),
+    "half a file here": (r"b\.jsonl\.gz cannot be read", truncated, in_a_folder),
+    "damage": (r"a\.parquet cannot be read", damaged, in_a_folder),
+    "an open quote": (r"a\.csv, line 31: a quote", never_closed, in_a_folder),
 }
 
 
 @pytest.mark.parametrize("kind", BAD)
-def test_a_file_that_is_none_is_named_by_its_address(spark: SparkSession, tmp_path: Path, kind: str) -> None:
-    said, write = BAD[kind]
+def test_a_file_that_is_none_is_named_and_nothing_is_published(spark: SparkSession, tmp_path: Path, kind: str) -> None:
+    said, write, converted = BAD[kind]
     (tmp_path / "in").mkdir()
     write_rows(tmp_path / "in" / "z.parquet", [row(1)])
-    write(tmp_path / "in" / "a.parquet")
+    write(tmp_path / "in")
     with pytest.raises(DataError, match=said):
-        there(tmp_path)
-    assert not list((tmp_path / "out").iterdir())
+        converted(tmp_path)
+    assert not list((tmp_path / "out").glob("*"))
 
 
 def test_a_file_of_lines_that_is_too_large_is_named(
@@ -102,4 +131,4 @@ def test_a_file_of_lines_that_is_too_large_is_named(
     (tmp_path / "in").mkdir()
     write_rows(tmp_path / "in" / "a.csv", [row(1)])
     with pytest.raises(DataError, match=r"a\.csv has \d+ bytes; Spark reads such files up to 2 GB"):
-        there(tmp_path)
+        at_an_address(tmp_path)

@@ -11,7 +11,7 @@ import pytest
 from eventlog.convert.commit import SUCCESS, UNMARKED, WORK, Summary
 from eventlog.core.errors import UsageError
 from eventlog_spark.hadoop import HadoopFolder
-from tests.spark.test_addresses import hdfs, s3a
+from tests.spark.test_addresses import files, hdfs, s3a
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -89,59 +89,43 @@ def there(place: Path) -> dict[str, bytes]:
 
 
 @pytest.mark.in_turn
-@pytest.mark.parametrize("former", [{}, FORMER], ids=["empty", "overwritten"])
+@pytest.mark.parametrize(
+    "system, former",
+    [(files, {}), (files, FORMER), (hdfs, FORMER), pytest.param(s3a, FORMER, marks=pytest.mark.long)],
+    ids=["empty", "overwritten", "on an HDFS", "on S3A"],
+)
 def test_who_ends_at_any_change_leaves_what_the_next_one_completes(
-    spark: SparkSession, tmp_path: Path, former: dict[str, bytes]
+    spark: SparkSession, tmp_path: Path, system: Any, former: dict[str, bytes]
 ) -> None:
-    seen = set()
-    for last in range(100):
-        place = tmp_path / str(last)
-        if former:
-            write(ending(spark, place), former)
-        try:
-            write(ending(spark, place, last), WANTED, overwrite=bool(former))
-        except EndedError:
-            seen.add(len(there(place)))
-            assert there(place) in ({}, former, WANTED)
-        else:
-            break
-        if there(place) != WANTED:
-            write(ending(spark, place), WANTED, overwrite=there(place) == former != {})
-        assert there(place) == WANTED
-        assert not (place / "USR__ct" / "part-00001.parquet").exists()
-    else:
-        pytest.fail("it never came to its end")
-    assert seen == {0, len(former), len(WANTED)}
-    assert not (place / WORK).exists()
+    copies, seen = count(), set()
 
-
-@pytest.mark.in_turn
-@pytest.mark.parametrize("system", [hdfs, pytest.param(s3a, marks=pytest.mark.long)])
-def test_on_another_file_system_it_is_the_same(spark: SparkSession, tmp_path: Path, system: Any) -> None:
-    """It is looked at on this machine."""
-    copies = count()
-
-    def seen(base: str, name: str) -> dict[str, bytes]:
+    def found(base: str, name: str) -> dict[str, bytes]:
+        """What stands there, as a copy of it on this machine shows."""
         copy = tmp_path / f"copy-{next(copies)}"
-        HadoopFolder(spark, base).copy_out(name, str(copy))
+        if HadoopFolder(spark, f"{base}/{name}").names():
+            HadoopFolder(spark, base).copy_out(name, str(copy))
         return there(copy)
 
     with system(spark, tmp_path) as base:
         for last in range(100):
-            name, place = f"to-{last}", f"{base}/to-{last}"
-            write(ending(spark, place), FORMER)
+            place = f"{base}/to-{last}"
+            if former:
+                write(ending(spark, place), former)
             try:
-                write(ending(spark, place, last), WANTED, overwrite=True)
+                write(ending(spark, place, last), WANTED, overwrite=bool(former))
             except EndedError:
-                found = seen(base, name)
-                assert found in ({}, FORMER, WANTED)
-                if found != WANTED:
-                    write(ending(spark, place), WANTED, overwrite=found == FORMER)
-                assert seen(base, name) == WANTED
+                left = found(base, f"to-{last}")
+                seen.add(len(left))
+                assert left in ({}, former, WANTED)
             else:
-                assert seen(base, name) == WANTED
-                return
-    pytest.fail("it never came to its end")
+                assert WORK not in HadoopFolder(spark, place).names()
+                break
+            if left != WANTED:
+                write(ending(spark, place), WANTED, overwrite=left == former != {})
+            assert found(base, f"to-{last}") == WANTED
+        else:
+            pytest.fail("it never came to its end")
+    assert seen == {0, len(former), len(WANTED)}
 
 
 def test_a_change_that_fails_leaves_nothing(spark: SparkSession, tmp_path: Path) -> None:

@@ -14,9 +14,6 @@ from eventlog.convert import local
 from eventlog.convert.settings import Conversion, DatabaseRows, LogInput, TableFiles
 from eventlog.sql.reflect import reflect
 from eventlog_spark.convert import convert
-from eventlog_spark.cutting import cut
-from eventlog_spark.exchange import WholeLog
-from eventlog_spark.log import NumberRange
 from tests.conformance.event_logs import LogTable, installed
 from tests.spark.inputs import output
 from tests.support.changerows import CSV
@@ -91,13 +88,6 @@ def test_times_of_a_place_are_told_in_utc_as_by_the_local_engine(
         assert "2025-03-23 09:57:19.000000" in text
     elif log.engine.name == "postgresql":
         assert "2025-10-26 06:30:00.000000" in text
-
-
-def test_a_log_is_cut_only_where_sessions_can_share_a_snapshot(log: LogTable, tmp_path: Path) -> None:
-    with cut(order(log, tmp_path)) as found:
-        kinds = {type(piece) for piece in found.pieces}
-        assert kinds == {NumberRange if log.engine.name == "postgresql" else WholeLog}
-        assert (found.rows, bool(found.withheld)) == (204, True)
 
 
 def test_marks_are_written_after_the_output(

@@ -82,24 +82,6 @@ def test_a_folder_with_every_type_is_read_whole(spark: SparkSession, folder: Pat
     assert (one.wakes, one.small, one.ratio, one.fname) == ("07:08:09.120000", 7, 0.5, "Joe")
 
 
-def test_a_merge_in_the_style_of_our_page_gives_the_rows_as_they_are(spark: SparkSession, folder: Path) -> None:
-    spark.read.parquet(str(folder / "usr__ct")).createOrReplaceTempView("usr__ct")
-    spark.sql("SELECT 3 AS id, 'former' AS fname UNION ALL SELECT 9, 'untouched'").createOrReplaceTempView("usr")
-    merged = spark.sql("""
-        WITH latest AS (
-            SELECT * FROM (
-                SELECT c.*, ROW_NUMBER() OVER (PARTITION BY id ORDER BY header__change_seq DESC) AS nth
-                FROM usr__ct c WHERE header__change_oper <> 'B'
-            ) WHERE nth = 1
-        )
-        SELECT COALESCE(l.id, u.id) AS id, CASE WHEN l.id IS NULL THEN u.fname ELSE l.fname END AS fname
-        FROM usr u FULL OUTER JOIN latest l ON l.id = u.id
-        WHERE l.header__change_oper IS NULL OR l.header__change_oper <> 'D'
-        ORDER BY id
-    """)
-    assert [tuple(row) for row in merged.collect()] == [(1, "Joe"), (3, "Jack"), (4, "Ada"), (9, "untouched")]
-
-
 @pytest.mark.in_turn
 def test_a_merge_of_what_a_real_log_tells_gives_the_tables(
     spark: SparkSession, postgresql: Engine, tmp_path: Path

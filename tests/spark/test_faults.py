@@ -53,12 +53,9 @@ def test_any_other_text_is_no_error_of_ours(text: str) -> None:
     assert read(text) is None
 
 
-def test_a_worker_lets_out_what_can_travel() -> None:
+def test_a_worker_lets_out_what_can_travel_and_what_is_nobodys_fault_as_it_is() -> None:
     with pytest.raises(FaultError) as told, travelling():
         raise DataError("part.parquet cannot be read.")
     assert isinstance(read(str(told.value)), DataError)
-
-
-def test_a_worker_lets_out_what_is_nobodys_fault_as_it_is() -> None:
     with pytest.raises(ZeroDivisionError), travelling():
         1 / 0  # noqa: B018  # it is the error that counts

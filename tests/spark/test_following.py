@@ -159,17 +159,6 @@ def test_a_batch_that_fails_after_a_signal_is_told(
     assert "The disk is full." in capsys.readouterr().err
 
 
-def test_a_batch_of_rows_that_are_all_held_is_none(log: LogTable, tmp_path: Path) -> None:
-    out, outcomes = tmp_path / "out", Log(log.engine, NAMES)
-    log.write_all(range(1, 4))  # of one object: what comes behind a held row waits with it
-    hold(outcomes, [(1, 1), (3, 3)])
-    assert follow(log, out) == 0
-    assert batches(out) == []
-    release(outcomes, [(1, 2)])
-    assert follow(log, out) == 0
-    assert [row["position"] for name in batches(out) for row in outcomes_of(out / name)] == [1, 2]
-
-
 @pytest.mark.in_turn
 def test_a_second_command_is_kept_out_and_others_cannot_read_rows(
     log: LogTable, tmp_path: Path, capsys: pytest.CaptureFixture[str]

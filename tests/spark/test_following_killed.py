@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-import random
-import signal
-import subprocess
-import sys
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,13 +14,12 @@ from eventlog_spark.following import follow
 from tests.conformance.event_logs import LogTable, installed
 from tests.spark.inputs import Row, order, write_rows
 from tests.spark.killed import ADDRESS_MOMENTS, BATCH_ROWS, MOMENTS, SENT_MOMENTS, SETTINGS, followed
-from tests.spark.processes import apart, kill_tree
+from tests.spark.processes import assert_killed, started
 from tests.support.servers_kafka import consumed, stand_in
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-ROOT = Path(__file__).resolve().parents[2]
 COUNT = 4 * BATCH_ROWS
 TIME = "2026-01-01 00:00:00"
 OBJECTS = 7
@@ -40,18 +34,10 @@ def log(sqlite: Engine) -> LogTable:
     return found
 
 
-def run(log: LogTable, out: Path | str, moment: str, servers: str = "", batch: int = 2) -> subprocess.Popen[str]:
-    """A driver on its way to the moment."""
-    command = [sys.executable, "-m", "tests.spark.killed", moment, str(batch), str(log.engine.url), str(out), servers]
-    env = apart(Path(str(log.engine.url.database)).parent)
-    return subprocess.Popen(command, cwd=ROOT, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-
-
 def killed(log: LogTable, out: Path | str, moment: str, servers: str = "", batch: int = 2) -> None:
     """A driver came to the moment."""
-    driver = run(log, out, moment, servers, batch)
-    _, err = driver.communicate(timeout=3600)
-    assert driver.returncode == -signal.SIGKILL, err[-3000:]
+    folder = Path(str(log.engine.url.database)).parent
+    assert_killed(started("killed", folder, moment, str(batch), str(log.engine.url), str(out), servers))
 
 
 def finish(spark: SparkSession, log: LogTable, out: Path | str, servers: str = "") -> None:
@@ -108,24 +94,6 @@ def test_a_driver_that_is_killed_at_any_moment(spark: SparkSession, log: LogTabl
     assert_whole(tmp_path / "out", tmp_path / "expected")
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("seed", range(4))
-def test_a_driver_that_is_killed_at_no_moment_in_particular(
-    spark: SparkSession, log: LogTable, tmp_path: Path, seed: int
-) -> None:
-    """With its Java, when it has made some files more: those of its checkpoint and of its rows among them."""
-    chance = random.Random(seed)
-    for _ in range(4):
-        before, driver = _files(tmp_path / "out"), run(log, tmp_path / "out", "")
-        wanted = chance.randrange(1, 25)
-        while driver.poll() is None and len(_files(tmp_path / "out") - before) < wanted:
-            time.sleep(0.01)
-        kill_tree(driver.pid)
-        driver.communicate()
-    finish(spark, log, tmp_path / "out")
-    assert_whole(tmp_path / "out", tmp_path / "expected")
-
-
 @pytest.mark.in_turn
 @pytest.mark.parametrize(
     "moment",
@@ -142,10 +110,6 @@ def test_a_driver_that_writes_to_an_address(spark: SparkSession, log: LogTable, 
         names = {name for name in found if not name.endswith(".crc")}
         # An address has a folder of outcomes, for whoever writes there may write several at once.
         assert {name.removesuffix("/part-00000.parquet") for name in names} == set(files)
-
-
-def _files(folder: Path) -> set[Path]:
-    return set(folder.rglob("*"))
 
 
 @pytest.mark.long

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
@@ -114,14 +113,6 @@ def test_read_backs_are_answered_by_a_database_and_policies_act_before_anybody_s
     assert outcomes(decided) == ended
     assert [row[2] for row in ended] == ["published", "published", "vanished"]
     assert "Secret" not in repr(decided.changes.collect())
-
-
-def test_a_plan_names_its_steps(spark: SparkSession, capsys: pytest.CaptureFixture[str]) -> None:
-    found = eventlog_spark.events(spark.createDataFrame([], TYPES))
-    decided = eventlog_spark.decide(found, CATALOG)
-    eventlog_spark.documents(decided.changes, CATALOG).explain()
-    said = re.findall(r"MapInArrow (\w+)\(", capsys.readouterr().out)
-    assert said == ["documents", "decided_rows", "scattered_rows", "contested", "scattered_numbers"]
 
 
 def test_what_is_missing_is_told_in_a_sentence(spark: SparkSession) -> None:

@@ -34,15 +34,20 @@ def test_java_home_comes_first(tmp_path: Path, version: str, major: int) -> None
     assert found == Java(program=named / "bin" / "java", version=major, origin="JAVA_HOME")
 
 
-def test_a_java_home_that_is_none_is_an_error_and_not_passed_over(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"where there is no Java\. Correct it, or unset it"):
-        find_java({"JAVA_HOME": str(tmp_path), "PATH": ""})
-
-
-@pytest.mark.parametrize("version, told", [("1.8.0_402", "Java 8"), ("11.0.2", "Java 11")])
-def test_a_java_home_that_is_too_old_is_an_error(tmp_path: Path, version: str, told: str) -> None:
-    with pytest.raises(ConfigError, match=f"which is {told}; Spark needs 17 or newer"):
-        find_java({"JAVA_HOME": str(fake_java(tmp_path / "old", version))})
+@pytest.mark.parametrize(
+    "version, said",
+    [
+        ("", r"where there is no Java\. Correct it, or unset it"),
+        ("1.8.0_402", "which is Java 8; Spark needs 17 or newer"),
+        ("11.0.2", "which is Java 11; Spark needs 17 or newer"),
+    ],
+)
+def test_a_java_home_that_is_none_or_too_old_is_an_error_and_not_passed_over(
+    tmp_path: Path, version: str, said: str
+) -> None:
+    home = fake_java(tmp_path / "old", version) if version else tmp_path
+    with pytest.raises(ConfigError, match=said):
+        find_java({"JAVA_HOME": str(home), "PATH": ""})
 
 
 def test_the_java_on_the_path_is_taken_when_none_is_named(tmp_path: Path) -> None:

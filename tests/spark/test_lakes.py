@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -35,21 +36,26 @@ ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "how-to" / "spark.md").read_text()
 
 
-@pytest.mark.long
-def test_change_tables_are_appended_and_merged(java: None, tmp_path: Path) -> None:
+def told_by_spark(folder: Path, *words: str) -> list[Any]:
+    """What it says, line by line."""
     jars, older = found("lakes", "lakes"), found("lakes", "spark-4.1")
-    code = PAGE.split("### Lake tables\n")[1].split("```python\n")[1].split("```")[0]
-    (tmp_path / "shown.py").write_text(code)
     surroundings = {**os.environ, "PYTHONPATH": os.pathsep.join([str(older), os.environ.get("PYTHONPATH", "")])}
-    command = [sys.executable, "-m", "tests.spark.lake", str(tmp_path / "shown.py"), str(tmp_path), f"{jars}/*"]
+    command = [sys.executable, "-m", "tests.spark.lake", str(folder), f"{jars}/*", *words]
     done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, env=surroundings, check=False)
     assert done.returncode == 0, done.stderr[-3000:]
-    for line in done.stdout.splitlines():
-        told = json.loads(line)
-        numbers = [int(number[-19:]) for number, *_ in told["history"]]
-        assert told["users"] == USERS
-        assert [(number, *rest) for number, (_, *rest) in zip(numbers, told["history"], strict=True)] == HISTORY
-    assert done.stdout.count("\n") == len(("delta", "iceberg"))
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+@pytest.mark.long
+def test_change_tables_are_appended_and_merged(java: None, tmp_path: Path) -> None:
+    code = PAGE.split("### Lake tables\n")[1].split("```python\n")[1].split("```")[0]
+    (tmp_path / "shown.py").write_text(code)
+    lakes = told_by_spark(tmp_path, "written", str(tmp_path / "shown.py"))
+    for lake in lakes:
+        numbers = [int(number[-19:]) for number, *_ in lake["history"]]
+        assert lake["users"] == USERS
+        assert [(number, *rest) for number, (_, *rest) in zip(numbers, lake["history"], strict=True)] == HISTORY
+    assert len(lakes) == len(("delta", "iceberg"))
 
 
 @pytest.mark.long
@@ -72,10 +78,5 @@ def test_spark_reads_what_outputs_have_written(java: None, tmp_path: Path) -> No
             assert isinstance(mirror.settings, IcebergSettings)
             table = open_catalog(**mirror.settings.properties).load_table(("eventlog", "usr"))
             places += [kind, table.metadata_location]
-    jars, older = found("lakes", "lakes"), found("lakes", "spark-4.1")
-    surroundings = {**os.environ, "PYTHONPATH": os.pathsep.join([str(older), os.environ.get("PYTHONPATH", "")])}
-    command = [sys.executable, "-m", "tests.spark.lake_reader", f"{jars}/*", *places]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, env=surroundings, check=False)
-    assert done.returncode == 0, done.stderr[-3000:]
     expected = [["1", "Jack", "1.50", "AAAA", "2026-01-02 03:04:05.500000"], ["2", "Ada", "None", "None", "None"]]
-    assert [json.loads(line) for line in done.stdout.splitlines()] == [expected, expected]
+    assert told_by_spark(tmp_path, "shown", *places) == [expected, expected]

@@ -17,7 +17,6 @@ from eventlog.publisher.conversions import ConversionJournal
 from eventlog_spark import storing
 from eventlog_spark.hadoop import HadoopFolder
 from tests.conformance.event_logs import LogTable, installed
-from tests.spark.test_addresses import hdfs_apart, s3a
 from tests.support.converting import files_of
 
 if TYPE_CHECKING:
@@ -106,26 +105,6 @@ def test_the_output_is_that_of_a_folder_and_is_marked_by_who_gives_the_order_aga
     assert "its rows are marked now" in capsys.readouterr().err
     assert ends(log) == ENDED
     assert outputs(there) == {name: content for name, content in made.items() if name != UNMARKED}
-
-
-@pytest.mark.in_turn
-@pytest.mark.parametrize("system", [hdfs_apart, pytest.param(s3a, marks=pytest.mark.long)])
-def test_marks_of_an_output_on_another_file_system(
-    spark: SparkSession, log: LogTable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, system: Any
-) -> None:
-    alone = tmp_path / "alone"  # workers read the log, which lies beside
-    alone.mkdir()
-    with system(spark, alone) as base:
-        at = f"{base}/there"
-        with monkeypatch.context() as patch:
-            patch.setattr(ConversionJournal, "mark", failing(ConversionJournal.mark, 2))
-            assert command(log, at, "--mark") != 0
-        assert {SUCCESS, MARKING} <= HadoopFolder(spark, at).names()
-        assert command(log, at, "--mark") == 0
-        assert not {UNMARKED, MARKING} & HadoopFolder(spark, at).names()
-        HadoopFolder(spark, base).copy_out("there", str(tmp_path / "there"))
-    assert sorted(row["position"] for row in outputs(tmp_path / "there")[OUTCOMES_FILE]) == [*range(1, 32)]
-    assert ends(log) == ENDED
 
 
 def test_rows_of_an_output_that_does_not_appear_are_given_back(

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import math
 import random
-import signal
 import subprocess
-import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -22,19 +20,18 @@ from eventlog_spark.hadoop import HadoopFolder
 from tests.conformance.event_logs import LogTable, installed
 from tests.publisher.converting import converted
 from tests.spark.marking import BATCH_ROWS, MOMENTS, RENAMES, TORN, command
-from tests.spark.processes import apart, kill_tree, kill_workers
+from tests.spark.processes import assert_killed, kill_tree, kill_workers, started
 from tests.spark.test_addresses import hdfs, s3a, settings_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-ROOT = Path(__file__).resolve().parents[2]
 ROWS = 35
 HELD = 33
 BAD = 34
 OUTPUTS = ("out", "then")
-DAILY = ("one file has its name", "marks are announced", "some rows are marked", TORN)
-"""Before, in and after the steps that no conversion into a folder has; the others are asked with --long."""
+DAILY = ("marks are announced", "some rows are marked")
+"""In the steps that no conversion into a folder has; the others are asked with --long."""
 
 
 @pytest.fixture
@@ -52,16 +49,7 @@ def log(sqlite: Engine, monkeypatch: pytest.MonkeyPatch) -> LogTable:
 
 def run(log: LogTable, out: str, moment: str, conf: Sequence[str] = ()) -> subprocess.Popen[str]:
     """A driver on its way to the moment."""
-    told = [sys.executable, "-m", "tests.spark.marking", moment, str(log.engine.url), out, *conf]
-    env = apart(Path(str(log.engine.url.database)).parent)
-    return subprocess.Popen(told, cwd=ROOT, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-
-
-def killed(log: LogTable, out: str, moment: str, conf: Sequence[str] = ()) -> None:
-    """A driver came to the moment."""
-    driver = run(log, out, moment, conf)
-    _, err = driver.communicate(timeout=3600)
-    assert driver.returncode == -signal.SIGKILL, err[-3000:]
+    return started("marking", Path(str(log.engine.url.database)).parent, moment, str(log.engine.url), out, *conf)
 
 
 def kill_worker(driver: subprocess.Popen[str], seconds: float = math.inf) -> int:
@@ -108,7 +96,7 @@ def finish(log: LogTable, base: str, *, is_over: bool = False) -> None:
 )
 def test_a_driver_that_is_killed_at_any_moment(spark: SparkSession, log: LogTable, tmp_path: Path, moment: str) -> None:
     base = f"file:{tmp_path}"
-    killed(log, f"{base}/out", moment)
+    assert_killed(run(log, f"{base}/out", moment))
     finish(log, base, is_over=moment == "all is over")
     assert_each_once(log, tmp_path)
 
@@ -123,7 +111,7 @@ def test_a_driver_that_is_killed_on_another_file_system(
     spark: SparkSession, log: LogTable, tmp_path: Path, system: Any, moment: str
 ) -> None:
     with system(spark, tmp_path) as base:
-        killed(log, f"{base}/out", moment, settings_of(spark))
+        assert_killed(run(log, f"{base}/out", moment, settings_of(spark)))
         finish(log, base, is_over=moment == "all is over")
         assert_each_once_at(log, HadoopFolder(spark, base), tmp_path / "copied")
 
@@ -151,21 +139,3 @@ def test_drivers_and_workers_that_are_killed_at_no_moment_in_particular(
         finish(log, base)
         assert_each_once_at(log, folder, tmp_path / "copied")
     assert workers, "the first driver has tasks"
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("seed", range(4))
-def test_a_driver_that_is_killed_at_no_moment_in_particular(
-    spark: SparkSession, log: LogTable, tmp_path: Path, seed: int
-) -> None:
-    """With its Java, three times, when it has made some files more."""
-    chance, out = random.Random(seed), tmp_path / "out"
-    for _ in range(3):
-        before, driver = {*out.rglob("*")}, run(log, f"file:{out}", "")
-        wanted = chance.randrange(1, 40)
-        while driver.poll() is None and len({*out.rglob("*")} - before) < wanted:
-            time.sleep(0.01)
-        kill_tree(driver.pid)
-        driver.communicate()
-    finish(log, f"file:{tmp_path}")
-    assert_each_once(log, tmp_path)

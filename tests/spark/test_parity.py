@@ -8,52 +8,68 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from eventlog.convert import local
-from eventlog.convert.settings import SnapshotRows
+from eventlog.convert.settings import Conversion, FilesInput, MessageFiles, SnapshotRows, TableFiles
+from eventlog.core.errors import ConfigError
+from eventlog.core.places import PlaceKind
 from eventlog.core.rules import Options
+from eventlog.core.steps import placed
+from eventlog.policies import Policy
 from eventlog.sql.names import NEW_ORDER, STANDARD
+from eventlog.xds.write import XdsFormat
 from eventlog_spark import cutting
 from eventlog_spark.convert import convert
 from tests.spark.inputs import Row, many_histories, order, output, rows_of, write_rows, write_snapshot
+from tests.spark.test_parity_formats import FORMS
+from tests.support.converting import files_of
 from tests.support.daily import daily
-from tests.support.strategies import History
+from tests.support.strategies import CATALOG, History, policies
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 KINDS = (".parquet", ".jsonl", ".csv", ".jsonl.gz", ".csv.gz")
+PLACES: dict[type, PlaceKind] = {XdsFormat: "folder", TableFiles: "table", MessageFiles: "topic"}
 pieces = st.lists(st.sampled_from(KINDS), min_size=1, max_size=6)
 
 
+@st.composite
+def conversions(draw: st.DrawFn) -> Conversion:
+    """Any format behind any policies; from where and to where is said later."""
+    form = draw(st.sampled_from([XdsFormat(), *FORMS]))
+    steps = draw(st.just(()) | policies())
+    try:
+        Policy(steps, CATALOG)
+    except ConfigError:
+        assume(False)
+    told = order(Path(), Path(), part_events=draw(st.sampled_from([1, 3, 100])), format=form)
+    options = Options(coalesce=draw(st.booleans()))
+    return replace(told, options=options, steps=placed(steps, PLACES[type(form)], "a conversion"))
+
+
 @daily
-@settings(max_examples=3)
-@given(many_histories(), st.integers(0, 2**32), pieces, st.sampled_from([1, 3, 100]), st.booleans(), st.booleans())
+@settings(max_examples=6)
+@given(many_histories(), conversions(), st.integers(0, 2**32), pieces, st.booleans())
 def test_random_histories_in_shuffled_files_of_any_kind(
-    spark: SparkSession,
-    history: History,
-    seed: int,
-    kinds: list[str],
-    part_events: int,
-    coalesce: bool,
-    read_back: bool,
+    spark: SparkSession, history: History, told: Conversion, seed: int, kinds: list[str], read_back: bool
 ) -> None:
     with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
         patch.setattr(cutting, "BUCKET_ROWS", 4)
         patch.setattr(cutting, "CORE_TASKS", 1)  # so that a task has several buckets
         place = Path(folder)
         snapshot = SnapshotRows(folder=write_snapshot(place / "snapshot", history)) if read_back else None
-        told = {"part_events": part_events, "options": Options(coalesce=coalesce), "read_back": snapshot}
         rows = rows_of(history.events)
-        (place / "one").mkdir()
-        write_rows(place / "one" / "all.parquet", rows)
+        one = FilesInput(places=(str(write_rows(place / "all.parquet", rows)),))
+        many = FilesInput(places=(str(place / "many"),))
         write_shuffled(place / "many", rows, kinds, Random(seed))
-        here = local.convert(order(place / "one", place / "here", **told), jobs=1)
-        there = convert(order(place / "many", place / "there", **told))
-        assert there == here
-        assert output(place / "there") == output(place / "here")
+        told = replace(told, read_back=snapshot)
+        here = local.convert(replace(told, input=one, destination=place / "here"), jobs=1)
+        assert convert(replace(told, input=many, destination=place / "there")) == here
+        assert files_of(place / "there") == files_of(place / "here")
 
 
 def write_shuffled(folder: Path, rows: list[Row], kinds: list[str], mix: Random) -> None:

@@ -1,17 +1,13 @@
-"""Spark writes change tables, messages and captured streams as the local engine does, byte for byte."""
+"""Spark writes captured streams in each form as the local engine does, byte for byte; random histories: test_parity.py."""
 
 from __future__ import annotations
 
 import json
 from functools import partial
 from pathlib import Path
-from random import Random
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from eventlog.convert import local, streams
 from eventlog.convert.commit import WORK
@@ -19,7 +15,6 @@ from eventlog.convert.sending import SENDING
 from eventlog.convert.settings import (
     Conversion,
     MessageFiles,
-    SnapshotRows,
     StreamInput,
     TableFiles,
     Target,
@@ -35,11 +30,10 @@ from eventlog.sources.linter.exports import exported
 from eventlog.sources.linter.settings import LinterSettings
 from eventlog.xds.write import XdsFormat
 from eventlog_spark.convert import convert
-from tests.spark.inputs import many_histories, order, rows_of, write_rows, write_snapshot
+from tests.spark.inputs import order
 from tests.support.changerows import CSV
 from tests.support.converting import files_of
 from tests.support.linter import SCHEMA, ended, insert, queued
-from tests.support.strategies import History
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -51,26 +45,6 @@ FORMS: list[Target] = [
     MessageFiles(settings=MessageSettings(topic="{table}", mode="metadata", metadata_topic="meta")),
     MessageFiles(settings=MessageSettings(topic="all", encoding="avro")),
 ]
-
-
-@settings(max_examples=4)
-@given(many_histories(), st.sampled_from(FORMS), st.sampled_from([3, 100]), st.integers(0, 2**32))
-def test_random_histories_in_every_form(
-    spark: SparkSession, history: History, form: Target, part_events: int, seed: int
-) -> None:
-    with TemporaryDirectory() as folder:
-        place = Path(folder)
-        rows = rows_of(history.events)
-        back = SnapshotRows(folder=write_snapshot(place / "snapshot", history))
-        (place / "in").mkdir()
-        mixed = list(rows)
-        Random(seed).shuffle(mixed)
-        write_rows(place / "in" / "a.parquet", mixed[::2])
-        write_rows(place / "in" / "b.csv", mixed[1::2])
-        told = {"part_events": part_events, "read_back": back, "format": form}
-        here = local.convert(order(place / "in", place / "here", **told), jobs=1)
-        assert convert(order(place / "in", place / "there", **told)) == here
-        assert files_of(place / "there") == files_of(place / "here")
 
 
 def both(place: Path, source: StreamInput, form: Target, **known: object) -> dict[str, bytes]:

@@ -30,25 +30,17 @@ class Watch:
         self.tallies[stage] = tally
 
 
-def converted(folder: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> Watch:
-    monkeypatch.setattr(progress, "LOOK_SECONDS", 0.01)
-    (folder / "in").mkdir()
-    write_rows(folder / "in" / name, ROWS)
-    watch = Watch()
-    convert(order(folder / "in", folder / "out"), watch=watch)
-    return watch
-
-
-def test_nobody_is_told_a_total_that_is_only_judged(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    "name, total", [("rows.jsonl", None), ("rows.parquet", len(ROWS))], ids=["only judged", "said by Parquet"]
+)
+def test_a_total_is_true_or_is_not_told(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, total: int | None
 ) -> None:
-    watch = converted(tmp_path, "rows.jsonl", monkeypatch)
-    assert watch.stages["deciding"] is None
+    monkeypatch.setattr(progress, "LOOK_SECONDS", 0.01)
+    (tmp_path / "in").mkdir()
+    write_rows(tmp_path / "in" / name, ROWS)
+    watch = Watch()
+    convert(order(tmp_path / "in", tmp_path / "out"), watch=watch)
+    assert watch.stages["deciding"] == total
     assert watch.stages["writing"] == len(ROWS)
-    assert watch.tallies["deciding"].rows == len(ROWS)
-
-
-def test_what_parquet_says_is_a_total(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    watch = converted(tmp_path, "rows.parquet", monkeypatch)
-    assert watch.stages["deciding"] == len(ROWS)
     assert watch.tallies["deciding"].rows <= len(ROWS)

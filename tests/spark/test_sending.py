@@ -16,12 +16,10 @@ from hypothesis import settings as trying
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from eventlog.cli.main import exit_code
 from eventlog.convert import lanes, local, plan, streams
 from eventlog.convert.commit import Summary
 from eventlog.convert.settings import Conversion, SentMessages, SentTables, SnapshotRows, StreamInput
 from eventlog.core.errors import SinkError, UsageError
-from eventlog.core.schema_file import catalog_to_json
 from eventlog.qlik.messages.settings import MessageSettings
 from eventlog.sinks.database.sink import DatabaseSettings
 from eventlog.sources.gbase.emulator import reads, shop
@@ -32,7 +30,7 @@ from tests.spark.dying import SMALL, rows
 from tests.spark.inputs import many_histories, order, rows_of, write_rows, write_snapshot
 from tests.support.converting import outcomes_of
 from tests.support.servers_kafka import consumed, settings, stand_in
-from tests.support.strategies import CATALOG, History
+from tests.support.strategies import History
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -110,20 +108,16 @@ def test_random_histories_in_every_form(
 
 
 @pytest.mark.usefixtures("_small_steps")
-@pytest.mark.parametrize("form", [SMALL, FORMS[2]])
-def test_every_row_in_the_order_of_its_changes(
-    spark: SparkSession, clusters: tuple[str, str], tmp_path: Path, form: MessageSettings
-) -> None:
+def test_every_row_in_the_order_of_its_changes(spark: SparkSession, clusters: tuple[str, str], tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
     write_rows(tmp_path / "in" / "a.parquet", rows(700))
-    form = fresh(form)
+    form = fresh(SMALL)
     done, found = both(clusters, order(tmp_path / "in", tmp_path, part_events=100), form)
     assert (done.changes, done.statuses) == (700, {"S": 700})
-    assert len(found) == (40 if form.key == "row" else 1)
-    assert sum(value is None for values in found.values() for value in values) == (4 if form.tombstones else 0)
-    if form.mode == "metadata":
-        told = [by_key(servers, form.metadata_topic) for servers in clusters]
-        assert [[len(values) for values in one.values()] for one in told] == [[1], [1]]
+    assert len(found) == 40
+    assert sum(value is None for values in found.values() for value in values) == 4
+    told = [by_key(servers, form.metadata_topic) for servers in clusters]
+    assert [[len(values) for values in one.values()] for one in told] == [[1], [1]]
 
 
 @pytest.mark.usefixtures("_small_steps")
@@ -186,33 +180,6 @@ def test_metadata_that_no_broker_takes_are_told_before_anything_is_sent(
     with pytest.raises(SinkError, match=r"metadata message of usr has \d+ bytes, more than topic metadata-\d+ takes"):
         convert(order(tmp_path / "in", tmp_path / "out", format=target))
     assert not (tmp_path / "out").exists()
-
-
-def test_the_command_sends(
-    spark: SparkSession, clusters: tuple[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (tmp_path / "schema.json").write_bytes(catalog_to_json(CATALOG))
-    (tmp_path / "in").mkdir()
-    write_rows(tmp_path / "in" / "a.parquet", rows(90))
-    (tmp_path / "c.toml").write_text(
-        '[[output]]\nsink = "kafka"\nformat = "messages"\nservers = "elsewhere:1"\ntransactional_id = "by-command"\n'
-        '[output.messages]\ntopic = "by-command"\n'
-    )
-    words = ["--schema", str(tmp_path / "schema.json"), "--to", "messages", "--kafka", clusters[1]]
-    there = ["--engine", "spark", "--config", str(tmp_path / "c.toml"), "--out", str(tmp_path / "out")]
-    assert exit_code(["convert", str(tmp_path / "in"), *words, *there]) == 0
-    assert capsys.readouterr().out.splitlines()[-1] == "90 rows, 90 changes, 1 part (S 90)."
-    assert len(consumed(clusters[1], "by-command")) == 90
-
-
-def test_a_log_without_changes_sends_nothing(spark: SparkSession, clusters: tuple[str, str], tmp_path: Path) -> None:
-    (tmp_path / "in").mkdir()
-    write_rows(
-        tmp_path / "in" / "a.jsonl", [(1, "N", 9, "2026-01-01 00:00:00", "a", "usr", "idu=1", "fname", "a", "b")]
-    )
-    form = fresh(SMALL)
-    done, _ = both(clusters, order(tmp_path / "in", tmp_path), form)
-    assert (done.changes, done.statuses) == (0, {"E": 1})
 
 
 def test_a_broker_that_does_not_answer_is_noticed_before_anything_is_done(tmp_path: Path) -> None:

@@ -82,18 +82,6 @@ def test_a_stream_keeps_a_mirror_and_goes_on_from_its_checkpoint(
     assert not list(tmp_path.glob("sent/_rows/*"))
 
 
-@pytest.mark.in_turn
-def test_a_stream_of_another_checkpoint_is_refused(spark: SparkSession, log: LogTable, tmp_path: Path) -> None:
-    log.write_all(range(1, 4))
-    options = {"out": str(tmp_path / "sent")}
-    run(spark, log, tmp_path / "checkpoint", options)
-    with pytest.raises(UsageError, match="has what another stream brought"):
-        run(spark, log, tmp_path / "other", options)
-    assert len(list(tmp_path.glob("sent/batch-*"))) == 1
-    with pytest.raises(ConfigError, match="no option too-lake"):
-        run(spark, log, tmp_path / "third", {**options, "too-lake": "x"})
-
-
 def brought(out: Path, *numbers: int) -> list[str]:
     """A file of rows, as a task leaves it."""
     (out / ROWS).mkdir(parents=True, exist_ok=True)

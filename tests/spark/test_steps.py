@@ -25,7 +25,7 @@ from eventlog.convert.writing import PartTasks, Write
 from eventlog.qlik.change_tables.settings import ChangeTableSettings
 from eventlog.qlik.messages.settings import MessageSettings
 from eventlog.xds.write import XdsFormat
-from eventlog_spark import cutting, exchange
+from eventlog_spark import cutting, exchange, parting
 from eventlog_spark.deciding import CHANGES, ENDED, ENDS, BucketRules, decided, gathered, together
 from eventlog_spark.exchange import NOTES, scattered_rows
 from eventlog_spark.parting import outcomes_in_order, parted, rows_of_blobs
@@ -47,6 +47,7 @@ FORMS: list[Target] = [
 @pytest.fixture(autouse=True)
 def _many_ranges(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(partitions, "SAMPLED_CHANGES", 7)
+    monkeypatch.setattr(parting, "PIECE_BYTES", 300)
     for module in (plan, cutting, exchange):
         monkeypatch.setattr(module, "RANGE_ROWS", 20)
 

@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 SUBMIT = Path(__file__).resolve().parents[2] / "spark" / "submit"
-PAGE = (SUBMIT.parents[1] / "docs" / "how-to" / "spark.md").read_text()
 CONFIGURATIONS = ("internal.config.package$", "deploy.k8s.Config$", "deploy.yarn.config.package$")
 """What registers settings, as soon as it is loaded."""
 
@@ -34,7 +33,3 @@ def test_spark_knows_every_setting(spark: SparkSession, file: Path) -> None:
     assert [key for key in keys if known.findEntry(key) is None and not NAMED_BY_USERS(key)] == []
     assert all(len(words) == 2 for words in lines)
     assert len(keys) == len(set(keys))
-
-
-def test_the_page_says_which_settings_never_ran() -> None:
-    assert "Cluster mode on YARN and Kubernetes never ran" in PAGE

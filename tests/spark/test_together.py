@@ -6,8 +6,6 @@ import pkgutil
 from collections import defaultdict
 from collections.abc import Iterator
 from importlib import import_module
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from types import ModuleType
 from unittest.mock import patch
 
@@ -20,11 +18,8 @@ import eventlog_spark
 from eventlog.convert.rows import ROWS as EVENTS
 from eventlog.convert.rows import Placing
 from eventlog.convert.tasks import UnitNumbers, may_conflict
-from eventlog.convert.writing import Write
-from eventlog_spark import exchange, parting
+from eventlog_spark import exchange
 from eventlog_spark.exchange import CONFLICTS, NAMING, NOTES, contested, scattered_numbers, scattered_rows, unbundled
-from eventlog_spark.parting import FILES, parted
-from tests.spark.inputs import order
 
 NUMBERS = st.one_of(st.none(), st.integers(1, 6))
 
@@ -65,47 +60,6 @@ def test_what_is_noted_of_a_frame_tells_whether_a_number_may_stand_twice(runs: l
     assert sum(one.rows for one in notes) == len(rows)
     if len({number for number, _ in rows}) < len(rows):
         assert may_conflict(notes)
-
-
-def test_files_that_follow_each_other_in_another_order_are_no_reason_to_look_twice() -> None:
-    rows: list[tuple[int | None, str]] = [(number, "idu=1") for number in (5, 6, 7, 8, 1, 2, 3, 4)]
-    with patch.object(exchange, "GATHERED_ROWS", 2):
-        blobs = [blob for batch in scattered_rows(None, 1, 1, batches(rows, EVENTS)) for blob in unbundled(batch)]
-    notes = [msgspec.json.decode(blob.content, type=UnitNumbers) for blob in blobs if blob.kind == NOTES]
-    assert not may_conflict(notes)
-
-
-@given(st.lists(st.text("aé\n", max_size=9), min_size=1), st.integers(1, 8))
-def test_pieces_with_a_line_break_behind_each_are_the_file(lines: list[str], size: int) -> None:
-    content = "".join(f"{line}\n" for line in lines).encode()
-
-    def written(task: Write) -> int:
-        place = Path(task.staged) / "Zürich = 50%"
-        place.mkdir()
-        (place / "part-00000.jsonl").write_bytes(content)
-        return 1
-
-    changes = pa.RecordBatch.from_pylist([{"position": 1}])
-    blob = pa.RecordBatch.from_pylist([{"task": 0, "label": 0, "content": exchange.packed(changes)}])
-    with TemporaryDirectory() as folder:
-        task = Write(
-            name="",
-            conversion=order(Path("in"), Path("out")),
-            rendered=(),
-            first=0,
-            last=1,
-            range=0,
-            until=0,
-            skipped=0,
-            folder=folder,
-            staged=folder,
-        )
-        with patch.object(parting, "produce", written), patch.object(parting, "PIECE_BYTES", size):
-            rows = [row for batch in parted([task], iter([blob])) for row in batch.to_pylist()]
-    assert {row["path"] for row in rows} == {"Zürich = 50%/part-00000.jsonl"}
-    assert [row["chunk"] for row in rows] == list(range(len(rows)))
-    assert "".join(row["text"] + "\n" for row in rows) == content.decode()
-    assert all(set(row) == set(FILES.names) for row in rows)
 
 
 def test_no_module_has_the_name_of_what_the_package_gives() -> None:

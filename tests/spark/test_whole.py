@@ -7,13 +7,8 @@ from random import Random
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from pyarrow import parquet
-from sqlalchemy import Engine
 
-from eventlog.capture import Style, TriggerOptions, track
-from eventlog.capture.install import install
 from eventlog.convert import local, plan
-from eventlog.convert.commit import OUTCOMES_FILE, SUCCESS
 from eventlog.convert.settings import (
     Conversion,
     LogInput,
@@ -23,20 +18,16 @@ from eventlog.convert.settings import (
     Target,
 )
 from eventlog.core.errors import UsageError
-from eventlog.qlik.change_tables.settings import ChangeTableSettings
 from eventlog.qlik.messages.settings import MessageSettings
 from eventlog.sinks.kafka.settings import KafkaSettings
-from eventlog.sql.reflect import reflect
 from eventlog.xds.write import XdsFormat
 from eventlog_spark import change_tables, cutting, decide, events, messages, numbering
-from eventlog_spark.addresses import Addresses, convert_at
 from eventlog_spark.convert import convert
 from eventlog_spark.following import Following, follow
 from eventlog_spark.numbering import SEQUENCE
 from tests.spark.inputs import order
 from tests.spark.test_outputs import rows_in, rows_of_frames
 from tests.support.converting import files_of, write_csv, write_parquet
-from tests.support.logged import run
 from tests.support.strategies import CATALOG
 from tests.support.writers import COLUMNS, Writers, rows_of
 
@@ -69,35 +60,6 @@ def test_files(spark: SparkSession, tmp_path: Path, form: Target) -> None:
     assert files_of(tmp_path / "there") == files_of(tmp_path / "here")
 
 
-@pytest.mark.in_turn
-@pytest.mark.parametrize(
-    "form",
-    [MESSAGES, TableFiles(settings=ChangeTableSettings(partition_every=60))],
-    ids=["counted messages", "partitioned tables"],
-)
-def test_files_at_an_address(spark: SparkSession, tmp_path: Path, form: Target) -> None:
-    rows = rows_of(Writers(9).write(120))
-    (tmp_path / "in").mkdir()
-    write_parquet(tmp_path / "in" / "a.parquet", Random(2).sample(rows, len(rows)), COLUMNS)
-    conversion = order(tmp_path / "in", tmp_path / "here", format=form, part_events=30, transactions="whole")
-    here = local.convert(conversion, jobs=1)
-    places = Addresses(destination=f"file:{tmp_path}/there", inputs=(f"file:{tmp_path}/in",))
-    assert convert_at(conversion, places) == here
-    assert here.parts > 2
-    assert contents(tmp_path / "there") == contents(tmp_path / "here")
-
-
-def contents(folder: Path) -> dict[str, Any]:
-    """What each file holds; of Parquet files the rows, for each engine packs them in its own way."""
-    names = [name for name in files_of(folder) if not name.endswith((".crc", ".dfm", SUCCESS))]
-    found: dict[str, Any] = {
-        name: parquet.read_table(folder / name).to_pylist() if name.endswith(".parquet") else files_of(folder)[name]
-        for name in names
-        if not name.startswith(OUTCOMES_FILE)
-    }
-    return found | {OUTCOMES_FILE: parquet.read_table(folder / OUTCOMES_FILE).to_pylist()}
-
-
 def test_frames(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Messages and rows in the order of their numbers are those of the local engine's files."""
     monkeypatch.setattr(numbering, "STRETCH_BITS", 3)  # so that numbers go on from one stretch to the next
@@ -116,41 +78,6 @@ def test_frames(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyP
     )
     with pytest.raises(UsageError, match="do not say where their transactions end"):
         messages(decide(found, CATALOG, unique=True).changes, CATALOG, transactions="whole")
-
-
-def test_a_log_of_interleaved_transactions(spark: SparkSession, tmp_path: Path, postgresql: Engine) -> None:
-    install(postgresql)
-    run(postgresql, "CREATE TABLE usr (idu INTEGER PRIMARY KEY, n INTEGER)")
-    track(postgresql, ["usr"], TriggerOptions(style=Style.IMAGE))
-    interleave(postgresql, Random(3))
-    source = LogInput(url=postgresql.url.render_as_string(hide_password=False))
-    known: dict[str, Any] = {
-        "input": source,
-        "catalog": reflect(postgresql, ["usr"]),
-        "format": MESSAGES,
-        "transactions": "whole",
-    }
-    here = local.convert(Conversion(destination=tmp_path / "here", **known), jobs=1)
-    assert convert(Conversion(destination=tmp_path / "there", **known)) == here
-    assert here.changes > 30
-    made = files_of(tmp_path / "there")
-    assert made == files_of(tmp_path / "here")
-    [messages] = [body for name, body in made.items() if name.endswith("usr/part-00000.jsonl")]
-    assert b'"transactionEventCounter":2' in messages
-
-
-def interleave(engine: Engine, dice: Random) -> None:
-    """Two transactions at a time, each with objects of its own, that write in turn and end in any order."""
-    for _ in range(6):
-        with engine.connect() as one, engine.connect() as other:
-            for turn in range(dice.randrange(4, 9)):
-                for place, session in enumerate(dice.sample([one, other], 2)):
-                    key = (place + 2 * turn) % 10 if session is one else 10 + (place + 2 * turn) % 10
-                    session.exec_driver_sql(
-                        f"INSERT INTO usr VALUES ({key}, 1) ON CONFLICT (idu) DO UPDATE SET n = usr.n + 1"
-                    )
-            for session in dice.sample([one, other], 2):
-                session.commit()
 
 
 def test_what_spark_cannot_have_whole_is_refused(tmp_path: Path) -> None:

@@ -15,7 +15,6 @@ from sqlalchemy import Engine
 
 from eventlog.admin.listing import Filters
 from eventlog.admin.outputs import standings
-from eventlog.admin.rows import LogRow
 from eventlog.capture import Style, TrackRequest, track
 from eventlog.capture.install import install
 from eventlog.config.settings import Config, SourceConfig
@@ -27,7 +26,7 @@ from eventlog.refresh import RefreshPace
 from eventlog.sinks.outputs import FilesOutput
 from eventlog.sql.log import Log
 from eventlog.sql.names import LogNames
-from eventlog.web.acts import FILTERED_ROWS, WHY_CHARACTERS, OutputAct, RowsAct, can_be, read_act, read_done
+from eventlog.web.acts import FILTERED_ROWS, WHY_CHARACTERS, OutputAct, RowsAct, read_act, read_done
 from eventlog.web.collector import ENTRY_SECONDS, HistoryFile
 from eventlog.web.door import open_page
 from eventlog.web.loading import Loading
@@ -36,7 +35,6 @@ from eventlog.web.server import PageServer
 from eventlog.web.settings import WebConfig
 from tests.conformance.event_logs import LogTable
 from tests.integration.publishing import until, url_of
-from tests.web.test_drawn import ROW
 from tests.web.visiting import Visit, watched
 
 PROXY = WebConfig(user_header="X-Forwarded-User", hosts=("log.example",))
@@ -172,13 +170,6 @@ def test_an_output_is_paused_with_a_reason_and_resumed_and_the_journal_says_by_w
     assert note.endswith("by ada on the status page.")
 
 
-def test_who_only_reads_pauses_nothing(log: LogTable) -> None:
-    with paged(log, config_of(log, WebConfig(read_only=True))) as (page, _):
-        visit = Visit(page)
-        assert "<button" not in visit.get("/output?name=far").body
-        assert visit.post("/act", {"action": "pause", "output": "far"}).status == 403
-
-
 def test_an_output_and_a_table_that_nobody_knows_are_not_found(page: PageServer) -> None:
     visit = Visit(page)
     assert visit.get("/output?name=nobody").status == 404
@@ -204,14 +195,6 @@ def test_what_was_done_is_said_only_of_acts() -> None:
     assert read_done("resume 0") == "It was not paused."
     assert read_done("resume 1").startswith("It is resumed now")
     assert (read_done("drop 3"), read_done("hold x"), read_done("")) == ("", "", "")
-
-
-@pytest.mark.parametrize(
-    "changes, can", [({}, ["hold"]), ({"reason": "held", "note": None}, ["release"]), ({"status": "W"}, ["requeue"])]
-)
-def test_of_a_list_only_those_rows_count_that_an_act_changes(changes: dict[str, str], can: list[str]) -> None:
-    row: LogRow = replace(ROW, **changes)
-    assert [act for act in ("hold", "release", "requeue") if can_be(act, row)] == can
 
 
 def test_curves_are_kept_over_a_restart_for_the_same_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

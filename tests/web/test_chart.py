@@ -162,10 +162,3 @@ def test_of_many_points_the_highest_are_shown_and_the_last(heights: list[float])
     if points:
         assert found[-1] == points[-1]
         assert max(value for _, value in found) == max(heights)
-
-
-def test_the_last_point_stays_once_also_where_it_is_the_highest() -> None:
-    rising = [(float(at), float(at)) for at in range(2 * MOST_VALUES)]
-    shown = thinned(rising)
-    assert shown[-1] == rising[-1]
-    assert len(shown) == len(set(shown)) <= MOST_VALUES

@@ -1,107 +1,48 @@
-"""Pages as functions: what a reading, a list or a row says in words, for every state that it can be in."""
+"""Pages as functions: pages.txt has what each says in every state that it can be in."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
-from eventlog.admin.listing import Cursor, Filters, Listing
-from eventlog.admin.rows import LogRow
-from eventlog.admin.status import Facts, LastError
-from eventlog.capture.installed import TriggerCondition, TriggerState
-from eventlog.capture.plan import Style
 from eventlog.config.settings import Config
 from eventlog.core.plugins import PageOrder
 from eventlog.core.plural import duration
-from eventlog.core.registry import loaded, offers
 from eventlog.daemon.vitals import State, VitalsReading
-from eventlog.delivery.output import OutputState
-from eventlog.explain.rows import ExplainedRow, Explanation
-from eventlog.sources.log.backlog import Rate
-from eventlog.sources.log.flow import Flow, OutputLag, WaitingParts
-from eventlog.web.acts import OutputAct, RowsAct, possible, said_of
+from eventlog.sources.log.flow import Flow, WaitingParts
+from eventlog.web.acts import possible, said_of
 from eventlog.web.collector import parts_of
-from eventlog.web.pages import (
-    NEAR_ROWS,
-    SHOWN_CHARACTERS,
-    Viewer,
-    kind_name,
-    live,
-    live_output,
-    live_table,
-    login_page,
-    message_page,
-    output_page,
-    output_question,
-    overview_page,
-    row_page,
-    rows_page,
-    rows_question,
-    table_page,
-    tables_page,
-)
-from eventlog.web.reading import RANGES, History, OutputSample, OutputView, PagePart, PageReading, ReasonCount, Sample
+from eventlog.web.pages import kind_name, live, live_table, overview_page, row_page
+from eventlog.web.reading import History
 from tests.support.plugins import Site, site
-from tests.web.visiting import bare
+from tests.web.states import FACTS, FLOW, LOOK, NOW, PAGES, READING, READS, ROW, SAMPLE, Told, explained, kept, triggers
 
 __all__ = ["site"]
-
-NOW = 1_800_000_000.0
-LOOK = Viewer(log="event_log", visitor="ada", acts=True, style="/s.css", script="/l.js", proof="p")
-READS = replace(LOOK, acts=False)
-SAMPLE = Sample(at=NOW, waiting=3, oldest=7, lag=2.5, rate=10.0)
-FACTS = Facts(
-    log="event_log",
-    rows={"N": 3, "S": 5, "W": 0, "E": 0, "F": 0},
-    ignored={},
-    oldest_waiting=7,
-    lag_seconds=2.5,
-    rate=Rate(rows=600, seconds=60, per_second=10.0),
-    last_error=None,
-    triggers={},
-)
-FLOW = Flow(parts=WaitingParts(ready=3), oldest=7, lag=2.5, ready_lag=2.5, publishing=True, settled=600)
-READING = PageReading(
-    log="event_log",
-    database="sqlite:///app.db",
-    now=NOW,
-    history=History().with_sample(SAMPLE),
-    facts=FACTS,
-    counted=NOW - 5,
-    flow=FLOW,
-    places=(OutputView(name="files out", noted="files /srv/out", format="xds"),),
-)
-ROW = LogRow(
-    record_id=7,
-    status="N",
-    event_type="2",
-    event_time="2025-03-23 10:57:19",
-    perpetrator="app",
-    table_name="usr",
-    table_key="idu=1",
-    column_name="fname",
-    old_value="Jack",
-    new_value="John",
-    reason=None,
-    note=None,
-    attempts=None,
-    next_attempt=None,
-    document=None,
+ANEW = (
+    "look at what the page says now: python -m tests.web.states writes pages.txt, and git diff shows what has changed"
 )
 
 
-def triggers(states: Mapping[str, str]) -> tuple[TriggerState, ...]:
-    return tuple(
-        TriggerState(name=name, table="usr", owner="usr", state=TriggerCondition(state), style=Style.FIELD)
-        for name, state in states.items()
-    )
+@pytest.mark.parametrize("name", PAGES)
+def test_a_page_says_what_pages_txt_has(name: str) -> None:
+    assert Told(PAGES[name]).lines == kept().get(name), ANEW
+
+
+def test_pages_txt_has_no_other_page() -> None:
+    assert [*kept()] == [*PAGES], ANEW
 
 
 def loop(state: State, error: str | None = None) -> VitalsReading:
     return VitalsReading(state=state, error=error, documents=1, last_document=NOW)
+
+
+EMPTY = Flow(publishing=True)
+HELD = replace(EMPTY, parts=WaitingParts(held=2), first_held=9)
+TRIED = replace(EMPTY, parts=WaitingParts(retrying=1), oldest=4, lag=20.0)
+NOBODY = replace(EMPTY, publishing=False)
+TRACKED = triggers({"t": "CURRENT"})
 
 
 @pytest.mark.parametrize(
@@ -120,93 +61,25 @@ def loop(state: State, error: str | None = None) -> VitalsReading:
         ({"facts": replace(FACTS, triggers={"t": "MISSING"})}, "warn", "Not current: 1 trigger."),
         ({"facts": replace(FACTS, failing={"t": "usr", "u": "usr"})}, "bad", "Every write to usr fails"),
         ({"facts": None, "counted": None}, "good", "Nothing is stuck."),
+        ({"flow": EMPTY, "triggers": TRACKED}, "good", "<strong>Flowing.</strong> Nothing is stuck."),
+        ({"flow": EMPTY}, "warn", "<strong>Not tracked.</strong> No trigger of eventlog writes this log"),
+        ({"flow": replace(EMPTY, settled=5)}, "good", "<strong>Flowing.</strong>"),
+        ({"flow": NOBODY, "triggers": TRACKED}, "warn", "<strong>No publisher.</strong>"),
+        ({"flow": HELD}, "warn", "2 rows are held or behind held ones; row 9 is the first."),
+        ({"flow": TRIED}, "warn", "1 row is offered again"),
+        ({"flow": replace(TRIED, lag=900.0)}, "warn", 'The oldest, <a href="/rows/4">row 4</a>, has'),
+        ({"flow": replace(EMPTY, parts=WaitingParts(suspended=3))}, "warn", "may read their table"),
+        (
+            {"flow": replace(EMPTY, parts=WaitingParts(not_due=1)), "triggers": TRACKED},
+            "calm",
+            "until their time comes",
+        ),
     ],
 )
 def test_one_sentence_says_whether_it_flows(changes: dict[str, Any], kind: str, said: str) -> None:
-    drawn = live(replace(READING, **changes))
+    drawn = " ".join(live(replace(READING, **changes)).split())
     assert f'class="verdict {kind}"' in drawn
     assert said in drawn
-
-
-EMPTY = Flow(publishing=True)
-HELD = replace(EMPTY, parts=WaitingParts(held=2), first_held=9)
-TRIED = replace(EMPTY, parts=WaitingParts(retrying=1), oldest=4, lag=20.0)
-
-
-@pytest.mark.parametrize(
-    "flow, states, kind, word, said",
-    [
-        (EMPTY, {"t": "CURRENT"}, "good", "Flowing.", "Nothing is stuck."),
-        (EMPTY, {}, "warn", "Not tracked.", "No trigger of eventlog writes this log"),
-        (replace(EMPTY, settled=5), {}, "good", "Flowing.", "Nothing is stuck."),
-        (
-            replace(EMPTY, publishing=False),
-            {"t": "CURRENT"},
-            "warn",
-            "No publisher.",
-            "no publisher works on this log",
-        ),
-        (HELD, {"t": "CURRENT"}, "warn", "Held.", "2 rows are held or behind held ones; row 9 is the first."),
-        (TRIED, {"t": "CURRENT"}, "warn", "Retrying.", "1 row is offered again"),
-        (
-            replace(TRIED, lag=900.0),
-            {"t": "CURRENT"},
-            "warn",
-            "Retrying.",
-            'The oldest, <a href="/rows/4">row 4</a>, has',
-        ),
-        (replace(EMPTY, parts=WaitingParts(suspended=3)), {}, "warn", "Suspended.", "may read their table"),
-        (replace(EMPTY, parts=WaitingParts(not_due=1)), {"t": "CURRENT"}, "calm", "Waiting.", "until their time comes"),
-    ],
-)
-def test_held_is_not_stuck_and_a_log_that_nobody_fills_or_publishes_does_not_flow(
-    flow: Flow, states: dict[str, str], kind: str, word: str, said: str
-) -> None:
-    drawn = live(replace(READING, flow=flow, triggers=triggers(states)))
-    assert f'<p class="verdict {kind}" role="status"><strong>{word}</strong>' in drawn
-    assert said in drawn
-
-
-def test_the_page_says_what_rows_wait_for() -> None:
-    parts = WaitingParts(ready=1, held=2000, not_due=3)
-    assert (
-        '2,004 rows</a>: 1&nbsp;<span class="calm">ready</span>'
-        ' · <a href="/rows?status=N&amp;reason=held">2,000&nbsp;<span class="warn">held</span></a>'
-        ' · 3&nbsp;<span class="calm">not due</span></dd>'
-    ) in live(replace(READING, flow=replace(FLOW, parts=parts)))
-    nobody = live(replace(READING, history=History(), flow=replace(EMPTY, publishing=False)))
-    assert '<dd><span class="warn">no publisher</span></dd>' in nobody
-    assert "Flowing" not in nobody
-
-
-def test_letters_reasons_outputs_and_triggers_are_told() -> None:
-    error = LastError(record_id=9, status="E", reason="refused", note=None, at="2025-03-23 10:57:19")
-    drawn = live(
-        replace(
-            READING,
-            facts=replace(FACTS, ignored={"X": 2}, last_error=error),
-            reasons=(ReasonCount(status="E", reason="refused", rows=4), ReasonCount(status="N", reason=None, rows=1)),
-            parts=tables_part({"usr_insert": "CURRENT", "usr_update": "OUTDATED"}),
-            on_the_way=10,
-            loop=loop("publishing"),
-        )
-    )
-    for said in ("ignored: only N", "the format or the receiver did not take it", "OUTDATED", "<dd>10 rows</dd>"):
-        assert said in drawn
-    assert '<a href="/rows/9">row 9</a>' in drawn
-    assert "The last error" in drawn
-    assert "publishing" in drawn
-    assert "No table is tracked." in live(replace(READING, parts=tables_part({})))
-
-
-def tables_part(states: Mapping[str, str]) -> tuple[PagePart, ...]:
-    """The part that eventlog brings itself, by the door that others have."""
-    ours = next(offer for offer in offers("page") if offer.is_ours)
-    return (
-        PagePart(
-            title="Tables", table=loaded(ours).part(PageOrder(config=Config(), engine=None, triggers=triggers(states)))
-        ),
-    )
 
 
 STRANGERS = """
@@ -238,19 +111,6 @@ def test_a_part_of_another_package_is_drawn_as_text_and_its_fault_stays_in_its_p
     assert "No jobs." in drawn
 
 
-def test_an_output_says_how_far_it_is_and_what_it_did_not_take() -> None:
-    assert "<td>nothing yet</td><td>none</td><td>none</td>" in bare(live(READING))
-    stood = OutputState(document="0042", position=(42,), at=NOW - 5, error="no route", failed_at=NOW - 90)
-    idle = live(replace(READING, places=(replace(READING.places[0], standing=stood),)))
-    assert '<a href="/rows/42">row 42</a></td>' in idle
-    assert '<bdi>0042</bdi> <span class="quiet word">5.0 s ago</span>' in idle
-    assert '<bdi>no route</bdi> <span class="quiet word">90 s ago</span>' in idle
-    stream = OutputState(document="a", position=(4, 2), error="e" * 999)
-    busy = bare(live(replace(READING, places=(replace(READING.places[0], standing=stream, on_the_way=3),))))
-    assert "<td>4.2, 3 rows on the way</td><td><bdi>a</bdi> </td>" in busy
-    assert f"<bdi>{'e' * 160}…</bdi>" in busy
-
-
 def test_an_hour_of_samples_makes_a_small_page() -> None:
     many = tuple(replace(SAMPLE, at=NOW - 3600 + 5 * step) for step in range(721))
     history = History(levels=(many, (), ()))
@@ -259,63 +119,10 @@ def test_an_hour_of_samples_makes_a_small_page() -> None:
 
 @pytest.mark.parametrize(
     "seconds, said",
-    [
-        (None, "unknown"),
-        (0.04, "0.0 s"),
-        (9.5, "9.5 s"),
-        (90, "90 s"),
-        (600, "10 min"),
-        (7200, "2 h"),
-        (200_000, "2 d"),
-    ],
+    [(None, "unknown"), (0.04, "0.0 s"), (90, "90 s"), (600, "10 min"), (7200, "2 h"), (200_000, "2 d")],
 )
 def test_times_are_said_as_people_do(seconds: float | None, said: str) -> None:
     assert duration(seconds) == said
-
-
-def test_a_list_says_where_it_ends_and_what_it_is_of() -> None:
-    rows = (
-        ROW,
-        replace(
-            ROW,
-            record_id=6,
-            status=None,
-            column_name=None,
-            old_value=None,
-            new_value=None,
-            table_key=None,
-            perpetrator=None,
-        ),
-    )
-    drawn = rows_page(Listing(rows=rows, further=Cursor(before=6)), Filters(letters="NX"), LOOK, first=False)
-    assert "2 rows, the newest first" in drawn
-    assert 'href="/rows?status=NX&amp;before=6"' in drawn
-    assert '<option value="NX" selected>NX</option>' in drawn
-    assert ">Newest</a>" in drawn
-    assert drawn.count('type="checkbox"') == 2
-    assert "checkbox" not in rows_page(Listing(rows=rows, further=None), Filters(), READS, first=True)
-
-
-def test_a_long_value_does_not_make_a_list_long() -> None:
-    drawn = rows_page(Listing(rows=(replace(ROW, new_value="W" * 400),), further=None), Filters(), LOOK, first=True)
-    assert f"<bdi>{'W' * 100}…</bdi>" in drawn
-
-
-def test_the_list_of_errors_is_called_so() -> None:
-    for filters, title in ((Filters(), "Rows"), (Filters(letters="EF"), "Errors"), (Filters(letters="E"), "Rows")):
-        drawn = rows_page(Listing(rows=(), further=None), filters, LOOK, first=True)
-        assert f"<h1>{title}</h1>" in drawn
-
-
-def test_a_list_without_rows_says_whether_to_look_further() -> None:
-    found = Listing(rows=(), further=Cursor(place=9), ordered=False)
-    further = rows_page(found, Filters(key="k"), LOOK, first=True)
-    assert "No such row in this part of the log." in further
-    assert "Look further back" in further
-    assert "place=9" in further
-    assert "has no index of its numbers" in further
-    assert "The timeline of" in further
-    assert "No such rows." in rows_page(Listing(rows=(), further=None), Filters(), LOOK, first=True)
 
 
 @pytest.mark.parametrize(
@@ -337,105 +144,17 @@ def test_what_can_be_done_depends_on_the_row(changes: dict[str, Any], acts: list
     assert "<button" not in row_page(row, explained(row, 1), READS)
 
 
-def explained(row: LogRow, count: int, document: str | None = "<modify/>") -> Explanation:
-    rows = tuple(
-        ExplainedRow(
-            record_id=row.record_id + at,
-            event_type=None if at == 1 else 2,
-            column=None if at == 1 else "fname",
-            old="x" * 200,
-            new=None,
-            status="S",
-            reason="published",
-            note="so" if at == 2 else None,
-        )
-        for at in range(count)
-    )
-    return Explanation(record_id=row.record_id, status="N", recorded="It waits.", rows=rows, document=document)
-
-
-def test_a_row_with_much_about_it_stays_a_page() -> None:
-    row = replace(
-        ROW, new_value="y" * (SHOWN_CHARACTERS + 5), reason="vanished", next_attempt="soon", attempts=2, table_key=None
-    )
-    drawn = row_page(row, explained(row, 3 * NEAR_ROWS, None), LOOK, "1 row is held now.")
-    assert "and 5 characters more" in drawn
-    assert "further away left out." in drawn
-    assert "It makes no document." in drawn
-    assert "the next at soon" in drawn
-    assert "1 row is held now." in drawn
-    assert drawn.count("<tr>") == NEAR_ROWS + 2
-
-
-def test_an_act_is_asked_for_and_said() -> None:
-    drawn = rows_question(RowsAct(action="requeue", numbers=(3, 4)), [3, 4], LOOK)
-    assert "Requeue 2 rows" in drawn
-    assert 'name="proof" value="p"' in drawn
-    assert 'name="why"' not in drawn
-    every = rows_question(RowsAct(action="hold", filters=Filters(letters="N", table="usr")), range(1, 2001), LOOK)
-    assert "Hold 2,000 rows?" in every
-    assert "all rows with status N, table usr" in every
-    assert 'name="last" value="2000"' in every
-    assert 'name="why"' in every
-    assert "And 10 more." in rows_question(RowsAct(action="hold", numbers=tuple(range(30))), range(30), LOOK)
-    assert [said_of(act, 2) for act in ("hold", "release", "requeue")] == [
-        "2 rows are held now.",
-        "2 rows are released now.",
-        "2 rows are waiting again now.",
-    ]
-    assert said_of("release", 0) == "Nothing was done: none of these rows was held."
-
-
-def test_an_output_has_a_page_with_its_curves_and_its_act() -> None:
-    place = replace(READING.places[0], rate=2.5, standing=OutputState(error="no route", failed_at=NOW - 9, at=NOW))
-    samples = replace(SAMPLE, outputs={place.noted: OutputSample(behind=7, rate=2.5)})
-    reading = replace(READING, history=History().with_sample(samples))
-    drawn = output_page(reading, place, LOOK, RANGES[1], "It is paused now.")
-    assert "Up to date." in drawn
-    assert "Documents, the last 24 hours: now 2.5 a second" in drawn
-    assert "Rows behind, the last 24 hours: now 7 rows" in drawn
-    assert 'aria-current="true">24h</a>' in drawn
-    assert "It is paused now." in drawn
-    assert "it has taken documents since" in drawn
-    assert '<button name="action" value="pause"' in drawn
-    assert "<button" not in output_page(reading, place, READS, RANGES[0])
-    paused = replace(place, paused="since 2026-11-22 10:30:00 UTC by ann: their database moves.")
-    asleep = output_page(reading, paused, LOOK, RANGES[0])
-    assert (
-        "</strong> <bdi>since 2026-11-22 10:30:00 UTC by ann: their database moves</bdi>. Nothing goes to it." in asleep
-    )
-    assert '<button name="action" value="resume"' in asleep
-    behind = replace(reading, flow=Flow(lags={place.noted: OutputLag(rows=12, first=3, seconds=90.0)}))
-    assert "It is 12 rows behind; other outputs continue. It takes 2.5 documents a second." in output_page(
-        behind, place, LOOK, RANGES[0]
-    )
-    assert '12 · from <a href="/rows/3">row 3</a>' in live_output(behind, place, RANGES[0])
-    resumed = replace(reading, flow=Flow(lags={place.noted: OutputLag(rows=0, first=None, seconds=None)}))
-    assert "Resuming." in output_page(resumed, place, LOOK, RANGES[0])
-    asked = output_question(OutputAct(action="pause", output=place.noted), place.name, LOOK)
-    assert "Pause the output files out?" in asked
-    assert 'name="why"' in asked
-
-
-def test_an_output_that_is_not_configured_is_named_where_rows_are_kept_for_it() -> None:
-    drawn = live(replace(READING, flow=Flow(lags={"gone": OutputLag(rows=5)})))
-    assert "<bdi>gone</bdi>" in drawn
-    assert "5 rows kept for it" in drawn
-
-
-def test_tables_and_a_table_are_drawn() -> None:
-    found = triggers({"usr_insert": "CURRENT", "usr_update": "OUTDATED"})
-    drawn = bare(tables_page(replace(READING, triggers=found), LOOK))
-    assert '<a href="/table?name=usr"><bdi>usr</bdi></a></th><td><bdi>field</bdi></td><td><bdi>2</bdi></td>' in drawn
-    assert "No table is tracked." in tables_page(READING, LOOK)
-    assert "are being read" in tables_page(replace(READING, counted=None), LOOK)
-    broken = tables_page(replace(READING, counted=None, trouble="the disk is gone."), LOOK)
-    assert "The triggers cannot be read: the disk is gone." in broken
-    fails = replace(found[0], fails=True, asked="--events field", owner="grp", note="said")
-    page = table_page("usr", (fails,), (ROW,), LOOK)
-    for said in ("every write to the table fails", "--events field", 'href="/table?name=grp"', 'href="/rows/7"'):
-        assert said in page
-    assert "has no row that names it" in table_page("usr", (), (), LOOK)
+@pytest.mark.parametrize(
+    "act, rows, said",
+    [
+        ("hold", 2, "2 rows are held now."),
+        ("release", 2, "2 rows are released now."),
+        ("requeue", 2, "2 rows are waiting again now."),
+        ("release", 0, "Nothing was done: none of these rows was held."),
+    ],
+)
+def test_what_was_done_is_said(act: str, rows: int, said: str) -> None:
+    assert said_of(act, rows) == said
 
 
 @pytest.mark.parametrize("number, said", [("8", "8 update field back"), ("9", "9 unknown"), (None, "None unknown")])
@@ -443,33 +162,6 @@ def test_event_types_have_names(number: str | None, said: str) -> None:
     assert kind_name(number) == said
 
 
-def test_the_frame_says_where_one_is_and_who_one_is() -> None:
-    drawn = overview_page(READING, replace(LOOK, leaves=True))
-    assert '<a href="/" aria-current="page">Overview</a>' in drawn
-    assert "<noscript><meta http-equiv=" in drawn
-    assert "Log out" in drawn
-    assert "read-only" in overview_page(READING, READS)
-    assert "noscript" not in message_page("Oh", "no", LOOK)
-    assert "That was not the token." in login_page(LOOK, wrong=True)
-    assert "That was not the token." not in login_page(LOOK, wrong=False)
-
-
-def test_a_list_of_all_rows_is_the_page_of_that_name_and_a_part_is_not() -> None:
-    found = Listing(rows=(), further=None)
-    assert '<a href="/rows" aria-current="page">Rows</a>' in rows_page(found, Filters(), LOOK, first=True)
-    assert "aria-current" not in rows_page(found, Filters(letters="E"), LOOK, first=True)
-
-
-def test_each_output_says_whether_it_is_in_step() -> None:
-    [place, *_] = READING.places
-    assert '<td><span class="good">up to date</span></td>' in bare(live(replace(READING, flow=Flow())))
-    lags = {place.noted: OutputLag(rows=1, first=7, seconds=90.0)}
-    assert '<span class="warn">lagging</span>, 1 row behind, 90 s</td>' in live(replace(READING, flow=Flow(lags=lags)))
-    lags = {place.noted: OutputLag(rows=2000, paused=True)}
-    assert '<span class="warn">paused</span>, 2,000 rows behind</td>' in live(replace(READING, flow=Flow(lags=lags)))
-
-
-def test_what_changes_on_the_page_of_a_table_without_a_load() -> None:
-    text = live_table("usr", None)
-    assert "/events?table=usr" in text
-    assert "Nobody has star" in text
+def test_a_page_stays_of_today_with_javascript_and_without() -> None:
+    assert "<noscript><meta http-equiv=" in overview_page(READING, LOOK)
+    assert "/events?table=usr" in live_table("usr", None)

@@ -16,7 +16,6 @@ from eventlog.web.guard import (
     RequestFacts,
     Visitor,
     foreign,
-    host_name,
     is_local,
     is_open_door,
 )
@@ -147,11 +146,6 @@ def test_what_another_site_sends_is_foreign(headers: dict[str, Any], expected: b
     assert (guard.may_act(visitor, request, {"proof": guard.proof(visitor)}) is not None) is expected
 
 
-@pytest.mark.parametrize("host, name", [("a:1", "a"), ("a", "a"), ("[::1]:1", "::1"), ("[::1]", "::1"), ("", "")])
-def test_a_host_header_has_a_name(host: str, name: str) -> None:
-    assert host_name(host) == name
-
-
 def test_a_door_is_open_where_others_reach_it_and_nobody_asks_them() -> None:
     anywhere = ".".join("0000")
     assert [is_open_door(host, WebConfig()) for host in ("127.0.0.1", "::1", anywhere, "10.0.0.1", "::")] == [
@@ -208,14 +202,6 @@ def test_another_spelling_of_an_ended_session_lets_nobody_in() -> None:
     assert session in let_in
     guard.end(admitted(guard, asked(cookie=f"{guard.cookie}={session}")), 1000.0)
     assert [refused(guard, asked(cookie=f"{guard.cookie}={one}")) for one in spellings] == [401] * len(spellings)
-
-
-def test_ended_sessions_are_forgotten_when_they_would_have_ended_by_themselves() -> None:
-    guard = Guard(WebConfig(token=TOKEN))
-    for now in range(1000, 1000 + 3 * SESSION_SECONDS, SESSION_SECONDS):
-        session = guard.new_session("token", float(now))
-        guard.end(Visitor(name="token", session=session), float(now))
-    assert len(guard._ended) == 1
 
 
 def test_sessions_end_with_their_token_and_stay_ended_whatever_else_is_set() -> None:

@@ -23,7 +23,7 @@ from tests.web.visiting import Visit
 
 SECRET = "a secret of tests only"
 COLUMNS = ("salary", "email", "phone", "pin", "gone")
-TAINTS = [f"taint-{number:04d}" for number in range(1000)]
+TAINTS = [f"taint-{number:04d}" for number in range(300)]
 HIDING: Steps = (
     steps.Drop(attributes=("salary",)),
     steps.Hash(attributes=("idu", "email"), secret=SECRET),
@@ -77,7 +77,7 @@ def tainted(text: str) -> list[str]:
     return re.findall(r".{0,80}taint-\d.{0,20}", text)
 
 
-def test_of_a_thousand_secrets_the_page_shows_none(visit: Visit) -> None:
+def test_of_hundreds_of_secrets_the_page_shows_none(visit: Visit) -> None:
     path, rows = "/rows", 0
     while path:
         body = visit.get(path).body
@@ -85,9 +85,9 @@ def test_of_a_thousand_secrets_the_page_shows_none(visit: Visit) -> None:
         rows += body.count('<th scope="row">')
         older = re.search(r'href="([^"]+)" class="button" rel="next"', body)
         path = older[1].replace("&amp;", "&") if older else ""
-    assert rows == 1001
+    assert rows == len(TAINTS) + 1
     assert not tainted(visit.get("/").body)
-    for number in range(1, 1001, 97):
+    for number in range(1, 301, 97):
         assert not tainted(visit.get(f"/rows/{number}").body)
         assert not tainted(visit.get(f"/rows/{number}/document").body)
     assert not tainted(visit.get("/table?name=usr").body)
@@ -104,7 +104,7 @@ def test_a_search_finds_only_what_is_shown(visit: Visit) -> None:
 
 def test_explain_shows_none_either_unless_it_is_asked_to(log: LogTable) -> None:
     hiding = config(log, HIDING)
-    for number in (1, 5, 7, 9, 11, 13, 26, 500):
+    for number in (1, 5, 7, 9, 11, 13, 26, 250):
         assert not tainted(str(explain(log.engine, LogNames(), hiding, number)))
         assert tainted(str(explain(log.engine, LogNames(), hiding, number, values=True)))
 

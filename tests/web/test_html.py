@@ -17,7 +17,7 @@ from eventlog.core.model import Status
 from eventlog.core.plural import counted
 from eventlog.web.pages import address, environment, live, message_page, row_page, rows_page, shown
 from tests.support.examples import examples
-from tests.web.test_drawn import LOOK, READING, ROW, explained
+from tests.web.states import LOOK, READING, ROW, explained
 from tests.web.visiting import HOSTILE, bare
 
 texts = st.text() | st.sampled_from(HOSTILE) | st.text(alphabet="<>&\"'/= scriptonload!-[]")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import json
 import re
-from http.client import HTTPConnection
 
 import pytest
 
@@ -13,13 +12,12 @@ from eventlog.config.settings import Config, SourceConfig
 from eventlog.daemon.logging import journal, library_journal
 from eventlog.daemon.vitals import PublisherHealth
 from eventlog.web import desk
-from eventlog.web.app import FORM_BYTES
 from eventlog.web.collector import Collector
 from eventlog.web.door import open_page
 from eventlog.web.server import PageServer
 from tests.conformance.event_logs import LogTable
 from tests.integration.publishing import until
-from tests.web.visiting import HOSTILE, Visit, bare, opened
+from tests.web.visiting import Visit, bare, opened
 
 TOKEN = "the-token-that-nobody-guesses"
 
@@ -46,16 +44,6 @@ def test_every_page_is_closed_to_scripts_and_frames(page: PageServer, path: str)
     assert not re.search(r"<[^>]+\s(style|on\w+)=", answered.body)
     assert not re.search(r"<script(?! src=\"/static/)", answered.body)
     assert not re.search(r"(?:src|href)=\"(?:https?:|//|javascript:)", answered.body)
-
-
-@pytest.mark.parametrize(
-    "path", ["/rows", "/rows?status=E", *(f"/rows/{number}" for number in range(10, 10 + len(HOSTILE)))]
-)
-def test_what_is_in_the_log_stays_text(page: PageServer, path: str) -> None:
-    body = Visit(page).get(path).body
-    for hostile in HOSTILE[:5]:
-        assert hostile not in body.replace(f'"{hostile}"', "") or hostile.startswith("javascript:")
-    assert "&lt;" in body or "javascript:" in body or "\u202e" in body
 
 
 def test_a_row_tells_what_was_recorded_and_what_the_rules_say(page: PageServer) -> None:
@@ -117,22 +105,6 @@ def test_what_cannot_be_done_is_said(page: PageServer, query: str) -> None:
     answered = Visit(page).get(f"/confirm?{query}")
     assert answered.status == 400
     assert "This cannot be done" in answered.body
-
-
-def test_a_form_that_is_too_long_is_not_read(page: PageServer) -> None:
-    assert Visit(page).post("/act", {"action": "x" * FORM_BYTES}).status == 404
-
-
-def test_the_live_part_comes_as_a_stream_and_ends_with_the_page(log: LogTable) -> None:
-    with opened(log.engine) as page:
-        connection = HTTPConnection("127.0.0.1", page.port, timeout=30)
-        connection.request("GET", "/events")
-        response = connection.getresponse()
-        first = response.readline()
-        assert response.headers["content-type"].startswith("text/event-stream")
-        response.close()
-        connection.close()
-    assert first.startswith(b'data: <div id="live" data-stream="/events?range=1h">')
 
 
 def test_styles_and_scripts_are_kept_by_browsers(page: PageServer) -> None:

@@ -15,14 +15,13 @@ from sqlalchemy import Engine
 from eventlog.capture.install import install
 from eventlog.config.settings import Config, SourceConfig
 from eventlog.daemon.logging import journal, library_journal
-from eventlog.daemon.publisher import Publisher
 from eventlog.sinks.outputs import FilesOutput
 from eventlog.sql.names import LogNames
 from eventlog.web.door import open_page
 from eventlog.web.server import PageServer
 from eventlog.web.settings import WebConfig
 from tests.conformance.event_logs import LogTable
-from tests.integration.publishing import Process, config_of, site, until, url_of
+from tests.integration.publishing import Process, site, until, url_of
 from tests.web.visiting import Visit
 
 TOKEN = "the-token-that-nobody-guesses"
@@ -92,7 +91,8 @@ def test_live_updates_begin_anew_with_the_new_configuration(log: LogTable) -> No
         connection = HTTPConnection("127.0.0.1", page.port, timeout=30)
         connection.request("GET", "/events")
         response = connection.getresponse()
-        assert response.readline().startswith(b"data: ")
+        assert response.headers["content-type"].startswith("text/event-stream")
+        assert response.readline().startswith(b'data: <div id="live" data-stream="/events?range=1h">')
         page.adopt(config(log, "latter"))
         Visit(page).get("/")
         response.read()  # the stream ends, whereupon a browser asks again
@@ -110,6 +110,8 @@ def test_the_page_of_a_publisher_follows_its_signal(sqlite: Engine, tmp_path: Pa
         port = process.wait_for("watched_at")["port"]
         process.wait_for("seat_taken")
         assert "/former</bdi>" in asked(port)
+        assert "eventlog_state" in asked(port, "/metrics")
+        until(lambda: ">publishing</span></dd>" in asked(port), "it publishes")
         file.write_text(written.format(tmp_path / "latter"))
         process.tell(signal.SIGHUP)
         process.wait_for("reloaded")
@@ -119,21 +121,9 @@ def test_the_page_of_a_publisher_follows_its_signal(sqlite: Engine, tmp_path: Pa
         assert process.stop() == 0
 
 
-def asked(port: int) -> str:
+def asked(port: int, path: str = "/") -> str:
     connection = HTTPConnection("127.0.0.1", port, timeout=30)
-    connection.request("GET", "/")
+    connection.request("GET", path)
     body = connection.getresponse().read().decode()
     connection.close()
     return body
-
-
-def test_a_page_elsewhere_says_how_idle_outputs_stand(sqlite: Engine, tmp_path: Path) -> None:
-    log = site(sqlite)
-    log.write_all([1, 2])
-    settings = config_of(sqlite, tmp_path / "out")
-    with Publisher(settings) as publisher:
-        assert publisher.run_once().settled == 2
-    with shown(settings) as page:
-        visit = Visit(page)
-        until(lambda: '<a href="/rows/2">row 2</a>' in visit.get("/").body, "it says how far it is")
-        assert f'title="{2:020}"' in visit.get("/").body

@@ -17,7 +17,7 @@ from eventlog.core.errors import SinkError
 from eventlog.daemon.vitals import PublisherHealth
 from eventlog.web import app as pages
 from eventlog.web import endpoint, server
-from eventlog.web.endpoint import ADDRESS_CONNECTIONS, MOST_CONNECTIONS, Endpoint, is_late, leaving
+from eventlog.web.endpoint import ADDRESS_CONNECTIONS, MOST_CONNECTIONS, Endpoint, leaving
 from eventlog.web.settings import WebConfig
 from tests.integration.publishing import until
 from tests.web.test_access import TOKEN
@@ -85,36 +85,28 @@ def test_half_sent_requests_shut_nobody_off(kind: str, half: bytes, sqlite: Engi
         assert [said(there.port, path, 60)[0] for path in ("/health", "/ready", "/metrics")] == [200, 503, 200]
 
 
+FORM = b"POST /login HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\ntoken=wrong"
+
+
 @pytest.mark.usefixtures("nobody_is_late")
-def test_forms_that_do_not_end_shut_nobody_off(sqlite: Engine) -> None:
-    half = b"POST /login HTTP/1.1\r\nHost: localhost\r\nContent-Length: 60000\r\n\r\ntoken="
+@pytest.mark.parametrize(
+    "sent, count",
+    [
+        (FORM % 60_000, MOST_CONNECTIONS + 20),
+        (FORM % 11, ADDRESS_CONNECTIONS + 5),
+        (b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n" * 400, ADDRESS_CONNECTIONS + 5),
+    ],
+    ids=["forms that do not end", "logins that wait for their refusal", "answers that nobody takes"],
+)
+def test_visitors_shut_nobody_off(sqlite: Engine, sent: bytes, count: int) -> None:
     web = WebConfig(token=TOKEN)
     with watching("page", sqlite, PublisherHealth(watched=True), web) as there, ExitStack() as held:
-        for _ in range(MOST_CONNECTIONS + 20):
-            visitor = held.enter_context(socket.create_connection(("127.0.0.1", there.port), timeout=10))
-            visitor.sendall(half)
-        assert [said(there.port, path, 60)[0] for path in ("/health", "/ready", "/metrics")] == [200, 503, 200]
-
-
-def test_answers_that_nobody_takes_shut_nobody_off(sqlite: Engine) -> None:
-    many = b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n" * 400
-    with watching("page", sqlite, PublisherHealth(watched=True)) as there, ExitStack() as held:
-        for _ in range(ADDRESS_CONNECTIONS + 5):
+        for _ in range(count):
             visitor = held.enter_context(socket.socket())
             visitor.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
             visitor.connect(("127.0.0.1", there.port))
-            visitor.sendall(many)
-        assert said(there.port, "/health", 20)[0] == 200
-
-
-def test_logins_that_wait_for_their_refusal_shut_nobody_off(sqlite: Engine) -> None:
-    body = b"token=wrong"
-    form = b"POST /login HTTP/1.1\r\nHost: localhost\r\nContent-Length: 11\r\n\r\n" + body
-    with watching("page", sqlite, PublisherHealth(watched=True), WebConfig(token=TOKEN)) as there, ExitStack() as held:
-        for _ in range(ADDRESS_CONNECTIONS + 5):
-            visitor = held.enter_context(socket.create_connection(("127.0.0.1", there.port), timeout=10))
-            visitor.sendall(form)
-        assert said(there.port, "/health")[0] == 200
+            visitor.sendall(sent)
+        assert [said(there.port, path, 60)[0] for path in ("/health", "/ready", "/metrics")] == [200, 503, 200]
 
 
 def test_pages_that_take_long_keep_no_probe_waiting(sqlite: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -212,11 +204,6 @@ def test_a_flood_from_one_address_ends_its_own_connections() -> None:
     newcomer = Guest(peer="flood", waits_since=999.0)
     assert leaving([other, *flood, newcomer], newcomer) == [flood[0]]
     assert leaving([other, *flood], other) == []
-
-
-@pytest.mark.parametrize("since, late", [(None, False), (91.0, False), (90.0, True)])
-def test_patience_has_an_end(since: float | None, late: bool) -> None:
-    assert is_late(Guest(waits_since=since), 90.0 + endpoint.PATIENCE_SECONDS) is late
 
 
 def test_what_a_busy_page_says_is_guarded_like_everything_else(sqlite: Engine, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,7 +18,6 @@ from eventlog.daemon.vitals import PublisherHealth
 from eventlog.web.door import ENDPOINT, open_page
 from eventlog.web.endpoint import Endpoint
 from eventlog.web.server import PageServer
-from tests.web.visiting import watched
 
 
 @contextmanager
@@ -30,12 +29,6 @@ def endpoint(config: Config) -> Iterator[ServedEndpoint]:
         yield made
     finally:
         made.close()
-
-
-def test_with_the_extra_there_is_a_page(sqlite: Engine) -> None:
-    watched(sqlite)
-    with endpoint(Config(source=SourceConfig(url=str(sqlite.url)))) as made:
-        assert isinstance(made, PageServer)
 
 
 def test_a_stream_has_a_page_too(tmp_path: Path) -> None:

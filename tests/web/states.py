@@ -1,0 +1,347 @@
+"""Every page in the states that it can be in, and what a person reads there, which is kept in pages.txt.
+
+`python -m tests.web.states` writes pages.txt anew; what has changed in it is read before it is committed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Final
+
+from msgspec.structs import replace
+
+from eventlog.admin.listing import Cursor, Filters, Listing
+from eventlog.admin.rows import LogRow
+from eventlog.admin.status import Facts, LastError, Publishing
+from eventlog.capture.installed import TriggerCondition, TriggerState
+from eventlog.capture.plan import Style
+from eventlog.config.settings import Config
+from eventlog.core.plugins import PageOrder
+from eventlog.core.registry import loaded, offers
+from eventlog.daemon.vitals import VitalsReading
+from eventlog.delivery.output import OutputState
+from eventlog.explain.rows import ExplainedRow, Explanation
+from eventlog.sources.log.backlog import Rate
+from eventlog.sources.log.flow import Flow, OutputLag, WaitingParts
+from eventlog.version import VERSION
+from eventlog.web.acts import OutputAct, RowsAct
+from eventlog.web.pages import (
+    NEAR_ROWS,
+    SHOWN_CHARACTERS,
+    Viewer,
+    document_page,
+    login_page,
+    message_page,
+    output_page,
+    output_question,
+    overview_page,
+    row_page,
+    rows_page,
+    rows_question,
+    table_page,
+    tables_page,
+)
+from eventlog.web.reading import (
+    RANGES,
+    History,
+    OutputSample,
+    OutputView,
+    PagePart,
+    PageReading,
+    ReasonCount,
+    Sample,
+    UnreadTable,
+)
+
+NOW = 1_800_000_000.0
+LOOK = Viewer(log="event_log", visitor="ada", acts=True, style="/s.css", script="/l.js", proof="p")
+READS = replace(LOOK, acts=False)
+SAMPLE = Sample(at=NOW, waiting=3, oldest=7, lag=2.5, rate=10.0)
+FACTS = Facts(
+    log="event_log",
+    rows={"N": 3, "S": 5, "W": 0, "E": 0, "F": 0},
+    ignored={},
+    oldest_waiting=7,
+    lag_seconds=2.5,
+    rate=Rate(rows=600, seconds=60, per_second=10.0),
+    last_error=None,
+    triggers={},
+)
+FLOW = Flow(parts=WaitingParts(ready=3), oldest=7, lag=2.5, ready_lag=2.5, publishing=True, settled=600)
+READING = PageReading(
+    log="event_log",
+    database="sqlite:///app.db",
+    now=NOW,
+    history=History().with_sample(SAMPLE),
+    facts=FACTS,
+    counted=NOW - 5,
+    flow=FLOW,
+    places=(OutputView(name="files out", noted="files /srv/out", format="xds"),),
+)
+ROW = LogRow(
+    record_id=7,
+    status="N",
+    event_type="2",
+    event_time="2025-03-23 10:57:19",
+    perpetrator="app",
+    table_name="usr",
+    table_key="idu=1",
+    column_name="fname",
+    old_value="Jack",
+    new_value="John",
+    reason=None,
+    note=None,
+    attempts=None,
+    next_attempt=None,
+    document=None,
+)
+
+
+def triggers(states: Mapping[str, str]) -> tuple[TriggerState, ...]:
+    return tuple(
+        TriggerState(name=name, table="usr", owner="usr", state=TriggerCondition(state), style=Style.FIELD)
+        for name, state in states.items()
+    )
+
+
+def explained(row: LogRow, count: int, document: str | None = "<modify/>") -> Explanation:
+    rows = tuple(
+        ExplainedRow(
+            record_id=row.record_id + at,
+            event_type=None if at == 1 else 2,
+            column=None if at == 1 else "fname",
+            old="x" * 200,
+            new=None,
+            status="S",
+            reason="published",
+            note="so" if at == 2 else None,
+        )
+        for at in range(count)
+    )
+    return Explanation(record_id=row.record_id, status="N", recorded="It waits.", rows=rows, document=document)
+
+
+def tables_part(states: Mapping[str, str]) -> tuple[PagePart, ...]:
+    """The part that eventlog brings itself, by the door that others have."""
+    ours = next(offer for offer in offers("page") if offer.is_ours)
+    return (
+        PagePart(
+            title="Tables", table=loaded(ours).part(PageOrder(config=Config(), engine=None, triggers=triggers(states)))
+        ),
+    )
+
+
+[PLACE] = READING.places
+DEAD = replace(
+    PLACE,
+    standing=OutputState(
+        document="0042",
+        position=(42,),
+        at=NOW - 10_900,
+        error="hr.example.net:8443 refused the connection. It is tried again.",
+        failed_at=NOW - 12,
+        failing_since=NOW - 10_800,
+    ),
+    rate=0.0,
+)
+SLOW = replace(PLACE, rate=2.5)
+QUICK = replace(PLACE, name="hr", noted="hr", rate=9.8)
+LATE = replace(FLOW, oldest=7, lag=10_800.0, ready_lag=10_800.0, settled=0)
+"""Nothing was published for three hours."""
+
+GONE = Publishing(host="db1", pid=812, since=None, lease_until="2027-01-15 05:00:12.345", expired=True)
+ACCIDENTS = {
+    "dead output": replace(READING, places=(DEAD,), flow=replace(LATE, failing=True)),
+    "held rows": replace(
+        READING,
+        flow=replace(FLOW, parts=WaitingParts(held=2000), first_held=9, oldest=None, lag=0.0, ready_lag=0.0),
+        held="held since 2027-01-14 17:00:00 UTC by ann: their database moves",
+    ),
+    "no right": replace(
+        READING,
+        flow=replace(FLOW, parts=WaitingParts(suspended=3), lag=10_800.0, ready_lag=0.0),
+        unread={"usr": UnreadTable(note="permission denied for table usr", row=7, time="2027-01-15 05:00:00")},
+    ),
+    "publisher gone": replace(READING, flow=replace(LATE, publishing=False), gone=GONE),
+    "slow receiver": replace(
+        READING,
+        places=(SLOW, QUICK),
+        flow=replace(
+            FLOW,
+            parts=WaitingParts(ready=3, lagging=300),
+            lag=5400.0,
+            lags={PLACE.noted: OutputLag(rows=300, first=7, seconds=5400.0)},
+        ),
+    ),
+}
+
+
+WIDE: Final = "rows that are wide or empty, of who only reads"
+"""On a small screen this table is scrolled sideways."""
+
+
+def _rows() -> dict[str, str]:
+    """Lists of rows, rows, documents, and what is asked before an act."""
+    held = replace(ROW, record_id=9, reason="held", note="held since 2027-01-14 17:00:00 UTC by ann: they move.")
+    behind = replace(ROW, record_id=12, reason="held", note="row 9 of the same object comes first.")
+    refused = replace(ROW, record_id=8, status="E", reason="refused", table_key="idu=4", note="no such department")
+    long = replace(ROW, new_value="W" * 400)
+    names = ("status", "column_name", "old_value", "new_value", "table_key", "perpetrator")
+    empty = replace(ROW, record_id=6, **dict.fromkeys(names))
+    denied = replace(ROW, reason="no right", note="permission denied for table usr")
+    much = replace(ROW, new_value="y" * (SHOWN_CHARACTERS + 5), reason="vanished", next_attempt="soon", attempts=2)
+    nothing = Listing(rows=(), further=None)
+    unordered = Listing(rows=(), further=Cursor(place=9), ordered=False)
+    some = Listing(rows=(behind, held, refused, ROW), further=Cursor(before=6))
+    every = RowsAct(action="hold", filters=Filters(letters="N", table="usr"))
+    return {
+        "rows": rows_page(some, Filters(letters="NX"), LOOK, first=False),
+        WIDE: rows_page(Listing(rows=(long, empty), further=None), Filters(), READS, first=True),
+        "rows of a key in a log without an index": rows_page(unordered, Filters(key="k"), LOOK, first=True),
+        "no rows": rows_page(nothing, Filters(), LOOK, first=True),
+        "no errors": rows_page(nothing, Filters(letters="EF"), LOOK, first=True),
+        "row that is held": row_page(held, explained(held, 2), LOOK),
+        "row that waits for a right": row_page(denied, explained(denied, 1, None), READS),
+        "row with much about it": row_page(much, explained(much, 3 * NEAR_ROWS, None), LOOK, "1 row is held now."),
+        "document": document_page(9, explained(held, 2), LOOK),
+        "question about two rows": rows_question(RowsAct(action="requeue", numbers=(3, 4)), [3, 4], LOOK),
+        "question about thirty rows": rows_question(RowsAct(action="hold", numbers=(*range(30),)), range(30), LOOK),
+        "question about a filter": rows_question(every, range(1, 2001), LOOK),
+    }
+
+
+def _outputs() -> dict[str, str]:
+    """Pages of one output."""
+    place = replace(PLACE, rate=2.5, standing=OutputState(error="no route", failed_at=NOW - 9, at=NOW))
+    samples = replace(SAMPLE, outputs={place.noted: OutputSample(behind=7, rate=2.5)})
+    reading = replace(READING, history=History().with_sample(samples))
+    paused = replace(place, paused="since 2026-11-22 10:30:00 UTC by ann: their database moves.")
+    behind = replace(reading, flow=Flow(lags={place.noted: OutputLag(rows=12, first=3, seconds=90.0)}))
+    resumed = replace(reading, flow=Flow(lags={place.noted: OutputLag(rows=0, first=None, seconds=None)}))
+    dead = ACCIDENTS["dead output"]
+    return {
+        "output": output_page(reading, place, LOOK, RANGES[1], "It is paused now."),
+        "output, of who only reads": output_page(reading, place, READS, RANGES[0]),
+        "output that is paused": output_page(reading, paused, LOOK, RANGES[0]),
+        "output that is behind": output_page(behind, place, LOOK, RANGES[0]),
+        "output that was resumed": output_page(resumed, place, LOOK, RANGES[0]),
+        "output that is dead": output_page(dead, DEAD, LOOK, RANGES[0]),
+        "output that is dead, of who only reads": output_page(dead, DEAD, READS, RANGES[0]),
+        "output that is slow": output_page(ACCIDENTS["slow receiver"], SLOW, LOOK, RANGES[0]),
+        "question about an output": output_question(OutputAct(action="pause", output=PLACE.noted), PLACE.name, LOOK),
+    }
+
+
+def _tables() -> dict[str, str]:
+    """All tables, and pages of one."""
+    found = triggers({"usr_insert": "CURRENT", "usr_update": "OUTDATED"})
+    fails = replace(found[0], fails=True, asked="--events field", owner="grp", note="said")
+    unread = ACCIDENTS["no right"].unread["usr"]
+    away = replace(READING, counted=None, trouble="the disk is gone.")
+    return {
+        "tables": tables_page(replace(READING, triggers=found), LOOK),
+        "no tables": tables_page(READING, LOOK),
+        "tables that are being read": tables_page(replace(READING, counted=None), LOOK),
+        "tables that cannot be read": tables_page(away, LOOK),
+        "table whose triggers fail": table_page("usr", (fails,), (ROW,), LOOK),
+        "table without a right": table_page("usr", found, (ROW,), LOOK, unread=unread),
+        "table that nobody names": table_page("usr", (), (), LOOK),
+    }
+
+
+def _overviews() -> dict[str, str]:
+    """The first page, when all is well and in accidents."""
+    stood = OutputState(document="0042", position=(42,), at=NOW - 5, error="no route", failed_at=NOW - 90)
+    stream = OutputState(document="a", position=(4, 2), error="e" * 999)
+    views = (
+        replace(PLACE, standing=stood),
+        OutputView(name="b", noted="b", format="xds", standing=stream, on_the_way=3),
+        *(OutputView(name=name, noted=name, format="xds") for name in "cd"),
+    )
+    lags = {"c": OutputLag(rows=1, first=7, seconds=90.0), "d": OutputLag(rows=2000, paused=True)}
+    parts = WaitingParts(ready=1, held=2000, not_due=3)
+    outputs = replace(FLOW, parts=parts, lags=lags | {"gone": OutputLag(rows=5)})
+    error = LastError(record_id=9, status="E", reason="refused", note=None, at="2025-03-23 10:57:19")
+    full = replace(
+        READING,
+        facts=replace(FACTS, ignored={"X": 2}, last_error=error),
+        reasons=(ReasonCount(status="E", reason="refused", rows=4), ReasonCount(status="N", reason=None, rows=1)),
+        parts=tables_part({"usr_insert": "CURRENT", "usr_update": "OUTDATED"}),
+        on_the_way=10,
+        loop=VitalsReading(state="publishing", error=None, documents=1, last_document=NOW),
+    )
+    new = replace(READING, history=History(), flow=Flow(), parts=tables_part({}))
+    accidents = {name: overview_page(reading, LOOK) for name, reading in ACCIDENTS.items()}
+    return accidents | {
+        "overview": overview_page(full, replace(LOOK, leaves=True)),
+        "overview of a new log, of who only reads": overview_page(new, READS),
+        "overview with outputs that differ": overview_page(replace(READING, places=views, flow=outputs), LOOK),
+    }
+
+
+PAGES: Final[Mapping[str, str]] = (
+    _overviews()
+    | _outputs()
+    | _rows()
+    | _tables()
+    | {
+        "message": message_page("Oh", "no", LOOK),
+        "login": login_page(LOOK, wrong=False),
+        "login, again": login_page(LOOK, wrong=True),
+    }
+)
+
+LINES: Final = frozenset(
+    ("blockquote", "caption", "dd", "div", "dt", "figure", "footer", "form", "h1", "h2", "h3")
+    + ("header", "li", "main", "nav", "p", "pre", "svg", "tr")
+)
+"""Elements that begin a line."""
+
+REPEATED: Final = re.compile(r"(\w)\1{19,}")
+COLOURS: Final = frozenset(("good", "warn", "bad", "calm"))
+
+
+class Told(HTMLParser):
+    """A page as a person reads it: where links go and buttons lead, and in which colour something stands."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.said = ""
+        self.feed(page.replace(f"eventlog {VERSION}", "eventlog"))
+        self.close()
+        short = REPEATED.sub(lambda found: f"{found[1]}×{len(found[0])}", self.said)
+        lines = [" ".join(line.split()) for line in short.split("\n")]
+        self.lines = [line for line in lines if line]
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        given = {name: value or "" for name, value in attrs}
+        begin = "\n" if tag in LINES else " | " if tag in ("td", "th") else ""
+        marks = [f"{colour}:" for colour in given.get("class", "").split() if colour in COLOURS]
+        marks += [f"[{given['href']}]"] if tag == "a" else []
+        marks += [f"({tag} {given.get('name', '')}={given.get('value', '')})"] if tag in ("input", "button") else []
+        marks += [word for word in ("selected", "aria-current") if word in given]
+        self.said += begin + " ".join([*marks, ""])
+
+    def handle_data(self, data: str) -> None:
+        self.said += data.replace("\n", " ")
+
+
+KEPT: Final = Path(__file__).with_name("pages.txt")
+
+
+def kept() -> dict[str, list[str]]:
+    """What the pages said when somebody looked last."""
+    pages = KEPT.read_text(encoding="utf-8").split("\n== ")[1:]
+    return {name: lines for name, *lines in (page.rstrip("\n").split("\n") for page in pages)}
+
+
+def main() -> None:
+    pages = [f"\n== {name}\n" + "\n".join(Told(page).lines) + "\n" for name, page in PAGES.items()]
+    KEPT.write_text("".join(pages), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
