@@ -26,7 +26,6 @@ def everything(kind: str) -> dict[str, str]:
     return {text: name for name, text in SOURCES[kind]()}
 
 
-@pytest.mark.in_turn
 @pytest.mark.parametrize("kind", SOURCES)
 def test_what_is_generated_is_what_oracle_reads(grammar: Grammar, kind: str) -> None:
     assert len(everything(kind)) > 10

@@ -15,10 +15,10 @@ from msgspec.structs import replace
 from eventlog.convert import local
 from eventlog.convert.settings import Conversion, FilesInput, MessageFiles, SnapshotRows, TableFiles
 from eventlog.core.errors import ConfigError
-from eventlog.core.places import PlaceKind
+from eventlog.core.outputs import PlaceKind
 from eventlog.core.rules import Options
-from eventlog.core.steps import placed
-from eventlog.policies import Policy
+from eventlog.policies.bound import Policy
+from eventlog.policies.steps import placed
 from eventlog.sql.names import NEW_ORDER, STANDARD
 from eventlog.xds.write import XdsFormat
 from eventlog_spark import cutting

@@ -78,6 +78,9 @@ SELECT * FROM (
     ORDER BY 1
 ) WHERE ROWNUM <= :limit;
 
+-- parked_some: how many rows wait for an output, as far as it is counted
+SELECT COUNT(*) FROM /* parked */event_log_parked WHERE output = :output AND ROWNUM <= :limit;
+
 -- parked_make_many: rows of one object wait for the same reason
 INSERT INTO /* parked */event_log_parked (output, record_id, object, reason, note, attempts, due)
 SELECT :output, listed.n, :object, :reason, :note, :attempts, :due
