@@ -6,7 +6,9 @@ from pprint import pformat
 from typing import Any
 
 import pytest
+from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from sqlalchemy import Engine
 
 from eventlog.capture import Style, TriggerOptions, track
@@ -33,18 +35,7 @@ POSTGRESQL: list[tuple[str, list[str]]] = [
     ("real", ["'NaN'", "'Infinity'", "'-Infinity'", "3.4028235e38", "1e-45", "16777216", "0.1", "-0.0"]),
     (
         "double precision",
-        [
-            "'NaN'",
-            "'Infinity'",
-            "'-Infinity'",
-            "1.7976931348623157e308",
-            "5e-324",
-            "0.1",
-            "5",
-            "1e20",
-            "0.30000000000000004",
-            "1e-7",
-        ],
+        ["'NaN'", "'Infinity'", "'-Infinity'", "1.7976931348623157e308", "5e-324", "0.1", "5", "1e20"],
     ),
     ("money", ["'-92233720368547758.08'", "'92233720368547758.07'", "'1234.5'"]),
     ("boolean", ["true", "false"]),
@@ -108,21 +99,7 @@ MARIADB: list[tuple[str, list[str]]] = [
 SQLITE: list[tuple[str, list[str]]] = [
     ("INTEGER", ["-9223372036854775808", "9223372036854775807"]),
     ("INT", ["1.5", "'text'", "x'6162'", "9e999"]),
-    (
-        "REAL",
-        [
-            "1.7976931348623157e308",
-            "-1.7976931348623157e308",
-            "9e999",
-            "-9e999",
-            "5e-324",
-            "0.1",
-            "5",
-            "1e20",
-            "0.30000000000000004",
-            "1e-7",
-        ],
-    ),
+    ("REAL", ["1.7976931348623157e308", "-1.7976931348623157e308", "9e999", "-9e999", "5e-324", "0.1", "5", "1e20"]),
     ("NUMERIC", ["1e20", "5", "'1.10'", "'text'"]),
     ("BOOLEAN", ["0", "1", "2", "'t'"]),
     ("DATE", ["'infinity'", "'2025-03-23'", "20250323", "2460757.5"]),
@@ -208,5 +185,75 @@ def refreshed(engine: Engine, name: str) -> list[str]:
     return sorted(found)
 
 
+def quoted(value: object) -> str:
+    return f"'{value}'"
+
+
 floats = st.floats(allow_nan=False, allow_infinity=False).map(lambda one: repr(one + 0.0))  # -0.0 is 0.0
 decimals = st.decimals(-(10**30), 10**30, places=20, allow_nan=False).map(lambda one: f"{one:f}" if one else "0")
+micros = st.integers(-62_135_596_800 * 10**6, 253_402_300_799 * 10**6)
+RANDOM: dict[str, dict[str, st.SearchStrategy[str]]] = {
+    "postgresql": {
+        "numeric": decimals,
+        "double precision": st.floats().map(lambda one: quoted(one + 0.0)),
+        "real": st.floats(width=32).map(lambda one: quoted(one + 0.0)),
+        "date": st.integers(-1_700_000, 2_145_000_000).map("DATE '0001-01-01' + {}".format),
+        "timestamp": st.integers(-200_000_000_000, 9_000_000_000_000).map(
+            "TIMESTAMP '2000-01-01' + {} * INTERVAL '1.000001 s'".format
+        ),
+        "timestamptz": st.integers(-200_000_000_000, 9_000_000_000_000).map(
+            "TIMESTAMPTZ '2000-01-01' + {} * INTERVAL '1.000001 s'".format
+        ),
+        "time": st.times().map(quoted),
+        "interval": st.timedeltas().map(lambda one: f"'{one.days} days {one.seconds} s {one.microseconds} us'"),
+        "money": st.integers(-(2**53), 2**53).map("({})::numeric::money".format),
+    },
+    "mysql": {
+        "DOUBLE": floats,
+        "DECIMAL(65,30)": decimals,
+        "DATE": st.dates().map(quoted),
+        "DATETIME(6)": st.datetimes().map(quoted),
+        "TIME(6)": st.integers(-3_020_399_000_000, 3_020_399_000_000).map("SEC_TO_TIME({} * 0.000001)".format),
+        "BIGINT UNSIGNED": st.integers(0, 2**64 - 1).map(str),
+    },
+    "sqlite": {
+        "REAL": floats,
+        "NUMERIC": st.floats(allow_nan=False, allow_infinity=False).map(repr)
+        | st.integers(-(2**63), 2**63 - 1).map(str),
+        "TIMESTAMP": st.datetimes().map(quoted) | st.datetimes().map(lambda one: quoted(one.isoformat())),
+        "DATE": st.dates().map(quoted),
+        "BLOB": st.binary(max_size=9).map(lambda one: f"x'{one.hex()}'"),
+    },
+}
+
+
+def test_any_key_finds_its_row(engine: Engine) -> None:
+    """All tables are filled and read in one transaction each: what takes time is the server's answer."""
+    install(engine)
+    kinds = RANDOM[dialect_of(engine).name]
+    for number, type_ in enumerate(kinds):
+        made(engine, f"r{number}", type_, [])
+    names = [f"r{number}" for number in range(len(kinds))]
+    catalog = reflect(engine, names)
+    reader = SqlRowReader(engine, catalog)
+    lists = st.tuples(*[st.lists(kind, min_size=1, max_size=5, unique=True) for kind in kinds.values()])
+
+    @settings(max_examples=10, deadline=None, phases=[Phase.generate])
+    @given(lists)
+    def each(values: tuple[list[str], ...]) -> None:
+        with engine.begin() as connection:
+            for name in [*names, "event_log"]:
+                connection.exec_driver_sql(f"DELETE FROM {name}")
+            for name, literals in zip(names, values, strict=True):
+                rows = ", ".join(f"({literal}, {number})" for number, literal in enumerate(literals))
+                connection.exec_driver_sql(f"INSERT INTO {name} VALUES {rows}".replace("%", "%%"))
+            logged = connection.exec_driver_sql(
+                "SELECT table_name, table_key FROM event_log WHERE event_type = 5 ORDER BY record_id"
+            ).fetchall()
+        keys = {table.name: [key for name, key in logged if name.endswith(table.name)] for table in catalog}
+        rows_of = {table.name: RowId(table.schema, table.name, "") for table in catalog}
+        wanted = {replace(rows_of[name], key=key): place for name in names for place, key in enumerate(keys[name])}
+        found = reader.rows(dict.fromkeys(wanted, frozenset(["v"])))
+        assert {row: values["v"] for row, values in found.items() if not isinstance(values, Unreadable)} == wanted
+
+    each()

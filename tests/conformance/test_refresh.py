@@ -7,12 +7,15 @@ from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, given
+from hypothesis import strategies as st
 from sqlalchemy import Engine, create_engine, text
 
 from eventlog.capture import TriggerOptions, located, track, untrack
 from eventlog.capture.install import install
 from eventlog.core.errors import DataError, InstallError, SourceError, UsageError
 from eventlog.core.schema import Column, Table
+from eventlog.core.tablekey import parse
 from eventlog.refresh import Load, Refresh, RefreshPace, Stand, loads
 from eventlog.refresh.key_order import KeyOrder
 from eventlog.sources.marks import Marks
@@ -20,6 +23,8 @@ from eventlog.sql.connect import limit_sessions
 from eventlog.sql.dialect import dialect_of
 from eventlog.sql.log import Log
 from eventlog.sql.postgresql.dialect import POSTGRESQL
+from tests.conformance.test_dialect_keys import any_text
+from tests.support.examples import examples
 from tests.support.logged import run
 
 COMMON: dict[str, list[Any]] = {
@@ -112,6 +117,17 @@ def test_each_row_is_asked_for_once_under_the_key_that_triggers_write(engine: En
 @pytest.fixture
 def words(engine: Engine) -> Log:
     return site(engine, "CREATE TABLE t (w VARCHAR(60) NOT NULL, n INTEGER NOT NULL, PRIMARY KEY (w, n))")
+
+
+@examples(15, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    held=st.sets(st.tuples(any_text.filter(bool), st.integers(-3, 3)), min_size=1, max_size=8), chunk=st.integers(1, 4)
+)
+def test_whatever_stands_in_the_keys_none_is_left_out(words: Log, held: set[tuple[str, int]], chunk: int) -> None:
+    run(words.engine, "DELETE FROM t", "DELETE FROM event_log")
+    insert(words.engine, [{"w": word, "n": number} for word, number in held])
+    assert whole(words, chunk).rows == len(held)
+    assert sorted(parse(key).parts for key in keys(words)) == sorted((("w", w), ("n", str(n))) for w, n in held)
 
 
 def numbered(engine: Engine, count: int = 10, **options: Any) -> Log:
