@@ -10,11 +10,10 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine, create_engine, event, text
 
-from eventlog.capture import Style, TriggerCondition, TriggerOptions, track, trigger_states, untrack
+from eventlog.capture import Style, TriggerCondition, TriggerOptions, log_tables, track, trigger_states, untrack
 from eventlog.capture.install import install, uninstall
 from eventlog.cli.main import exit_code
 from eventlog.core.errors import EX_TRY_AGAIN, EX_USAGE, OK, SourceError
-from eventlog.sql import dialect
 from eventlog.sql.names import LogNames
 from tests.conformance.event_logs import LogTable
 from tests.support.logged import USR, left_by, logged, run
@@ -132,7 +131,7 @@ def usr(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Engi
     install(engine)
     run(engine, USR[0])
     track(engine, ["usr"])
-    monkeypatch.setattr(dialect, "DDL_LOCK_SECONDS", 1)
+    monkeypatch.setattr(log_tables, "DDL_LOCK_SECONDS", 1)
     return engine
 
 

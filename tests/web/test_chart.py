@@ -162,3 +162,10 @@ def test_of_many_points_the_highest_are_shown_and_the_last(heights: list[float])
     if points:
         assert found[-1] == points[-1]
         assert max(value for _, value in found) == max(heights)
+
+
+def test_of_many_points_the_last_one_is_there_once_whether_or_not_it_is_the_highest() -> None:
+    rising = [(float(number), float(number)) for number in range(MOST_VALUES * 3)]
+    falling = [(at, -value) for at, value in rising]
+    for points in (rising, falling):
+        assert thinned(points).count(points[-1]) == 1

@@ -14,8 +14,8 @@ from eventlog.daemon.vitals import State, VitalsReading
 from eventlog.sources.log.flow import Flow, WaitingParts
 from eventlog.web.acts import possible, said_of
 from eventlog.web.collector import parts_of
-from eventlog.web.pages import kind_name, live, live_table, overview_page, row_page
-from eventlog.web.reading import History
+from eventlog.web.pages import kind_name, live, live_output, live_table, output_page, overview_page, row_page
+from eventlog.web.reading import RANGES, History
 from tests.support.plugins import Site, site
 from tests.web.states import FACTS, FLOW, LOOK, NOW, PAGES, READING, READS, ROW, SAMPLE, Told, explained, kept, triggers
 
@@ -165,3 +165,9 @@ def test_event_types_have_names(number: str | None, said: str) -> None:
 def test_a_page_stays_of_today_with_javascript_and_without() -> None:
     assert "<noscript><meta http-equiv=" in overview_page(READING, LOOK)
     assert "/events?table=usr" in live_table("usr", None)
+
+
+@pytest.mark.parametrize("flow", [READING.flow, None])
+def test_what_changes_on_an_outputs_page_is_a_part_of_the_page(flow: Flow | None) -> None:
+    reading, place = replace(READING, flow=flow), READING.places[0]
+    assert live_output(reading, place, RANGES[0]).strip() in output_page(reading, place, LOOK, RANGES[0])

@@ -15,7 +15,7 @@ from eventlog.core.secrets import secret_places
 from eventlog.policies.bound import PolicyFormat
 from eventlog.policies.plugin import needs_of
 from eventlog.policies.settings import line_of, steps_of
-from eventlog.policies.steps import Lookup
+from eventlog.policies.steps import Lookup, PlacedRoute
 from eventlog.streams.post import refuse_lookups
 from eventlog.xds.write import XdsFormat
 from tests.support.strategies import CATALOG
@@ -94,6 +94,18 @@ def test_a_step_may_be_written_in_a_line_and_then_has_no_line_of_its_own(tmp_pat
     with pytest.raises(ConfigError, match="steps"):
         loaded(tmp_path, '[[output]]\nsink = "stdout"\nsteps = "x"\n')
     assert line_of("[[policy]]\n[[output]]\n", "output", 0, 0) == ""
+
+
+def test_where_there_is_no_policy_it_is_said_how_one_is_written(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="policy words, and there is none") as error:
+        loaded(tmp_path, '[[output]]\nsink = "stdout"\npolicies = ["words"]\n')
+    assert str(error.value.hint).startswith("Write it as [[policy]]")
+
+
+def test_an_output_that_routes_knows_the_places_of_its_sink(tmp_path: Path) -> None:
+    config = loaded(tmp_path, '[[output]]\nsink = "files"\n[[output.steps]]\ndo = "route"\nto = "{table}"\n')
+    [step] = steps_of(config.output[0], config.policy)
+    assert isinstance(step, PlacedRoute)
 
 
 def test_a_stream_has_no_tables_to_look_in(tmp_path: Path) -> None:

@@ -9,6 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from eventlog.core.model import Event, Kind, Reason
+from eventlog.core.rules import Options, decide
 from eventlog.core.rules.times import MONTHS, moment, read_clock
 
 MOMENT = dt.datetime(2025, 3, 23, 10, 57, 19, 250_000)
@@ -24,10 +26,9 @@ MOMENT = dt.datetime(2025, 3, 23, 10, 57, 19, 250_000)
         "2025-03-23-10.57.19.250000000000",
         "2025-03-23-10.57.19.25",
         "Mar 23 2025 10:57:19:250AM",
-        dt.datetime(2025, 3, 23, 8, 57, 19, 250_000, tzinfo=dt.timezone(dt.timedelta(hours=-2))),
     ],
 )
-def test_one_moment_in_many_forms(text: str | dt.datetime) -> None:
+def test_one_moment_in_many_forms(text: str) -> None:
     assert moment(text) == MOMENT
 
 
@@ -48,6 +49,17 @@ def test_what_db2_and_sybase_write_is_read_back(at: dt.datetime) -> None:
     day = f"{MONTHS[at.month - 1]} {at.day:>2} {at.year}"
     half = "PM" if at.hour >= 12 else "AM"
     assert moment(f"{day} {(at.hour + 11) % 12 + 1:>2}:{at:%M:%S}:{at.microsecond // 1000:03d}{half}") == at
+
+
+def test_db2_may_leave_the_fraction_out() -> None:
+    assert moment("2025-03-23-10.57.19") == MOMENT.replace(microsecond=0)
+
+
+@pytest.mark.parametrize(
+    "hour, of_day", [("12:57:19:250AM", 0), (" 1:57:19:250AM", 1), ("12:57:19:250PM", 12), (" 1:57:19:250PM", 13)]
+)
+def test_hours_count_from_twelve_over_one(hour: str, of_day: int) -> None:
+    assert moment(f"Mar 23 2025 {hour}") == MOMENT.replace(hour=of_day)
 
 
 @pytest.mark.parametrize(
@@ -81,3 +93,24 @@ def test_a_clock_has_no_hour_24_on_any_python() -> None:
     assert read_clock("23:24:00") == dt.time(23, 24)
     with pytest.raises(ValueError, match="24:00"):
         read_clock("24:00")
+
+
+def test_future_events_are_held_whatever_the_form_and_a_text_that_is_no_time_is_an_error() -> None:
+    times = ["2025-03-23-10.57.19.000001", "Mar 23 2025 10:57:18:999AM", "2025-03-23-10.57.21.000000", "soon"]
+    events = [
+        Event(
+            position=(number,),
+            kind=Kind.INSERT_FIELD,
+            table="usr",
+            key="idu=1",
+            column=f"c{number}",
+            new="x",
+            time=time,
+        )
+        for number, time in enumerate(times, start=1)
+    ]
+    decision = decide(events, options=Options(future=True, now=dt.datetime(2025, 3, 23, 10, 57, 20)))
+    assert [change.positions for change in decision.changes] == [((2,), (1,))]
+    found = {outcome.position: (outcome.reason, outcome.note) for outcome in decision.outcomes}
+    assert found[3,] == (Reason.NOT_DUE, None)
+    assert found[4,] == (Reason.INVALID, "event_time 'soon' is not a date and time.")
