@@ -16,7 +16,7 @@ ANSWERS = [
 ]
 
 
-@pytest.mark.parametrize("order", permutations(ANSWERS))
+@pytest.mark.parametrize("order", [*permutations(ANSWERS)])
 def test_the_worst_answer_stays(order: tuple[Outcome, ...]) -> None:
     kept: dict[Position, Outcome] = {}
     for answer in order:
