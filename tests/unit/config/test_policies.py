@@ -103,7 +103,9 @@ def test_where_there_is_no_policy_it_is_said_how_one_is_written(tmp_path: Path) 
 
 
 def test_an_output_that_routes_knows_the_places_of_its_sink(tmp_path: Path) -> None:
-    config = loaded(tmp_path, '[[output]]\nsink = "files"\npath = "out"\n[[output.steps]]\ndo = "route"\nto = "{table}"\n')
+    config = loaded(
+        tmp_path, '[[output]]\nsink = "files"\npath = "out"\n[[output.steps]]\ndo = "route"\nto = "{table}"\n'
+    )
     [step] = steps_of(config.output[0], config.policy)
     assert isinstance(step, PlacedRoute)
 
