@@ -10,6 +10,7 @@ from eventlog.capture.asked import (
     NAME_BYTES,
     PREFIX,
     AskedClass,
+    believed,
     exactly,
     forgetting,
     keeping,
@@ -69,3 +70,9 @@ def test_options_are_said_as_people_type_them() -> None:
 def test_a_grant_is_taken_back_word_for_word(grant: str) -> None:
     what, _, role = grant.removeprefix("GRANT ").replace("\n", " ").rpartition(" TO ")
     assert taking_back(grant) == f"REVOKE {what} FROM {role}"
+
+
+def test_the_mark_counts_where_a_trigger_agrees_with_it_though_others_are_left() -> None:
+    """Others are left of an attempt that was broken off."""
+    left, kept = TriggerOptions(style=Style.FIELD), TriggerOptions(style=Style.ROW_BACK)
+    assert believed("usr", kept, [left, kept]) == kept
