@@ -247,33 +247,3 @@ def test_a_plan_that_an_older_eventlog_named_is_known_in_change_files(tmp_path: 
         heir.commit("a", place.documents(1))
         heir.commit("b", place.documents(2))
         assert place.found() == [1, 2]
-
-
-def _agreed(place: Place, heir: Sink, third: Sink) -> bool:
-    """Whether both find the plan whole, or both nothing of it."""
-    there = heir.resolve("b").documents is None
-    assert place.found() == ([1, 2, 3] if there else [1])
-    third.open(tenure(3))
-    assert third.resolve("b").documents == (None if there else frozenset())
-    assert place.found() == ([1, 2, 3] if there else [1])
-    return there
-
-
-@pytest.mark.parametrize("kind", EVERYWHERE)
-def test_what_a_former_publisher_has_prepared_is_not_taken_for_what_its_successor_began(
-    tmp_path: Path, kind: str
-) -> None:
-    """The successor repeats the plan with what is left of it, and dies."""
-    fates: set[bool] = set()
-    for before in count(1):
-        with EVERYWHERE[kind](tmp_path / str(before)) as place:
-            former, heir = opened(place.make(), tenure()), place.make()
-            former.commit("a", place.documents(1))
-            heir.open(tenure(2))
-            former.prepare("b", place.documents(2, 3, 4))
-            with dying(before) as died, suppress(KilledError):
-                heir.commit("b", place.documents(2, 3))
-            fates.add(_agreed(place, opened(place.make(), tenure(2)), place.make()))
-        if not died.happened:
-            break
-    assert fates == {True, False}

@@ -19,48 +19,13 @@ from eventlog.capture.follow import behind, follow
 from eventlog.capture.install import install
 from eventlog.core.errors import EventlogError
 from eventlog.sql.names import LogNames
+from tests.support.following import ChangingTable
 from tests.support.logged import logged, run
 
 SECONDS = 3.0
 PATIENCE_SECONDS = 90.0
 WRITERS = 3
 ENOUGH = 5
-
-
-TYPES = ("VARCHAR(40)", "VARCHAR(80)", "TEXT")
-
-
-class Table:
-    """A table whose columns change at random; `secret` is never to be captured."""
-
-    def __init__(self, engine: Engine, seed: int) -> None:
-        self.engine = engine
-        self.random = random.Random(seed)
-        self.columns = ["a0", "a1", "a2"]
-        self.number = 3
-        columns = ", ".join(f"{name} VARCHAR(40)" for name in (*self.columns, "secret"))
-        run(engine, f"CREATE TABLE usr (idu INTEGER NOT NULL PRIMARY KEY, {columns})")
-        run(engine, "INSERT INTO usr (idu) VALUES (1)", "INSERT INTO usr (idu) VALUES (2)")
-
-    def change(self) -> None:
-        """Runs one ALTER TABLE."""
-        kinds = ["add", "rename", "retype", *(["drop"] if len(self.columns) > 1 else [])]
-        kind, name = self.random.choice(kinds), self.random.choice(self.columns)
-        if kind == "add":
-            run(self.engine, f"ALTER TABLE usr ADD COLUMN {self._new()} VARCHAR(40)")
-        elif kind == "drop":
-            self.columns.remove(name)
-            run(self.engine, f"ALTER TABLE usr DROP COLUMN {name}")
-        elif kind == "rename":
-            self.columns.remove(name)
-            run(self.engine, f"ALTER TABLE usr RENAME COLUMN {name} TO {self._new()}")
-        else:
-            run(self.engine, f"ALTER TABLE usr ALTER COLUMN {name} TYPE {self.random.choice(TYPES)}")
-
-    def _new(self) -> str:
-        self.columns.append(f"a{self.number}")
-        self.number += 1
-        return self.columns[-1]
 
 
 @contextmanager
@@ -120,7 +85,7 @@ def followed(engine: Engine, count: list[int]) -> Callable[[Event], None]:
 def test_writers_never_fail_while_tables_change_and_a_publisher_follows(postgresql: Engine, style: Style) -> None:
     install(postgresql)
     seed = random.SystemRandom().randrange(10**6)
-    table, count, altered = Table(postgresql, seed), [0], 0
+    table, count, altered = ChangingTable(postgresql, seed), [0], 0
     track(postgresql, ["usr"], TriggerOptions(style=style, follow_ddl=True))
     writers = [write(postgresql, number) for number in range(10, 10 + WRITERS)]
     with threads(*writers, followed(postgresql, count)) as errors:
@@ -151,7 +116,7 @@ def test_who_alters_a_table_that_is_being_tracked_waits(
 ) -> None:
     """The table is altered, if it can be, after it was looked at and before its triggers are made."""
     install(postgresql)
-    Table(postgresql, 1)
+    ChangingTable(postgresql, 1)
     track(postgresql, ["usr"], TriggerOptions(style=Style.FIELD_BACK, follow_ddl=True))
     alter = Thread(target=run, args=(postgresql, f"ALTER TABLE usr {change}"), daemon=True)
     waited = []

@@ -24,48 +24,10 @@ from eventlog.capture.rights import Roles, give_rights
 from eventlog.core.errors import EventlogError
 from eventlog.sql.dialect import dialect_of
 from eventlog.sql.names import LogNames
-from tests.support.following import Site
+from tests.support.following import ChangingTable, Site
 from tests.support.logged import logged, run
 
 STEPS = 8
-TYPES = ("VARCHAR(40)", "VARCHAR(80)", "TEXT")
-
-
-class Table:
-    """A table whose columns change at random; `secret` is never to be captured."""
-
-    def __init__(self, engine: Engine, seed: int) -> None:
-        self.engine = engine
-        self.random = random.Random(seed)
-        self.columns = ["a0", "a1", "a2"]
-        self.number = 3
-        columns = ", ".join(f"{name} VARCHAR(40)" for name in (*self.columns, "secret"))
-        run(engine, f"CREATE TABLE usr (idu INTEGER NOT NULL PRIMARY KEY, {columns})")
-        run(engine, "INSERT INTO usr (idu) VALUES (1)", "INSERT INTO usr (idu) VALUES (2)")
-
-    def change(self) -> dict[str, list[str]]:
-        """Runs one ALTER TABLE, and tells what the journal is to say of it."""
-        kinds = ["add", "rename", "retype", *(["drop"] if len(self.columns) > 1 else [])]
-        kind, name = self.random.choice(kinds), self.random.choice(self.columns)
-        if kind == "add":
-            run(self.engine, f"ALTER TABLE usr ADD COLUMN {self._new()} VARCHAR(40)")
-            return {"added": self.columns[-1:]}
-        if kind == "drop":
-            self.columns.remove(name)
-            run(self.engine, f"ALTER TABLE usr DROP COLUMN {name}")
-            return {"gone": [name]}
-        if kind == "rename":
-            self.columns.remove(name)
-            run(self.engine, f"ALTER TABLE usr RENAME COLUMN {name} TO {self._new()}")
-            return {"added": self.columns[-1:], "gone": [name]}
-        how = "ALTER COLUMN {} TYPE {}" if self.engine.dialect.name == "postgresql" else "MODIFY COLUMN {} {}"
-        run(self.engine, f"ALTER TABLE usr {how.format(name, self.random.choice(TYPES))}")
-        return {"retyped": [name]}
-
-    def _new(self) -> str:
-        self.columns.append(f"a{self.number}")
-        self.number += 1
-        return self.columns[-1]
 
 
 class Writer(Thread):
@@ -98,7 +60,7 @@ def test_what_changes_between_two_polls_is_followed_at_the_second(
     engine: Engine = request.getfixturevalue(database)
     install(engine)
     seed = random.SystemRandom().randrange(10**6)
-    table, site = Table(engine, seed), Site(engine, follow=True)
+    table, site = ChangingTable(engine, seed), Site(engine, follow=True)
     track(engine, ["usr"], TriggerOptions(style=style, exclude=("secret",)))
     writer = Writer(engine)
     with site.publisher:
@@ -116,7 +78,7 @@ def test_what_changes_between_two_polls_is_followed_at_the_second(
     assert versions == list(range(1, len(versions) + 1))
 
 
-def follow_one(engine: Engine, table: Table, site: Site, where: str) -> None:
+def follow_one(engine: Engine, table: ChangingTable, site: Site, where: str) -> None:
     """One change: the journal names it at the next poll, and from then on each column is captured and no write fails."""
     wanted = table.change()
     said = {one["event"]: one for one in site.poll()}
@@ -143,7 +105,7 @@ def test_with_an_event_trigger_nothing_is_lost_and_no_writer_fails(postgresql: E
     """Nobody polls, and nobody tracks anew: each change is logged right after the ALTER TABLE, and in every moment of it."""
     install(postgresql)
     seed = random.SystemRandom().randrange(10**6)
-    table = Table(postgresql, seed)
+    table = ChangingTable(postgresql, seed)
     track(postgresql, ["usr"], TriggerOptions(style=style, exclude=("secret",), follow_ddl=True))
     writer = Writer(postgresql)
     writer.start()
@@ -203,9 +165,9 @@ def parts(admin: Engine, *, installs: bool) -> Iterator[Parts]:
             run(admin, f"DROP USER {listed}")
 
 
-def tracked_by_parts(found: Parts, seed: int, style: Style) -> Table:
+def tracked_by_parts(found: Parts, seed: int, style: Style) -> ChangingTable:
     """A table that its owner made, and a log and triggers that the installer made; rights as in the manual, in its order."""
-    table = Table(found.owner, seed)
+    table = ChangingTable(found.owner, seed)
     run(
         found.owner if dialect_of(found.owner).schemas else found.admin,
         f"GRANT SELECT, UPDATE ON usr TO {_account(found.writer)}",
