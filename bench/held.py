@@ -13,8 +13,8 @@ from sqlalchemy import text
 
 from bench.backlog import Backlog, backlog, engine
 from bench.measure import Benchmark, Contestant, Target, Timings
+from eventlog.care.journal import hold, release
 from eventlog.daemon.publisher import Publisher
-from eventlog.publisher.care import hold, release
 from eventlog.sql.findlog import log_columns
 from eventlog.sql.log import Log
 from eventlog.sql.names import LogNames

@@ -14,7 +14,7 @@ from sqlalchemy import text
 from bench.backlog import Backlog, backlog, engine, settle_down
 from bench.broker import local_broker
 from bench.measure import Benchmark, Contestant, Target, Timings
-from eventlog.admin.outputs import pause
+from eventlog.care.outputs import pause
 from eventlog.config.outputs import OutputConfig
 from eventlog.config.settings import Config
 from eventlog.daemon.publisher import Publisher

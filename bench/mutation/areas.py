@@ -108,7 +108,7 @@ AREAS = (
         ),
         options=("-k", "sqlite or unit", *QUICK),
     ),
-    Area(name="triggers' SQL", files=("eventlog/sql/sqlite/triggers.sql",), tests=TRIGGERS, options=ON_SQLITE),
+    Area(name="triggers' SQL", files=("eventlog/databases/sqlite/triggers.sql",), tests=TRIGGERS, options=ON_SQLITE),
 )
 
 

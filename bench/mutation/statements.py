@@ -90,7 +90,7 @@ def _exit_code(arguments: list[str], fault: tuple[str, str, str] | None, seconds
         os.dup2(silence, 2)
         if fault is not None:
             file, name, changed = fault
-            dialect.texts(Path(file).parent.name)[name] = changed
+            dialect.texts(dialect.dialect_of(f"{Path(file).parent.name}://"))[name] = changed
         os._exit(pytest.main(arguments))
     _, status = os.waitpid(child, 0)
     return os.waitstatus_to_exitcode(status)

@@ -30,8 +30,8 @@ _pause = re.compile(r"[.:;](?:\s|$)").search
 
 
 class LazyGroup(click.Group):
-    """Knows of each command of the core where it stands: in a module of eventlog.cli and under
-    which name, `module:name`.
+    """Knows of each command of its own where it stands: in which module and under which name,
+    `module:name`.
 
     Others are those that packages offer under a name that begins with `prefix`. They are looked for
     where a word is not in the table, for that costs 25 ms.
@@ -112,7 +112,7 @@ class LazyGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name in self.places:
             module, _, name = self.places[cmd_name].partition(":")
-            command = getattr(import_module(f"eventlog.cli.{module}"), name or cmd_name)
+            command = getattr(import_module(module), name or cmd_name)
         elif cmd_name in (brought := self.brought()):
             from eventlog.core.registry import loaded
 

@@ -19,7 +19,7 @@ from eventlog.cli.mishaps import CLOSED_PIPE, INTERRUPTED, misused, told, traced
 from eventlog.version import VERSION
 
 SECTIONS: Final[Mapping[str, Mapping[str, str]]] = {
-    "To begin": {"demo": "", "init": "init", "config": "init", "rules": "rules"},
+    "To begin": {"demo": "", "init": "", "config": "", "rules": ""},
     "Log and triggers": {
         "install": "",
         "upgrade": "",
@@ -29,11 +29,11 @@ SECTIONS: Final[Mapping[str, Mapping[str, str]]] = {
         "triggers": "",
         "catalog": "",
         "rights": "",
-        "check": "check",
+        "check": "",
     },
     "Publishing": {
         "run": "run",
-        "outputs": "outputs",
+        "outputs": "",
         "policy": "policy",
         "refresh": "",
         "verify": "",
@@ -41,12 +41,12 @@ SECTIONS: Final[Mapping[str, Mapping[str, str]]] = {
         "receive": "",
     },
     "Rows of the log": {
-        "status": "log",
-        "log": "log",
+        "status": "",
+        "log": "",
         "explain": "",
-        "hold": "care",
-        "release": "care",
-        "requeue": "care",
+        "hold": "",
+        "release": "",
+        "requeue": "",
         "purge": "",
     },
     "Backlogs, streams, files": {
@@ -54,7 +54,7 @@ SECTIONS: Final[Mapping[str, Mapping[str, str]]] = {
         "apply": "",
         "decode": "decode",
         "emulate": "emulate",
-        "validate": "validate",
+        "validate": "",
     },
     "Your shell": {"help": "shell:helped", "completion": "shell", "man": "shell"},
 }
@@ -94,7 +94,7 @@ class Commands(LazyGroup):
 
 @click.group(
     cls=Commands,
-    places={name: module for name, module in COMMANDS.items() if module},
+    places={name: f"eventlog.cli.{module}" for name, module in COMMANDS.items() if module},
     prefix="",
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )

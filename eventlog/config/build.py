@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from eventlog.sources.log.reading import LogSettings
     from eventlog.sql.names import LogNames
     from eventlog.sql.rows import Room
-    from eventlog.xds.write import XdsFormat
 
 
 def catalog_of(engine: Engine, names: LogNames, config: Config) -> Catalog:
@@ -204,13 +203,6 @@ def outputs_of(config: Config) -> list[Output]:
             made.sink.close()
         raise
     return outputs
-
-
-def xds_of(config: Config) -> XdsFormat:
-    """The XDS format with the publisher's settings."""
-    from eventlog.xds.plugin import xds_format
-
-    return xds_format(config.publisher, config.source.schema)
 
 
 def require_packages(output: OutputConfig) -> None:

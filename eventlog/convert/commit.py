@@ -20,9 +20,9 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from eventlog.core.durable_files import PART, flush, make_folder, protect, write_file
 from eventlog.core.errors import SinkError, UsageError
 from eventlog.core.plural import counted
+from eventlog.durable_files import PART, flush, make_folder, protect, write_file
 from eventlog.sinks.plan_folder import PERMANENT
 
 SUCCESS = "_SUCCESS"

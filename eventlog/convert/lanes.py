@@ -39,10 +39,10 @@ from eventlog.convert.sending import SENDING, Begun, Sent, noted, something_else
 from eventlog.convert.settings import Conversion, SentMessages
 from eventlog.convert.to_messages import LAID, MessageDocuments, writer_of
 from eventlog.convert.writing import InTheirOrder, Write
-from eventlog.core.durable_files import write_file
 from eventlog.core.errors import MachineError
 from eventlog.core.schema import Table
 from eventlog.core.seams import Sink
+from eventlog.durable_files import write_file
 from eventlog.qlik.change_seq import ChangeSeq, Sequencer
 from eventlog.qlik.messages.document import Message, MessagesDocument
 from eventlog.sinks.kafka.settings import KafkaSettings, producer_options

@@ -37,8 +37,8 @@ from eventlog.core.plural import counted
 from eventlog.sources.marks import Stretches
 
 if TYPE_CHECKING:
+    from eventlog.care.conversions import ConversionJournal
     from eventlog.convert.partitions import PartitionFile
-    from eventlog.publisher.conversions import ConversionJournal
     from eventlog.sql.log import Log
 
 LEASE_SECONDS: Final = 60.0
@@ -114,7 +114,7 @@ class Marking:
 
     def _look(self) -> None:
         """Sees what is not to be taken."""
-        from eventlog.publisher.conversions import read_kept
+        from eventlog.care.conversions import read_kept
 
         # Before holds are read: rows that an output lacks are parked for it, and can be passed then.
         self._journal.park_lagging()
@@ -247,7 +247,7 @@ def marking(conversion: Conversion, place: MarkedPlace | None = None) -> Iterato
     """The lock of a log and a place in its journal; OccupiedError while a publisher has the lock.
     The output is made at its place, which is a folder where nobody says otherwise.
     """
-    from eventlog.publisher.conversions import ConversionJournal, conversion_name
+    from eventlog.care.conversions import ConversionJournal, conversion_name
     from eventlog.sources.log.lock import LogLock
 
     source = conversion.input

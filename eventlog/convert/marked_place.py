@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from eventlog.convert.commit import OUTCOMES_FILE, Destination
-from eventlog.core.durable_files import flush, write_file
+from eventlog.durable_files import flush, write_file
 
 if TYPE_CHECKING:
     from eventlog.convert.mark import Marking

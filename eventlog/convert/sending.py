@@ -19,10 +19,10 @@ from msgspec import Struct
 
 from eventlog.convert.forms import SentForm
 from eventlog.convert.settings import SentMessages, SentTables, Target
-from eventlog.core.durable_files import write_file
 from eventlog.core.errors import SinkError, UsageError
 from eventlog.core.model import Outcome
 from eventlog.core.seams import Sink
+from eventlog.durable_files import write_file
 from eventlog.sinks.lake.settings import LakeSettings
 
 SENDING: Final = "sending"

@@ -147,10 +147,10 @@ def target_of(order: ConversionOrder, config: Config) -> Target:
         return _tables(order, config)
     if order.target == "messages":
         return _messages(order, config)
-    from eventlog.config.build import xds_of
+    from eventlog.xds.plugin import xds_format
 
     # Parts have a size of their own.
-    return replace(xds_of(config), batch_size=1)
+    return replace(xds_format(config.publisher, config.source.schema), batch_size=1)
 
 
 def steps_of_order(order: ConversionOrder, config: Config) -> Steps:

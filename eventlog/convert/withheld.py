@@ -22,9 +22,9 @@ from eventlog.sql.names import STANDARD
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine
 
+    from eventlog.care.conversions import Kept
     from eventlog.convert.settings import LogInput
     from eventlog.core.schema import Catalog
-    from eventlog.publisher.conversions import Kept
     from eventlog.sql.log import Log
     from eventlog.sql.names import LogNames
 
@@ -107,7 +107,7 @@ def withheld_of(source: LogInput, catalog: Catalog | None) -> Withheld:
     """What a conversion of a log leaves: what is held and what comes behind it; where it marks,
     what others lack as well.
     """
-    from eventlog.publisher.conversions import Kept, read_kept
+    from eventlog.care.conversions import Kept, read_kept
     from eventlog.publisher.reader import JournalReader
     from eventlog.sources.log.reading import LogSettings
     from eventlog.sql.connect import connect

@@ -36,6 +36,7 @@ Group = Literal[
     "endpoints",
     "policies",
     "linter_codecs",
+    "databases",
 ]
 
 GROUPS: Final[Mapping[Group, tuple[str, str]]] = {
@@ -52,6 +53,7 @@ GROUPS: Final[Mapping[Group, tuple[str, str]]] = {
     "endpoints": ("endpoint", "eventlog.core.plugins:EndpointPlugin"),
     "policies": ("function of policies", "collections.abc:Callable"),
     "linter_codecs": ("codec of LINTER", "collections.abc:Callable"),
+    "databases": ("database", "eventlog.sql.dialect:Dialect"),
 }
 """What one of each group is called, and what an entry point of it must lead to, which is imported
 with the first of them.
@@ -68,6 +70,7 @@ OWN_GROUPS: Final = (
     "page",
     "endpoints",
     "linter_codecs",
+    "databases",
 )
 """Groups in which eventlog itself offers something."""
 
@@ -120,6 +123,11 @@ def format_named(name: str) -> FormatPlugin:
 def source_named(name: str) -> SourcePlugin:
     plugin: SourcePlugin = _found("sources", name)
     return plugin
+
+
+def database_named(name: str) -> Any:
+    """Its dialect, a type of `eventlog.sql` above this folder."""
+    return _found("databases", name)
 
 
 def table_named(name: str) -> TablePlugin:
@@ -179,6 +187,7 @@ def outdated(what: str) -> ConfigError:
 def forget() -> None:
     """Looks anew the next time, where packages came or went meanwhile."""
     # What was loaded goes too, for a package may have come back as another version.
+    _installed.cache_clear()
     _offered.cache_clear()
     loaded.cache_clear()
 
@@ -191,20 +200,27 @@ def _found(group: Group, name: str) -> Any:
 
 
 @cache
-def _offered(group: Group) -> Mapping[str, Offer]:
+def _installed() -> Any:  # before Python 3.12 it is another type, which has `select` too
     from importlib.metadata import entry_points
 
+    # It reads the files of every package, whichever group is asked for.
+    return entry_points()
+
+
+@cache
+def _offered(group: Group) -> Mapping[str, Offer]:
     points: dict[str, list[EntryPoint]] = {}
-    for point in entry_points(group=f"eventlog.{group}"):
+    for point in _installed().select(group=f"eventlog.{group}"):
         points.setdefault(point.name, []).append(point)
     modules = [point.module for several in points.values() for point in several]
     if group in OWN_GROUPS and not any(module.startswith("eventlog.") for module in modules):
         raise outdated(group)
     offered = {}
     for name, several in points.items():
+        standing = several
         # Ours stands whoever else takes its name; of strangers with one name none does.
-        ours = [point for point in several if _package(point) == DISTRIBUTION]
-        standing = ours if ours and len(several) > 1 else several
+        if len(several) > 1:
+            standing = [point for point in several if _package(point) == DISTRIBUTION] or several
         offered[name] = Offer(group=group, name=name, points=tuple(standing))
     return offered
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from eventlog.admin.rows import LARGEST_NUMBER
+from eventlog.care.rows import LARGEST_NUMBER
 from eventlog.cli.show import show_json, show_sentence, show_table, show_text
 from eventlog.cli.site import Site, json_option, site_options
 from eventlog.core.plural import counted

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from msgspec.structs import asdict, replace
 
-from eventlog.admin.rows import LogRow
+from eventlog.care.rows import LogRow
 from eventlog.config.settings import Config
 from eventlog.core.errors import DataError
 from eventlog.core.model import Change

@@ -13,7 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 from sqlalchemy import Connection, Engine
 
-from eventlog.config.build import decider_of, xds_of
+from eventlog.config.build import decider_of
 from eventlog.config.settings import LOG, Config
 from eventlog.core.errors import DataError, ExpressionError
 from eventlog.core.model import Change, Event, Outcome, Refusal, Status
@@ -25,12 +25,13 @@ from eventlog.core.schema import Catalog
 from eventlog.core.seams import FormerNames, former_names_of
 from eventlog.explain.masking import Mask, mask_of, without
 from eventlog.explain.policies import PolicyResult, results
+from eventlog.explain.states import said_of_places
 from eventlog.publisher.decide import Part, parts_of
-from eventlog.publisher.states import said_of_places
 from eventlog.sources.stream.captured import CapturedImages
 from eventlog.sql.log import Log
 from eventlog.sql.names import LogNames
 from eventlog.streams.deciding import image_decider_of, parts_of_images
+from eventlog.xds.plugin import xds_format
 from eventlog.xds.write import XdsFormat
 
 AROUND_ROWS = 10_000
@@ -245,7 +246,7 @@ def _document(
 
     And what is not in it.
     """
-    form = xds_of(config)
+    form = xds_format(config.publisher, config.source.schema)
     changes, catalog, missing = _change(parts, record_id, former_names_of(form))
     notes = [refusal.note for refusal in missing]
     if not changes:

@@ -18,9 +18,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from eventlog.config.first import quoted
 from eventlog.core.errors import DataError
 from eventlog.core.outputs import refuse_name
+from eventlog.init.first import quoted
 from eventlog.policies.steps import Rename
 from eventlog.xds.read import XmlElement, line_of, parse
 

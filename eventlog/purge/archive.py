@@ -22,9 +22,9 @@ from typing import IO, Any, Final
 
 import msgspec
 
-from eventlog.core.durable_files import flush, make_empty, make_folder
 from eventlog.core.errors import SinkError
 from eventlog.core.packages import require
+from eventlog.durable_files import flush, make_empty, make_folder
 from eventlog.sinks.files import file_name
 from eventlog.sinks.store.objects import PARTS, Bucket
 from eventlog.sql.names import STANDARD, TRANSACTION

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import click
 from msgspec.structs import replace
 
+from eventlog.care.row_commands import meant_letters, meant_table
 from eventlog.cli.asking import agree, asking_options
-from eventlog.cli.care import meant_letters, meant_table
 from eventlog.cli.show import show_done, show_json, show_sentence
 from eventlog.cli.site import Site, json_option, site_options, table_option
 from eventlog.cli.watching import RowTally, watched, watching
@@ -68,7 +68,7 @@ def purge(
 
     Example: eventlog purge --older-than 30d --archive history --yes
     """
-    from eventlog.admin.rows import PROCESSED, read_age
+    from eventlog.care.rows import PROCESSED, read_age
     from eventlog.purge import deleting
     from eventlog.purge.archive import Archive
 

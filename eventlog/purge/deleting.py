@@ -8,7 +8,7 @@ from typing import Any, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from eventlog.admin.rows import Choice, leave_before_deletion
+from eventlog.care.rows import Choice, leave_before_deletion
 from eventlog.core.model import Status
 from eventlog.purge.archive import Archive
 from eventlog.sql.log import Log, id_list

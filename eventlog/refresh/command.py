@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 from msgspec import Struct
 
-from eventlog.cli.outputs import configured
+from eventlog.care.output_commands import configured
 from eventlog.cli.show import say, show_json
 from eventlog.cli.site import (
     MOST_JOBS,
@@ -77,7 +77,7 @@ def refresh(
 
     Example: eventlog refresh usr grp --backlog 50000
     """
-    from eventlog.admin.outputs import refuse_unknown, refuse_unserved
+    from eventlog.care.outputs import refuse_unknown, refuse_unserved
 
     if only is not None:
         refuse_unknown(only, configured(site))

@@ -17,7 +17,7 @@ from uuid import uuid4
 from msgspec.structs import replace
 from sqlalchemy import Connection, Engine
 
-from eventlog.admin.rows import stopped_by_lock
+from eventlog.care.rows import stopped_by_lock
 from eventlog.core.errors import DataError, InstallError, MachineError, SourceError, UsageError, shortened
 from eventlog.core.model import REFRESH, REFRESH_FOR, Kind, Status
 from eventlog.core.rules.times import in_zone

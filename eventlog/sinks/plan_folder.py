@@ -29,7 +29,9 @@ from urllib.parse import quote, unquote
 import msgspec
 from msgspec import Struct
 
-from eventlog.core.durable_files import (
+from eventlog.core.errors import DataError, SinkError
+from eventlog.core.seams import Tenure
+from eventlog.durable_files import (
     PartialFile,
     discard_files,
     flush,
@@ -40,8 +42,6 @@ from eventlog.core.durable_files import (
     show_files,
     write_file,
 )
-from eventlog.core.errors import DataError, SinkError
-from eventlog.core.seams import Tenure
 from eventlog.sinks.ownership import Owner, taken_by_a_later_one, taken_over
 
 OWNERS: Final = ".eventlog"

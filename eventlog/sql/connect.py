@@ -12,6 +12,7 @@ from weakref import WeakKeyDictionary
 
 from eventlog.core.errors import ConfigError, EventlogError, SourceError
 from eventlog.core.packages import installing, is_there, missing
+from eventlog.core.registry import names
 from eventlog.core.secrets import masked
 from eventlog.sql.access import (
     IS_SET,
@@ -24,7 +25,7 @@ from eventlog.sql.access import (
     unconnected,
     words_of,
 )
-from eventlog.sql.dialect import OTHER_NAMES, Dialect, dialect_of, drivers, statement, texts
+from eventlog.sql.dialect import Dialect, dialect_of, drivers, statement, texts
 from eventlog.sql.url_options import refuse_unknown
 
 if TYPE_CHECKING:
@@ -137,8 +138,10 @@ def read_url(url: str) -> URL:
     except ArgumentError:
         hint = "It is written as SQLAlchemy has it: postgresql+psycopg://user@host/database or sqlite:///file.db."
         raise ConfigError("The database URL cannot be read.", hint=hint) from None
-    if parsed.drivername in OTHER_NAMES:
-        return parsed.set(drivername=_usual_name(dialect_of(parsed)))
+    if parsed.drivername in names("databases"):
+        dialect = dialect_of(parsed)
+        if parsed.drivername in dialect.other_names:
+            return parsed.set(drivername=_usual_name(dialect))
     return parsed
 
 
@@ -353,7 +356,7 @@ def limit_sessions(
 
 
 def _refuse(dialect: Dialect, **wanted: float | None) -> None:
-    limits = texts(dialect.name).get("session_limits", "")
+    limits = texts(dialect).get("session_limits", "")
     for name, seconds in wanted.items():
         # A limit is there where the statement that sets limits has a hole for it.
         hole = f"/* {name.removesuffix('timeout')}"

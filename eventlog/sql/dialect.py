@@ -1,15 +1,16 @@
 """What tells the databases apart: a frozen value for each with its constants and capabilities, and
 its named SQL.
 
-Each database has a room, a folder beside this file, with its value, its SQL, its keys and its
-types. Nothing outside of a room compares a database's name. Quoting is SQLAlchemy's, so that
-reserved words are as up to date as it is; it is imported only when something is quoted.
+A database comes in by the entry points `eventlog.databases`, under the word with which its URLs
+begin. It has a room, a folder with its value, its SQL, its keys and its types; ours stand in
+`eventlog.databases`. Nothing outside of a room compares a database's name. Quoting is SQLAlchemy's,
+so that reserved words are as up to date as it is; it is imported only when something is quoted.
 
 Named SQL is loaded from the room: `statement(dialect, "waiting", log="event_log")`. A query begins
 with the line `-- name: purpose` and goes on to the next such line; other comment lines are for its
 readers and are left out. A hole is a comment of one word before the text it replaces,
 `/* log */event_log`, so that the file stays SQL which an editor can check and a DBA can run. What
-databases share stands in `common`; a room has what is different there.
+databases share stands in `common`, beside this file; a room has what is different there.
 """
 
 from __future__ import annotations
@@ -21,12 +22,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
 from importlib.resources import files
 from operator import attrgetter
-from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 
 from eventlog.core.errors import ConfigError, EventlogError, InstallError
+from eventlog.core.registry import database_named
+from eventlog.core.registry import names as names_offered
+from eventlog.core.registry import offers as offered
 from eventlog.core.sql_types import bare_type
 from eventlog.sql.names import STANDARD, LogNames
 
@@ -43,23 +46,17 @@ PIECE_CHARACTERS: Final = 900
 """How long the pieces of a long text are: fewer than 4,000 bytes, whatever the characters."""
 DDL_LOCK_SECONDS = 10
 """How long making tables and triggers waits for a lock: all who come after it wait as well."""
-OTHER_NAMES: Final = {"postgres": "eventlog.sql.postgresql.dialect:POSTGRESQL"}
-"""How URLs begin that other tools write, and SQLAlchemy does not know."""
-_ROOMS: Final = {
-    **OTHER_NAMES,
-    "sqlite": "eventlog.sql.sqlite.dialect:SQLITE",
-    "postgresql": "eventlog.sql.postgresql.dialect:POSTGRESQL",
-    "oracle": "eventlog.sql.oracle.dialect:ORACLE",
-    "mysql": "eventlog.sql.mysql.dialect:MYSQL",
-    "mariadb": "eventlog.sql.mysql.dialect:MYSQL",
-}
-"""The databases by how their URLs begin; a room is only imported when its database is opened."""
 
 
 class Dialect(Struct, frozen=True, kw_only=True, eq=False):
     """One database, of which there is one value; expressions are SQL text in its own words."""
 
     name: str
+    """How SQLAlchemy calls it."""
+    room: str
+    """The package of its folder, which has its SQL."""
+    other_names: frozenset[str] = frozenset()
+    """How URLs of it begin that other tools write, and SQLAlchemy does not know."""
     lookup: KeyLookup
     """How its rows are looked up by their keys, and stand in the order of them."""
     types: ColumnTypes
@@ -309,27 +306,29 @@ def dialect_of(where: str | URL | Engine | Connection) -> Dialect:
         place = place.dialect.name if hasattr(place, "dialect") else place.drivername
     # Without the driver, which stands behind a plus.
     backend = place.partition("://")[0].partition("+")[0]
-    if backend not in _ROOMS:
-        known = ", ".join(sorted(_ROOMS))
-        begins = f"the URL begins with one of {known}"
+    return _named(backend)
+
+
+@cache
+def _named(backend: str) -> Dialect:
+    known = names_offered("databases")
+    if backend not in known:
+        begins = f"the URL begins with one of {', '.join(known)}"
         raise ConfigError(f"eventlog does not know the database {backend!r}; {begins}.")
-    return _value(_ROOMS[backend])
+    dialect: Dialect = database_named(backend)
+    return dialect
 
 
 def dialects() -> tuple[Dialect, ...]:
     """Every database that eventlog knows."""
-    return tuple([_value(place) for place in dict.fromkeys(_ROOMS.values())])
+    # Some are offered under several names.
+    by_name = {dialect.name: dialect for dialect in map(_named, names_offered("databases"))}
+    return tuple(by_name.values())
 
 
 def drivers() -> dict[str, str]:
     """The extras that bring drivers, by the module of the driver."""
     return {one.driver: one.extra for one in dialects() if one.driver and one.extra}
-
-
-@cache
-def _value(place: str) -> Dialect:
-    found: Dialect = resolve_name(place)
-    return found
 
 
 @cache
@@ -341,7 +340,7 @@ def _compiler(name: str) -> Compiler:
     return kind(paramstyle="named")
 
 
-COMMON: Final = "common"
+COMMON: Final = "eventlog.sql.common"
 """The folder of what databases share."""
 OUR_FAULT: Final = "That is a fault of eventlog; please report it."
 BODY_QUOTE: Final = "$eventlog$"
@@ -358,16 +357,16 @@ def statement(dialect: Dialect, query: str, **holes: str) -> str:
 
     No text for a query that this database lacks and another one has; `offers` asks for that.
     """
-    text = texts(dialect.name).get(query)
+    text = texts(dialect).get(query)
     if text is None:
         if query not in known():
-            raise EventlogError(f"There is no query {query} in eventlog/sql.", hint=OUR_FAULT)
+            raise EventlogError(f"No database has a query {query}.", hint=OUR_FAULT)
         return ""
     return filled(text, holes, origin=f"{dialect.name}/{query}")
 
 
 def offers(dialect: Dialect, query: str) -> bool:
-    return query in texts(dialect.name)
+    return query in texts(dialect)
 
 
 def filled(text: str, holes: Mapping[str, str], *, origin: str) -> str:
@@ -418,28 +417,33 @@ def number_holes(dialect: Dialect, names: LogNames) -> dict[str, str]:
     return {"number_name": f", {dialect.quoted(names.column('record_id'))}", "number": f", {drawn}"}
 
 
-@cache
-def texts(database: str) -> dict[str, str]:
+def texts(dialect: Dialect) -> dict[str, str]:
     """Every query of a database by name: its folder's, and of `common` what that has not."""
-    return _in_folder(COMMON) | _in_folder(database)
+    return _texts(dialect.room)
+
+
+@cache
+def _texts(room: str) -> dict[str, str]:
+    return _in_folder(COMMON) | _in_folder(room)
 
 
 @cache
 def known() -> frozenset[str]:
     """The names of all queries that any database has."""
-    folders = [folder for folder in files("eventlog.sql").iterdir() if folder.is_dir()]
-    return frozenset().union(*(_in_folder(folder.name) for folder in folders))
+    # From the folders alone: other databases are not imported for it.
+    rooms = {offer.points[0].module.rpartition(".")[0] for offer in offered("databases")}
+    return frozenset().union(*map(_texts, rooms))
 
 
 @cache
-def _in_folder(folder: str) -> dict[str, str]:
+def _in_folder(package: str) -> dict[str, str]:
     queries: dict[str, str] = {}
-    for file in sorted(files("eventlog.sql").joinpath(folder).iterdir(), key=attrgetter("name")):
+    for file in sorted(files(package).iterdir(), key=attrgetter("name")):
         if not file.name.endswith(".sql"):
             continue
         for name, text in split(file.read_text(encoding="utf-8")):
             if name in queries:
-                problem = f"The query {name} is twice in eventlog/sql/{folder}/."
+                problem = f"The query {name} is twice in the files of {package}."
                 raise EventlogError(problem, hint=OUR_FAULT)
             queries[name] = text
     return queries

@@ -18,7 +18,6 @@ from structlog.stdlib import BoundLogger
 from eventlog.capture.install import install
 from eventlog.config.build import log_settings_of, source_order, stream_log_of
 from eventlog.config.settings import Config
-from eventlog.core.durable_files import make_empty
 from eventlog.core.errors import ConfigError, DataError
 from eventlog.core.plugins import BackgroundWork
 from eventlog.core.registry import source_named
@@ -27,6 +26,7 @@ from eventlog.daemon.lines import Line
 from eventlog.daemon.post import Post
 from eventlog.daemon.vitals import PublisherHealth
 from eventlog.delivery.output import Output
+from eventlog.durable_files import make_empty
 from eventlog.policies.settings import steps_of
 from eventlog.policies.steps import Lookup
 from eventlog.publisher.decide import Decider, Looks

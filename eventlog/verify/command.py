@@ -92,10 +92,10 @@ def verify(site: Site, tables: tuple[str, ...], as_json: bool, **given: Any) -> 
 
     Example: eventlog verify usr grp --output lake --mirrors --repair
     """
-    from eventlog.admin.outputs import refuse_unserved
+    from eventlog.care.outputs import refuse_unserved
     from eventlog.compare.pace import Pace, read_window
     from eventlog.config.build import name_of
-    from eventlog.core.durable_files import write_file
+    from eventlog.durable_files import write_file
     from eventlog.policies.settings import steps_of
     from eventlog.verify.proof import Limits
     from eventlog.verify.report import FORMS, VerifyReport, as_metrics, lines
@@ -163,8 +163,8 @@ def _source(site: Site, *, mend: bool) -> tuple[Engine, Log | None]:
 
 def _output(site: Site, name: str | None, *, needed: bool) -> OutputConfig | None:
     """The output that is named, or the only one there is."""
-    from eventlog.admin.outputs import refuse_unknown
-    from eventlog.cli.outputs import configured
+    from eventlog.care.output_commands import configured
+    from eventlog.care.outputs import refuse_unknown
     from eventlog.config.build import name_of
 
     outputs = site.config.output

@@ -6,8 +6,8 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final, Literal
 
+from eventlog.care.ages import utc_text
 from eventlog.config.settings import Config
-from eventlog.core.ages import utc_text
 from eventlog.core.plugins import CheckPlugin, Finding, PageCell, PageOrder, PagePlugin, PageTable
 from eventlog.core.plural import counted, duration
 from eventlog.core.proofs import LastProof, read_proofs

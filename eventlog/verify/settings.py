@@ -6,9 +6,9 @@ from __future__ import annotations
 
 from typing import Final
 
+from eventlog.care.ages import seconds_of
 from eventlog.compare.pace import Window, read_window
 from eventlog.config.settings import LOG, Config
-from eventlog.core.ages import seconds_of
 from eventlog.core.errors import ConfigError, UsageError
 from eventlog.core.plugins import TablePlugin
 from eventlog.core.secrets import SecretSettings

@@ -11,8 +11,8 @@ from typing import Final, Literal, cast
 from msgspec import Struct
 from msgspec.structs import replace
 
-from eventlog.admin.listing import Filters
-from eventlog.admin.rows import HELD_SINCE, LARGEST_NUMBER, MOST_LETTERS, PROCESSED, LogRow
+from eventlog.care.listing import Filters
+from eventlog.care.rows import HELD_SINCE, LARGEST_NUMBER, MOST_LETTERS, PROCESSED, LogRow
 from eventlog.core.errors import DataError, UsageError, shortened
 from eventlog.core.model import Reason, Status
 from eventlog.core.plural import counted

@@ -21,20 +21,20 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from eventlog.admin.listing import one_row
-from eventlog.admin.status import facts, publishing
+from eventlog.care.listing import one_row
+from eventlog.care.status import facts, publishing
 from eventlog.config.build import former_names_of, name_of
 from eventlog.config.outputs import OutputConfig, default_output, plugin_of
 from eventlog.config.settings import Config
-from eventlog.core.durable_files import write_file
 from eventlog.core.errors import EventlogError
 from eventlog.core.plugins import PageOrder
 from eventlog.core.registry import loaded, offers
 from eventlog.core.secrets import masked
 from eventlog.daemon.vitals import seen_by_itself
 from eventlog.delivery.output import OutputState, OutputStates, failing, newest, read_output_states
+from eventlog.durable_files import write_file
+from eventlog.explain.states import OutputPlace, read_places
 from eventlog.publisher.flow import held_note, read_flow, unread_rows
-from eventlog.publisher.states import OutputPlace, read_places
 from eventlog.sources.log.flow import waiting_for
 from eventlog.sources.log.lock import look_at
 from eventlog.sources.marks import OUTPUTS, Marks

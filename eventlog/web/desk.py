@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from eventlog.admin.listing import BEYOND, Cursor, Filters, listing, newest, one_row
-from eventlog.admin.outputs import pause, resume, try_now
-from eventlog.admin.rows import HELD_SINCE, PROCESSED, Choice, LogRow, hold, release, requeue
+from eventlog.care.listing import BEYOND, Cursor, Filters, listing, newest, one_row
+from eventlog.care.outputs import pause, resume, try_now
+from eventlog.care.rows import HELD_SINCE, PROCESSED, Choice, LogRow, hold, release, requeue
 from eventlog.config.build import log_catalog_of, stream_log_of
 from eventlog.config.settings import LOG, Config
 from eventlog.core.errors import ConfigError, DataError, UsageError, shortened

@@ -15,8 +15,8 @@ from urllib.parse import quote, urlencode
 from msgspec import Struct
 from msgspec.structs import replace
 
-from eventlog.admin.listing import BEYOND, Cursor, Filters, Listing
-from eventlog.admin.rows import LogRow
+from eventlog.care.listing import BEYOND, Cursor, Filters, Listing
+from eventlog.care.rows import LogRow
 from eventlog.core.model import Kind, Reason, Status, written
 from eventlog.core.plural import counted, duration
 from eventlog.core.rules.meaning import EXPLANATION, PRECEDENCE

@@ -10,8 +10,8 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from eventlog.admin.status import Facts, Publishing
 from eventlog.capture.installed import TriggerState
+from eventlog.care.status import Facts, Publishing
 from eventlog.core.model import Status
 from eventlog.core.plugins import PageTable
 from eventlog.daemon.vitals import VitalsReading

@@ -31,9 +31,9 @@ from msgspec.structs import replace
 from eventlog.convert.commit import SUCCESS, Summary
 from eventlog.convert.pipeline import ConversionWatch
 from eventlog.convert.settings import Conversion, FilesInput, LogInput
-from eventlog.core.durable_files import make_folder
 from eventlog.core.errors import SinkError, UsageError
 from eventlog.daemon.signals import requests_by_signal
+from eventlog.durable_files import make_folder
 from eventlog.sources.stream.claim import Claim
 from eventlog.sql.connect import place_of, read_url
 from eventlog_spark.addresses import Addresses, convert_at

@@ -31,10 +31,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMessage
 
-from eventlog.core.durable_files import flush, make_folder, write_file
 from eventlog.core.errors import ConfigError, DataError, SinkError, UsageError
 from eventlog.core.secrets import visible
 from eventlog.core.suggest import did_you_mean
+from eventlog.durable_files import flush, make_folder, write_file
 from eventlog.sources.stream.claim import Claim
 from eventlog_spark.faults import travelling
 from eventlog_spark.source import OUT

@@ -14,8 +14,8 @@ from sqlalchemy import Engine
 
 from eventlog.config.build import outputs_of
 from eventlog.config.settings import Config
-from eventlog.core.durable_files import make_empty, make_folder, write_file
 from eventlog.daemon.publisher import Publisher
+from eventlog.durable_files import make_empty, make_folder, write_file
 from eventlog.sinks.http.receiver import Receiver
 from eventlog.sinks.outputs import FilesOutput
 from eventlog.sources.stream.source import FileMarks

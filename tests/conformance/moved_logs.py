@@ -12,15 +12,15 @@ import msgspec
 from msgspec import Struct
 from sqlalchemy import Engine
 
-from eventlog.admin.rows import EVERYTHING
 from eventlog.capture.install import upgrade
+from eventlog.care import journal as care
+from eventlog.care.rows import EVERYTHING
 from eventlog.core.backoff import Backoff
 from eventlog.core.model import Document, Outcome, Reason, Status
 from eventlog.core.rules import Options, Round
 from eventlog.core.seams import Resolved, SinkCapabilities, Tenure
 from eventlog.delivery.answers import Strictness
 from eventlog.delivery.output import Output
-from eventlog.publisher import care
 from eventlog.publisher.books import ConsumerSettings
 from eventlog.publisher.consumer import Consumer
 from eventlog.publisher.decide import Decider

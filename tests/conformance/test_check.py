@@ -10,17 +10,17 @@ import pytest
 from msgspec.structs import replace
 from sqlalchemy import Engine, create_engine, inspect
 
-from eventlog.admin.check import Point, PointLevel, check
-from eventlog.admin.check.server import local_time, version_point
-from eventlog.admin.check.triggers import mending
 from eventlog.capture import Style, TriggerCondition, TriggerOptions, TriggerState, track
 from eventlog.capture.install import install
 from eventlog.capture.rights import Roles, give_rights
+from eventlog.check import Point, PointLevel, check
+from eventlog.check.server import local_time, version_point
+from eventlog.check.triggers import mending
 from eventlog.config.settings import Config, PublisherConfig, SourceConfig
 from eventlog.core.errors import EX_CONFIG, EX_UNAVAILABLE, ConfigError
+from eventlog.databases.postgresql.dialect import POSTGRESQL
 from eventlog.sinks.outputs import FilesOutput
 from eventlog.sql.connect import REFUSED, SILENT
-from eventlog.sql.postgresql.dialect import POSTGRESQL
 from tests.conformance.cases import installed_usr
 from tests.support.logged import run
 from tests.support.servers import mysqls
@@ -86,7 +86,7 @@ def test_a_point_that_breaks_is_a_failure_and_the_others_are_asked(
         raise ZeroDivisionError("nobody foresaw it")
 
     install(sqlite)
-    monkeypatch.setattr("eventlog.admin.check.server_points", broken)
+    monkeypatch.setattr("eventlog.check.server_points", broken)
     points = list(check(lambda: config(sqlite)))
     [failed] = [point for point in points if point.level is PointLevel.FAILURE]
     assert (failed.name, failed.exit_code) == ("server", 70)

@@ -14,12 +14,12 @@ import pytest
 from sqlalchemy import Engine, create_engine, inspect, text
 from sqlalchemy.exc import DBAPIError
 
-from eventlog.admin.check import Point, PointLevel, check
-from eventlog.admin.check.log import index_points, newest_points
-from eventlog.admin.check.server import local_time, server_points
 from eventlog.capture import track
 from eventlog.capture.install import install
 from eventlog.capture.rights import Roles, give_rights
+from eventlog.check import Point, PointLevel, check
+from eventlog.check.log import index_points, newest_points
+from eventlog.check.server import local_time, server_points
 from eventlog.config.settings import Config, PublisherConfig, SourceConfig
 from eventlog.core.errors import EX_CONFIG, EX_UNAVAILABLE
 from eventlog.sinks.outputs import StdoutOutput

@@ -11,11 +11,11 @@ import pytest
 from msgspec.structs import replace
 from sqlalchemy import Engine
 
-from eventlog.admin.check.point import PointLevel
-from eventlog.admin.check.server import time_points
-from eventlog.admin.status import facts
 from eventlog.capture import track
 from eventlog.capture.install import install
+from eventlog.care.status import facts
+from eventlog.check.point import PointLevel
+from eventlog.check.server import time_points
 from eventlog.cli.main import exit_code
 from eventlog.core.errors import InstallError
 from eventlog.core.rules.times import in_zone

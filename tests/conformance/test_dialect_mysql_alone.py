@@ -15,11 +15,11 @@ from eventlog.capture.install import install, uninstall
 from eventlog.config.settings import Config, PublisherConfig, SourceConfig
 from eventlog.core.schema import Catalog
 from eventlog.daemon import Publisher
+from eventlog.databases.mysql.dialect import MYSQL
 from eventlog.refresh import Refresh, loads
 from eventlog.sinks.database.plugin import DatabaseOutput
 from eventlog.sql.connect import connect, limit_sessions
 from eventlog.sql.log import Log
-from eventlog.sql.mysql.dialect import MYSQL
 from eventlog.sql.names import LogNames
 from eventlog.sql.reflect import reflect
 from tests.conformance.cases import CURRENT, FIELDS, Case, asked, came, changed, check_left, states

@@ -8,9 +8,9 @@ import pytest
 from msgspec.structs import replace
 from sqlalchemy import Engine, create_engine, text
 
-from eventlog.admin.check.triggers import trigger_points
 from eventlog.capture import Style, TrackRequest, TriggerCondition, TriggerOptions, track, trigger_states
 from eventlog.capture.install import install, uninstall
+from eventlog.check.triggers import trigger_points
 from eventlog.core.errors import UsageError
 from eventlog.sql.names import LogNames
 from tests.conformance.cases import CURRENT, FIELDS, changed, gone, installed_usr, states

@@ -9,8 +9,6 @@ import pytest
 from sqlalchemy import Engine, create_engine, text
 from sqlalchemy.exc import DBAPIError
 
-from eventlog.admin.check.point import PointLevel
-from eventlog.admin.check.triggers import trigger_points
 from eventlog.capture import (
     Style,
     TrackRequest,
@@ -23,6 +21,8 @@ from eventlog.capture import (
     untrack,
 )
 from eventlog.capture.install import install, uninstall, uninstall_sql
+from eventlog.check.point import PointLevel
+from eventlog.check.triggers import trigger_points
 from eventlog.core.errors import InstallError, UsageError
 from eventlog.core.schema import Table
 from eventlog.sql.names import LogNames

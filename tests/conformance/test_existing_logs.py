@@ -14,9 +14,9 @@ import pytest
 from sqlalchemy import Engine, inspect, text
 
 import eventlog
-from eventlog.admin.listing import Filters, newest
-from eventlog.admin.rows import hold, release
 from eventlog.capture.install import install, uninstall
+from eventlog.care.listing import Filters, newest
+from eventlog.care.rows import hold, release
 from eventlog.config.settings import Config, PublisherConfig, SourceConfig
 from eventlog.purge.deleting import Purge, purge
 from eventlog.qlik.messages.settings import MessageSettings

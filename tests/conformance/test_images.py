@@ -13,10 +13,10 @@ import pytest
 from click.testing import CliRunner
 from sqlalchemy import Engine, text
 
-from eventlog.admin.check import PointLevel, check
 from eventlog.capture import Style, TriggerOptions, track, tracked
 from eventlog.capture.install import install
 from eventlog.capture.track import with_schema
+from eventlog.check import PointLevel, check
 from eventlog.cli.main import main
 from eventlog.config.settings import Config, SourceConfig
 from eventlog.core.model import Change, Op

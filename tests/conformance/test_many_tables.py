@@ -13,9 +13,9 @@ import pytest
 from sqlalchemy import Engine, inspect
 from sqlalchemy.engine import Inspector
 
-from eventlog.admin.check import PointLevel, check
 from eventlog.capture import TriggerCondition, track, trigger_states, untrack
 from eventlog.capture.install import install
+from eventlog.check import PointLevel, check
 from eventlog.config.settings import Config, SourceConfig
 from eventlog.daemon.publisher import Publisher
 from eventlog.sinks.outputs import FilesOutput

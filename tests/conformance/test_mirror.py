@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from sqlalchemy import URL, Engine, create_engine, text
 
-from eventlog.admin.check.outputs import output_points
+from eventlog.check.outputs import output_points
 from eventlog.cli.main import exit_code
 from eventlog.config.settings import Config, SourceConfig
 from eventlog.core.errors import DataError, UsageError

@@ -16,13 +16,13 @@ from eventlog.capture.install import install
 from eventlog.core.errors import DataError, InstallError, SourceError, UsageError
 from eventlog.core.schema import Column, Table
 from eventlog.core.tablekey import parse
+from eventlog.databases.postgresql.dialect import POSTGRESQL
 from eventlog.refresh import Load, Refresh, RefreshPace, Stand, loads
 from eventlog.refresh.key_order import KeyOrder
 from eventlog.sources.marks import Marks
 from eventlog.sql.connect import limit_sessions
 from eventlog.sql.dialect import dialect_of
 from eventlog.sql.log import Log
-from eventlog.sql.postgresql.dialect import POSTGRESQL
 from tests.conformance.test_dialect_keys import any_text
 from tests.support.examples import examples
 from tests.support.logged import run

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from itertools import islice
 
-from eventlog.admin.listing import Filters, follow, newest
-from eventlog.admin.rows import EVERYTHING, PROCESSED, Choice, hold, release, requeue
+from eventlog.care.listing import Filters, follow, newest
+from eventlog.care.rows import EVERYTHING, PROCESSED, Choice, hold, release, requeue
 from eventlog.core.backoff import Backoff
 from eventlog.core.model import Outcome, Reason, Status
 from eventlog.sources.log.reading import LogSettings

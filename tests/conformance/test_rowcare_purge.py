@@ -9,9 +9,9 @@ import pytest
 from pyarrow import parquet
 from sqlalchemy import Engine, text
 
-from eventlog.admin.listing import Filters, newest
-from eventlog.admin.rows import Choice, hold, requeue
 from eventlog.capture.install import install
+from eventlog.care.listing import Filters, newest
+from eventlog.care.rows import Choice, hold, requeue
 from eventlog.core.errors import SinkError
 from eventlog.purge.archive import Archive, ArchiveFile
 from eventlog.purge.deleting import Purge, Purged, purge

@@ -97,7 +97,7 @@ def test_one_statement_a_table_and_one_for_each_child_that_is_asked_for(
     engine: Engine, usr: Table, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
-        "eventlog.sql.postgresql.keys.MANY_KEYS", 10_000
+        "eventlog.databases.postgresql.keys.MANY_KEYS", 10_000
     )  # else PostgreSQL is asked where nobody counts
     seen = counted(engine)
     reader = SqlRowReader(engine, Catalog([usr]))

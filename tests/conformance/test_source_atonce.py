@@ -10,8 +10,8 @@ from psycopg import DatabaseError
 from sqlalchemy import Engine, text
 
 from eventlog.core.errors import SourceError
+from eventlog.databases.postgresql.keys import fetched_at_once
 from eventlog.sql.access import fetched, transaction
-from eventlog.sql.postgresql.keys import fetched_at_once
 
 QUERY = "SELECT 1, NULL, 'Jürgen %', CAST(:small AS CHAR(5)), :small + 1 WHERE 'a%' LIKE :pattern"
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Engine, text
 
-from eventlog.admin.check import Point, PointLevel, check
 from eventlog.capture.install import install
+from eventlog.check import Point, PointLevel, check
 from eventlog.config.settings import Config, PublisherConfig, SourceConfig
 from eventlog.core.errors import SourceError
 from eventlog.daemon import Publisher

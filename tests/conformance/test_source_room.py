@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine, event
 
-from eventlog.admin.rows import hold, release
+from eventlog.care.rows import hold, release
 from eventlog.core.model import Outcome
 from eventlog.core.rules import Options, decide
 from eventlog.core.seams import Batch

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine, text
 
-from eventlog.admin.rows import hold
 from eventlog.capture.install import install
+from eventlog.care.rows import hold
 from eventlog.core.backoff import Backoff
 from eventlog.core.model import Outcome, Reason, Status
 from eventlog.core.seams import Batch

@@ -10,9 +10,9 @@ import pytest
 from msgspec.structs import replace
 from sqlalchemy import Engine, inspect
 
-from eventlog.admin.check import check
 from eventlog.capture import Style, TriggerOptions, track
 from eventlog.capture.install import install, uninstall, upgrade, upgrade_sql
+from eventlog.check import check
 from eventlog.config.settings import Config, SourceConfig
 from eventlog.convert.local import convert
 from eventlog.convert.settings import Conversion, FilesInput, MessageFiles

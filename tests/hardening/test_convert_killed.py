@@ -16,8 +16,8 @@ import pytest
 from eventlog.convert import commit, local, pipeline
 from eventlog.convert.commit import WORK
 from eventlog.convert.settings import Conversion, FilesInput
-from eventlog.core.durable_files import hide_files
 from eventlog.core.errors import MachineError, SinkError, UsageError
+from eventlog.durable_files import hide_files
 from tests.support.converting import converted, files_of, log_row, write_parquet
 
 CHANGES = 12_000

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Engine
 
-from eventlog.admin.rows import hold
+from eventlog.care.rows import hold
 from eventlog.sql.log import Log
 from tests.conformance.event_logs import LogTable
 from tests.integration.publishing import site, url_of

@@ -12,10 +12,10 @@ from msgspec import Struct
 from sqlalchemy import Engine, create_engine, text
 from sqlalchemy.exc import DBAPIError
 
-from eventlog.admin.check import check
 from eventlog.capture import Style, TriggerCondition, TriggerOptions, track, trigger_states
 from eventlog.capture.install import install
 from eventlog.capture.rights import Roles, give_rights
+from eventlog.check import check
 from eventlog.config.settings import Config, SourceConfig
 from eventlog.core.model import RowId
 from eventlog.publisher.flow import unread_tables

@@ -12,7 +12,7 @@ from eventlog.core.errors import SinkError
 from eventlog.core.model import Document, Outcome, Position, Reason, Status
 from eventlog.core.seams import Tenure
 from eventlog.delivery.output import Output
-from eventlog.publisher.states import OutputPlace, read_places
+from eventlog.explain.states import OutputPlace, read_places
 from eventlog.sources.marks import Marks
 from eventlog.sql.log import Log
 from tests.conformance.event_logs import LogTable

@@ -17,8 +17,8 @@ import pytest
 from msgspec.structs import replace
 from sqlalchemy import Engine, inspect
 
-from eventlog.admin.check import Point, PointLevel
-from eventlog.admin.check.outputs import output_points
+from eventlog.check import Point, PointLevel
+from eventlog.check.outputs import output_points
 from eventlog.config.outputs import OutputConfig
 from eventlog.config.settings import Config
 from eventlog.core.errors import EX_CONFIG, EX_UNAVAILABLE, OK, EventlogError

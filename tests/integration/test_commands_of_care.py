@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 from sqlalchemy import create_engine
 
-from eventlog.cli.log import COLUMNS
+from eventlog.care.log_commands import COLUMNS
 from eventlog.cli.main import exit_code
 from eventlog.core.errors import EX_CONFIG, EX_USAGE, OK
 from eventlog.core.model import Outcome
-from eventlog.publisher.states import OutputPlace, read_places
+from eventlog.explain.states import OutputPlace, read_places
 from eventlog.purge.deleting import Purged
 from eventlog.sql.log import Log
 from tests.conformance.event_logs import LogTable, installed
@@ -79,7 +79,7 @@ def test_following_gives_a_line_a_row_until_it_is_interrupted(
         except StopIteration:
             raise KeyboardInterrupt from None
 
-    monkeypatch.setattr("eventlog.cli.log.time.sleep", sleep)
+    monkeypatch.setattr("eventlog.care.log_commands.time.sleep", sleep)
     code, printed, _ = call("log", "--follow", "--json")
     assert code == 130
     assert [json.loads(line)["record_id"] for line in printed.splitlines()] == [1, 2]

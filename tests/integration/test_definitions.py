@@ -13,9 +13,9 @@ import pytest
 from pyarrow import parquet
 from sqlalchemy import Engine, text
 
-from eventlog.admin.check.triggers import gap_points
 from eventlog.capture import Style, TriggerOptions, track, trigger_states
 from eventlog.capture.install import install
+from eventlog.check.triggers import gap_points
 from eventlog.cli.main import exit_code
 from eventlog.config.settings import Config, PublisherConfig, SourceConfig
 from eventlog.convert import step

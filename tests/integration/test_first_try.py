@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Engine
 
-from eventlog.admin.check import Point, PointLevel, check
 from eventlog.capture import track
 from eventlog.capture.install import install
 from eventlog.capture.rights import Roles, give_rights
+from eventlog.check import Point, PointLevel, check
 from eventlog.cli.main import exit_code
 from eventlog.config.settings import Config, PublisherConfig, SourceConfig
 from eventlog.core.errors import OK

@@ -15,12 +15,12 @@ from msgspec import Struct
 from sqlalchemy import Engine, create_engine, text
 from sqlalchemy.exc import DBAPIError
 
-from eventlog.admin.check.point import PointLevel
-from eventlog.admin.check.triggers import trigger_points
 from eventlog.capture import Style, TriggerCondition, TriggerOptions, track, trigger_states
 from eventlog.capture.install import install
 from eventlog.capture.installed import history
 from eventlog.capture.rights import Roles, give_rights
+from eventlog.check.point import PointLevel
+from eventlog.check.triggers import trigger_points
 from eventlog.core.errors import EventlogError
 from eventlog.sql.dialect import dialect_of
 from eventlog.sql.names import LogNames

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine
 
-from eventlog.admin.status import facts
+from eventlog.care.status import facts
 from eventlog.config.settings import Config, PublisherConfig, SourceConfig
 from eventlog.core.errors import SinkError
 from eventlog.core.model import Document

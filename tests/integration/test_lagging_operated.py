@@ -13,7 +13,7 @@ import pytest
 from msgspec.structs import replace
 from sqlalchemy import Engine
 
-from eventlog.admin.outputs import resume, standings
+from eventlog.care.outputs import resume, standings
 from eventlog.config.settings import Config, PublisherConfig
 from eventlog.core.errors import SinkError
 from eventlog.daemon.post import Post

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from sqlalchemy import Engine, create_engine, text
 from sqlalchemy.exc import DBAPIError
 
-from eventlog.admin.status import Publishing, facts
+from eventlog.care.status import Publishing, facts
 from eventlog.core.errors import EX_TRY_AGAIN
 from eventlog.core.model import Document, Outcome, Reason, Status
 from eventlog.daemon.publisher import Publisher

@@ -13,8 +13,8 @@ import pytest
 from msgspec.structs import replace
 from sqlalchemy import Engine
 
-from eventlog.admin.outputs import forget
-from eventlog.admin.status import facts
+from eventlog.care.outputs import forget
+from eventlog.care.status import facts
 from eventlog.cli.main import exit_code
 from eventlog.config.settings import Config
 from eventlog.core.errors import EX_TRY_AGAIN, OK, SinkError

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Engine, create_engine
 
-from eventlog.admin.check.log import log_points
-from eventlog.admin.check.point import Point, PointLevel
-from eventlog.admin.status import facts
+from eventlog.care.status import facts
+from eventlog.check.log import log_points
+from eventlog.check.point import Point, PointLevel
 from eventlog.daemon.publisher import Publisher
 from tests.conformance.event_logs import LogTable
 from tests.integration.publishing import config_of, publish_all, published, site

@@ -12,8 +12,8 @@ from eventlog.capture import track
 from eventlog.capture.install import install
 from eventlog.capture.rights import CapturedTable, RightsScope, Roles, rights
 from eventlog.core.errors import EX_CONFIG, EX_USAGE
+from eventlog.databases.oracle.dialect import ORACLE
 from eventlog.sql.names import LogNames
-from eventlog.sql.oracle.dialect import ORACLE
 from tests.acceptance.command import eventlog, ok
 from tests.support.logged import USR, run
 

@@ -10,10 +10,10 @@ import pytest
 from sqlalchemy import Engine, create_engine
 from sqlalchemy.exc import DBAPIError
 
-from eventlog.admin.check import PointLevel, check
 from eventlog.capture import Style, TriggerOptions, track
 from eventlog.capture.install import install
 from eventlog.capture.rights import Roles, give_rights, planned_rights, rights_script
+from eventlog.check import PointLevel, check
 from eventlog.config.settings import Config, SourceConfig
 from eventlog.core.errors import EX_UNAVAILABLE, InstallError
 from eventlog.daemon import Publisher

@@ -12,11 +12,11 @@ from msgspec import Struct
 from sqlalchemy import Engine, create_engine, text
 from sqlalchemy.exc import DBAPIError
 
-from eventlog.admin.check import check
 from eventlog.capture import Style, TriggerOptions, track
 from eventlog.capture.given_rights import given
 from eventlog.capture.install import install, upgrade, upgrade_sql
 from eventlog.capture.rights import Roles, give_rights, planned_rights, rights_script
+from eventlog.check import check
 from eventlog.config.settings import Config, SourceConfig
 from eventlog.core.errors import InstallError, SourceError, UsageError
 from eventlog.refresh import Refresh, loads

@@ -17,9 +17,9 @@ from sqlalchemy.exc import OperationalError
 
 from eventlog.core.errors import ConfigError, SourceError
 from eventlog.daemon.publisher import Publisher
+from eventlog.databases.oracle.dialect import ORACLE
 from eventlog.sql.access import is_passing, transaction
 from eventlog.sql.connect import connect, limit_sessions
-from eventlog.sql.oracle.dialect import ORACLE
 from tests.integration.publishing import config_of, site
 from tests.oracle.recorder import Recorder
 from tests.support.servers import databases, mysqls

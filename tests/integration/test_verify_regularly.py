@@ -13,7 +13,7 @@ import pytest
 import sqlalchemy as sa
 from sqlalchemy import Engine
 
-from eventlog.admin.check import check
+from eventlog.check import check
 from eventlog.config.settings import load
 from eventlog.core.proofs import LastProof, read_proofs
 from eventlog.daemon import Publisher

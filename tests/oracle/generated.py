@@ -12,10 +12,10 @@ from eventlog.capture.plan import Style, TriggerOptions, plan
 from eventlog.capture.render import render
 from eventlog.capture.track import script
 from eventlog.core.schema import Child, Column, Table
+from eventlog.databases.oracle.dialect import ORACLE
 from eventlog.refresh import Load, Statements
 from eventlog.sql.dialect import texts
 from eventlog.sql.names import NEW_ORDER, OLD_ORDER, LogNames
-from eventlog.sql.oracle.dialect import ORACLE
 
 Named = tuple[str, str]
 
@@ -172,7 +172,7 @@ def loads() -> Iterator[Named]:
 
 def queries() -> Iterator[Named]:
     """Every query of the folder with its holes filled with what stands in the file, and fragments in a statement."""
-    for name, text in texts("oracle").items():
+    for name, text in texts(ORACLE).items():
         bare = re.sub(r"/\*\s*[a-z][a-z0-9_]*\s*\*/", "", text)
         if bare.strip():
             yield name, _whole(name, bare)

@@ -23,6 +23,7 @@ from eventlog.core.errors import InstallError, OccupiedError, SourceError
 from eventlog.core.model import Outcome, Reason, RowId, Status
 from eventlog.core.schema import Catalog, Table
 from eventlog.core.seams import Tenure
+from eventlog.databases.oracle.dialect import ORACLE
 from eventlog.publisher.flow import JournalLook
 from eventlog.publisher.reader import NEVER_HELD
 from eventlog.sources.log.backlog import backlog
@@ -31,7 +32,6 @@ from eventlog.sources.log.reading import LogSettings
 from eventlog.sql.dialect import texts
 from eventlog.sql.log import LONG_TEXTS, Log, id_list
 from eventlog.sql.names import LogNames
-from eventlog.sql.oracle.dialect import ORACLE
 from eventlog.sql.rows import SqlRowReader
 from tests.oracle.generated import AWKWARD, EVERY_TYPE, PLAIN
 from tests.oracle.grammar import Grammar
@@ -170,7 +170,7 @@ def test_many_numbers_between_batches_and_many_records_reach_oracle(oracle: Reco
 
 
 def test_whatever_is_read_as_a_document_is_bound_as_a_clob() -> None:
-    read = {name for text in texts("oracle").values() for name in re.findall(r"JSON_TABLE\(:(\w+)", text)}
+    read = {name for text in texts(ORACLE).values() for name in re.findall(r"JSON_TABLE\(:(\w+)", text)}
     assert read - {"keys"} <= set(LONG_TEXTS)  # a look-up binds its keys itself
 
 

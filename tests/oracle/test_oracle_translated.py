@@ -21,8 +21,8 @@ from eventlog.capture.render import render
 from eventlog.capture.track import track, untrack
 from eventlog.core.schema import Child, Table
 from eventlog.core.tablekey import TableKey
+from eventlog.databases.oracle.dialect import ORACLE
 from eventlog.sql.names import LogNames
-from eventlog.sql.oracle.dialect import ORACLE
 from tests.oracle import ora2pg
 from tests.oracle.generated import columns
 

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from pyarrow import parquet
 
+from eventlog.care.conversions import ConversionJournal
 from eventlog.convert import commit, marked_place
 from eventlog.convert.again import complete
 from eventlog.convert.commit import OUTCOMES_FILE, SUCCESS
@@ -18,7 +19,6 @@ from eventlog.convert.local import convert
 from eventlog.convert.mark import Marked, can_be_marked, marking, waits_for_marks
 from eventlog.convert.settings import Conversion, LogInput
 from eventlog.core.errors import SourceError
-from eventlog.publisher.conversions import ConversionJournal
 from eventlog.sql.log import Log
 from tests.publisher.scene import Scene
 

@@ -51,7 +51,7 @@ FAULTS = [
     ),
     JournalFault(
         "letters over those of others",
-        "sql/sqlite/log.sql",
+        "databases/sqlite/log.sql",
         (
             "UPDATE /* log */event_log SET /* status */status = :status\n"
             "WHERE /* record_id */record_id IN (SELECT value FROM json_each(:ids)) AND /* status */status = 'N';"
@@ -82,7 +82,7 @@ FAULTS = [
     ),
     JournalFault(
         "a late publisher may write",
-        "sql/sqlite/journal.sql",
+        "databases/sqlite/journal.sql",
         "WHERE name = 'publisher' AND value LIKE '% ' || :token\n",
         "WHERE name = 'publisher'\n",
     ),
@@ -163,7 +163,7 @@ FAULTS = [
     ),
     JournalFault(
         "hold does not say who has a row",
-        "care.py",
+        "care/journal.py",
         'if stretches_of(records, f"records of plan {plan}") & meant',
         "if False",
     ),
@@ -246,7 +246,7 @@ FAULTS = [
     ),
     JournalFault(
         "what waits is not left out of what is late",
-        "sql/sqlite/publisher.sql",
+        "databases/sqlite/publisher.sql",
         "  AND NOT EXISTS (SELECT 1 FROM /* parked */event_log_parked AS kept\n"
         "                  WHERE kept.record_id = waiting./* record_id */record_id)\n",
         "",
@@ -442,7 +442,7 @@ FAULTS = [
     ),
     JournalFault(
         "what is given up is not told",
-        "publisher/care.py",
+        "care/journal.py",
         "            self._settle(connection, memory, name, Stretches.of(records), _skipped(records, note))\n",
         "",
     ),

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from eventlog.admin.outputs import kept_for, skip
-from eventlog.admin.rows import PROCESSED
+from eventlog.care.outputs import kept_for, skip
+from eventlog.care.rows import PROCESSED
 from eventlog.purge.deleting import Purge, purge
 from eventlog.sources.marks import Stretches
 from tests.publisher.judging import not_joined, waits

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from eventlog.admin.rows import Choice, requeue
-from eventlog.publisher.care import hold, release
+from eventlog.care.journal import hold, release
+from eventlog.care.rows import Choice, requeue
 from eventlog.sources.marks import Stretches
 
 if TYPE_CHECKING:

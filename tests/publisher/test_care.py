@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from sqlalchemy import Engine
 
-from eventlog.admin.rows import EVERYTHING, Choice, hold, leave_before_deletion, release, requeue
-from eventlog.publisher import care
+from eventlog.care import journal as care
+from eventlog.care.rows import EVERYTHING, Choice, hold, leave_before_deletion, release, requeue
 from tests.publisher.scene import Scene
 
 PROCESSED = Choice(letters="SWEF")

@@ -12,13 +12,13 @@ import pytest
 from sqlalchemy import Engine, event
 
 from eventlog.capture.log_tables import journal_tables
+from eventlog.care.journal import hold, release
 from eventlog.core.model import Status
 from eventlog.core.rules import Options, Round
 from eventlog.core.seams import Tenure
 from eventlog.delivery.answers import Strictness
 from eventlog.delivery.output import Output
 from eventlog.publisher.books import ConsumerSettings
-from eventlog.publisher.care import hold, release
 from eventlog.publisher.consumer import Consumer
 from eventlog.publisher.decide import Decider
 from eventlog.publisher.journal import Journal

@@ -12,8 +12,8 @@ import pytest
 import sqlalchemy as sa
 from sqlalchemy import Engine
 
-from eventlog.admin import outputs
-from eventlog.admin.rows import EVERYTHING, hold, release
+from eventlog.care import conversions, outputs
+from eventlog.care.rows import EVERYTHING, hold, release
 from eventlog.config.settings import PublisherConfig
 from eventlog.convert import to_change_tables
 from eventlog.convert.commit import MARKING, SUCCESS, UNMARKED
@@ -22,7 +22,6 @@ from eventlog.convert.mark import marking
 from eventlog.convert.settings import SentTables
 from eventlog.core.errors import OccupiedError, SinkError, UsageError
 from eventlog.core.schema import Catalog, Column, Table
-from eventlog.publisher import conversions
 from eventlog.sinks.database.sink import DatabaseSettings, DatabaseSink
 from tests.publisher.converting import converted, dying, order, ordered, publisher_stopped
 from tests.publisher.scene import Scene

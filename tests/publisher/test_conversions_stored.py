@@ -12,14 +12,13 @@ from msgspec.structs import replace
 from obstore.store import MemoryStore
 from sqlalchemy import Engine
 
-from eventlog.admin import outputs
+from eventlog.care import conversions, outputs
 from eventlog.convert.commit import OUTCOMES_FILE, SUCCESS
 from eventlog.convert.local import convert
 from eventlog.convert.mark import marking, waits_for_marks
 from eventlog.convert.settings import Conversion
 from eventlog.convert.stored import StoredConversion
 from eventlog.core.errors import SinkError, UsageError
-from eventlog.publisher import conversions
 from eventlog.sinks.store.objects import Bucket
 from eventlog.sinks.store.plans import StoredPlans
 from tests.publisher.converting import Death, converted, dying, order, publisher_stopped

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 from sqlalchemy import Engine
 
-from eventlog.admin.check.journal import journal_points
-from eventlog.admin.check.point import PointLevel
-from eventlog.admin.rows import hold
+from eventlog.care.rows import hold
+from eventlog.check.damage import BY_ITSELF, Damage, damages, read_journal
+from eventlog.check.journal import journal_points
+from eventlog.check.point import PointLevel
 from eventlog.config.settings import Config, SourceConfig
 from eventlog.core.errors import DataError
-from eventlog.publisher.damage import BY_ITSELF, Damage, damages, read_journal
 from eventlog.sinks.outputs import FilesOutput
 from tests.publisher.scene import Scene
 

@@ -7,9 +7,9 @@ from datetime import UTC
 import pytest
 from sqlalchemy import Engine, text
 
+from eventlog.care.journal import hold, release
 from eventlog.config.settings import PublisherConfig
 from eventlog.publisher import flow as reading
-from eventlog.publisher.care import hold, release
 from eventlog.publisher.flow import read_lags
 from eventlog.sources.log.flow import Flow, said_of_parts
 from tests.publisher.scene import Scene

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 from sqlalchemy import Engine
 
-from eventlog.admin.outputs import forget, kept_for, pause, resume, skip
+from eventlog.care import journal as care
+from eventlog.care.outputs import forget, kept_for, pause, resume, skip
 from eventlog.config.settings import PublisherConfig
 from eventlog.core.errors import UsageError
-from eventlog.publisher import care
-from eventlog.publisher.states import OutputPlace, read_places
+from eventlog.explain.states import OutputPlace, read_places
 from eventlog.sources.marks import Stretches
 from tests.publisher.scene import Scene
 

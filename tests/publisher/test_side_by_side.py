@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Engine
 
-from eventlog.admin.rows import EVERYTHING, hold, release
+from eventlog.care.rows import EVERYTHING, hold, release
 from eventlog.core.errors import MachineError, OccupiedError, SourceError
 from eventlog.core.model import Outcome, Reason, Status
 from eventlog.daemon.publisher import Publisher

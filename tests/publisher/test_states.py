@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from sqlalchemy import Engine
 
-from eventlog.admin.rows import hold
-from eventlog.publisher.states import places_of, said_of_places
+from eventlog.care.rows import hold
+from eventlog.explain.states import places_of, said_of_places
 from tests.publisher.scene import Scene
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Engine
 
-from eventlog.admin.outputs import pause, try_now
+from eventlog.care.outputs import pause, try_now
 from eventlog.core.backoff import Backoff
 from eventlog.core.errors import SourceError, UsageError
 from eventlog.daemon import publisher as daemon

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine, event, text
 
+from eventlog.care.journal import hold, release
 from eventlog.core.rules import Options, Round
 from eventlog.delivery.answers import Strictness
 from eventlog.publisher import unread
 from eventlog.publisher.books import ConsumerSettings
-from eventlog.publisher.care import hold, release
 from eventlog.publisher.decide import Decider
 from eventlog.publisher.unread import park_unread
 from tests.publisher.scene import Scene

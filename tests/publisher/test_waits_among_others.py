@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from sqlalchemy import Engine, text
 
+from eventlog.care.journal import hold
 from eventlog.publisher import memory
-from eventlog.publisher.care import hold
 from eventlog.publisher.journal import Journal
 from eventlog.sources.marks import SEEN, Marks, Stretches
 from eventlog.sql.log import id_list

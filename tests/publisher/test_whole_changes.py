@@ -7,7 +7,7 @@ import random
 import pytest
 from sqlalchemy import Engine, text
 
-from eventlog.publisher.care import hold, release
+from eventlog.care.journal import hold, release
 from eventlog.sources.log.reading import NEAR_ROWS
 from tests.publisher.scene import Scene
 

@@ -11,12 +11,12 @@ from typing import Any, Final
 
 import pytest
 
+from eventlog.care import conversions
+from eventlog.care.conversions import ConversionJournal
 from eventlog.cli.main import exit_code
 from eventlog.convert import marked_rows
 from eventlog.convert.commit import SUCCESS, UNMARKED
 from eventlog.convert.mark import Marking
-from eventlog.publisher import conversions
-from eventlog.publisher.conversions import ConversionJournal
 from eventlog_spark import addresses
 from eventlog_spark.hadoop import HadoopFolder
 from eventlog_spark.marked import MarkedAddress

@@ -15,7 +15,7 @@ import pytest
 from pyarrow import parquet
 from sqlalchemy import Engine
 
-from eventlog.admin.rows import hold, release
+from eventlog.care.rows import hold, release
 from eventlog.cli.main import exit_code
 from eventlog.convert.commit import WORK, Summary
 from eventlog.core.errors import SinkError

@@ -9,11 +9,11 @@ import pytest
 from pyarrow import parquet
 from sqlalchemy import Engine
 
+from eventlog.care.conversions import ConversionJournal
 from eventlog.cli.main import exit_code
 from eventlog.convert import marked_rows
 from eventlog.convert.commit import MARKING, OUTCOMES_FILE, SUCCESS, UNMARKED
 from eventlog.core.errors import SinkError
-from eventlog.publisher.conversions import ConversionJournal
 from eventlog_spark import storing
 from eventlog_spark.hadoop import HadoopFolder
 from tests.conformance.event_logs import LogTable, installed

@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql.datasource import InputPartition
 from sqlalchemy import Connection, Engine, text
 
-from eventlog.admin.rows import hold, release
+from eventlog.care.rows import hold, release
 from eventlog.core.errors import EventlogError, InstallError
 from eventlog.sql.log import Log
 from eventlog_spark import EventLogSource

@@ -30,7 +30,7 @@ LOADED: Final = (
         "eventlog.cli.run",
         "eventlog.capture.install_commands",
         "eventlog.convert.command",
-        "eventlog.cli.log",
+        "eventlog.care.log_commands",
     ),
     *("eventlog.config.build", "eventlog.daemon.service", "eventlog.capture.install", "eventlog.capture.track"),
     *("eventlog.qlik.change_tables.format", "eventlog.qlik.messages.write", "eventlog.convert.local"),

@@ -13,11 +13,11 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from eventlog.admin.listing import Cursor, Filters, Listing
-from eventlog.admin.rows import LogRow
-from eventlog.admin.status import Facts, LastError, Publishing
 from eventlog.capture.installed import TriggerCondition, TriggerState
 from eventlog.capture.plan import Style
+from eventlog.care.listing import Cursor, Filters, Listing
+from eventlog.care.rows import LogRow
+from eventlog.care.status import Facts, LastError, Publishing
 from eventlog.config.settings import Config
 from eventlog.core.plugins import PageOrder
 from eventlog.core.registry import loaded, offers

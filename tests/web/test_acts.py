@@ -13,10 +13,10 @@ import pytest
 from msgspec.structs import replace
 from sqlalchemy import Engine
 
-from eventlog.admin.listing import Filters
-from eventlog.admin.outputs import standings
 from eventlog.capture import Style, TrackRequest, track
 from eventlog.capture.install import install
+from eventlog.care.listing import Filters
+from eventlog.care.outputs import standings
 from eventlog.config.settings import Config, SourceConfig
 from eventlog.core.errors import UsageError
 from eventlog.daemon.logging import journal

@@ -10,10 +10,10 @@ import pytest
 from msgspec.structs import replace
 from sqlalchemy import Engine
 
-from eventlog.admin.status import Publishing
 from eventlog.capture import track
 from eventlog.capture.install import install
 from eventlog.capture.installed import TriggerCondition
+from eventlog.care.status import Publishing
 from eventlog.core.model import Status
 from eventlog.daemon.vitals import OutputTurn, VitalsReading, stands
 from eventlog.delivery.output import OutputState, newest

@@ -11,8 +11,8 @@ from jinja2 import UndefinedError
 from markupsafe import Markup
 from msgspec.structs import replace
 
-from eventlog.admin.listing import Cursor, Filters, Listing
-from eventlog.admin.rows import LogRow
+from eventlog.care.listing import Cursor, Filters, Listing
+from eventlog.care.rows import LogRow
 from eventlog.core.model import Status
 from eventlog.core.plural import counted
 from eventlog.web.pages import address, environment, live, message_page, row_page, rows_page, shown

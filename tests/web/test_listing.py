@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine, event, text
 
-from eventlog.admin import listing as module
-from eventlog.admin.listing import Cursor, Filters, Listing, listing, newest, one_row
 from eventlog.capture.install import install
+from eventlog.care import listing as module
+from eventlog.care.listing import Cursor, Filters, Listing, listing, newest, one_row
 from eventlog.sql.log import Log
 from eventlog.sql.log_indexes import has_number_index
 from eventlog.sql.names import LogNames

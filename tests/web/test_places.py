@@ -10,7 +10,7 @@ from eventlog.config.build import NAME_CHARACTERS, outputs_of
 from eventlog.config.outputs import OutputConfig
 from eventlog.config.settings import Config
 from eventlog.delivery.output import OutputState
-from eventlog.publisher.states import OutputPlace
+from eventlog.explain.states import OutputPlace
 from eventlog.sinks.database.plugin import DatabaseOutput
 from eventlog.sinks.kafka.plugin import KafkaOutput
 from eventlog.sinks.outputs import FilesOutput, HttpOutput, StdoutOutput

@@ -9,10 +9,10 @@ from typing import Final, Protocol
 import msgspec
 from msgspec import Struct
 
-from eventlog.core.durable_files import write_file
 from eventlog.core.errors import DataError, SourceError
 from eventlog.core.model import Captured, Image, Position
 from eventlog.core.schema import Catalog
+from eventlog.durable_files import write_file
 
 PLACE: Final = "stream"
 """What the mark is called that holds the whole place, so that it changes as a whole."""

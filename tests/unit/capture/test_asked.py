@@ -17,9 +17,9 @@ from eventlog.capture.asked import (
     words,
 )
 from eventlog.capture.given_rights import taking_back
+from eventlog.databases.oracle.dialect import ORACLE
+from eventlog.databases.postgresql.dialect import POSTGRESQL
 from eventlog.sql.names import LogNames
-from eventlog.sql.oracle.dialect import ORACLE
-from eventlog.sql.postgresql.dialect import POSTGRESQL
 
 ASKED = TriggerOptions(style=Style.FIELD, exclude=("salary",))
 

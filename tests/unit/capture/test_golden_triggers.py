@@ -16,11 +16,11 @@ from eventlog.capture import Style, TriggerOptions, plan, render
 from eventlog.capture.install import install_sql, uninstall_sql
 from eventlog.capture.log_tables import UNSAID, Storage
 from eventlog.core.schema import WHOLE_ROW, Child, Column, Made, Table
+from eventlog.databases.mysql.dialect import MYSQL
+from eventlog.databases.oracle.dialect import ORACLE
+from eventlog.databases.postgresql.dialect import POSTGRESQL
 from eventlog.sql.dialect import Dialect
-from eventlog.sql.mysql.dialect import MYSQL
 from eventlog.sql.names import LogNames
-from eventlog.sql.oracle.dialect import ORACLE
-from eventlog.sql.postgresql.dialect import POSTGRESQL
 
 FOLDER = Path(__file__).resolve().parents[2] / "golden" / "triggers"
 SCRIPTS = FOLDER.parent / "scripts"

@@ -16,12 +16,12 @@ from eventlog.capture.plan import captured
 from eventlog.capture.render import Trigger
 from eventlog.core.errors import InstallError, UsageError
 from eventlog.core.schema import WHOLE_ROW, Child, Column, Made, Table
+from eventlog.databases.mysql.dialect import MYSQL
+from eventlog.databases.oracle.dialect import ORACLE
+from eventlog.databases.postgresql.dialect import POSTGRESQL
+from eventlog.databases.sqlite.dialect import SQLITE
 from eventlog.sql.dialect import Dialect, offers
-from eventlog.sql.mysql.dialect import MYSQL
 from eventlog.sql.names import LogNames
-from eventlog.sql.oracle.dialect import ORACLE
-from eventlog.sql.postgresql.dialect import POSTGRESQL
-from eventlog.sql.sqlite.dialect import SQLITE
 from tests.support.shares import met, shares
 
 USR = Table(

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from eventlog.config.editors import schema_text
-from eventlog.config.origins import settings_in_force, what_was_written
 from eventlog.config.settings import Config, from_settings, load
 from eventlog.config.weak_secrets import known_secrets
 from eventlog.core.errors import ConfigError
+from eventlog.init.editors import schema_text
+from eventlog.init.origins import settings_in_force, what_was_written
 from tests.support.plugins import Site, site
 
 __all__ = ["site"]

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from eventlog.config.first import SINKS, FirstAnswers, Sink, first_configuration
-from tests.unit.config.test_first import PLACES
+from eventlog.init.first import SINKS, FirstAnswers, Sink, first_configuration
 from tests.unit.config.test_settings import EVERYTHING, WRONG
+from tests.unit.init.test_first import PLACES
 
 ROOT = Path(__file__).resolve().parents[3]
 SCHEMA = json.loads((ROOT / "eventlog" / "config" / "eventlog.schema.json").read_text())

@@ -11,16 +11,17 @@ from pathlib import Path
 
 import pytest
 
-from eventlog.sql import dialect
+from eventlog.core.registry import names
+from eventlog.sql.dialect import dialects
 from tests.support.sources import GROUP, nodes
 
 pytestmark = pytest.mark.xdist_group(GROUP)
 
 ROOT = Path(__file__).resolve().parents[3]
-SQL = ROOT / "eventlog" / "sql"
-NAMES = "|".join(sorted(dialect._ROOMS))
-ROOMS = sorted({place.partition(":")[0].split(".")[-2] for place in dialect._ROOMS.values()})
-REGISTRY = SQL / "dialect.py"
+COMMON = ROOT / "eventlog" / "sql" / "common"
+DATABASES = ROOT / "eventlog" / "databases"
+NAMES = "|".join(names("databases"))
+ROOMS = sorted(path.parent.name for path in DATABASES.glob("*/dialect.py"))
 ALLOWED = {
     "eventlog/demo/command.py": "the demonstration makes an SQLite file for itself",
     "eventlog/testing/__init__.py": "a test gets an SQLite file of its own",
@@ -32,7 +33,7 @@ _row = re.compile(r"^\| `([\w.]+)` \|", re.MULTILINE)
 def outside() -> list[Path]:
     """The modules that belong to no room."""
     found = [path for folder in ("eventlog", "spark") for path in sorted((ROOT / folder).rglob("*.py"))]
-    return [path for path in found if path.parent.parent != SQL or path.parent.name not in ROOMS]
+    return [path for path in found if path.parent.parent != DATABASES]
 
 
 def named(file: Path) -> Iterator[ast.Constant]:
@@ -53,21 +54,17 @@ def imported(file: Path) -> Iterator[str]:
 
 def test_nobody_outside_of_a_room_knows_a_databases_name() -> None:
     """Neither to compare it nor as the key of a table; what is different there is a field of the dialect."""
-    found = {
-        f"{path.relative_to(ROOT)}": [node.lineno for node in named(path)] for path in outside() if path != REGISTRY
-    }
+    found = {f"{path.relative_to(ROOT)}": [node.lineno for node in named(path)] for path in outside()}
     knowing = {path: lines for path, lines in found.items() if lines}
     assert knowing.keys() == ALLOWED.keys(), knowing
 
 
-def test_the_registry_is_the_one_place_with_their_names() -> None:
-    keys = {node for table in nodes(REGISTRY) if isinstance(table, ast.Dict) for node in table.keys}
-    assert [node for node in named(REGISTRY) if node not in keys] == []
-    assert len(set(dialect._ROOMS.values())) == len(dialect.dialects()) == len(ROOMS)
+def test_each_room_comes_in_by_an_entry_point() -> None:
+    assert sorted(dialect.room for dialect in dialects()) == [f"eventlog.databases.{room}" for room in ROOMS]
 
 
 def test_nobody_outside_of_a_room_imports_what_is_in_one() -> None:
-    inner = re.compile(rf"(eventlog\.sql\.({'|'.join(ROOMS)})|sqlalchemy\.dialects)\b").match
+    inner = re.compile(rf"(eventlog\.databases\.({'|'.join(ROOMS)})|sqlalchemy\.dialects)\b").match
     found = [f"{path.relative_to(ROOT)}: {name}" for path in outside() for name in imported(path) if inner(name)]
     assert found == []
 
@@ -75,7 +72,7 @@ def test_nobody_outside_of_a_room_imports_what_is_in_one() -> None:
 def test_a_room_is_imported_when_its_database_is_opened() -> None:
     asked = "import sys; from eventlog.sql.dialect import dialect_of; dialect_of('sqlite://'); print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", asked], check=True, capture_output=True, text=True).stdout.split()
-    assert [room for room in ROOMS if f"eventlog.sql.{room}" in loaded] == ["sqlite"]
+    assert [room for room in ROOMS if f"eventlog.databases.{room}" in loaded] == ["sqlite"]
 
 
 def chapter() -> str:
@@ -86,9 +83,11 @@ def chapter() -> str:
 def test_contributing_lists_the_files_that_a_room_has() -> None:
     """SQLite's has what every room has; another one may also have what differs there of other files of `common`."""
     told = _row.findall(chapter())
-    assert sorted(told) == sorted(path.name for path in (SQL / "sqlite").iterdir() if path.suffix in (".py", ".sql"))
-    shared = {path.name for path in (SQL / "common").iterdir()}
+    assert sorted(told) == sorted(
+        path.name for path in (DATABASES / "sqlite").iterdir() if path.suffix in (".py", ".sql")
+    )
+    shared = {path.name for path in COMMON.iterdir()}
     for room in ROOMS:
-        files = {path.name for path in (SQL / room).iterdir() if path.suffix in (".py", ".sql")}
+        files = {path.name for path in (DATABASES / room).iterdir() if path.suffix in (".py", ".sql")}
         assert set(told) <= files, room
         assert {name for name in files - set(told) if name.endswith(".sql")} <= shared, room

@@ -13,8 +13,8 @@ from eventlog.capture.plan import Numbered, Style, TriggerOptions, TriggerPlan, 
 from eventlog.capture.render import render
 from eventlog.core.errors import InstallError
 from eventlog.core.schema import Child, Column, Table
+from eventlog.databases.postgresql.dialect import POSTGRESQL
 from eventlog.sql.names import LogNames
-from eventlog.sql.postgresql.dialect import POSTGRESQL
 
 LOG = LogNames(schema="capture")
 USR = Table(

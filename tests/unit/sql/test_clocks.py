@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sqlalchemy import create_engine
 
-from eventlog.admin.check.server import judged
+from eventlog.check.server import judged
 from eventlog.config.settings import SourceConfig
 from eventlog.core.errors import ConfigError
 from eventlog.core.rules.times import in_utc, in_zone, moment

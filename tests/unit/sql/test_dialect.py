@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eventlog.core.schema import Column
-from eventlog.sql.mysql.dialect import MYSQL
-from eventlog.sql.mysql.types import mysql_value
-from eventlog.sql.oracle.dialect import ORACLE
-from eventlog.sql.postgresql.dialect import POSTGRESQL
+from eventlog.databases.mysql.dialect import MYSQL
+from eventlog.databases.mysql.types import mysql_value
+from eventlog.databases.oracle.dialect import ORACLE
+from eventlog.databases.postgresql.dialect import POSTGRESQL
 
 texts = st.text(st.sampled_from("'a\\\"ä😀;\n"), max_size=12)
 

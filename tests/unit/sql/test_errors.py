@@ -12,12 +12,12 @@ from pymysql.err import OperationalError as PyMysqlError
 from sqlalchemy.exc import OperationalError, ProgrammingError
 
 from eventlog.core.errors import MachineError
+from eventlog.databases.mysql.dialect import MYSQL
+from eventlog.databases.oracle.dialect import ORACLE
+from eventlog.databases.postgresql.dialect import POSTGRESQL
 from eventlog.sql.access import is_held_up, is_lasting
 from eventlog.sql.connect import in_words
 from eventlog.sql.dialect import Dialect
-from eventlog.sql.mysql.dialect import MYSQL
-from eventlog.sql.oracle.dialect import ORACLE
-from eventlog.sql.postgresql.dialect import POSTGRESQL
 
 
 @pytest.mark.parametrize(

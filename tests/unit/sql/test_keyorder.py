@@ -8,12 +8,12 @@ import pytest
 
 from eventlog.core.errors import DataError
 from eventlog.core.schema import Column, Made, Table
+from eventlog.databases.mysql.dialect import MYSQL
+from eventlog.databases.oracle.dialect import ORACLE
+from eventlog.databases.postgresql.dialect import POSTGRESQL
+from eventlog.databases.sqlite.dialect import SQLITE
 from eventlog.refresh.key_order import KeyOrder
 from eventlog.sql.dialect import Dialect
-from eventlog.sql.mysql.dialect import MYSQL
-from eventlog.sql.oracle.dialect import ORACLE
-from eventlog.sql.postgresql.dialect import POSTGRESQL
-from eventlog.sql.sqlite.dialect import SQLITE
 
 ORACLES = Table(
     name="usr",

@@ -10,11 +10,11 @@ import re
 
 import pytest
 
+from eventlog.databases.mysql.dialect import MYSQL
+from eventlog.databases.oracle.dialect import ORACLE
+from eventlog.databases.postgresql.dialect import POSTGRESQL
+from eventlog.databases.sqlite.dialect import SQLITE
 from eventlog.sql.dialect import Dialect, offers, texts
-from eventlog.sql.mysql.dialect import MYSQL
-from eventlog.sql.oracle.dialect import ORACLE
-from eventlog.sql.postgresql.dialect import POSTGRESQL
-from eventlog.sql.sqlite.dialect import SQLITE
 
 DATABASES = (SQLITE, POSTGRESQL, MYSQL, ORACLE)
 LOCKING = re.compile(r"\bFOR (?:SHARE|UPDATE)\b|\bLOCK IN SHARE MODE\b")
@@ -22,7 +22,7 @@ LOCKING = re.compile(r"\bFOR (?:SHARE|UPDATE)\b|\bLOCK IN SHARE MODE\b")
 
 def locks(dialect: Dialect, query: str) -> bool:
     """Whether the statement locks the row of the lease while it looks at the token; SQLite has one writer."""
-    text = texts(dialect.name)[query]
+    text = texts(dialect)[query]
     changes_the_row = bool(re.match(r"(?:UPDATE|DELETE FROM) /\* marks \*/", text)) and "name = 'publisher'" in text
     return changes_the_row or bool(LOCKING.search(text)) or dialect.lone_writer
 
@@ -33,7 +33,7 @@ def test_what_makes_a_mark_locks_the_row_of_the_lease_or_comes_behind_what_does(
     if offers(dialect, "lock_hold"):
         query = "lock_hold"
     assert locks(dialect, query)
-    assert ":token" in texts(dialect.name)[query]
+    assert ":token" in texts(dialect)[query]
 
 
 @pytest.mark.parametrize("dialect", DATABASES, ids=lambda dialect: dialect.name)
@@ -44,7 +44,7 @@ def test_what_renews_takes_over_or_leaves_changes_that_row_itself(dialect: Diale
 
 @pytest.mark.parametrize("dialect", DATABASES, ids=lambda dialect: dialect.name)
 def test_nobody_waits_for_who_takes_the_lock_over(dialect: Dialect) -> None:
-    assert dialect.lone_writer or "SKIP LOCKED" in texts(dialect.name)["lock_grasp"]
+    assert dialect.lone_writer or "SKIP LOCKED" in texts(dialect)["lock_grasp"]
 
 
 ALONE = {"journal_enter", "keep_shape", "lock_hold"}
@@ -53,7 +53,7 @@ ALONE = {"journal_enter", "keep_shape", "lock_hold"}
 
 @pytest.mark.parametrize("dialect", DATABASES, ids=lambda dialect: dialect.name)
 def test_what_locks_rows_on_one_database_does_so_on_each(dialect: Dialect) -> None:
-    named = [item for one in DATABASES for item in texts(one.name).items()]
+    named = [item for one in DATABASES for item in texts(one).items()]
     locking = {query for query, text in named if LOCKING.search(text)}
     assert {"journal_lock", "lock_grasp", "lock_mark", "lock_hold"} <= locking
     behind = {"lock_mark", "lock_mark_soon"} if offers(dialect, "lock_hold") else set()

@@ -16,12 +16,12 @@ from eventlog.capture.render import Trigger, render
 from eventlog.capture.rights import CapturedTable, RightsScope, Roles, rights
 from eventlog.core.errors import ConfigError, InstallError
 from eventlog.core.schema import Child, Column, Table
+from eventlog.databases.oracle.dialect import ORACLE
+from eventlog.databases.oracle.keys import oracle_form
+from eventlog.databases.oracle.types import has_order, oracle_value
 from eventlog.sql.dialect import log_holes, statement, texts
 from eventlog.sql.log_indexes import serves
 from eventlog.sql.names import LogNames
-from eventlog.sql.oracle.dialect import ORACLE
-from eventlog.sql.oracle.keys import oracle_form
-from eventlog.sql.oracle.types import has_order, oracle_value
 
 KEY = Column(name="IDU", type="NUMBER(10,0)", key=1)
 USR = Table(name="USR", schema="INDIRECT", columns=(KEY, Column(name="FNAME", type="VARCHAR2(64)")))
@@ -175,7 +175,7 @@ def test_a_log_of_ours_has_an_index_of_its_waiting_rows_alone_and_queries_speak_
     assert statement(ORACLE, "order_by_number", **own) == spoken
     assert statement(ORACLE, "order_by_number", **theirs) == "waiting.record_id"
     for query in ("waiting_rows", "anything_waiting", "transaction_ends"):
-        assert "waiting./* status */status = 'N' AND /* waiting_number */" in " ".join(texts("oracle")[query].split())
+        assert "waiting./* status */status = 'N' AND /* waiting_number */" in " ".join(texts(ORACLE)[query].split())
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from eventlog.databases.oracle.dialect import ORACLE
 from eventlog.sql.dialect import statement
-from eventlog.sql.oracle.dialect import ORACLE
 
 CONSTRAINTS = """
 CREATE TABLE all_indexes (owner, index_name, table_owner, table_name, uniqueness, index_type);

@@ -8,7 +8,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import eventlog.sql.oracle
+import eventlog.databases.oracle
+from eventlog.databases.oracle.dialect import ORACLE
 from eventlog.sql.dialect import texts
 from tests.oracle.generated import installation, triggers
 
@@ -47,14 +48,14 @@ ANY = {
 
 def code() -> list[str]:
     """The room's SQL and Python without comments."""
-    room = Path(eventlog.sql.oracle.__file__).parent
+    room = Path(eventlog.databases.oracle.__file__).parent
     files = [file.read_text() for file in (*room.glob("*.sql"), *room.glob("*.py"))]
     return [re.sub(r"^\s*--.*$", "", text, flags=re.MULTILINE) for text in files]
 
 
 def granted(query: str) -> set[str]:
     """The system privileges that `eventlog rights` gives."""
-    found = re.match(r"GRANT (.*) TO ", texts("oracle")[query])
+    found = re.match(r"GRANT (.*) TO ", texts(ORACLE)[query])
     assert found is not None
     return set(found[1].split(", "))
 
@@ -75,7 +76,7 @@ def test_no_statement_uses_a_package_that_is_not_named() -> None:
 
 def test_no_statement_reads_a_view_of_the_catalog_that_is_not_named() -> None:
     catalog = r"\b(?:(?:dba|cdb|user|session|nls|product)_[a-z_]+|g?v\$\w+|[a-z]+\$)(?![\w$])"
-    named = texts("oracle").items()
+    named = texts(ORACLE).items()
     bare = [re.sub(r"'[^']*'", "", text) for name, text in named if name != "session"]
     read = {name.lower() for text in bare for name in re.findall(catalog, text, re.IGNORECASE)}
     assert read == VIEWS
@@ -97,7 +98,7 @@ def test_whoever_captures_tables_of_others_has_what_that_needs_and_nothing_else(
 
 def test_of_the_log_a_publisher_changes_the_status_alone() -> None:
     """UPDATE is granted on that column, and INSERT to owners of tables and to installers."""
-    named = texts("oracle").items()
+    named = texts(ORACLE).items()
     adding = {name for name, text in named if re.search(r"(?:INSERT|MERGE) INTO /\* log \*/", text)}
     assert adding == {"function_body", "refresh_row", "try_log"}
     setting = r"UPDATE /\* log \*/\w+\s+SET ([^;]*?)\s+WHERE\b"
@@ -110,4 +111,4 @@ def test_of_the_log_a_publisher_changes_the_status_alone() -> None:
 def test_whoever_reads_captured_tables_cannot_lock_their_rows() -> None:
     """SELECT would let a user lock rows of a table, and so stop its writers."""
     reading = ("installer_on_table", "publisher_on_table", "publisher_on_version")
-    assert [query for query in reading if not texts("oracle")[query].startswith("GRANT READ ON ")] == []
+    assert [query for query in reading if not texts(ORACLE)[query].startswith("GRANT READ ON ")] == []

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
-import eventlog.sql
-from eventlog.sql.dialect import COMMON, log_holes, offers, statement, texts
-from eventlog.sql.mysql.dialect import MYSQL
+from eventlog.databases.mysql.dialect import MYSQL
+from eventlog.databases.oracle.dialect import ORACLE
+from eventlog.databases.postgresql.dialect import POSTGRESQL
+from eventlog.databases.sqlite.dialect import SQLITE
+from eventlog.sql.dialect import Dialect, log_holes, offers, statement, texts
 from eventlog.sql.names import LogNames
-from eventlog.sql.oracle.dialect import ORACLE
-from eventlog.sql.postgresql.dialect import POSTGRESQL
-from eventlog.sql.sqlite.dialect import SQLITE
 
-SQL = Path(eventlog.sql.__file__).parent
-FOLDERS = [folder.name for folder in SQL.iterdir() if list(folder.glob("*.sql")) and folder.name != COMMON]
+DATABASES = (POSTGRESQL, ORACLE, MYSQL, SQLITE)
 ALONE = {
     "postgresql": {"declared_types", "log_row", "log_together"},
     "oracle": {"session_limits", "whole_row", "whole_row_key", "whole_row_part"},
@@ -26,10 +22,10 @@ ALONE = {
 """What one database does without and all others have."""
 
 
-@pytest.mark.parametrize("folder", FOLDERS)
-def test_a_database_has_what_all_others_have(folder: str) -> None:
-    others = frozenset.intersection(*(frozenset(texts(other)) for other in FOLDERS if other != folder))
-    assert others - texts(folder).keys() == ALONE[folder]
+@pytest.mark.parametrize("dialect", DATABASES, ids=lambda dialect: dialect.name)
+def test_a_database_has_what_all_others_have(dialect: Dialect) -> None:
+    others = frozenset.intersection(*(frozenset(texts(other)) for other in DATABASES if other is not dialect))
+    assert others - texts(dialect).keys() == ALONE[dialect.name]
 
 
 def test_a_query_that_a_database_does_without_has_no_text() -> None:

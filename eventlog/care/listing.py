@@ -1,0 +1,323 @@
+"""Lists of the log's rows: pages that read a bounded stretch of it and say where to look further,
+and the newest rows.
+
+Where indexes lead to all rows by their numbers, a stretch is a run of numbers. An adopted log
+without such an index is read in stretches of the table as it lies on the disk: bounded too, and in
+order within a stretch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from time import monotonic
+from typing import Any, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
+from sqlalchemy import Connection
+
+from eventlog.care.ages import utc_text
+from eventlog.care.rows import Choice, LogRow
+from eventlog.core.model import Status
+from eventlog.publisher.tables import NEVER
+from eventlog.sql.dialect import offers
+from eventlog.sql.log import Log
+
+PAGE_ROWS: Final = 50
+"""Rows of a page."""
+
+REACH_ROWS: Final = 10_000
+"""Rows that are looked through at once."""
+
+PATIENCE_SECONDS: Final = 0.1
+"""Seconds after which no further stretch is begun."""
+
+WIDTH_CHARACTERS: Final = 200
+"""Characters of a value in a list."""
+
+BEYOND: Final = 2**62
+"""A number that no row has."""
+
+READ_ROWS: Final = 2_000
+"""Rows that are in memory at once, of however many are asked for."""
+
+LATE_ROWS: Final = 1_000
+"""How far below the highest number a row may appear late and still be followed."""
+
+
+class Filters(Choice, frozen=True, kw_only=True):
+    """Which rows are asked for; what is empty asks for nothing.
+
+    `text` is looked for in keys, columns, values, notes.
+
+    `since` is a time by the clock of the log.
+    """
+
+    key: str = ""
+    text: str = ""
+    since: str = ""
+
+    @property
+    def waiting(self) -> bool:
+        """Whether only waiting rows can be meant."""
+        return self.letters == Status.NEW
+
+    def said(self) -> str:
+        """What is asked for, in a few words, but for the key and the words that are looked for:
+        they may be values.
+        """
+        asked_for = {"status": self.letters, "reason": self.reason, "table": self.table}
+        if self.key:
+            asked_for["key"] = "one"
+        if self.text:
+            asked_for["text"] = "some"
+        return ", ".join(f"{name} {what}" for name, what in asked_for.items() if what) or "every row"
+
+    def parameters(self) -> dict[str, Any]:
+        """What the queries of web.sql take."""
+        escaped = self.text.lower().replace("!", "!!").replace("%", "!%").replace("_", "!_")
+        parameters = super().parameters() | {
+            "any_key": int(not self.key),
+            "key": self.key or " ",
+            "any_text": int(not self.text),
+            "pattern": f"%{escaped}%",
+        }
+        if self.since:
+            parameters["since"] = self.since
+        return parameters
+
+
+class Cursor(Struct, frozen=True, kw_only=True):
+    """Where a page begins: below a number, and where the disk's order is read, before a place."""
+
+    before: int = BEYOND
+    place: int | None = None
+
+
+class Listing(Struct, frozen=True, kw_only=True):
+    """A page of rows; `further` is where to go on, None at the end.
+
+    `ordered`: no row of another page is newer.
+    """
+
+    rows: tuple[LogRow, ...]
+    further: Cursor | None
+    ordered: bool = True
+
+
+class _Stretch(Struct, frozen=True, kw_only=True):
+    """A part of the log as a condition and its parameters, and the cursor behind it."""
+
+    condition: str
+    parameters: dict[str, Any]
+    entries: str = "list_log"
+    behind: Cursor | None
+    place: int | None = None
+
+
+def listing(
+    log: Log,
+    filters: Filters,
+    cursor: Cursor,
+    *,
+    numbered: bool,
+    limit: int = PAGE_ROWS,
+) -> Listing:
+    """A page of the rows that are asked for; `numbered` says that the log has an index of its
+    numbers.
+    """
+    by_place = not (numbered or filters.waiting) and has_places(log)
+    page: list[LogRow] = []
+    end = monotonic() + PATIENCE_SECONDS
+    further: Cursor | None = cursor
+    with log.transaction() as connection:
+        while further is not None and len(page) < limit:
+            wanted = limit - len(page)
+            if by_place:
+                stretch = _by_place(log, connection, further)
+            else:
+                # Where every row is meant, no more need be looked through than the page still
+                # lacks.
+                reach = wanted if filters == Filters() else REACH_ROWS
+                stretch = _by_number(log, connection, filters, further, reach)
+            if stretch is None:
+                further = None
+                break
+            before = further.before
+            rows = _rows(log, connection, filters, stretch, before=before, limit=wanted, width=WIDTH_CHARACTERS)
+            page += rows
+            further = stretch.behind
+            if len(rows) == wanted:  # the stretch may have more of them
+                further = Cursor(before=rows[-1].record_id, place=stretch.place)
+            # The page is shown with what there is, and says where to look further.
+            if monotonic() >= end:
+                break
+    return Listing(rows=tuple(page), further=further, ordered=not by_place)
+
+
+def newest(
+    log: Log, filters: Filters, *, limit: int, width: int, after: int = -BEYOND, reach: int = REACH_ROWS
+) -> Iterator[LogRow]:
+    """The newest rows that are asked for, those above a number, the oldest of them first.
+
+    Of many only a part is in memory: they are walked through from the newest one down, and read on
+    the way back.
+    """
+    walked: list[tuple[_Stretch, int, int]] = []
+    rows: list[LogRow] = []
+    for stretch, before, rows in _walk(log, filters, limit, width, after, reach):
+        walked.append((stretch, before, len(rows)))
+    if len(walked) == 1:
+        yield from reversed(rows)
+        return
+    for stretch, before, count in reversed(walked):
+        with log.transaction() as connection:
+            rows = _rows(log, connection, filters, stretch, before=before, limit=count, width=width)
+        yield from reversed(rows)
+
+
+def _walk(
+    log: Log, filters: Filters, limit: int, width: int, after: int, reach: int
+) -> Iterator[tuple[_Stretch, int, list[LogRow]]]:
+    """Parts of the rows that are asked for, from the newest one down.
+
+    Of all but the first without their values.
+    """
+    before, left = BEYOND, limit
+    while left > 0:
+        with log.transaction() as connection:
+            wanted = min(left, reach) if filters == Filters() else reach
+            stretch = _by_number(log, connection, filters, Cursor(before=before), wanted)
+        if stretch is None:
+            return
+        low = max(stretch.parameters["low"], after + 1)
+        while left > 0:
+            part = replace(stretch, parameters={"low": low})
+            with log.transaction() as connection:
+                some = min(left, READ_ROWS)
+                rows = _rows(log, connection, filters, part, before=before, limit=some, width=width)
+            if rows:
+                yield replace(part, parameters={"low": rows[-1].record_id}), before, rows
+                # All but the first part are read again on the way back, so their values need not
+                # come along now.
+                left, width = left - len(rows), 1
+            if len(rows) < some:
+                break
+            before = rows[-1].record_id
+        if stretch.behind is None or low == after + 1:
+            return
+        # Nobody waits for a page here, and rows that are rare are found in a few steps.
+        before, reach = low, reach * 4
+
+
+def follow(
+    log: Log,
+    filters: Filters,
+    *,
+    limit: int,
+    width: int,
+    pause: Callable[[float], object],
+) -> Iterator[LogRow]:
+    """The newest rows, then every row that comes or changes, for ever; `pause` is given the seconds
+    until the next look.
+
+    A look reads the log's newest rows, which may take long where there is no index; nine tenths of
+    the time are pauses.
+    """
+    seen: dict[int, LogRow] = {}
+    rows = newest(log, filters, limit=limit, width=width)
+    while True:
+        start = monotonic()
+        for row in rows:
+            if seen.get(row.record_id) != row:
+                seen[row.record_id] = row
+                yield row
+        spent = monotonic() - start
+        # Numbers are given before a transaction ends, so a row may appear below one that was told
+        # already.
+        after = max(seen, default=LATE_ROWS) - LATE_ROWS
+        seen = {number: row for number, row in seen.items() if number > after}
+        pause(max(1.0, 9 * spent))
+        rows = newest(log, filters, limit=BEYOND, width=width, after=after, reach=LATE_ROWS)
+
+
+def has_places(log: Log) -> bool:
+    """Whether the database reads a part of a table by where it lies on the disk."""
+    return offers(log.dialect, "list_places")
+
+
+def one_row(log: Log, record_id: int, *, width: int = 2**30) -> LogRow | None:
+    """A row with all of its values, each as long as was asked for."""
+    entries = "list_halves" if offers(log.dialect, "list_halves") else "list_log"
+    stretch = _Stretch(condition="list_numbers", parameters={"low": record_id}, entries=entries, behind=None)
+    with log.transaction() as connection:
+        rows = _rows(log, connection, Filters(), stretch, before=record_id + 1, limit=1, width=width)
+    return rows[0] if rows else None
+
+
+def _by_number(
+    log: Log,
+    connection: Connection,
+    filters: Filters,
+    cursor: Cursor,
+    reach: int,
+) -> _Stretch | None:
+    entries, condition = "list_log", "list_numbers"
+    if filters.waiting:
+        condition = "list_waiting_numbers"
+        query = log.query("list_low", among="list_waiting")
+    elif offers(log.dialect, "list_halves"):
+        # One index has the numbers of the waiting rows and another those of all others: each half
+        # is read by its own.
+        entries = "list_halves"
+        query = log.query("list_low_of_all")
+    else:
+        query = log.query("list_low", among="list_every")
+    low, count = log.rows(connection, query, {"before": cursor.before, "reach": reach})[0]
+    if low is None:
+        return None
+    behind = None
+    if int(count) == reach:
+        behind = Cursor(before=int(low))
+    return _Stretch(entries=entries, condition=condition, parameters={"low": int(low)}, behind=behind)
+
+
+def _by_place(log: Log, connection: Connection, cursor: Cursor) -> _Stretch | None:
+    table = {"log": log.dialect.qualified(log.names.schema, log.names.table)}
+    end, reach = map(int, log.rows(connection, log.query("list_end"), table)[0])
+    if cursor.place is not None:
+        # An address may name any place, and a table may have become smaller.
+        last_stretch_ends = -(-end // reach) * reach
+        end = min(cursor.place, last_stretch_ends)
+    if end <= 0:
+        return None
+    # Stretches lie where they lay for the page before, although the table has grown meanwhile.
+    first = (end - 1) // reach * reach
+    ends = {"first_place": first, "last_place": first + reach}
+    first_place, last_place = log.rows(connection, log.query("list_bounds"), ends)[0]
+    return _Stretch(
+        condition="list_places",
+        parameters={"first_place": first_place, "last_place": last_place},
+        behind=Cursor(place=first) if first > 0 else None,
+        place=first + reach,
+    )
+
+
+def _rows(
+    log: Log, connection: Connection, filters: Filters, stretch: _Stretch, *, before: int, limit: int, width: int
+) -> list[LogRow]:
+    parameters = filters.parameters() | stretch.parameters | {"before": before, "limit": limit, "width": width}
+    since = "list_since" if filters.since else "list_ever"
+    query = log.query("list_rows", stretch=stretch.condition, entries=stretch.entries, since=since)
+    rows: list[LogRow] = []
+    for row in log.rows(connection, query, parameters):
+        values = dict(zip(LogRow.__struct_fields__, row, strict=True))
+        # The journal has the time of the next attempt in milliseconds; 0 is no time, and what never
+        # comes lies far ahead.
+        due = int(values["next_attempt"] or 0)
+        values["next_attempt"] = None
+        if 0 < due < NEVER:
+            values["next_attempt"] = utc_text(due / 1000)
+        values["attempts"] = values["attempts"] or None
+        rows.append(LogRow(**values))
+    return rows

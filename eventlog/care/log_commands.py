@@ -1,0 +1,298 @@
+"""`eventlog log` and `status`: the rows, readable; does it flow, and if not, what do rows wait
+for.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from functools import partial
+from itertools import chain
+from typing import TYPE_CHECKING, Any
+
+import click
+from msgspec.structs import replace
+
+from eventlog.cli.show import (
+    on_terminal,
+    page,
+    readable,
+    show_json,
+    show_json_line,
+    show_json_list,
+    show_row,
+    show_sentence,
+    show_table,
+    time_json,
+    utc_json,
+)
+from eventlog.cli.site import MOST_ROWS, Site, json_option, site_options, table_option
+from eventlog.core.model import Reason
+
+if TYPE_CHECKING:
+    from eventlog.care.listing import Filters
+    from eventlog.care.rows import LogRow
+    from eventlog.sql.log import Log
+
+COLUMNS = ("id", "status", "type", "time", "table", "key", "column", "old", "new", "reason", "note")
+SHOWN_CHARACTERS = 40
+"""Characters of a value in a table, and more if lines are longer than 120; --json gives all."""
+
+ALL_CHARACTERS = 2**30
+"""More characters than a value has."""
+
+
+@click.command()
+@click.option(
+    "--status",
+    "letters",
+    metavar="LETTERS",
+    default="",
+    help="Only rows with one of these statuses, e.g. EF.",
+)
+@click.option(
+    "--reason",
+    type=click.Choice([reason.value for reason in Reason]),
+    help="Only rows with this reason.",
+)
+@table_option
+@click.option(
+    "--key",
+    metavar="KEY",
+    default="",
+    help="Only rows of the object with this key, e.g. idu=7: its timeline.",
+)
+@click.option(
+    "--since",
+    metavar="WHEN",
+    help="Only later rows: an age, e.g. 2h, or a time in UTC.",
+)
+@click.option(
+    "--text",
+    metavar="WORDS",
+    default="",
+    help="Only rows with these words in key, column, values or note.",
+)
+@click.option(
+    "--limit",
+    metavar="ROWS",
+    type=click.IntRange(1, MOST_ROWS),
+    default=50,
+    show_default=True,
+    help="At most this many rows, the newest ones.",
+)
+@click.option(
+    "--follow",
+    "-f",
+    "following",
+    is_flag=True,
+    help="Continue with rows that come or change; Ctrl-C ends it.",
+)
+@click.option(
+    "--no-pager",
+    "unpaged",
+    is_flag=True,
+    help="Print at once, also on a terminal.",
+)
+@json_option
+@site_options
+def log(
+    site: Site,
+    letters: str,
+    reason: str | None,
+    table: str | None,
+    key: str,
+    since: str | None,
+    text: str,
+    limit: int,
+    following: bool,
+    unpaged: bool,
+    as_json: bool,
+) -> None:
+    """Shows rows of the log and what became of them; the newest come last. With --follow, --json
+    prints one line for each row.
+
+    On a terminal a pager (EVENTLOG_PAGER or PAGER) shows long output.
+
+    Example: eventlog log --status E
+
+    Example, what happened to one object: eventlog log --table usr --key idu=7
+    """
+    from eventlog.care.listing import Filters, follow
+
+    the_log = site.log()
+    filters = Filters(
+        letters=check_letters(letters),
+        reason=reason or "",
+        table=table or "",
+        key=key,
+        text=text,
+        since=_since(the_log, since) if since is not None else "",
+    )
+    # One more than are shown, by which it is seen that a value goes on.
+    width = ALL_CHARACTERS if as_json else _shown_characters() + 1
+    if following:
+        for row in follow(the_log, filters, limit=limit, width=width, pause=time.sleep):
+            if as_json:
+                show_json_line(_for_programs(row))
+            else:
+                cells = _cells(row, today=None)
+                show_row(COLUMNS, ["-" if cell is None else readable(cell) for cell in cells])
+        return
+    rows, empty = _rows_or_reason(the_log, filters, limit, width)
+    if as_json:
+        show_json_list(map(_for_programs, rows))
+        return
+    today = None
+    if on_terminal():
+        from eventlog.core.rules.times import in_zone
+
+        with the_log.transaction() as connection:
+            now = the_log.now(connection).replace(tzinfo=None)
+        today = in_zone(now, the_log.zone).strftime("%Y-%m-%d")
+    cells_of = partial(_cells, today=today)
+    show_table(COLUMNS, map(cells_of, rows), empty=empty, paged=not unpaged, listed=True)
+
+
+def _rows_or_reason(
+    log: Log,
+    filters: Filters,
+    limit: int,
+    width: int,
+) -> tuple[Iterator[LogRow], str]:
+    """The rows, and what is to be said if there are none. A table may be named without its
+    schema.
+    """
+    from eventlog.care.listing import newest
+    from eventlog.care.rows import table_meant
+
+    rows, empty = newest(log, filters, limit=limit, width=width), "No rows."
+    first = next(rows, None)
+    if first is not None:
+        return chain([first], rows), empty
+    if not filters.table:
+        return rows, empty
+    # Only now: nearly always the table is named as the log has it, and this costs a query.
+    name, problem = table_meant(log, filters.table)
+    rows = newest(log, replace(filters, table=name), limit=limit, width=width)
+    return rows, problem or empty
+
+
+def _since(log: Log, text: str) -> str:
+    """A time by the clock of the log; UsageError for what is neither an age nor a time."""
+    from datetime import timedelta
+
+    from eventlog.care.rows import read_age
+    from eventlog.core.errors import UsageError, shortened
+    from eventlog.core.rules.times import in_zone, moment
+
+    example = "write 2026-11-22 10:30, in UTC, or an age such as 2h or 30d"
+    neither = f"{shortened(text)!r} is no time and no age; {example}."
+    # Every date has a hyphen, and no age has one.
+    if "-" in text:
+        time = moment(text)
+        if time is None:
+            raise UsageError(neither)
+    else:
+        # By the clock of the database, which wrote the times of the rows.
+        with log.transaction() as connection:
+            now = log.now(connection)
+        try:
+            age = read_age(text)
+        except UsageError:
+            raise UsageError(neither) from None
+        time = now.replace(tzinfo=None) - timedelta(seconds=age)
+    return in_zone(time, log.zone).strftime("%Y-%m-%d %H:%M:%S.%f")
+
+
+def check_letters(letters: str) -> str:
+    """The letters as they are written, each once; UsageError for what cannot be letters."""
+    from eventlog.care.rows import MOST_LETTERS
+    from eventlog.core.errors import UsageError
+
+    unique = "".join(dict.fromkeys(letters.replace(",", "")))
+    if len(unique) > MOST_LETTERS or not unique.isprintable():
+        raise UsageError(f"--status takes up to {MOST_LETTERS} letters, such as E or EW.")
+    return unique
+
+
+def _for_programs(row: LogRow) -> dict[str, Any]:
+    """The row for programs: an event_type that is a number is one, and times are ISO 8601."""
+    import msgspec
+
+    facts: dict[str, Any] = msgspec.to_builtins(row)
+    kind = facts["event_type"]
+    # A log that was adopted may have anything there; numbers above that many programs round.
+    if kind and kind.isdecimal() and len(kind) <= 18:
+        facts["event_type"] = int(kind)
+    facts["event_time"] = time_json(row.event_time)
+    facts["next_attempt"] = utc_json(facts["next_attempt"])
+    return facts
+
+
+def _cells(row: LogRow, *, today: str | None) -> tuple[object, ...]:
+    time = row.event_time
+    # On a terminal without fractions, and of today without the day.
+    if today is not None and time is not None and len(time) >= 19 and time[10] in " T":
+        time = time[11:19] if time.startswith(today) else f"{time[:10]} {time[11:19]}"
+    return (
+        row.record_id,
+        row.status,
+        row.event_type,
+        time,
+        row.table_name,
+        row.table_key,
+        row.column_name,
+        _cut(row.old_value),
+        _cut(row.new_value),
+        row.reason,
+        row.note,
+    )
+
+
+def _cut(value: str | None) -> str | None:
+    most = _shown_characters()
+    if value is None or len(value) <= most:
+        return value
+    return f"{value[:most]}…"
+
+
+def _shown_characters() -> int:
+    return max(SHOWN_CHARACTERS, page().width // 3)
+
+
+@click.command()
+@json_option
+@site_options
+def status(site: Site, as_json: bool) -> None:
+    """Shows rows by status and by what they wait for, the oldest row, the rate, the last error, and
+    outdated triggers.
+
+    Example: eventlog status --json
+    """
+    import msgspec
+
+    from eventlog.care.status import facts
+
+    engine, names = site.where_logged()
+    state = facts(engine, names, site.config.publisher)
+    if not as_json:
+        show_table(("status", "rows", "meaning"), state.lines(), empty="")
+        for sentence in state.sentences():
+            show_sentence(sentence)
+        return
+    # For programs times are ISO 8601.
+    report: dict[str, Any] = msgspec.to_builtins(state)
+    # What is computed from the others has no field of its own.
+    for name, output in state.outputs.items():
+        report["outputs"][name]["failing_since"] = output.began_to_fail
+    for entry, proof in zip(report["proofs"], state.proofs, strict=True):
+        entry["equal"] = proof.equal
+    if state.last_error is not None:
+        report["last_error"]["at"] = time_json(state.last_error.at)
+    # There is no publisher before the first one.
+    entries = (*report["outputs"].values(), *report["proofs"], report["publisher"])
+    for entry in filter(None, entries):
+        for name in {"at", "failed_at", "failing_since", "since", "lease_until"} & entry.keys():
+            entry[name] = utc_json(entry[name])
+    show_json(report)

@@ -1,0 +1,241 @@
+"""Outputs one by one: how far each is, and what an operator may do with it."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Collection, Sequence
+from time import time
+
+import msgspec
+from msgspec import Struct
+
+from eventlog.care.ages import utc_text
+from eventlog.care.conversions import FreedConversions, conversions
+from eventlog.care.journal import CaredJournal
+from eventlog.core.errors import UsageError, without_promise
+from eventlog.core.model import written
+from eventlog.core.suggest import did_you_mean
+from eventlog.delivery.output import OutputState, read_output_states
+from eventlog.publisher.flow import read_flow, read_lags
+from eventlog.sources.log.flow import OutputLag, Polling, Resumed, waiting_for
+from eventlog.sources.log.lock import look_at
+from eventlog.sources.log.reading import LogSettings
+from eventlog.sources.marks import OUTPUTS, RESUMED, SERVED, TRY_NOW, Marks, Stretches, as_text
+from eventlog.sql.log import Log
+
+
+class OutputStanding(Struct, frozen=True, kw_only=True):
+    """One output.
+
+    `state` is `in step`, `lagging`, `failing`, `paused`, or `unknown` where the configuration does
+    not have it; one that is a `conversion` keeps rows until they are marked.
+    """
+
+    name: str
+    state: str
+    rows: int = 0
+    seconds: float | None = None
+    document: str | None = None
+    position: str | None = None
+    at: str | None = None
+    error: str | None = None
+    failed_at: str | None = None
+    recovered: bool = False
+    """Whether it took a document after its last error."""
+
+
+def standings(log: Log, settings: Polling, configured: Sequence[str]) -> list[OutputStanding]:
+    """How the outputs stand: those of the configuration, and others that keep rows waiting."""
+    with log.moment() as connection:
+        states = read_output_states(Marks(log).get(connection, OUTPUTS))
+        flow, _ = read_flow(connection, log, settings)
+        converting = conversions(connection, log)
+    others = [name for name in flow.lags if name not in configured and name not in converting]
+    standing = []
+    for name in (*configured, *others):
+        state = states.get(name, OutputState())
+        lag = waiting_for(flow, name, failing=state.is_failing)
+        if name not in configured:
+            word = "unknown"
+        elif lag is not None and lag.paused:
+            word = "paused"
+        elif state.is_failing:
+            word = "failing"
+        else:
+            word = "in step" if lag is None else "lagging"
+        lag = lag or OutputLag()
+        output = OutputStanding(
+            name=name,
+            state=word,
+            rows=lag.rows,
+            seconds=lag.seconds,
+            document=state.document or None,
+            position=None if state.position is None else written(state.position),
+            at=utc_text(state.at),
+            error=state.error and without_promise(state.error),
+            failed_at=utc_text(state.failed_at),
+            recovered=state.has_recovered,
+        )
+        standing.append(output)
+    return standing + [OutputStanding(name=name, state="conversion", rows=rows) for name, rows in converting.items()]
+
+
+def pause(log: Log, name: str, configured: Collection[str], *, by: str, why: str = "") -> bool:
+    """Lets nothing go to an output until somebody resumes it; whether it was not paused already."""
+    refuse_unknown(name, configured)
+    journal = CaredJournal(log)
+    with journal.transaction() as (connection, memory):
+        row = memory.outputs.get(name)
+        if row is None:
+            # One of those may be this one, under its former name.
+            if memory.outputs.keys() - set(configured):
+                message = f"No publisher has worked with the output {name} yet."
+                raise UsageError(
+                    message,
+                    hint="Start it once with this configuration, and pause the output then.",
+                )
+            row = journal.add(connection, memory, name)
+        if row.paused is None:
+            paused = f"since {utc_text(time())} UTC by {by}"
+            if why:
+                paused += f": {why}"
+            connection.execute(log.query("output_pause"), {"name": name, "paused": paused})
+    return row.paused is None
+
+
+def resume(log: Log, settings: Polling, name: str, configured: Collection[str]) -> bool:
+    """Lets documents go to an output again, however far it is behind; whether it was paused."""
+    marks, journal = Marks(log), CaredJournal(log)
+    # Nobody settles meanwhile: it is as far behind as we say.
+    with journal.transaction() as (connection, memory):
+        row = memory.outputs.get(name)
+        if row is None:
+            refuse_unknown(name, configured)
+            return False
+        if row.paused is None:
+            return False
+        lag = read_lags(connection, log, settings).get(name, OutputLag())
+        # The mark lets it go on although it is further behind than its bound, until it was inside
+        # that once.
+        if lag.rows:
+            resumed = Resumed(rows=lag.rows, seconds=lag.seconds or 0.0)
+            marks.set(connection, f"{RESUMED}{name}", as_text(resumed))
+        connection.execute(log.query("output_pause"), {"name": name, "paused": None})
+    return True
+
+
+def try_now(log: Log, name: str, configured: Collection[str]) -> None:
+    """Ends the waits of an output: what its receiver did not take may go again, and the publisher
+    tries it at once.
+
+    UsageError where nothing goes to it, because it is paused or no publisher has worked with it.
+    """
+    refuse_unknown(name, configured)
+    marks, journal = Marks(log), CaredJournal(log)
+    with journal.transaction() as (connection, memory):
+        row = memory.outputs.get(name)
+        if row is None:
+            raise UsageError(
+                f"No publisher has worked with the output {name} yet.",
+                hint="Start one.",
+            )
+        if row.paused is not None:
+            raise UsageError(f"The output {name} is paused.", hint="Resume it: then it is tried.")
+        for query in ("parked_try_now", "planned_try_now"):
+            connection.execute(log.query(query), {"output": name})
+        # A publisher that sleeps after a failure sleeps in its own memory, and only a mark reaches
+        # that.
+        marks.set(connection, f"{TRY_NOW}{name}", secrets.token_hex(8))
+
+
+def kept_for(log: Log, name: str) -> Stretches:
+    """The rows that would be given up for an output.
+
+    UsageError where the journal does not know it.
+    """
+    kept = CaredJournal(log).kept_for(name)
+    if kept is None:
+        hint = "`eventlog outputs list` shows the outputs, and how many rows each is behind."
+        raise UsageError(
+            f"Nothing is kept for {name}: no publisher has worked with an output of this name.",
+            hint=hint,
+        )
+    return kept
+
+
+def skip(
+    log: Log, name: str, numbers: Stretches | None, *, by: str, why: str = "", delete_from_log: bool = False
+) -> int:
+    """Gives up rows that an output lacks, or all of them; how many.
+
+    They end with a warning once no output lacks them.
+
+    Rows that are being delivered to a target that can be asked stay: it says itself what it has.
+    """
+    kept_for(log, name)
+    if is_conversion(log, name):
+        message = f"{name} is a conversion, and has converted these rows."
+        hint = f"Give its command once more; or give them back: `eventlog outputs forget {name!r}`."
+        raise UsageError(message, hint=hint)
+    reason = f": {why}" if why else "."
+    note = f"{name}: given up by {by}{reason}"
+    return CaredJournal(log, LogSettings(delete_from_log=delete_from_log)).give_up(name, numbers, note)
+
+
+def forget(
+    log: Log,
+    name: str,
+    configured: Collection[str],
+    *,
+    by: str,
+    delete_from_log: bool = False,
+) -> int:
+    """Gives up an output that is not configured any more, and what is kept for it.
+
+    How many rows that was.
+
+    The rows of the last output that a log has are not given up: whoever publishes next begins with
+    them. Nor are those of a conversion: they wait again.
+    """
+    if is_conversion(log, name):
+        return FreedConversions(log).free(name)
+    if name in configured:
+        raise UsageError(
+            f"{name} is still configured.",
+            hint=f"`eventlog outputs skip {name!r} --all` gives up what is kept for it;"
+            " take it out of the configuration to give it up.",
+        )
+    journal, kept = CaredJournal(log, LogSettings(delete_from_log=delete_from_log)), len(kept_for(log, name))
+    # The rows of the last output are not given up: whoever publishes next begins with them.
+    if not journal.is_alone(name):
+        note = f"{name}: given up by {by}: it is not configured any more."
+        kept = journal.give_up(name, None, note, planned=True)
+    journal.drop(name)
+    return kept
+
+
+def is_conversion(log: Log, name: str) -> bool:
+    """Whether an output is a conversion that has not marked its rows."""
+    with log.moment() as connection:
+        return name in conversions(connection, log)
+
+
+def refuse_unknown(name: str, configured: Collection[str]) -> None:
+    """UsageError where the configuration has no output of this name."""
+    if name not in configured:
+        raise UsageError(f"{name!r} is no output of the configuration. {did_you_mean(name, configured)}")
+
+
+def refuse_unserved(log: Log, name: str) -> None:
+    """UsageError where a publisher works on the log that does not have this output."""
+    # It would leave out what is for that output alone, and nobody would get it.
+    sight = look_at(log)
+    if sight.holder is None or sight.holder.is_over(sight.now):
+        return
+    with log.transaction() as connection:
+        served = Marks(log).get(connection, SERVED)
+    if served is not None and name not in msgspec.json.decode(served, type=list[str]):
+        raise UsageError(
+            f"The publisher that works on this log does not have the output {name} yet: it would leave these rows out.",
+            hint="Let it read its configuration again (SIGHUP, or a restart); then refresh.",
+        )

@@ -1,0 +1,148 @@
+"""`eventlog hold`, `release`, `requeue`: operating on rows."""
+
+from __future__ import annotations
+
+from getpass import getuser
+from typing import TYPE_CHECKING
+
+import click
+
+from eventlog.care.log_commands import check_letters
+from eventlog.cli.asking import agree, asking_options, can_ask
+from eventlog.cli.show import say, show_done
+from eventlog.cli.site import Site, json_option, site_options, table_option
+from eventlog.core.errors import UsageError
+from eventlog.core.plural import counted
+
+if TYPE_CHECKING:
+    from eventlog.sql.log import Log
+
+
+@click.command()
+@click.argument("ids", nargs=-1, required=True)
+@click.option("--why", metavar="TEXT", default="", help="A reason, stored with user and time.")
+@json_option
+@site_options
+def hold(site: Site, ids: tuple[str, ...], why: str, as_json: bool) -> None:
+    """Holds waiting rows back until they are released. Later rows of their objects wait too.
+
+    Example: eventlog hold 5 7-9 --why "address to be checked"
+    """
+    from eventlog.care.rows import hold as keep
+    from eventlog.care.rows import read_runs_of_ids
+
+    runs = read_runs_of_ids(ids)
+    held = keep(site.log(), runs, by=somebody(), why=why)
+    sentence = "No row was held, for none of these waits."
+    if held.rows:
+        sentence = f"{counted(held.rows, 'waiting row')} held."
+    show_done("held", held.rows, f"{sentence} {held.sentence}".rstrip(), as_json=as_json)
+
+
+@click.command()
+@click.argument("ids", nargs=-1)
+@click.option("--all", "every", is_flag=True, help="Every row that is held.")
+@json_option
+@site_options
+def release(site: Site, ids: tuple[str, ...], every: bool, as_json: bool) -> None:
+    """Lets held rows be published again.
+
+    Example: eventlog release 7-9
+    """
+    from eventlog.care.rows import EVERYTHING, read_runs_of_ids
+    from eventlog.care.rows import release as let_go
+
+    # Neither of them, or both.
+    if bool(ids) is every:
+        raise UsageError("Say which rows are released: their numbers, or --all.")
+    count = let_go(site.log(), [EVERYTHING] if every else read_runs_of_ids(ids))
+    sentence = "No row was released, for none is held."
+    if count:
+        sentence = f"{counted(count, 'row')} released."
+    show_done("released", count, sentence, as_json=as_json)
+
+
+@click.command()
+@click.argument("ids", nargs=-1)
+@click.option(
+    "--status",
+    "letters",
+    metavar="LETTERS",
+    default="",
+    help="Rows with one of these statuses, e.g. EW.",
+)
+@table_option
+@asking_options
+@json_option
+@site_options
+def requeue(
+    site: Site,
+    ids: tuple[str, ...],
+    letters: str,
+    table: str | None,
+    dry: bool,
+    yes: bool,
+    as_json: bool,
+) -> None:
+    """Publishes processed rows again: their status becomes N; reasons and attempts are deleted.
+
+    On a terminal it asks first.
+
+    Example: eventlog requeue --status E --table usr
+    """
+    from eventlog.care.rows import EVERYTHING, PROCESSED, Choice, count_requeued, read_runs_of_ids
+    from eventlog.care.rows import requeue as let_wait
+
+    if not ids and not letters:
+        raise UsageError("Say which rows wait again: their numbers, or --status E.")
+    letters, log = meant_letters(letters, PROCESSED) or PROCESSED, site.log()
+    choice = Choice(letters=letters, table=meant_table(log, table))
+    runs = read_runs_of_ids(ids) if ids else [EVERYTHING]
+    # To count reads the rows once more, so it is done only for somebody who looks at the number.
+    if dry or (can_ask() and not yes):
+        count = count_requeued(log, runs, choice)
+        would = f"{counted(count, 'row')} would wait again."
+        if dry:
+            show_done("would_requeue", count, would, as_json=as_json)
+            return
+        agree([would], yes=yes)
+    count = let_wait(log, runs, choice)
+    sentence = "No such row was processed."
+    if count:
+        sentence = f"{counted(count, 'row waits', 'rows wait')} again."
+    show_done("requeued", count, sentence, as_json=as_json)
+
+
+def meant_table(log: Log, table: str | None) -> str:
+    """The table as the log names it; that nothing is about it is said and no failure, for its rows
+    may have gone already.
+    """
+    from eventlog.care.rows import table_meant
+
+    if table is None:
+        return ""
+    # Of a variable that a script has not set, perhaps: every table is not meant by that.
+    if not table.strip():
+        raise UsageError("--table needs the name of a table.")
+    name, problem = table_meant(log, table)
+    if problem is not None:
+        say(problem, err=True)
+    return name
+
+
+def somebody() -> str:
+    """Who runs the command, where the system can say it."""
+    try:
+        return getuser()
+    except (KeyError, OSError):
+        return ""
+
+
+def meant_letters(letters: str, known: str) -> str:
+    """Letters that the publisher writes; others belong to whoever parked rows under them."""
+    checked = check_letters(letters)
+    strange = [letter for letter in checked if letter not in known]
+    if strange:
+        takes = f"it takes {', '.join(known)}"
+        raise UsageError(f"--status {strange[0]} cannot be meant here; {takes}.")
+    return checked

@@ -1,0 +1,37 @@
+"""Points about the journal: what somebody has done to its tables by hand, before the publisher
+meets it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sqlalchemy import Engine
+
+from eventlog.check.damage import damages, read_journal
+from eventlog.check.point import Point, failure, ok, warning
+from eventlog.config.build import former_names_of, name_of
+from eventlog.config.settings import Config
+from eventlog.core.errors import DataError
+from eventlog.sql.log import Log
+from eventlog.sql.names import LogNames
+
+
+def journal_points(engine: Engine, names: LogNames, config: Config) -> Iterator[Point]:
+    """A point for each fault of the tables beside the log.
+
+    One that all is well where there is none.
+    """
+    log = Log(engine, names)
+    with log.transaction() as connection:
+        reading = read_journal(connection, log)
+    # An output keeps its place in the journal when it is renamed.
+    configured = [name for output in config.output for name in (name_of(output), *former_names_of(output))]
+    faults = list(damages(reading, configured))
+    for fault in faults:
+        if fault.serious:
+            yield failure("journal", DataError(fault.said, hint=fault.mend))
+        else:
+            yield warning("journal", fault.said, fault.mend)
+    if not faults:
+        yield ok("journal", "its tables fit each other and the log")

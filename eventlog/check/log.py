@@ -1,0 +1,312 @@
+"""Points about the log: its tables and their version, what the connected user may do, its triggers,
+its rows, its numbers and indexes.
+
+Numbers are the order of an object's changes, unless sessions keep some in hand. A log that somebody
+else made has none of our indexes, or none at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sqlalchemy import Engine
+
+from eventlog.capture import tracked
+from eventlog.capture.install import revisions
+from eventlog.capture.rights import present_companions
+from eventlog.capture.track import with_schema
+from eventlog.check.journal import journal_points
+from eventlog.check.point import Point, failure, findings, ok, points, warning
+from eventlog.check.server import time_points
+from eventlog.check.triggers import (
+    gap_points,
+    image_points,
+    loopback_points,
+    owner_points,
+    transaction_points,
+    trigger_points,
+    unseen_points,
+)
+from eventlog.config.settings import Config
+from eventlog.core.errors import InstallError, SourceError
+from eventlog.core.model import Status
+from eventlog.core.plural import counted, duration
+from eventlog.delivery.output import failing, read_output_states
+from eventlog.publisher.flow import read_flow, unread_tables
+from eventlog.sources.log.backlog import backlog
+from eventlog.sources.log.flow import said_of_parts
+from eventlog.sources.marks import OUTPUTS, Marks
+from eventlog.sql.access import fetched, in_our_words, transaction, verbatim
+from eventlog.sql.connect import reading_engine
+from eventlog.sql.dialect import Dialect, dialect_of, log_holes, offers, statement
+from eventlog.sql.findlog import log_columns
+from eventlog.sql.log import Log
+from eventlog.sql.log_indexes import begins_with_status, has_number_index, serves
+from eventlog.sql.names import STANDARD, LogNames
+
+TABLE = "The table "
+
+
+def log_points(engine: Engine, names: LogNames, config: Config) -> Iterator[Point]:
+    """The points of one log; without the log itself there is nothing more to ask."""
+    try:
+        with in_our_words(engine, f"The log {names.whole}"):
+            log = log_columns(engine, names, config.source.columns)
+    except InstallError as error:
+        yield failure("log", error)
+        return
+    except SourceError as error:
+        hint = error.hint or gives_rights(engine)
+        yield failure("log", SourceError(error.message, hint=hint))
+        return
+    # Their names are worth a long line only where somebody else chose them.
+    names_of_columns = ""
+    if set(log.columns) != set(STANDARD):
+        names_of_columns = f": {', '.join(log.columns)}"
+    yield ok("log", f"{config.source.log} has its ten columns{names_of_columns}")
+    tables = list(points("state tables", lambda: [_companions(engine, log)]))
+    yield from tables
+    # Without its tables the journal would only say in other words that they are missing.
+    if not any(point.exit_code for point in tables):
+        yield from points("journal", lambda: journal_points(engine, log, config))
+    yield from points("index", lambda: index_points(engine, log))
+    yield from points("newest rows", lambda: newest_points(engine, log))
+    yield from number_points(engine, log, config)
+    yield from points("rights", lambda: _rights(engine, log, config))
+    yield from owner_points(engine, log, config)
+    yield from unseen_points(engine)
+    yield from points("loopback", lambda: loopback_points(engine, log, config))
+    yield from points("triggers", lambda: trigger_points(engine, log))
+    yield from points("triggers", lambda: gap_points(engine, log))
+    future = config.publisher.handle_future_events
+    yield from points("images", lambda: image_points(engine, log, config))
+    yield from transaction_points(dialect_of(engine), log, config)
+    yield from points("times", lambda: time_points(engine, log, future=future))
+    yield from points("rows", lambda: _rows(engine, log, config))
+
+
+def gives_rights(engine: Engine, *, other: bool = False) -> str:
+    """The command that gives the connected user what it lacks.
+
+    Another login than the publisher's only reads.
+    """
+    kind = "reader" if other else "publisher"
+    role = engine.url.username or "ROLE"
+    return f"`eventlog rights --{kind} {role}` gives what a {kind} needs; a superuser or the tables' owner runs it."
+
+
+def _companions(engine: Engine, names: LogNames) -> Point:
+    Log(engine, names).check()
+    current, newest = revisions(engine, names)
+    if current is None:
+        message = f"The log {names.table} has no migration version."
+        raise InstallError(message, hint=f"`eventlog install --log {names.table}` adopts it.")
+    if current != newest:
+        raise InstallError(
+            f"The log is at migration {current}; {newest} is the newest.", hint="Run `eventlog upgrade`."
+        )
+    with engine.connect() as connection:
+        present = present_companions(connection, names)
+    for table in names.own[1:]:
+        if table not in present:
+            message = f"The table {table} beside the event log {names.whole} is not there, or not for this login."
+            raise InstallError(
+                message,
+                hint=f"{gives_rights(engine)} Else restore it from a backup.",
+            )
+    return ok("state tables", f"all {len(names.own) - 1} are there, at migration {current}")
+
+
+def _rights(engine: Engine, names: LogNames, config: Config) -> Iterator[Point]:
+    """Tries every kind of statement that a publisher runs, on no row."""
+    dialect = dialect_of(engine)
+    missing: set[str] = set()
+    reading = reading_engine(engine, config.source.reader)
+    if reading is not engine:
+        try:
+            # To begin it shows whether that login gets in at all.
+            with transaction(reading, "The database as the reader sees it (source.reader)"):
+                pass
+        except SourceError as error:  # told once, and not for each table
+            missing.add(TABLE)
+            yield failure("rights", error)
+    for what, sql in _attempts(engine, dialect, names, config):
+        reader = reading if what.startswith(TABLE) else engine
+        if reader is reading and TABLE in missing:
+            continue
+        try:
+            with transaction(reader, what) as connection:
+                connection.execute(verbatim(sql))
+        except SourceError as error:
+            if error.message not in missing:  # a database names the table, and not always the right
+                missing.add(error.message)
+                hint = error.hint or gives_rights(reader, other=reader is not engine)
+                yield failure("rights", InstallError(error.message, hint=hint))
+    for table, note in _unread(engine, names).items():
+        missing.add(table)
+        mend = "Give the right; rows of that table are tried again now and then."
+        yield warning("rights", f"Rows of {table} wait: {note}", mend)
+    if not missing:
+        yield ok("rights", "the connected user may do all that a publisher does")
+
+
+def _unread(engine: Engine, names: LogNames) -> dict[str, str]:
+    """Tables that a publisher could not read.
+
+    Nothing where the journal cannot be read, which was told already.
+    """
+    log = Log(engine, names)
+    try:
+        with log.moment() as connection:
+            return unread_tables(connection, log)
+    except SourceError:
+        return {}
+
+
+def _attempts(
+    engine: Engine,
+    dialect: Dialect,
+    names: LogNames,
+    config: Config,
+) -> Iterator[tuple[str, str]]:
+    """What is tried, and the statement for it."""
+    log_queries = ["attempt_read", "attempt_mark"]
+    if config.publisher.delete_from_log:
+        # A publisher that marks rows needs no right to delete them.
+        log_queries.append("attempt_delete")
+    own = {
+        "The event log": log_queries,
+        f"The state table {names.outcomes}": ["attempt_outcome"],
+        f"The state table {names.marks}": ["attempt_mark_write"],
+    }
+    holes = log_holes(dialect, names)
+    for what, queries in own.items():
+        for query in queries:
+            # Drivers take one statement each time.
+            for part in statement(dialect, query, **holes).split(";\n"):
+                yield what, part
+    with engine.connect() as connection:
+        # The tables that have our triggers are the ones that read-backs ask.
+        classes = tracked(connection, with_schema(connection, names))
+    for table in classes:
+        for name in (table.name, *(child.name for child in table.children)):
+            target = dialect.qualified(table.schema, name)
+            yield f"{TABLE}{target}", statement(dialect, "attempt_table", target=target)
+
+
+def _rows(engine: Engine, names: LogNames, config: Config) -> Iterator[Point]:
+    log = Log(engine, names)
+    rows = backlog(log)
+    with log.moment() as connection:
+        outputs = read_output_states(Marks(log).get(connection, OUTPUTS))
+        flow, _ = read_flow(connection, log, config.publisher, failing=failing(outputs))
+    waiting = counted(flow.parts.total, "row waits", "rows wait")
+    age = duration(flow.lag or 0.0)
+    if flow.state == "stuck":
+        said = f"{waiting}; row {flow.oldest} has waited for {age}."
+        yield warning("rows", said, "See that `eventlog run` runs; `eventlog status` says what is stuck.")
+    elif flow.state == "retrying":
+        said = f"{waiting} because a receiver did not take a row; row {flow.oldest} has waited for {age}."
+        yield warning("rows", said, "`eventlog status` shows the receiver's answer; the rows are offered again.")
+    elif flow.oldest is None:
+        yield ok("rows", waiting)
+    else:
+        yield ok("rows", f"{waiting}, the oldest that nobody holds for {age}")
+    for sentence in said_of_parts(flow):
+        yield ok("rows", sentence.removesuffix("."))
+    for letter, number in rows.other.items():
+        mend = "Set their status to N to have them published."
+        yield warning("rows", f"{counted(number, 'row')} with the status {letter!r}, which no publisher reads.", mend)
+    bad = rows.by_status[Status.ERROR] + rows.by_status[Status.FATAL]
+    if bad:
+        mend = "`eventlog log --status E` lists them, `eventlog requeue` offers them again."
+        yield warning("rows", f"{counted(bad, 'row ended as an error', 'rows ended as errors')}.", mend)
+
+
+def number_points(engine: Engine, names: LogNames, config: Config) -> Iterator[Point]:
+    """Whether each row has a number of its own, and whether a later change of an object may get a
+    lower one.
+
+    Where times order the log, nobody asks the second.
+    """
+    yield from points("numbers", lambda: _odd(engine, names))
+    if config.publisher.handle_future_events:
+        yield ok("numbers", "changes are ordered by their times")
+        return
+    known = {
+        "log": dialect_of(engine).qualified(names.schema, names.table),
+        "log_schema": names.schema,
+        "log_table": names.table,
+        "record_id": names.column("record_id"),
+        "log_sequence": config.source.sequence,
+    }
+    nothing = "nothing is known that would give a later change of an object a lower number"
+    yield from findings(engine, "numbers", "numbers", nothing, known)
+
+
+def _odd(engine: Engine, names: LogNames) -> Iterator[Point]:
+    """Rows that a mark cannot mean alone.
+
+    Of a log that eventlog made only the waiting rows are looked at.
+    """
+    dialect = dialect_of(engine)
+    holes = log_holes(dialect, names)
+    with transaction(engine, "The event log") as connection:
+        adopted = fetched(connection, verbatim(statement(dialect, "adopted", **holes)))
+        among = "1 = 1" if adopted else statement(dialect, "only_waiting", **holes)
+        (row,) = fetched(connection, verbatim(statement(dialect, "odd_numbers", **holes, among=among)))
+    missing, low, doubled = (int(number) for number in row)
+    if missing:
+        said = f"{counted(missing, 'row')} without a record_id: the publisher cannot mark them, and stops."
+        yield failure("numbers", InstallError(said, hint="Give them numbers, or take them away."))
+    if doubled:
+        said = (
+            f"{counted(doubled, 'row')} with a record_id that another row has:"
+            " rows with one number end with the same status."
+        )
+        yield warning("numbers", said, "Number them again, and make a unique index on the column.")
+    if low:
+        said = f"{counted(low, 'row')} with a record_id that is not positive; such rows come before all others."
+        yield warning("numbers", said, "Number them again; the format asks for positive numbers.")
+
+
+def index_points(engine: Engine, names: LogNames) -> Iterator[Point]:
+    """Whether an index leads to the rows that wait, and else the statement that makes one."""
+    from sqlalchemy import inspect
+
+    with engine.connect() as connection:
+        log = with_schema(connection, names)
+        inspector = inspect(connection)
+        indexes = [*inspector.get_indexes(log.table, schema=log.schema)]
+        key = inspector.get_pk_constraint(log.table, schema=log.schema)["constrained_columns"]
+        serving = [index["name"] for index in indexes if serves(connection, index, log)]
+    if begins_with_status(key, log):
+        serving.append("the primary key")
+    if serving:
+        yield ok("index", f"polling reads {serving[0]} and not the whole log")
+        return
+    said = f"No index leads to the waiting rows of {log.table}: every poll reads the processed ones too."
+    yield warning("index", said, f"Let a DBA run: {making(dialect_of(engine), log)};")
+
+
+def newest_points(engine: Engine, names: LogNames) -> Iterator[Point]:
+    """The statement that makes an index of the processed rows, where lists need it to have the
+    newest rows first.
+    """
+    dialect = dialect_of(engine)
+    if not offers(dialect, "make_number_index"):
+        return
+    with engine.connect() as connection:
+        log = with_schema(connection, names)
+    if not has_number_index(engine, log):
+        said = (
+            f"No index leads to the processed rows of {log.table} by their numbers: the page shows them in any order."
+        )
+        index = making(dialect, log, "make_number_index", "_done")
+        yield warning("newest rows", said, f"Let a DBA run: {index};")
+
+
+def making(dialect: Dialect, log: LogNames, query: str = "make_index", ending: str = "_new") -> str:
+    """The statement that makes an index as `install` would have made it."""
+    index = dialect.quoted(dialect.beside(dialect.shortened(f"{log.table}{ending}"), log.table))
+    return " ".join(statement(dialect, query, **log_holes(dialect, log), index=index).split())

@@ -1,0 +1,38 @@
+"""Points about outputs: each is tried as far as one can try without leaving anything behind."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from eventlog.check.point import Point, failure, ok, unforeseen, warning
+from eventlog.config.build import require_packages
+from eventlog.config.outputs import plugin_of
+from eventlog.config.settings import Config
+from eventlog.core.errors import EventlogError
+from eventlog.core.plugins import Finding
+
+
+def output_points(config: Config) -> Iterator[Point]:
+    """A point for each output; nothing stays written and nothing is sent."""
+    for number, output in enumerate(config.output, 1):
+        name = f"output {output.name or number}"
+        try:
+            require_packages(output)
+            plugin = plugin_of(output)
+            findings: Iterable[Finding] = [Finding(said=f"the sink {output.sink} has nothing to try")]
+            if plugin.check is not None:
+                findings = plugin.check(output)
+            yield from told(name, findings)
+        except EventlogError as error:
+            yield failure(name, error)
+        except Exception as error:  # noqa: BLE001  # the other outputs are tried all the same
+            yield failure(name, unforeseen(error))
+
+
+def told(name: str, findings: Iterable[Finding]) -> Iterator[Point]:
+    """What a plug-in found, as points of this name."""
+    for finding in findings:
+        if finding.mend is None:
+            yield ok(name, finding.said)
+        else:
+            yield warning(name, finding.said, finding.mend)

@@ -1,0 +1,33 @@
+"""Points about what other packages bring: what is there, from which package, and what their own
+checks say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+from eventlog.check.outputs import told
+from eventlog.check.point import Point, ok, points, warning
+from eventlog.config.settings import Config
+from eventlog.core.registry import GROUPS, Offer, loaded, offers, problem
+
+
+def plugin_points(config: Config) -> Iterator[Point]:
+    """A line for each plug-in that is not eventlog's own, then the findings of each check."""
+    for group in GROUPS:
+        for offer in offers(group):
+            if offer.is_ours:
+                continue
+            why = problem(offer)
+            if why is None:
+                yield ok("plug-ins", offer.told)
+            else:
+                yield warning("plug-ins", why, "Update or uninstall it; nothing else needs it.")
+    for offer in offers("checks"):
+        if problem(offer) is None:
+            yield from points(offer.name, partial(_findings, offer, config))
+
+
+def _findings(offer: Offer, config: Config) -> Iterator[Point]:
+    yield from told(offer.name, loaded(offer).findings(config))

@@ -1,0 +1,253 @@
+"""Points about what is captured, and who captures.
+
+Triggers, each as it would be made today, and the command that mends it; whole rows and
+transactions, where an output tells of them.
+
+Owners: whose code could run with whose rights, because a database lets the owner of a table bring
+some. Loopback: whether the publisher's own user changes captured tables, which is not published.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+from typing import Final
+
+import msgspec
+from msgspec.structs import replace
+from sqlalchemy import Engine
+from sqlalchemy.exc import SQLAlchemyError
+
+from eventlog.capture import TriggerCondition, TriggerOptions, TriggerState, installed, tracked
+from eventlog.capture.asked import asked_of, words
+from eventlog.capture.installed import states
+from eventlog.capture.rights import held_rights, role_powers
+from eventlog.capture.track import with_schema
+from eventlog.check.point import Point, PointLevel, findings, ok, points, warning
+from eventlog.config.settings import Config
+from eventlog.core.errors import EX_CONFIG, SourceError
+from eventlog.core.plural import counted
+from eventlog.sources.marks import NOT_FOLLOWED, Marks
+from eventlog.sql.access import answers, fetched, transaction, verbatim
+from eventlog.sql.connect import read_url
+from eventlog.sql.dialect import Dialect, dialect_of, offers, statement
+from eventlog.sql.history import latest, read_history
+from eventlog.sql.log import Log
+from eventlog.sql.names import LogNames
+
+LOSES = {TriggerCondition.MISSING, TriggerCondition.DISABLED}
+"""States in which changes go by unseen.
+
+A trigger that fails the writers of its table is no better.
+"""
+
+
+def trigger_points(engine: Engine, names: LogNames) -> Iterator[Point]:
+    """A line for each trigger that is not current, or one that says how many are."""
+    with engine.connect() as connection:
+        log = with_schema(connection, names)
+        standing = {trigger.marker.table: trigger.marker.options for trigger in installed(connection, log)}
+        # What was asked for last goes before what the triggers say, which may be older.
+        asked = standing | asked_of(connection, log)
+        triggers = states(connection, log)
+    if not triggers:
+        said = f"No trigger of eventlog that the connected user can see writes to {names.table}."
+        yield warning("triggers", said, "If nobody else fills it, `eventlog track TABLE` makes some.")
+    others = [trigger for trigger in triggers if trigger.state is not TriggerCondition.CURRENT]
+    for trigger in others:
+        said = f"The trigger {trigger.name} on {trigger.table} is {trigger.state}"
+        if trigger.note:
+            said += f": {trigger.note}"
+        point = warning("triggers", f"{said}.", f"Run `{mending(trigger, asked[trigger.owner])}`.")
+        if trigger.state in LOSES or trigger.fails:
+            point = replace(point, level=PointLevel.FAILURE, exit_code=EX_CONFIG)
+        yield point
+    for owner, why in not_followed(Log(engine, log)).items():
+        said = f"The publisher could not track {owner} again: {why}"
+        mend = "Run `eventlog track` as somebody who may; `eventlog rights --installer` gives the rights."
+        yield warning("triggers", said, mend)
+    if triggers and not others:
+        yield ok("triggers", f"{counted(len(triggers), 'trigger')} on {counted(len(asked), 'table')}, all current")
+
+
+def gap_points(engine: Engine, names: LogNames) -> Iterator[Point]:
+    """A warning for each table whose triggers followed its last change later: changes of new
+    columns may be missing.
+    """
+    try:
+        with engine.connect() as connection:
+            known = latest(read_history(connection, with_schema(connection, names)))
+    except SQLAlchemyError:
+        # A log of before has no history.
+        return
+    for version in known.values():
+        described = version.described
+        if described is None or described.unlogged_from is None or version.first is None:
+            continue
+        if described.unlogged_from < version.first:
+            columns = ", ".join(version.changed.get("added", ()))
+            rows = f"rows {described.unlogged_from} and {version.first} of the log"
+            said = (
+                f"Triggers of {version.table} followed a change of the table later: between {rows},"
+                f" changes of {columns} may not have been logged."
+            )
+            mend = f"`eventlog refresh {version.table}` publishes its rows again."
+            if described.table is not None and described.table.whole_row:
+                # A full load reads rows back by their keys.
+                mend = "Make its mirrors again."
+            yield warning("triggers", said, mend)
+
+
+def not_followed(log: Log) -> dict[str, str]:
+    """What the publisher could not follow, and why; nothing where the log has no marks to ask."""
+    try:
+        with log.transaction() as connection:
+            noted = Marks(log).get(connection, NOT_FOLLOWED)
+    except SourceError:
+        return {}
+    return {} if noted is None else msgspec.json.decode(noted, type=dict[str, str])
+
+
+def mending(trigger: TriggerState, options: TriggerOptions) -> str:
+    """The command that makes the triggers of this class current, with the options that they were
+    made with.
+    """
+    if trigger.state is TriggerCondition.STRAY:
+        return shlex.join(["eventlog", "untrack", trigger.owner])
+    # All options are said, so that nothing is taken from marks or markers that may be wrong.
+    return f"{shlex.join(['eventlog', 'track', trigger.owner])} {words(options)} --reset"
+
+
+def transaction_points(dialect: Dialect, names: LogNames, config: Config) -> Iterator[Point]:
+    """What the log can tell of transactions, where an output asks for them."""
+    if all(output.format == "xds" for output in config.output):
+        return
+    if names.transaction is not None:
+        yield ok("transaction ids", f"each row says in {names.transaction} which transaction wrote it")
+    elif dialect.transaction_guess is not None:
+        yield ok("transaction ids", f"the log has no column for transactions; {dialect.transaction_guess}")
+    else:
+        said = "this database does not say which transaction wrote a row: transaction ids stay empty"
+        yield ok("transaction ids", said)
+
+
+def image_points(engine: Engine, names: LogNames, config: Config) -> Iterator[Point]:
+    """A warning for each table whose style cannot give images, where change tables or messages are
+    written.
+    """
+    told = sorted({output.format for output in config.output} - {"xds"})
+    if not told:
+        return
+    with engine.connect() as connection:
+        classes = tracked(connection, with_schema(connection, names))
+    for table in classes:
+        if not table.images:
+            said = f"{' and '.join(told)} of {table.whole} lack rows before a change, and the row of a delete."
+            mend = f"`eventlog track {table.whole} --events image` logs whole rows; publish first what waits."
+            yield warning("images", said, mend)
+    if classes and all(table.images for table in classes):
+        yield ok("images", f"the triggers of {counted(len(classes), 'table')} log whole rows")
+
+
+def owner_points(engine: Engine, names: LogNames, config: Config) -> Iterator[Point]:
+    """What trust remains in owners of captured tables and of the log."""
+    with engine.connect() as connection:
+        log = with_schema(connection, names)
+    reader = config.source.reader
+    known = {
+        "log": dialect_of(engine).qualified(log.schema, log.table),
+        "log_name": log.whole,
+        "reader": (read_url(reader).username or "") if reader else "",
+    }
+    nothing = "no owner of a captured table could have code run with more rights than theirs"
+    yield from findings(engine, "owners", "owner_states", nothing, known)
+    yield from points("owners", lambda: _member_points(engine, log.whole, known["reader"]))
+
+
+def _member_points(engine: Engine, log_name: str, reader: str) -> Iterator[Point]:
+    """A warning for each part that is a member of a role with power: `rights` made installers such
+    members once.
+    """
+    with engine.connect() as connection:
+        installers = [str(role) for (role,) in answers(connection, "trigger_owners", {"log_name": log_name})]
+        publisher = engine.url.username or ""
+        parts = [*(("installer", role) for role in installers), ("publisher", publisher), ("reader", reader)]
+        # One role may be several parts: it is asked for once, and named by all of them.
+        for role in dict.fromkeys(role for _, role in parts if role):
+            powers = role_powers(connection, role)
+            if any(power.role == role and power.power == SUPERUSER for power in powers):
+                # Who is one gets nothing more by a membership.
+                continue
+            given = [power for power in powers if power.role not in {role, *WATCHING}]
+            if given:
+                called = " and ".join(part for part, other in parts if other == role)
+                worst, through = given[0], ""
+                if worst.through != worst.role:
+                    through = f", by {worst.through}"
+                said = f"The {called} {role} is a member of {worst.role}{through}, which {worst.power}."
+                quoted = dialect_of(engine).quoted
+                revoke = f"REVOKE {quoted(worst.through)} FROM {quoted(role)};"
+                yield warning("owners", said, f"Let a plain role own the captured tables, and run: {revoke}")
+
+
+SUPERUSER: Final = "is a superuser"
+WATCHING: Final = frozenset({"pg_monitor", "pg_read_all_settings", "pg_read_all_stats", "pg_stat_scan_tables"})
+"""Roles of PostgreSQL's that only look at the server: a publisher may have them to see whom it
+waits for.
+"""
+
+
+def unseen_points(engine: Engine) -> Iterator[Point]:
+    """Changes that fired no trigger, where the catalog tells of some."""
+    fine = "no captured table was truncated since its last statistics, and no partition of one changed within 30 days"
+    yield from findings(engine, "unseen", "unseen_states", f"{fine}; dropped partitions are not seen here")
+
+
+WRITES: Final = frozenset({"INSERT", "UPDATE", "DELETE", "INSERT ANY TABLE", "UPDATE ANY TABLE", "DELETE ANY TABLE"})
+MOST_SHOWN_TABLES: Final = 5
+
+
+def loopback_points(engine: Engine, names: LogNames, config: Config) -> Iterator[Point]:
+    """What the publisher's own user may write to.
+
+    Whoever tries everything with one user sees no document otherwise.
+    """
+    user = config.source.user or engine.url.username
+    # An embedded database knows no users.
+    if dialect_of(engine).embedded or not user:
+        return
+    if config.publisher.allow_loopback:
+        yield ok("loopback", f"changes that {user} makes are published too")
+        return
+    tables = _written_by(engine, names, config.source.user)
+    if not tables:
+        yield ok("loopback", f"{user} may not change captured tables")
+        return
+    listed = ", ".join(tables[:MOST_SHOWN_TABLES])
+    if len(tables) > MOST_SHOWN_TABLES:
+        listed += f" and {len(tables) - MOST_SHOWN_TABLES} more"
+    said = f"{user} may change {listed}; what the publisher's own user changes is not published."
+    mend = (
+        "Give the publisher a user of its own (`eventlog rights --publisher`);"
+        " to try with one user, set publisher.allow_loopback = true."
+    )
+    yield warning("loopback", said, mend)
+
+
+def _written_by(engine: Engine, names: LogNames, user: str | None) -> list[str]:
+    """The captured tables that a user may write to."""
+    dialect = dialect_of(engine)
+    written = []
+    with transaction(engine, "The captured tables") as connection:
+        role = user or engine.url.username
+        if user is None and offers(dialect, "connected_account"):
+            # Rights belong to the account that the server took the login for, with its host.
+            role = str(fetched(connection, verbatim(statement(dialect, "connected_account")))[0][0])
+        for table in tracked(connection, with_schema(connection, names)):
+            if table.view:
+                continue
+            place = replace(names, schema=table.schema)
+            rights = held_rights(connection, place, table.name, dialect.reported(role or ""))
+            if WRITES.intersection(rights):
+                written.append(table.whole)
+    return written

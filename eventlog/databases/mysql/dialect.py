@@ -1,0 +1,72 @@
+"""MariaDB and MySQL: their constants and capabilities, their keys and their types."""
+
+from __future__ import annotations
+
+from eventlog.databases.mysql.keys import MysqlLookup
+from eventlog.databases.mysql.types import SHAPES, TYPES
+from eventlog.sql.dialect import Dialect
+
+_EXACT = frozenset(
+    {
+        f"{name}{sign}"
+        for name in ("tinyint", "smallint", "mediumint", "integer", "bigint")
+        for sign in ("", " unsigned")
+    }
+    | {"decimal", "decimal unsigned", "numeric", "year", "bit", "bool", "boolean"}
+    | {"date", "time", "datetime", "timestamp", "uuid"}
+)
+"""Types that have one text for one value, and none of the characters that a table_key quotes."""
+_PLAIN = _EXACT | {"float", "double", "binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob"}
+MYSQL = Dialect(
+    name="mysql",
+    room=__package__ or "",
+    cascades_fire_triggers=False,
+    constant_ranges=True,
+    lookup=MysqlLookup(),
+    types=TYPES,
+    driver="pymysql",
+    extra="mysql",
+    lock_codes=frozenset({1205}),  # ER_LOCK_WAIT_TIMEOUT
+    deadlock_codes=frozenset({1213}),  # ER_LOCK_DEADLOCK
+    identifier_bytes=64,
+    schemas=False,
+    case_sensitive=True,
+    checks_identity=False,
+    # Locks, full disks and tables, connections that are refused, lost, killed or timed out, servers
+    # that go down or only read.
+    passing_errors=frozenset(
+        [1021, 1040, 1041, 1053, 1114, 1129, 1152, 1158, 1159, 1160, 1161, 1203, 1205, 1206, 1213]
+        + [1226, 1290, 1317, 1836, 1927, 1969, 2002, 2003, 2005, 2006, 2013, 2055, 3024, 3032, 3101]
+        + [3168, 4031]
+    ),
+    # On a table, a column or a routine.
+    denied_codes=frozenset({1142, 1143, 1370}),
+    concat=("CONCAT(", ", ", ")"),
+    answer_argument="read_timeout",
+    ddl_limits=(
+        "SET SESSION lock_wait_timeout = {seconds}, innodb_lock_wait_timeout = {seconds}",
+        "SET SESSION lock_wait_timeout = DEFAULT, innodb_lock_wait_timeout = DEFAULT",
+    ),
+    comments_survive=False,  # its shell takes them out
+    # The bodies of triggers hold semicolons, at which its shell would end the statement.
+    script_start="DELIMITER //\n\n",
+    script_end="//",
+    triggers_in_schemas=True,
+    now="UTC_TIMESTAMP(6)",
+    later="({now} + INTERVAL {seconds} SECOND)",
+    # Without the host, which comes after the last @; the name may have some as well.
+    user="LEFT(USER(), CHAR_LENGTH(USER()) - CHAR_LENGTH(SUBSTRING_INDEX(USER(), '@', -1)) - 1)",
+    # NO_BACKSLASH_ESCAPES of the session decides what a backslash is, so literals avoid it.
+    backslash=None,
+    plain_types=_PLAIN,
+    unquoted_types=_EXACT,
+    untaught_types=frozenset({"vector"}),
+    tells_roughly=True,
+    latin_driver="+pymysql",
+    program_argument="program_name",
+    login_package="cryptography",
+    untaught_words=frozenset({"external", "library", "tablesample"}),  # of MySQL 9
+    type_texts={"bit": "text_of_int", "timestamp": "text_of_zoned", "vector": "text_of_octet"}
+    | dict.fromkeys(SHAPES, "text_of_shape")
+    | {f"{name} unsigned zerofill": "text_of_padded" for name in ("decimal", "numeric", "float", "double")},
+)

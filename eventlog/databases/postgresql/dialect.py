@@ -1,0 +1,83 @@
+"""PostgreSQL: its constants and capabilities, its keys and its types."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from eventlog.databases.postgresql.keys import ArrayLookup, fetched_at_once
+from eventlog.databases.postgresql.types import TYPES
+from eventlog.sql.dialect import Dialect
+
+_EXACT = frozenset({"smallint", "integer", "bigint", "uuid", "date", "timestamp", "boolean"})
+"""Types that have one text for one value, and none of the characters that a table_key quotes."""
+
+
+def _options(_given: Iterable[str]) -> set[str]:
+    """What libpq knows, of the version that is installed."""
+    from psycopg.pq import Conninfo
+
+    return {option.keyword.decode() for option in Conninfo.get_defaults()}
+
+
+POSTGRESQL = Dialect(
+    name="postgresql",
+    room=__package__ or "",
+    other_names=frozenset({"postgres"}),
+    lookup=ArrayLookup(),
+    types=TYPES,
+    driver="psycopg",
+    extra="postgres",
+    copying_driver="psycopg",
+    url_options=_options,
+    lock_codes=frozenset({"55P03"}),
+    deadlock_codes=frozenset({"40P01"}),
+    oldest_server=(13,),
+    quick_glue=" # ",
+    identifier_bytes=63,
+    transition_tables=True,
+    truncate_triggers=True,
+    open_catalog=True,
+    hides_virtual_columns=True,
+    ddl_limits=("SET LOCAL lock_timeout = '{seconds}s'", ""),
+    declared_constants=True,
+    comments_on_triggers=True,
+    instead_of_triggers=True,
+    partial_indexes=True,
+    # The identity keeps numbers apart; a key would be one more index for every writer.
+    log_has_key=False,
+    transactional_ddl=True,
+    lone_statements=True,
+    fetch_at_once=fetched_at_once,
+    denied_codes=frozenset({"42501"}),
+    now="(CURRENT_TIMESTAMP AT TIME ZONE 'UTC')",
+    later="({now} + INTERVAL '{seconds} seconds')",
+    user="SESSION_USER",
+    transaction="txid_current()",
+    transaction_guess="a row's transaction is the one that wrote it last:"
+    " a savepoint and a requeue count as one of their own",
+    backslash=("E'", r"\\"),
+    plain_types=_EXACT | {"bytea", "time", "money"},
+    unquoted_types=_EXACT | {"money"},
+    type_texts={"money": "text_of_money"},
+    settled_types=_EXACT
+    | {"bytea", "time", "text", "varchar", "char", "numeric", "money", "timestamp with time zone", "json", "jsonb"},
+    # libpq tells no SQLSTATE of a connection that failed; a server that speaks another language is
+    # tried again.
+    refusals=(
+        *("authentication failed for user", "no password supplied", "no pg_hba.conf entry"),
+        *("pg_hba.conf rejects", "does not exist", "is not permitted to log in"),
+        "permission denied for database",
+    ),
+    program_argument="fallback_application_name",  # the URL and PGAPPNAME come first
+    connect_arguments={
+        # Seconds; the last one counts milliseconds.
+        "connect_timeout": 10,
+        "keepalives_idle": 30,
+        "keepalives_interval": 10,
+        "keepalives_count": 3,
+        "tcp_user_timeout": 30_000,
+    },
+    lease_arguments={"keepalives_idle": 1, "keepalives_interval": 1 / 3, "tcp_user_timeout": 2_000},
+    # The server ended a transaction that was idle, or took too long.
+    passing_codes=frozenset({"25P03", "25P04"}),
+)

@@ -1,0 +1,45 @@
+"""SQLite: its constants and capabilities, its keys and its types."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from eventlog.databases.sqlite.keys import SqliteLookup
+from eventlog.databases.sqlite.types import TYPES
+from eventlog.sql.dialect import Dialect
+
+_OPTIONS = frozenset({"timeout", "isolation_level", "detect_types", "check_same_thread", "cached_statements"})
+
+
+def _options(given: Iterable[str]) -> set[str]:
+    """With `uri` all others are for SQLite, which ignores what it does not know."""
+    if "uri" in given:
+        return {*given}
+    return {*_OPTIONS}
+
+
+SQLITE = Dialect(
+    name="sqlite",
+    room=__package__ or "",
+    lookup=SqliteLookup(),
+    types=TYPES,
+    error_number="sqlite_errorcode",
+    stores_any_bytes=True,
+    identifier_bytes=255,
+    embedded=True,
+    url_options=_options,
+    lone_writer=True,
+    schemas=False,
+    instead_of_triggers=True,
+    partial_indexes=True,
+    transactional_ddl=True,
+    qualified_in_triggers=False,
+    # sqlite3 begins no transaction before DDL; this one waits for the file at once and not in its
+    # middle.
+    begin_ddl="BEGIN IMMEDIATE",
+    # Busy, locked, interrupted; no memory, disk, space or file.
+    passing_errors=frozenset([5, 6, 7, 9, 10, 13, 14, 15]),
+    locked_errors=frozenset([5, 6]),
+    now="strftime('%Y-%m-%d %H:%M:%f', 'now')",
+    later="strftime('%Y-%m-%d %H:%M:%f', {now}, '{seconds} seconds')",
+)

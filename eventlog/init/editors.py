@@ -1,0 +1,40 @@
+"""The JSON schema of configuration files, with the keys of sinks, formats and sources that other
+packages bring.
+"""
+
+from __future__ import annotations
+
+import json
+from importlib.resources import files
+from typing import Any
+
+import msgspec
+
+from eventlog.config.outputs import all_kinds
+from eventlog.config.settings import all_tables, typed_config, whole_source
+from eventlog.core.registry import Group, offers, steps_plugin
+from eventlog.init.first import SCHEMA_FILE
+
+GROUPS: tuple[Group, ...] = ("sinks", "formats", "sources", "tables")
+
+
+def schema_text() -> str:
+    """The schema that docs/generate.py has made of our own types, and what is installed besides."""
+    ours = files("eventlog.config").joinpath(SCHEMA_FILE).read_text(encoding="utf-8")
+    if all(offer.is_ours for group in GROUPS for offer in offers(group)):
+        return ours
+    whole = json.loads(ours)
+    made = msgspec.json.schema(typed_config(all_kinds(), whole_source(), all_tables(), (steps_plugin().policy,)))
+    known: dict[str, Any] = whole["$defs"]
+    for name, definition in made["$defs"].items():
+        former = known.setdefault(name, definition)
+        for key, found in definition.get("properties", {}).items():
+            # Formats and kinds of sources are more than ours; all other keys of ours are described
+            # better there.
+            if key not in former["properties"] or (name, key) == ("SourceConfig", "kind") or key == "format":
+                described = {
+                    key: value for key, value in former["properties"].get(key, {}).items() if key == "description"
+                }
+                former["properties"][key] = found | described
+    known["Config"]["properties"]["output"]["items"] = made["$defs"]["Config"]["properties"]["output"]["items"]
+    return json.dumps(whole, indent=1, ensure_ascii=False) + "\n"

@@ -1,0 +1,134 @@
+"""A first configuration, as `eventlog init` writes it: the answers in force, and as comments what
+one may want next.
+
+Law: no secret gets into the text. In the place of each one stands `${NAME}`, which is read from the
+environment.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import tomllib
+from importlib.resources import files
+from string import Template
+from typing import Final, Literal, get_args
+from urllib.parse import quote
+
+from msgspec import Struct
+
+from eventlog.config.settings import from_settings
+from eventlog.core.errors import UsageError
+from eventlog.core.secrets import HIDDEN, masked, visible
+
+Sink = Literal["files", "stdout", "http", "database", "kafka"]
+SINKS: Final[tuple[Sink, ...]] = get_args(Sink)
+PLACES: Final = {
+    "files": ("path", "A folder"),
+    "http": ("url", "The address that documents are POSTed to"),
+    "database": ("url", "The database of the change tables, as a SQLAlchemy URL"),
+    "kafka": ("servers", "The brokers to begin with, as host:port,host:port"),
+}
+"""Under which key an output has its place, and what that is."""
+
+FORMATS: Final = {"database": "change-tables", "kafka": "messages"}
+"""What goes to an output that takes no XDS documents, or seldom does."""
+
+SCHEMA_FILE: Final = "eventlog.schema.json"
+SAMPLE: Final = "x" * 16
+"""Stands for a secret while the answers are checked; some secrets must have so many characters."""
+
+_named = re.compile(r"\$\{(?:file:)?[^}]+\}")
+# Files are not asked for: only variables have to be set.
+_from_environment = re.compile(r"\$\{(?!file:)([^}]+)\}")
+_blank = re.compile(r"\s")
+# JSON escapes all of these but the last, DEL, and TOML wants that escaped too.
+_unsaid = re.compile(r"[\x00-\x1f\x7f]")
+
+
+class FirstAnswers(Struct, frozen=True, kw_only=True):
+    """What a first configuration is made from."""
+
+    url: str
+    log: str = "event_log"
+    schema: str | None = None
+    tables: tuple[str, ...] = ()
+    sink: Sink = "files"
+    place: str = "out"
+
+
+class First(Struct, frozen=True, kw_only=True):
+    """The text of a configuration, and the names that the environment must have for it."""
+
+    text: str
+    names: tuple[str, ...]
+
+
+def first_configuration(answers: FirstAnswers) -> First:
+    """The file; ConfigError or UsageError where an answer cannot be used, so that what is written
+    can be read.
+    """
+    url = without_secrets(answers.url, "DB_PASSWORD")
+    place = without_secrets(answers.place, "OUTPUT_PASSWORD")
+    text = _written(answers, url, place)
+    from_settings(tomllib.loads(_named.sub(SAMPLE, text)), {}, origin="This configuration")
+    return First(text=text, names=tuple(dict.fromkeys(_from_environment.findall(f"{url} {place}"))))
+
+
+def without_secrets(text: str, name: str) -> str:
+    """The text with `${NAME}`, `${NAME_2}` … in the place of its secrets.
+
+    One that is written so already stays.
+    """
+    scheme, mark, rest = text.partition("://")
+    login, at, place = rest.rpartition("@")
+    text = scheme + mark + _blank.sub(lambda found: quote(found[0]), login) + at + place
+    hidden = _named.sub(HIDDEN, text)
+    if hidden != text:
+        if masked(hidden) != hidden:
+            raise UsageError("One secret is written as ${NAME} and another one is not; write both as ${NAME}.")
+        return text
+    first, *others = masked(text).split(HIDDEN)
+    names = [name, *(f"{name}_{number}" for number in range(2, len(others) + 1))]
+    # Where there is no secret there is still one name, and nothing that follows it.
+    return first + "".join(f"${{{one}}}{part}" for one, part in zip(names, others, strict=False))
+
+
+def next_commands(answers: FirstAnswers) -> list[str]:
+    tables = " ".join(map(shlex.quote, answers.tables)) or "TABLE"
+    return [f"eventlog {words}" for words in ("install", f"track {tables}", "check", "run")]
+
+
+def _written(answers: FirstAnswers, url: str, place: str) -> str:
+    template = Template(files("eventlog.init").joinpath("first_configuration.txt").read_text(encoding="utf-8"))
+    schema = '# schema = "app"'
+    if answers.schema:
+        schema = f"schema = {quoted(answers.schema)}"
+    place_lines = ""
+    if answers.sink in PLACES:
+        key, meaning = PLACES[answers.sink]
+        place_lines = f"# {meaning}.\n{key} = {quoted(place)}\n"
+    return template.substitute(
+        url=quoted(url),
+        log=quoted(answers.log),
+        schema=schema,
+        sink=quoted(answers.sink),
+        format=quoted(FORMATS.get(answers.sink, "xds")),
+        place=place_lines,
+        next="\n".join(f"#   {visible(line)}" for line in next_commands(answers)),
+    )
+
+
+def quoted(text: str) -> str:
+    """A text as TOML writes it in one line.
+
+    JSON writes it the same, but for one character that TOML wants escaped.
+    """
+    # Python writes bytes of a command line that are no UTF-8 as such halves of a pair.
+    if any("\ud800" <= letter <= "\udfff" for letter in text):
+        raise UsageError(
+            f"{text!a} holds bytes that are no text in UTF-8.",
+            hint="Give it another name.",
+        )
+    return _unsaid.sub(lambda found: f"\\u{ord(found[0]):04x}", json.dumps(text, ensure_ascii=False))
