@@ -11,13 +11,14 @@ from msgspec import Struct
 
 from eventlog.care.ages import utc_text
 from eventlog.care.conversions import FreedConversions, conversions
+from eventlog.care.flow import waiting_for
 from eventlog.care.journal import CaredJournal
 from eventlog.core.errors import UsageError, without_promise
 from eventlog.core.model import written
 from eventlog.core.suggest import did_you_mean
 from eventlog.delivery.output import OutputState, read_output_states
-from eventlog.publisher.flow import read_flow, read_lags
-from eventlog.sources.log.flow import OutputLag, Polling, Resumed, waiting_for
+from eventlog.publisher.flow import JournalLook, read_flow
+from eventlog.sources.log.flow import OutputLag, Polling, Resumed
 from eventlog.sources.log.lock import look_at
 from eventlog.sources.log.reading import LogSettings
 from eventlog.sources.marks import OUTPUTS, RESUMED, SERVED, TRY_NOW, Marks, Stretches, as_text
@@ -48,7 +49,7 @@ def standings(log: Log, settings: Polling, configured: Sequence[str]) -> list[Ou
     """How the outputs stand: those of the configuration, and others that keep rows waiting."""
     with log.moment() as connection:
         states = read_output_states(Marks(log).get(connection, OUTPUTS))
-        flow, _ = read_flow(connection, log, settings)
+        flow = read_flow(connection, log, settings)
         converting = conversions(connection, log)
     others = [name for name in flow.lags if name not in configured and name not in converting]
     standing = []
@@ -114,7 +115,7 @@ def resume(log: Log, settings: Polling, name: str, configured: Collection[str]) 
             return False
         if row.paused is None:
             return False
-        lag = read_lags(connection, log, settings).get(name, OutputLag())
+        lag = JournalLook(connection, log, settings).lags.get(name, OutputLag())
         # The mark lets it go on although it is further behind than its bound, until it was inside
         # that once.
         if lag.rows:

@@ -9,22 +9,22 @@ from msgspec.structs import replace
 from sqlalchemy import Engine
 
 from eventlog.care.ages import utc_text
+from eventlog.care.flow import (
+    Rate,
+    backlog,
+    rate_of,
+    said_of_parts,
+    said_of_state,
+    unread_tables,
+)
 from eventlog.config.settings import PublisherConfig
 from eventlog.core.errors import without_promise
 from eventlog.core.model import Status, written
 from eventlog.core.plural import counted
 from eventlog.core.proofs import LastProof, read_proofs
 from eventlog.delivery.output import OutputState, failing, read_output_states
-from eventlog.publisher.flow import read_flow, unread_tables
-from eventlog.sources.log.backlog import Rate, backlog
-from eventlog.sources.log.flow import (
-    FlowState,
-    OutputLag,
-    Polling,
-    WaitingParts,
-    said_of_parts,
-    said_of_state,
-)
+from eventlog.publisher.flow import read_flow
+from eventlog.sources.log.flow import FlowState, OutputLag, Polling, WaitingParts
 from eventlog.sources.log.lock import Sight, look_at, told_moment
 from eventlog.sources.marks import OUTPUTS, VERIFIED, Marks
 from eventlog.sql.log import Log
@@ -155,7 +155,7 @@ def facts(engine: Engine, names: LogNames, settings: Polling | None = None) -> F
         outputs = read_output_states(Marks(log).get(connection, OUTPUTS))
         proofs = read_proofs(Marks(log).get(connection, VERIFIED))
         unread = unread_tables(connection, log)
-        flow, rate = read_flow(connection, log, settings or PublisherConfig(), failing=failing(outputs))
+        flow = read_flow(connection, log, settings or PublisherConfig(), failing=failing(outputs))
     # Asked apart: whether rows may come at all is known by the triggers, which the log does not
     # know.
     flow = replace(flow, tracked=bool(triggers))
@@ -169,7 +169,7 @@ def facts(engine: Engine, names: LogNames, settings: Polling | None = None) -> F
         ignored=counted.other,
         oldest_waiting=flow.oldest,
         lag_seconds=None if flow.oldest is None else flow.lag,
-        rate=rate,
+        rate=rate_of(flow),
         last_error=last_error,
         triggers={trigger.name: trigger.state for trigger in triggers if trigger.state is not TriggerCondition.CURRENT},
         failing={trigger.name: trigger.table for trigger in triggers if trigger.fails},

@@ -15,6 +15,7 @@ from eventlog.capture import tracked
 from eventlog.capture.install import revisions
 from eventlog.capture.rights import present_companions
 from eventlog.capture.track import with_schema
+from eventlog.care.flow import backlog, said_of_parts, unread_tables
 from eventlog.check.journal import journal_points
 from eventlog.check.point import Point, failure, findings, ok, points, warning
 from eventlog.check.server import time_points
@@ -32,9 +33,7 @@ from eventlog.core.errors import InstallError, SourceError
 from eventlog.core.model import Status
 from eventlog.core.plural import counted, duration
 from eventlog.delivery.output import failing, read_output_states
-from eventlog.publisher.flow import read_flow, unread_tables
-from eventlog.sources.log.backlog import backlog
-from eventlog.sources.log.flow import said_of_parts
+from eventlog.publisher.flow import read_flow
 from eventlog.sources.marks import OUTPUTS, Marks
 from eventlog.sql.access import fetched, in_our_words, transaction, verbatim
 from eventlog.sql.connect import reading_engine
@@ -199,7 +198,7 @@ def _rows(engine: Engine, names: LogNames, config: Config) -> Iterator[Point]:
     rows = backlog(log)
     with log.moment() as connection:
         outputs = read_output_states(Marks(log).get(connection, OUTPUTS))
-        flow, _ = read_flow(connection, log, config.publisher, failing=failing(outputs))
+        flow = read_flow(connection, log, config.publisher, failing=failing(outputs))
     waiting = counted(flow.parts.total, "row waits", "rows wait")
     age = duration(flow.lag or 0.0)
     if flow.state == "stuck":

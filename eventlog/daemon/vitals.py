@@ -26,8 +26,7 @@ from eventlog.core.secrets import shown
 from eventlog.delivery.output import OutputState, OutputStates, failing, newest, read_output_states
 from eventlog.delivery.report import Report
 from eventlog.publisher.flow import read_flow
-from eventlog.sources.log.backlog import Pace, quickened
-from eventlog.sources.log.flow import Flow, Polling
+from eventlog.sources.log.flow import Flow, Pace, Polling, quickened
 from eventlog.sources.log.lock import LogLock
 from eventlog.sources.marks import OUTPUTS, PACE, Marks, as_text, value_of
 from eventlog.sql.log import Log
@@ -383,7 +382,7 @@ class Gauge:
             # From there who stands by learns whether the publisher fails, or only does nothing.
             noted = read_output_states(Marks(self._log).get(connection, OUTPUTS))
             is_failing = failing(newest(noted, known.outputs))
-            found, _ = read_flow(connection, self._log, self._settings, failing=is_failing)
+            found = read_flow(connection, self._log, self._settings, failing=is_failing)
         tracked = None if known.triggers is None else any(known.triggers.values())
         vitals.measured(replace(seen_by_itself(found, known), tracked=tracked))
         self._next = monotonic() + max(MEASURE_SECONDS, PART * (monotonic() - began))

@@ -1,10 +1,8 @@
-"""Whether a log flows, read from the journal's tables: what its rows wait for, and how far outputs
-are.
+"""What rows of a log wait for, and how far its outputs are, read from the journal's tables.
 
 What a row waits for is read once for all rows: the index of waiting rows counts them, one GROUP BY
 over the parked ones says why, and batches and plans are few. With 1,000,000 rows parked that is one
-pass over an index for each of the two. Words and sentences are those of
-`eventlog.sources.log.flow`.
+pass over an index for each of the two. Its state is told by `eventlog.sources.log.flow`.
 
 A row that several outputs have parked counts once, by the kind that asks most for somebody. Where
 several outputs have parked more than MOST_COUNTED_ROWS together, the output that has most rows of a
@@ -19,15 +17,22 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 
-from eventlog.core.model import Reason
 from eventlog.core.rules.times import moment
 from eventlog.publisher.memory import Memory, read_memory
 from eventlog.publisher.tables import EVER, NEVER, JournalRow
 from eventlog.publisher.unsealed import fewer
-from eventlog.sources.log.backlog import Pace, Rate, rate
-from eventlog.sources.log.flow import Flow, OutputLag, Polling, WaitingParts, patience, read_resumed
+from eventlog.sources.log.flow import (
+    Flow,
+    OutputLag,
+    Pace,
+    Polling,
+    Resumed,
+    WaitingParts,
+    patience,
+    settled_of_late,
+)
 from eventlog.sources.log.lock import read_holder
-from eventlog.sources.marks import PACE, PUBLISHER, Marks, Stretches, value_of
+from eventlog.sources.marks import PACE, PUBLISHER, RESUMED, Marks, Stretches, value_of
 from eventlog.sql.log import Log
 
 if TYPE_CHECKING:
@@ -57,8 +62,8 @@ class ParkedRows(Struct, frozen=True):
     last: int
 
 
-def read_flow(connection: Connection, log: Log, settings: Polling, *, failing: bool = False) -> tuple[Flow, Rate]:
-    """The facts of a log as they are now, but for its triggers, and how fast it is.
+def read_flow(connection: Connection, log: Log, settings: Polling, *, failing: bool = False) -> Flow:
+    """The facts of a log as they are now, but for its triggers.
 
     `failing` says that an output did not take the last that it was given.
     """
@@ -73,9 +78,8 @@ def read_flow(connection: Connection, log: Log, settings: Polling, *, failing: b
         ready_lag = lag  # they are the same rows, and the look at them is saved
     elif parts.ready:
         _, ready_lag = look.oldest_ready()
-    settled = rate(value_of(look.marks.get(PACE), Pace) or (), look.now_seconds)
     holder = look.marks.get(PUBLISHER)
-    flow = Flow(
+    return Flow(
         parts=parts,
         oldest=oldest,
         lag=lag,
@@ -83,44 +87,15 @@ def read_flow(connection: Connection, log: Log, settings: Polling, *, failing: b
         first_held=look.first_held,
         publishing=holder is not None and not read_holder(holder).is_over(look.now),
         failing=failing,
-        settled=settled.rows,
+        settled=settled_of_late(value_of(look.marks.get(PACE), Pace) or (), look.now_seconds),
         patience=patience(settings),
         lags=look.lags,
     )
-    return flow, settled
-
-
-def read_lags(connection: Connection, log: Log, settings: Polling) -> dict[str, OutputLag]:
-    """How far outputs are behind the others, and which are paused."""
-    return dict(JournalLook(connection, log, settings).lags)
 
 
 def read_distances(connection: Connection, log: Log, settings: Polling) -> dict[str, OutputLag]:
     """How far each output is behind the others at this moment, also by a row that came just now."""
     return JournalLook(connection, log, settings).distances
-
-
-def unread_tables(connection: Connection, log: Log) -> dict[str, str]:
-    """Tables that the publisher may not read, and what the database said of each."""
-    return {table: note for table, (note, _) in unread_rows(connection, log).items()}
-
-
-def unread_rows(connection: Connection, log: Log) -> dict[str, tuple[str, int]]:
-    """The same with the first row of each."""
-    unread: dict[str, tuple[str, int]] = {}
-    for table, record in log.rows(connection, log.query("parked_unread")):
-        rows = log.rows(connection, log.query("parked_row"), {"record_id": int(record)})
-        notes = [str(note) for _, reason, note, *_ in rows if reason == Reason.NO_RIGHT.value and note]
-        unread[str(table)] = next(iter(notes), "the publisher may not read it"), int(record)
-    return unread
-
-
-def held_note(connection: Connection, log: Log, number: int) -> str | None:
-    """What is noted of the hold of a row: since when, by whom, and why."""
-    notes = log.rows(connection, log.query("hold_row"), {"record_id": number})
-    if not notes or not notes[0][0]:
-        return None
-    return str(notes[0][0])
 
 
 def lacking(memory: Memory, name: str) -> Stretches:
@@ -225,7 +200,7 @@ class JournalLook:
                 first=first,
                 seconds=seconds,
                 paused=row.paused is not None,
-                resumed=read_resumed(self.marks, name),
+                resumed=value_of(self.marks.get(f"{RESUMED}{name}"), Resumed),
             )
             yield name, lag
 

@@ -21,6 +21,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from eventlog.care.flow import note_of_hold, rate_of, unread_rows, waiting_for
 from eventlog.care.listing import one_row
 from eventlog.care.status import facts, publishing
 from eventlog.config.build import former_names_of, name_of
@@ -34,8 +35,7 @@ from eventlog.daemon.vitals import seen_by_itself
 from eventlog.delivery.output import OutputState, OutputStates, failing, newest, read_output_states
 from eventlog.durable_files import write_file
 from eventlog.explain.states import OutputPlace, read_places
-from eventlog.publisher.flow import held_note, read_flow, unread_rows
-from eventlog.sources.log.flow import waiting_for
+from eventlog.publisher.flow import read_flow
 from eventlog.sources.log.lock import look_at
 from eventlog.sources.marks import OUTPUTS, Marks
 from eventlog.sql.connect import shown_url
@@ -311,8 +311,8 @@ class Collector:
             present = {} if self._vitals is None else self._vitals.reading().outputs
             standings = newest(read_output_states(Marks(self.log).get(connection, OUTPUTS)), present)
             places = read_places(connection, self.log)
-            flow, rate = read_flow(connection, self.log, self._settings, failing=failing(standings))
-            held = None if flow.first_held is None else held_note(connection, self.log, flow.first_held)
+            flow = read_flow(connection, self.log, self._settings, failing=failing(standings))
+            held = None if flow.first_held is None else note_of_hold(connection, self.log, flow.first_held)
             unread = unread_rows(connection, self.log) if flow.parts.suspended else {}
         now = time()
         views: list[OutputView] = []
@@ -333,7 +333,7 @@ class Collector:
             waiting=flow.parts.total,
             oldest=flow.oldest,
             lag=flow.lag,
-            rate=rate.per_second,
+            rate=rate_of(flow).per_second,
             outputs={
                 view.noted: OutputSample(behind=behind.get(view.noted, 0), rate=view.rate or 0.0) for view in views
             },

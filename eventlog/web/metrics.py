@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from platform import python_version
 from typing import Final, get_args
 
+from msgspec.structs import asdict
 from prometheus_client import generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.process_collector import ProcessCollector
@@ -70,7 +71,7 @@ def _gauges(reading: VitalsReading) -> Iterator[Metric]:
     yield _gauge(
         "backlog_rows",
         "Rows that wait, by what they wait for.",
-        None if flow is None else flow.parts.by_name(),
+        None if flow is None else asdict(flow.parts),
         "waits",
     )
     lag_rows: Figures = None

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote, urlencode
 
 from msgspec import Struct
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
+from eventlog.care.flow import said_of_parts, said_of_state
 from eventlog.care.listing import BEYOND, Cursor, Filters, Listing
 from eventlog.care.rows import LogRow
 from eventlog.core.model import Kind, Reason, Status, written
@@ -22,7 +23,7 @@ from eventlog.core.plural import counted, duration
 from eventlog.core.rules.meaning import EXPLANATION, PRECEDENCE
 from eventlog.core.rules.screen import HIDDEN
 from eventlog.explain.rows import Explanation
-from eventlog.sources.log.flow import Flow, said_of_parts, said_of_state
+from eventlog.sources.log.flow import Flow
 from eventlog.version import VERSION
 from eventlog.web.acts import (
     ACTIONS,
@@ -236,7 +237,7 @@ def _parts(flow: Flow | None) -> Iterator[tuple[str, int, str]]:
     """
     if flow is None:
         return
-    rows_by_part = {name: rows for name, rows in flow.parts.by_name().items() if rows}
+    rows_by_part = {name: rows for name, rows in asdict(flow.parts).items() if rows}
     if set(rows_by_part) == {"ready"}:
         return
     for name, rows in rows_by_part.items():

@@ -11,12 +11,13 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from eventlog.capture.installed import TriggerState
+from eventlog.care.flow import waiting_for
 from eventlog.care.status import Facts, Publishing
 from eventlog.core.model import Status
 from eventlog.core.plugins import PageTable
 from eventlog.daemon.vitals import VitalsReading
 from eventlog.delivery.output import OutputState
-from eventlog.sources.log.flow import Flow, OutputLag, waiting_for
+from eventlog.sources.log.flow import Flow, OutputLag
 
 
 class OutputSample(Struct, frozen=True, kw_only=True):

@@ -7,12 +7,12 @@ import datetime as dt
 import pytest
 from sqlalchemy import Engine, create_engine, text
 
+from eventlog.care.flow import backlog
 from eventlog.config.settings import PublisherConfig
 from eventlog.core.errors import SourceError
 from eventlog.core.model import Outcome
 from eventlog.core.schema import Catalog, Column, Table
 from eventlog.publisher.flow import read_flow
-from eventlog.sources.log.backlog import backlog
 from eventlog.sources.log.flow import WaitingParts
 from eventlog.sources.log.lock import LogLock
 from eventlog.sources.log.reading import LogSettings
@@ -128,7 +128,7 @@ def test_the_backlog_counts_letters_apart_and_names_the_oldest(log: LogTable) ->
     assert found.other == {"n": 1, "N ": 1, "X": 2, "NULL": 1}
     assert found.waiting == 2
     with Log(log.engine, log.names).transaction() as connection:
-        flow, _ = read_flow(connection, Log(log.engine, log.names), PublisherConfig())
+        flow = read_flow(connection, Log(log.engine, log.names), PublisherConfig())
     assert (flow.parts, flow.oldest) == (WaitingParts(ready=2), 3)
     since = dt.datetime.now(dt.UTC).replace(tzinfo=None) - dt.datetime(2025, 3, 23, 10, 57, 19)
     assert flow.lag == pytest.approx(since.total_seconds(), abs=90)

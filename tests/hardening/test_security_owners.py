@@ -15,10 +15,10 @@ from sqlalchemy.exc import DBAPIError
 from eventlog.capture import Style, TriggerCondition, TriggerOptions, track, trigger_states
 from eventlog.capture.install import install
 from eventlog.capture.rights import Roles, give_rights
+from eventlog.care.flow import unread_tables
 from eventlog.check import check
 from eventlog.config.settings import Config, SourceConfig
 from eventlog.core.model import RowId
-from eventlog.publisher.flow import unread_tables
 from eventlog.refresh import Refresh, loads
 from eventlog.sinks.outputs import FilesOutput
 from eventlog.sql.log import Log

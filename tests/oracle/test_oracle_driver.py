@@ -18,6 +18,7 @@ from sqlalchemy import Connection
 
 from eventlog.capture.plan import TriggerOptions, plan
 from eventlog.capture.tried import refuse_unfit
+from eventlog.care.flow import backlog
 from eventlog.config.settings import PublisherConfig
 from eventlog.core.errors import InstallError, OccupiedError, SourceError
 from eventlog.core.model import Outcome, Reason, RowId, Status
@@ -26,7 +27,6 @@ from eventlog.core.seams import Tenure
 from eventlog.databases.oracle.dialect import ORACLE
 from eventlog.publisher.flow import JournalLook
 from eventlog.publisher.reader import NEVER_HELD
-from eventlog.sources.log.backlog import backlog
 from eventlog.sources.log.lock import LogLock
 from eventlog.sources.log.reading import LogSettings
 from eventlog.sql.dialect import texts

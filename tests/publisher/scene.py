@@ -116,7 +116,7 @@ class Scene:
 
     def flow(self, *, failing: bool = False, **settings: Any) -> Flow:
         with self.log.transaction() as connection:
-            return read_flow(connection, self.log, PublisherConfig(**settings), failing=failing)[0]
+            return read_flow(connection, self.log, PublisherConfig(**settings), failing=failing)
 
     def ask(self, sql: str) -> list[tuple[Any, ...]]:
         return self.table.ask(sql)

@@ -5,13 +5,15 @@ from __future__ import annotations
 from datetime import UTC
 
 import pytest
+from msgspec.structs import asdict
 from sqlalchemy import Engine, text
 
+from eventlog.care.flow import said_of_parts
 from eventlog.care.journal import hold, release
 from eventlog.config.settings import PublisherConfig
 from eventlog.publisher import flow as reading
-from eventlog.publisher.flow import read_lags
-from eventlog.sources.log.flow import Flow, said_of_parts
+from eventlog.publisher.flow import JournalLook
+from eventlog.sources.log.flow import Flow
 from tests.publisher.scene import Scene
 
 
@@ -22,7 +24,7 @@ def keep(scene: Scene, first: int, last: int) -> None:
 
 def assert_counts(scene: Scene, flow: Flow, **parts: int) -> None:
     """What is told, and nothing else; all together are the rows that wait."""
-    assert {name: rows for name, rows in flow.parts.by_name().items() if rows} == parts
+    assert {name: rows for name, rows in asdict(flow.parts).items() if rows} == parts
     assert flow.parts.total == len(scene.waiting())
 
 
@@ -126,7 +128,7 @@ def test_an_output_that_is_away_lags(engine: Engine) -> None:
     assert flow.lags["two"].seconds == pytest.approx(60, abs=30)
     assert list(said_of_parts(flow)) == ["20 rows are kept for two."]
     with scene.log.transaction() as connection:
-        assert read_lags(connection, scene.log, PublisherConfig())["two"].rows == 20
+        assert JournalLook(connection, scene.log, PublisherConfig()).lags["two"].rows == 20
 
 
 def test_a_moment_behind_the_others_is_no_lag(engine: Engine) -> None:

@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from eventlog.capture.installed import TriggerCondition, TriggerState
 from eventlog.capture.plan import Style
+from eventlog.care.flow import Rate
 from eventlog.care.listing import Cursor, Filters, Listing
 from eventlog.care.rows import LogRow
 from eventlog.care.status import Facts, LastError, Publishing
@@ -24,7 +25,6 @@ from eventlog.core.registry import loaded, offers
 from eventlog.daemon.vitals import VitalsReading
 from eventlog.delivery.output import OutputState
 from eventlog.explain.rows import ExplainedRow, Explanation
-from eventlog.sources.log.backlog import Rate
 from eventlog.sources.log.flow import Flow, OutputLag, WaitingParts
 from eventlog.version import VERSION
 from eventlog.web.acts import OutputAct, RowsAct

@@ -15,12 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final, Literal, Protocol, get_args
 
-import msgspec
 from msgspec import Struct
-from msgspec.structs import asdict
-
-from eventlog.core.plural import counted, duration
-from eventlog.sources.marks import RESUMED
 
 LATE_SECONDS: Final = 300.0
 """Of lag from which on somebody should look, if nothing else is said of how often rows are
@@ -38,6 +33,36 @@ FlowState = Literal[
 """How a log goes on, in one word."""
 
 STATES: Final[tuple[FlowState, ...]] = get_args(FlowState)
+
+
+WINDOW_SECONDS: Final = 60
+"""Seconds in which rows count as settled of late."""
+
+STEP_SECONDS: Final = 5
+"""Seconds that are counted together."""
+
+Pace = tuple[tuple[int, int], ...]
+"""When each stretch of time began, in seconds since 1970 by the database's clock, and the rows
+settled in it.
+"""
+
+
+def quickened(pace: Pace, rows: int, now: float) -> Pace:
+    """The counts with rows that were settled now, and without those that are too old."""
+    step = int(now) // STEP_SECONDS * STEP_SECONDS
+    counts = dict(_recent(pace, now))
+    counts[step] = counts.get(step, 0) + rows
+    return tuple(sorted(counts.items()))
+
+
+def settled_of_late(pace: Pace, now: float) -> int:
+    """How many rows were settled in the last minute."""
+    return sum(rows for _, rows in _recent(pace, now))
+
+
+def _recent(pace: Pace, now: float) -> Iterator[tuple[int, int]]:
+    """The counts of the window, without those ahead of a clock that was set back."""
+    return ((begin, rows) for begin, rows in pace if now - WINDOW_SECONDS < begin <= now)
 
 
 class Polling(Protocol):
@@ -79,25 +104,12 @@ class WaitingParts(Struct, frozen=True, kw_only=True):
         """Rows that nobody asked to wait."""
         return self.ready + self.retrying + self.suspended + self.lagging
 
-    def by_name(self) -> dict[str, int]:
-        return asdict(self)
-
 
 class Resumed(Struct, frozen=True, array_like=True):
     """How far an output was behind when somebody resumed it: it may catch up from there."""
 
     rows: int = 0
     seconds: float = 0.0
-
-
-def read_resumed(marks: Mapping[str, str], name: str) -> Resumed | None:
-    """How far an output was behind when it was resumed; None once it was inside its bound, or where
-    nobody has resumed it.
-    """
-    text = marks.get(f"{RESUMED}{name}")
-    if text is None:
-        return None
-    return msgspec.json.decode(text, type=Resumed)
 
 
 class OutputLag(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -169,63 +181,6 @@ class Flow(Struct, frozen=True, kw_only=True):
     def is_late(self) -> bool:
         """Whether a row has waited for longer than is usual, for whatever reason that nobody wants."""
         return self.oldest is not None and _late(self.lag, self.patience)
-
-
-def waiting_for(flow: Flow, output: str, *, failing: bool) -> OutputLag | None:
-    """The rows that wait for an output: those that it is behind the others.
-
-    One that fails and has no others ahead of it keeps all of them from being published.
-    """
-    lag = flow.lags.get(output)
-    rows = flow.parts.ready + flow.parts.retrying
-    if lag is not None or not failing or not rows:
-        return lag
-    return OutputLag(rows=rows, first=flow.oldest, seconds=flow.lag)
-
-
-def said_of_state(flow: Flow) -> str:
-    nobody = "" if flow.publishing else " No publisher works on this log."
-    match flow.state:
-        case "stuck":
-            age = "for an unknown time" if flow.lag is None else duration(flow.lag)
-            return f"The oldest row, {flow.oldest}, has waited for {age}.{nobody}"
-        case "waiting":
-            if flow.parts.ready:
-                return f"Rows wait.{nobody}"
-            return "Rows wait for their time."
-        case "held":
-            if nobody:
-                return f"Somebody holds rows.{nobody}"
-            return "Somebody holds rows; all others are published."
-        case "retrying":
-            return f"A receiver did not take rows; they are offered again.{nobody}"
-        case "lagging":
-            return f"An output lags behind the others, which continue.{nobody}"
-        case "suspended":
-            return f"Rows wait until their table may be read.{nobody}"
-        case "unpublished":
-            return "Nothing is ready to be published, and no publisher works on this log."
-        case "untracked":
-            return "No trigger of eventlog writes this log, and nothing has come in the last minute."
-        case "flowing":
-            return "Nothing is stuck."
-
-
-def said_of_parts(flow: Flow) -> Iterator[str]:
-    """A sentence for each reason why rows wait, but for their turn that has not come yet."""
-    parts = flow.parts
-    if parts.held:
-        yield f"{counted(parts.held, 'row is', 'rows are')} held or behind held ones; row {flow.first_held} is the first."
-    if parts.retrying:
-        yield f"{counted(parts.retrying, 'row is', 'rows are')} offered again, because a receiver did not take a row."
-    if parts.suspended:
-        yield f"{counted(parts.suspended, 'row is', 'rows are')} kept until the publisher may read their table."
-    for name, lag in flow.lags.items():
-        paused = ", which somebody has paused" if lag.paused else ""
-        rows = counted(lag.rows, "row is", "rows are") if lag.rows else "Nothing is"
-        yield f"{rows} kept for {name}{paused}."
-    if parts.not_due:
-        yield f"{counted(parts.not_due, 'row is', 'rows are')} kept until their time comes."
 
 
 def patience(settings: Polling) -> float:

@@ -9,17 +9,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from eventlog.care.flow import rate_of, said_of_parts, said_of_state
 from eventlog.config.settings import PublisherConfig
-from eventlog.sources.log.backlog import STEP_SECONDS, WINDOW_SECONDS, Pace, quickened, rate
 from eventlog.sources.log.flow import (
     STATES,
+    STEP_SECONDS,
+    WINDOW_SECONDS,
     Flow,
     FlowState,
     OutputLag,
+    Pace,
     WaitingParts,
     patience,
-    said_of_parts,
-    said_of_state,
+    quickened,
+    settled_of_late,
 )
 from eventlog.sources.marks import as_text, value_of
 
@@ -125,18 +128,18 @@ def test_what_the_window_holds_is_counted_whole_and_what_is_older_is_not(settled
     pace = paced(settled)
     certain = sum(rows for at, rows in settled if at > now - WINDOW_SECONDS + STEP_SECONDS)
     possible = sum(rows for at, rows in settled if at > now - WINDOW_SECONDS)
-    assert certain <= rate(pace, now).rows <= possible
+    assert certain <= settled_of_late(pace, now) <= possible
     assert len(pace) <= WINDOW_SECONDS // STEP_SECONDS + 1
     assert (value_of(as_text(pace), Pace) or ()) == pace
 
 
 def test_the_rate_is_told_with_its_window() -> None:
     pace = paced([(1000, 300), (1030, 300)])
-    found = rate(pace, 1031.0)
+    found = rate_of(Flow(settled=settled_of_late(pace, 1031.0)))
     assert (found.rows, found.seconds, found.per_second) == (600, WINDOW_SECONDS, 10.0)
-    assert rate(pace, 1075.0).rows == 300
-    assert rate(pace, 2000.0).per_second == 0.0
+    assert settled_of_late(pace, 1075.0) == 300
+    assert rate_of(Flow(settled=settled_of_late(pace, 2000.0))).per_second == 0.0
 
 
 def test_a_clock_that_was_set_back_forgets_what_lies_ahead_of_it() -> None:
-    assert rate(quickened(paced([(5000, 300)]), 12, 1000.0), 1001.0).rows == 12
+    assert settled_of_late(quickened(paced([(5000, 300)]), 12, 1000.0), 1001.0) == 12

@@ -1,0 +1,139 @@
+"""What people are told of a log: its rows by letter, what they wait for, and how fast it is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from eventlog.core.model import Reason, Status
+from eventlog.core.plural import counted, duration
+from eventlog.sources.log.flow import WINDOW_SECONDS, Flow, OutputLag
+from eventlog.sql.log import Log
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
+_letters = {status.value: status for status in Status}
+
+
+class Backlog(Struct, frozen=True, kw_only=True):
+    """Rows by status; `other` are letters that the publisher neither reads nor writes, such as 'n'
+    or 'X'.
+    """
+
+    by_status: Mapping[Status, int]
+    other: Mapping[str, int]
+
+    @property
+    def waiting(self) -> int:
+        return self.by_status[Status.NEW]
+
+
+def backlog(log: Log) -> Backlog:
+    """Counts the log as it is now; reads every row, so it is for people and not for every cycle."""
+    with log.transaction() as connection:
+        counts = log.rows(connection, log.query("count_by_status"))
+    by_status = dict.fromkeys(Status, 0)
+    other: dict[str, int] = {}
+    for letter, count in counts:
+        if letter in _letters:
+            by_status[_letters[letter]] = count
+        else:
+            other["NULL" if letter is None else str(letter)] = count
+    return Backlog(by_status=by_status, other=other)
+
+
+class Rate(Struct, frozen=True, kw_only=True):
+    """Rows that were settled in the last seconds."""
+
+    rows: int
+    seconds: int
+    per_second: float
+
+
+def rate_of(flow: Flow) -> Rate:
+    """How fast a log is."""
+    seconds = WINDOW_SECONDS
+    return Rate(rows=flow.settled, seconds=seconds, per_second=flow.settled / seconds)
+
+
+def unread_tables(connection: Connection, log: Log) -> dict[str, str]:
+    """Tables that the publisher may not read, and what the database said of each."""
+    return {table: note for table, (note, _) in unread_rows(connection, log).items()}
+
+
+def unread_rows(connection: Connection, log: Log) -> dict[str, tuple[str, int]]:
+    """The same with the first row of each."""
+    unread: dict[str, tuple[str, int]] = {}
+    for table, record in log.rows(connection, log.query("parked_unread")):
+        rows = log.rows(connection, log.query("parked_row"), {"record_id": int(record)})
+        notes = [str(note) for _, reason, note, *_ in rows if reason == Reason.NO_RIGHT.value and note]
+        unread[str(table)] = next(iter(notes), "the publisher may not read it"), int(record)
+    return unread
+
+
+def note_of_hold(connection: Connection, log: Log, number: int) -> str | None:
+    """What is noted of the hold of a row: since when, by whom, and why."""
+    notes = log.rows(connection, log.query("hold_row"), {"record_id": number})
+    if not notes or not notes[0][0]:
+        return None
+    return str(notes[0][0])
+
+
+def waiting_for(flow: Flow, output: str, *, failing: bool) -> OutputLag | None:
+    """The rows that wait for an output: those that it is behind the others.
+
+    One that fails and has no others ahead of it keeps all of them from being published.
+    """
+    lag = flow.lags.get(output)
+    rows = flow.parts.ready + flow.parts.retrying
+    if lag is not None or not failing or not rows:
+        return lag
+    return OutputLag(rows=rows, first=flow.oldest, seconds=flow.lag)
+
+
+def said_of_state(flow: Flow) -> str:
+    nobody = "" if flow.publishing else " No publisher works on this log."
+    match flow.state:
+        case "stuck":
+            age = "for an unknown time" if flow.lag is None else duration(flow.lag)
+            return f"The oldest row, {flow.oldest}, has waited for {age}.{nobody}"
+        case "waiting":
+            if flow.parts.ready:
+                return f"Rows wait.{nobody}"
+            return "Rows wait for their time."
+        case "held":
+            if nobody:
+                return f"Somebody holds rows.{nobody}"
+            return "Somebody holds rows; all others are published."
+        case "retrying":
+            return f"A receiver did not take rows; they are offered again.{nobody}"
+        case "lagging":
+            return f"An output lags behind the others, which continue.{nobody}"
+        case "suspended":
+            return f"Rows wait until their table may be read.{nobody}"
+        case "unpublished":
+            return "Nothing is ready to be published, and no publisher works on this log."
+        case "untracked":
+            return "No trigger of eventlog writes this log, and nothing has come in the last minute."
+        case "flowing":
+            return "Nothing is stuck."
+
+
+def said_of_parts(flow: Flow) -> Iterator[str]:
+    """A sentence for each reason why rows wait, but for their turn that has not come yet."""
+    parts = flow.parts
+    if parts.held:
+        yield f"{counted(parts.held, 'row is', 'rows are')} held or behind held ones; row {flow.first_held} is the first."
+    if parts.retrying:
+        yield f"{counted(parts.retrying, 'row is', 'rows are')} offered again, because a receiver did not take a row."
+    if parts.suspended:
+        yield f"{counted(parts.suspended, 'row is', 'rows are')} kept until the publisher may read their table."
+    for name, lag in flow.lags.items():
+        paused = ", which somebody has paused" if lag.paused else ""
+        rows = counted(lag.rows, "row is", "rows are") if lag.rows else "Nothing is"
+        yield f"{rows} kept for {name}{paused}."
+    if parts.not_due:
+        yield f"{counted(parts.not_due, 'row is', 'rows are')} kept until their time comes."
