@@ -30,7 +30,7 @@ from eventlog.publisher.decide import Part, parts_of
 from eventlog.sources.stream.captured import CapturedImages
 from eventlog.sql.log import Log
 from eventlog.sql.names import LogNames
-from eventlog.streams.deciding import image_decider_of, parts_of_images
+from eventlog.streams.deciding import image_decider_of, parts_of_rows
 from eventlog.xds.plugin import xds_format
 from eventlog.xds.write import XdsFormat
 
@@ -100,9 +100,7 @@ def explain(
     if images is None:
         parts = parts_of(asked, [events])
     else:
-        captured = parts_of_images(asked, [events], images)
-        # In the numbers of rows.
-        parts = [part if part.numbers is None else part.numbers.part(part) for part in captured]
+        parts = parts_of_rows(asked, [events], images)
     shown = [_shown(event, images, mask) for event in events]
     [secrets] = [row.secrets for row in shown if row.event.position == (record_id,)]
     outcomes = {outcome.position: outcome for part in parts for outcome in part.decision.outcomes}

@@ -13,7 +13,7 @@ from itertools import accumulate, chain, count, groupby, pairwise
 from operator import itemgetter
 from threading import Lock
 from time import monotonic
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -46,7 +46,6 @@ from eventlog.publisher.whole import GoingOn, in_transactions
 from eventlog.sources.marks import Stretches
 
 if TYPE_CHECKING:
-    from eventlog.publisher.images import Numbers
     from eventlog.publisher.memory import Memory
 
 AGAIN_SECONDS: Final = 30.0
@@ -85,6 +84,19 @@ def causes_of(events: Sequence[Event], outcomes: Sequence[Outcome]) -> frozenset
 
 KEPT_BATCHES: Final = 2
 """So many decisions are kept for outputs that take the same batches a moment later."""
+
+
+class Numbers(Protocol):
+    """The rows of images that outputs are told of by their places in a stream."""
+
+    def of_rows(self, outcomes: Iterable[Outcome]) -> list[Outcome]:
+        """What was said of images, as it is said of their rows."""
+
+    def going_on(self, going_on: GoingOn) -> GoingOn:
+        """The transactions that go on, as images call them."""
+
+    def encoded(self, encoded: Encoded, *, asked: bool) -> Encoded:
+        """The same of rows. A target that cannot be `asked` what it has is named the rows of each event."""
 
 
 class Encoded(Struct, frozen=True, kw_only=True):

@@ -15,9 +15,9 @@ from eventlog.core.rules import Round
 from eventlog.core.rules.definitions import DefinitionSpan
 from eventlog.core.schema import Catalog
 from eventlog.publisher.decide import Decider, Part
-from eventlog.publisher.images import Numbers
 from eventlog.sources.stream.captured import CapturedImages
 from eventlog.sources.stream.images import tell
+from eventlog.streams.images import ImageNumbers
 
 
 def image_decider_of(config: Config, images: CapturedImages) -> ImageDecider:
@@ -36,18 +36,24 @@ class ImageDecider(Decider):
 
     def of_rows(self, events: Sequence[Event], answers: Sequence[Outcome]) -> Sequence[Outcome]:
         rows = {self._log.image(event)[0].position: event.position for event in events}
-        return Numbers(rows=rows, transactions={}).of_rows(answers)
+        return ImageNumbers(rows=rows, transactions={}).of_rows(answers)
 
     def _parts(self, asked: Round, groups: Sequence[Sequence[Event]]) -> list[Part]:
-        return parts_of_images(asked, groups, self._log)
+        return _told(asked, groups, self._log)[0]
 
 
-def parts_of_images(asked: Round, groups: Sequence[Sequence[Event]], log: CapturedImages) -> list[Part]:
-    """What groups of rows amount to, each by itself and by the tables of its time."""
+def parts_of_rows(asked: Round, groups: Sequence[Sequence[Event]], log: CapturedImages) -> list[Part]:
+    """What groups of rows amount to, in the numbers of rows."""
+    parts, numbers = _told(asked, groups, log)
+    return [numbers.part(part) for part in parts]
+
+
+def _told(asked: Round, groups: Sequence[Sequence[Event]], log: CapturedImages) -> tuple[list[Part], ImageNumbers]:
+    """What groups of images amount to, each by itself and by the tables of its time."""
     rows: dict[Position, Position] = {}
     transactions: dict[int, int] = {}
     parts: list[Part] = []
-    numbers = Numbers(rows=rows, transactions=transactions)
+    numbers = ImageNumbers(rows=rows, transactions=transactions)
     for group in groups:
         images: list[tuple[int, Image]] = []
         last: Transaction | None = None
@@ -64,10 +70,10 @@ def parts_of_images(asked: Round, groups: Sequence[Sequence[Event]], log: Captur
             parts.append(_part(asked, log, catalog, [image for _, image in of_catalog], numbers))
     if not parts:
         parts.append(_part(asked, log, 0, [], numbers))
-    return parts
+    return parts, numbers
 
 
-def _part(asked: Round, log: CapturedImages, number: int, images: Sequence[Image], numbers: Numbers) -> Part:
+def _part(asked: Round, log: CapturedImages, number: int, images: Sequence[Image], numbers: ImageNumbers) -> Part:
     catalog = log.catalogs.find(number) if number else Catalog()
     decision = tell(images, catalog, asked.options)
     return Part(decision=decision, span=DefinitionSpan(events=(), catalog=catalog), numbers=numbers)

@@ -1,7 +1,7 @@
 """Rows of a log that a stream was captured into: each has an image, which is whole.
 
 Outputs are told of a change by its place in the stream, which names documents; the journal knows it
-by its row. `Numbers` leads from the one to the other.
+by its row. `ImageNumbers` leads from the one to the other.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from eventlog.publisher.decide import Encoded, Part
 from eventlog.publisher.whole import GoingOn
 
 
-class Numbers(Struct, frozen=True, kw_only=True):
+class ImageNumbers(Struct, frozen=True, kw_only=True):
     """The rows of images by their positions in the stream, and the transactions by what rows call them."""
 
     rows: Mapping[Position, Position]
