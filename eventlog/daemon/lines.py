@@ -11,6 +11,8 @@ from threading import Event as Flag
 from time import monotonic
 from typing import Final
 
+from msgspec.structs import replace
+
 from eventlog.core.errors import ChangedError, MachineError, SourceError
 from eventlog.core.seams import Tenure
 from eventlog.daemon.vitals import OutputTurn, PublisherHealth
@@ -95,20 +97,7 @@ class Line:
                 error=turn.complaint,
             )
             self._vitals.delivered(self.name, share)
-        # A turn says it in milliseconds, a report in seconds.
-        later = None if turn.later is None else turn.later / 1000
         self.rests = not turn.moved
-        self.later_at = None if later is None else monotonic() + later
-        return Report(
-            events=turn.rows,
-            changes=turn.changes,
-            documents=turn.documents,
-            statuses=turn.statuses,
-            tables=turn.tables,
-            later=later,
-            loopback=turn.loopback,
-            unread=turn.unread,
-            moved=turn.moved,
-            ended=turn.ended,
-            paused=turn.paused,
-        )
+        self.later_at = None if turn.later is None else monotonic() + turn.later
+        # Reports may wait for the publisher's thread, and these rows would stay in memory as long.
+        return replace(turn, delivered=())

@@ -10,15 +10,17 @@ from eventlog.core.model import Status
 
 
 class Report(Struct, frozen=True, kw_only=True):
-    """What one round did. `later` is in how many seconds events come that wait for another attempt."""
+    """What was done. `events` and `changes` count what no output had taken before."""
 
     events: int = 0
     changes: int = 0
     documents: int = 0
     statuses: Mapping[Status, int] = {}
+    """How many rows got which status."""
     tables: Mapping[str, int] = {}
-    """Rows that will not be offered again, by the table that they name."""
+    """Rows that got their status, by the table that they name."""
     later: float | None = None
+    """In how many seconds rows come that wait for another attempt."""
     loopback: int = 0
     """Events that the publisher's own user made, which are not published."""
     unread: Mapping[str, str] = {}
@@ -26,7 +28,7 @@ class Report(Struct, frozen=True, kw_only=True):
     moved: bool = False
     """Something was done, so that there may be more to do."""
     ended: Status | None = None
-    """A receiver has said so to a row that other outputs do not have yet: nothing more may be sent."""
+    """Nothing more may be sent: a receiver has said so, or rows ended as errors where that ends all."""
     paused: bool = False
     """Somebody has paused the output."""
 

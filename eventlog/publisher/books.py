@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from eventlog.core.model import Document, Event, Outcome, Position, Reason, Status
 from eventlog.delivery.answers import Strictness
+from eventlog.delivery.report import Report
 from eventlog.publisher.decide import Cause, Encoded
 from eventlog.publisher.plans import Settled
 from eventlog.publisher.take import Take
@@ -25,29 +26,11 @@ class ConsumerSettings(Struct, frozen=True, kw_only=True):
     max_attempts: int = 0
 
 
-class Turn(Struct, frozen=True, kw_only=True):
-    """What one turn did; `later` is in how many milliseconds rows come that wait for another
-    attempt.
+class Turn(Report, frozen=True, kw_only=True):
+    """What one turn of an output did."""
 
-    `rows` and `changes` count what no output had taken before. `stale` are what rows name that
-    cannot be read: nothing was done, for tables may look another way by now.
-    """
-
-    rows: int = 0
-    changes: int = 0
-    documents: int = 0
-    statuses: Mapping[Status, int] = {}
-    tables: Mapping[str, int] = {}
-    """Rows that got their status, by the table that they name."""
-    loopback: int = 0
-    unread: Mapping[str, str] = {}
-    """Tables that may not be read, and what the database said of them."""
-    moved: bool = False
-    paused: bool = False
     stale: frozenset[Cause] | None = None
-    later: int | None = None
-    ended: Status | None = None
-    """A receiver has said that nothing more may be sent, or rows ended as errors where that ends all."""
+    """What rows name that cannot be read: nothing was done, for tables may look another way by now."""
     last: tuple[str, Position] | None = None
     """The last document that the target took, and its last row."""
     delivered: Iterable[Event] = ()
@@ -116,11 +99,11 @@ class Books(Struct, kw_only=True):
                 complaint=self.complaint,
                 ended=self.ended,
             )
-        rows = changes = loopback = 0
+        events = changes = loopback = 0
         # Another output has counted the rows of a batch when it took them first.
         is_first = not taken.batches
         if is_first:
-            rows, changes = len(taken.events), encoded.changes
+            events, changes = len(taken.events), encoded.changes
         unread: Mapping[str, str] = {}
         if encoded.said:
             unread = failed_tables(taken.events, encoded.said.values())
@@ -128,7 +111,7 @@ class Books(Struct, kw_only=True):
             loopback = reasons.count(Reason.LOOPBACK) * is_first
         return replace(
             turn,
-            rows=rows,
+            events=events,
             changes=changes,
             statuses=dict(self.statuses),
             tables=self.tables,
