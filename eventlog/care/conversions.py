@@ -27,9 +27,9 @@ from eventlog.publisher.journal import Journal
 from eventlog.publisher.letters import worst_of
 from eventlog.publisher.memory import Memory, Sealed, read_memory
 from eventlog.publisher.plans import HoldsChangedError
-from eventlog.publisher.tables import CONVERSION_PLAN, JournalRow, encoded
+from eventlog.publisher.tables import CONVERSION_PLAN, JournalRow
 from eventlog.sources.log.reading import LogSettings
-from eventlog.sources.marks import CONVERTED, Marks, Stretches
+from eventlog.sources.marks import CONVERTED, Marks, Stretches, as_text
 from eventlog.sql.log import ALL, id_list
 from eventlog.sql.names import NAME_CHARACTERS
 
@@ -244,7 +244,7 @@ class ConversionJournal(FreeingJournal):
                 raise HoldsChangedError("An output was resumed at the same time.")
         for batch in batches:
             last += 1
-            values = {"id": last, "records": encoded(batch.records.parts), "weight": batch.weight}
+            values = {"id": last, "records": as_text(batch.records.parts), "weight": batch.weight}
             self._tell(connection, "batch_make", [values])
             memory.batches[last] = batch
         for row in others:

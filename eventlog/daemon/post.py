@@ -29,7 +29,7 @@ from eventlog.daemon.watch import HolderWatch
 from eventlog.delivery.output import Output
 from eventlog.delivery.report import Report
 from eventlog.publisher.consumer import Consumer
-from eventlog.publisher.flow import lacking, read_distances
+from eventlog.publisher.flow import JournalLook, lacking
 from eventlog.publisher.journal import Journal
 from eventlog.publisher.traces import BatchTraces
 from eventlog.sources.log.flow import OutputLag
@@ -248,7 +248,7 @@ class Post:
     def lags(self) -> Mapping[str, OutputLag]:
         """How far outputs are behind the others."""
         with self.lock.log.transaction() as connection:
-            return read_distances(connection, self.lock.log, self._config.publisher)
+            return JournalLook(connection, self.lock.log, self._config.publisher).distances
 
     def pause(self, name: str, why: str) -> None:
         """Lets nothing go to an output until somebody resumes it."""

@@ -1,13 +1,11 @@
-"""Sends documents side by side: a thread for each of a sink's lanes, as long as one batch is on its
-way.
+"""Sends documents side by side: a thread for each of a sink's lanes, for one batch.
 
 `Turns` says which documents may be on their way at the same time, `LaneThreads` carries them, and
 `haste` sets the interpreter for it, which several publishers in one process share.
 
 Law: threads only carry. Whose turn it is, what is held and what an answer means is decided by the
 one who sends. Of documents that share an object one goes after the other was answered, in their
-order. One that names no object goes alone: after everything before it, and before everything after
-it.
+order. One that names no object goes alone, between those before it and those behind it.
 """
 
 from __future__ import annotations
@@ -31,7 +29,7 @@ from eventlog.core.seams import Lane
 
 
 class LaneTask(Struct, frozen=True, kw_only=True):
-    """A document to be carried, its number, and the plan it goes out under, in the sender's context."""
+    """A document to be carried, and its plan, in the sender's context."""
 
     number: int
     document: Document
@@ -48,7 +46,7 @@ class LaneAnswer(Struct, frozen=True, kw_only=True):
 
 
 class LaneThreads:
-    """Threads that end with the block; who leaves it by an interruption breaks off what they carry."""
+    """Threads that end with the block; an interruption breaks off what they carry."""
 
     def __init__(self, lanes: Sequence[Lane]) -> None:
         self._lanes = lanes
@@ -98,11 +96,9 @@ class LaneThreads:
         holds: Callable[[int], bool],
         take: Callable[[int, Sequence[Outcome]], None],
     ) -> None:
-        """Sends each document when its turn has come, unless it is held; `take` is told what was
-        said of which.
+        """Sends each document when its turn has come, unless it is held; `take` gets the answers.
 
-        After a failure nothing more is sent, and what was on its way still counts; then the failure
-        is raised.
+        After a failure nothing more is sent, and what was on its way counts; then it is raised.
         """
         on_the_way = 0
         failures: list[BaseException] = []
@@ -208,10 +204,10 @@ class Turns:
 
 
 TURN_SECONDS: Final = 0.0001
-"""Seconds that a thread which decides keeps one from going on whose disk or database has answered."""
+"""So long a thread that decides holds up one whose disk or database has answered."""
 
 COLLECT_VALUES: Final = 500_000
-"""New values after which garbage is looked for while batches are hand in hand: every dozen of them."""
+"""New values, of a dozen batches, after which garbage is looked for."""
 
 
 class InterpreterPace(Struct, frozen=True, kw_only=True):
@@ -241,12 +237,12 @@ class InterpreterPace(Struct, frozen=True, kw_only=True):
 
 _lock = Lock()
 _before: list[InterpreterPace] = []
-"""What each that hurries found; only the first found how things were, so that one is kept until the last ends."""
+"""What each that hurries found. Only the first found how things were: it is kept to the end."""
 
 
 @contextmanager
 def haste() -> Iterator[None]:
-    """Hurries until the block ends; the last one that ends leaves things as the first one found them."""
+    """Hurries until the block ends; the last to end leaves things as the first found them."""
     with _lock:
         _before.append(InterpreterPace.now())
         # From how things were before anybody hurried, so that haste does not add up.

@@ -1,6 +1,4 @@
-"""Where documents of a publisher go, and how each output stands: what it took last and what went
-wrong there, in a mark of the log for others to see.
-"""
+"""Where documents go, and how each output stands: a mark of the log tells it to others."""
 
 from __future__ import annotations
 
@@ -18,9 +16,8 @@ from eventlog.sources.marks import value_of
 class Output(Struct, frozen=True, kw_only=True):
     """Where documents go: a format and the sink that takes it.
 
-    `name` is what the journal calls it; rows may still wait for it under one of its `former_names`.
-    `answers` says that a receiver judges each document, `whole` that transactions are told in one
-    piece.
+    Rows may still wait for it under one of its `former_names`. `answers` says that a receiver
+    judges each document, `whole` that transactions are told in one piece.
     """
 
     format: Format
@@ -32,11 +29,10 @@ class Output(Struct, frozen=True, kw_only=True):
 
 
 class OutputState(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The last document that an output took with its last position, and the last error; times are
-    seconds since 1970.
+    """The last document that an output took with its last position, and the last error.
 
-    `documents` have been taken since the publisher began. `failing_since` is the first error behind
-    the last document; it says something only while the output fails.
+    Times are seconds since 1970. `documents` have been taken since the publisher began.
+    `failing_since` is the first error behind the last document; it counts while the output fails.
     """
 
     document: str = ""
@@ -54,7 +50,8 @@ class OutputState(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def began_to_fail(self) -> float | None:
-        """Since when it fails; None where it does not. Versions before this one have noted the last error alone."""
+        """Since when it fails; None where it does not."""
+        # Versions before this one have noted the last error alone.
         if self.is_failing:
             return self.failing_since or self.failed_at
         return None
@@ -71,21 +68,24 @@ OutputStates = Mapping[str, OutputState]
 
 def failing(states: OutputStates) -> bool:
     """Whether an output did not take the last that it was given."""
-    return any(one.is_failing for one in states.values())
+    return any(state.is_failing for state in states.values())
 
 
 def newest(former: OutputStates, present: OutputStates) -> dict[str, OutputState]:
     """How they stand now; what nobody has seen of an output since is as it was."""
-    return {**former, **{name: _over(former.get(name, OutputState()), mine) for name, mine in present.items()}}
+    states = dict(former)
+    for name, state in present.items():
+        states[name] = _over(former.get(name, OutputState()), state)
+    return states
 
 
 def read_output_states(text: str | None) -> dict[str, OutputState]:
-    """How they stood when they were noted; nothing where that cannot be read.
-
-    Versions before this one have written passwords of URLs into names and errors.
-    """
-    found = value_of(text, dict[str, OutputState]) or {}
-    return {masked(name): replace(one, error=one.error and masked(one.error)) for name, one in found.items()}
+    """How they stood when they were noted; nothing where that cannot be read."""
+    # Versions before this one have written passwords of URLs into names and errors.
+    states: dict[str, OutputState] = {}
+    for name, state in (value_of(text, dict[str, OutputState]) or {}).items():
+        states[masked(name)] = replace(state, error=state.error and masked(state.error))
+    return states
 
 
 def _over(former: OutputState, present: OutputState) -> OutputState:

@@ -84,21 +84,18 @@ class Books(Struct, kw_only=True):
             events = [event for event in events if event.position[0] in settled.records]
         self.tables.update(filter(None, map(attrgetter("table"), events)))
 
-    def so_far(self) -> Turn:
-        """What a turn had done before it failed."""
-        return self.entered(Turn(documents=self.documents))
-
     def entered(self, turn: Turn) -> Turn:
         """The turn with what was entered."""
+        turn = replace(
+            turn,
+            statuses=dict(self.statuses),
+            ended=self.ended,
+            last=self.last,
+            complaint=self.complaint,
+        )
         taken, encoded = self.taken, self.encoded
         if taken is None or encoded is None:
-            return replace(
-                turn,
-                statuses=dict(self.statuses),
-                last=self.last,
-                complaint=self.complaint,
-                ended=self.ended,
-            )
+            return turn
         events = changes = loopback = 0
         # Another output has counted the rows of a batch when it took them first.
         is_first = not taken.batches
@@ -113,15 +110,11 @@ class Books(Struct, kw_only=True):
             turn,
             events=events,
             changes=changes,
-            statuses=dict(self.statuses),
             tables=self.tables,
             loopback=loopback,
             unread=unread,
-            ended=self.ended,
-            last=self.last,
             # Looked for only where somebody asks, for this goes over every row.
             delivered=filter(lambda event: event.position in self.positions, taken.events),
-            complaint=self.complaint,
         )
 
 

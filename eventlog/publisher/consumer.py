@@ -30,7 +30,7 @@ from eventlog.publisher.beside import beside
 from eventlog.publisher.books import Books, ConsumerSettings, Turn
 from eventlog.publisher.decide import Decider
 from eventlog.publisher.journal import Journal
-from eventlog.publisher.letters import POSITION, Answers, given_up, judge, number_of, worst_by
+from eventlog.publisher.letters import POSITION, Answers, judge, number_of, worst_by
 from eventlog.publisher.making import MadePlan, Outgoing, PlanMaker, answers_of_rows
 from eventlog.publisher.plans import Done, HoldsChangedError
 from eventlog.publisher.sending import HandOver
@@ -62,7 +62,7 @@ class Consumer:
     ) -> None:
         self.output = output
         self.name = output.name
-        self._traces = traces
+        self._traces = traces or BatchTraces()
         self._trace: BatchTrace | None = None
         self.decider = self._decider = decider
         self._journal = journal
@@ -108,14 +108,11 @@ class Consumer:
 
     def _joined_trace(self, taken: Take, began: int) -> BatchTrace | None:
         """Goes on with the trace of these rows, or begins it; None while traces are off."""
-        if self._traces is None or not taken.events:
-            return None
         others = self._journal.others(self.name)
         return self._traces.join(self.name, taken, (began, time_ns()), others)
 
     def _end_trace(self, trace: BatchTrace | None, end: Turn | BaseException | None = None) -> None:
-        if trace is not None and self._traces is not None:
-            self._traces.leave(self.name, trace, end)
+        self._traces.leave(self.name, trace, end)
         if trace is self._trace:
             self._trace = None
 
@@ -129,7 +126,7 @@ class Consumer:
 
     def so_far(self) -> Turn:
         """What the turn had done that has failed."""
-        return self._books.so_far()
+        return self._books.entered(Turn(documents=self._books.documents))
 
     def _step(self, tenure: Tenure) -> Turn:
         if not self._resolved or self._tenure != tenure:
@@ -273,7 +270,7 @@ class Consumer:
         """The rows of the next turn, where a turn was full and a plan may be made beside it."""
         assert planned.taken is not None
         rows = len(planned.taken.events)
-        if rows < max(self._settings.limit, AHEAD_ROWS) or self._journal.embedded:
+        if rows < max(self._settings.limit, AHEAD_ROWS) or self._journal.log.dialect.embedded:
             return None
         # Of several outputs the first one to plan new rows seals them, and the plans of the others
         # would fail. One without a batch ahead waits for that: what was left of a transaction comes
@@ -409,15 +406,13 @@ class Consumer:
             self.output.sink,
             planned.on_the_way,
             now=now,
-            strictness=self._settings.strictness,
+            settings=self._settings,
             confirm=self._confirm,
             pulse=self._pulse,
             enter=enter,
-            given_up=partial(given_up, self._settings.max_attempts),
         )
-        if self._traces is not None and self._trace is None:
-            rows = sum(len(document.records) for document in planned.on_the_way)
-            self._trace = self._traces.again(self.name, rows)
+        if self._trace is None:
+            self._trace = self._traces.again(self.name, planned.on_the_way)
         try:
             with step(self._span, "write", output=self.name, documents=len(planned.on_the_way)):
                 sending.run()

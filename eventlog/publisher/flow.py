@@ -93,11 +93,6 @@ def read_flow(connection: Connection, log: Log, settings: Polling, *, failing: b
     )
 
 
-def read_distances(connection: Connection, log: Log, settings: Polling) -> dict[str, OutputLag]:
-    """How far each output is behind the others at this moment, also by a row that came just now."""
-    return JournalLook(connection, log, settings).distances
-
-
 def lacking(memory: Memory, name: str) -> Stretches:
     """The rows that an output has ahead of it, or that may be on their way to it."""
     position = memory.outputs[name].position
@@ -143,7 +138,9 @@ class JournalLook:
         self._behind: Stretches = Stretches()
         """Rows that the foremost output has, and that those lack which lag."""
         self.distances = dict(self._read_distances(outputs))
+        """How far each output is behind the others, also by a row that came just now."""
         self.lags: dict[str, OutputLag] = {}
+        """The same of those that lag or are paused."""
         for name, lag in self.distances.items():
             # Outputs are never all at one place: a moment behind the others is no lag.
             is_late = lag.seconds is None or lag.seconds >= LAG_SECONDS

@@ -27,10 +27,10 @@ from eventlog.publisher.memory import Memory, Sealed, see
 from eventlog.publisher.plans import Done, HoldsChangedError, Settled, TakePlan
 from eventlog.publisher.reader import JournalReader
 from eventlog.publisher.settling import note_of, settle
-from eventlog.publisher.tables import JournalRow, OnTheWay, Parked, encoded, said_of
+from eventlog.publisher.tables import JournalRow, OnTheWay, Parked, said_of
 from eventlog.publisher.take import Parking
 from eventlog.sources.log.reading import LogSettings
-from eventlog.sources.marks import Stretches
+from eventlog.sources.marks import Stretches, as_text
 from eventlog.sql.log import Log, id_list
 
 if TYPE_CHECKING:
@@ -330,7 +330,7 @@ class Journal(JournalReader):
                 self._tell(connection, "batch_drop", [{"id": former}])
                 del memory.batches[former]
                 sealed = joined
-        values = {"id": number, "records": encoded(sealed.records.parts), "weight": sealed.weight}
+        values = {"id": number, "records": as_text(sealed.records.parts), "weight": sealed.weight}
         self._tell(connection, "batch_make", [values])
         memory.batches[number] = Sealed(sealed.records, sealed.weight, sealed.events)
         memory.keep_few_events()
@@ -361,7 +361,7 @@ class Journal(JournalReader):
             self._leave(connection, memory, gone)
         if not objects:
             return
-        values = {"output": name, "objects": encoded(sorted(set(objects.values())))}
+        values = {"output": name, "objects": as_text(sorted(set(objects.values())))}
         waiting = {str(known) for (known,) in self.ask(connection, "parked_objects", **values)}
         parking = Parking(name, led=waiting)
         for record, of_object in sorted(objects.items()):
@@ -378,7 +378,7 @@ class Journal(JournalReader):
         asked = sorted(set(objects))
         if not asked:
             return
-        found = self.ask(connection, "parked_first", output=name, objects=encoded(asked))
+        found = self.ask(connection, "parked_first", output=name, objects=as_text(asked))
         # One with a time goes by itself, at that time.
         numbers = [int(record) for record, due in found if due is None]
         leaders = [{"output": name, "record_id": record, "due": 0} for record in numbers]
@@ -392,7 +392,7 @@ class Journal(JournalReader):
         for number, batch in memory.batches.items():
             if batch.records.meets(gone):
                 left = batch.records - gone
-                self._tell(connection, "batch_less", [{"id": number, "records": encoded(left.parts)}])
+                self._tell(connection, "batch_less", [{"id": number, "records": as_text(left.parts)}])
                 memory.batches[number] = Sealed(left, batch.weight)
         memory.seen -= gone
         memory.leader_gone = True

@@ -104,7 +104,7 @@ def judge(
     for records in changes or [[record] for record in detail.records]:
         spoken = [answers[record] for record in records if record in answers]
         worst = max(spoken, key=lambda outcome: SEVERITY[outcome.status], default=None)
-        if worst is not None and worst.status is Status.NEW:
+        if worst is not None:
             worst = given_up(most_attempts, worst, sent.attempts)
         # What the receiver took of an object behind a change that it did not take comes again, too:
         # only a repeat leaves the right state there.
@@ -127,7 +127,9 @@ def judge(
 
 
 def given_up(most_attempts: int, outcome: Outcome, attempts: int) -> Outcome:
-    """What a receiver asked for once more: an error after so many attempts. 0 is never."""
+    """What a receiver said: once more is an error after so many attempts. 0 is never."""
+    if outcome.status is not Status.NEW:
+        return outcome
     if not most_attempts or attempts + 1 < most_attempts:
         return outcome
     note = f"Given up after {most_attempts} attempts. {outcome.note or ''}".rstrip()

@@ -6,7 +6,6 @@ import secrets
 from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import Future
 from itertools import chain
-from operator import attrgetter
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -31,8 +30,6 @@ from eventlog.publisher.plans import TakePlan
 from eventlog.publisher.tables import JournalRow, OnTheWay, Parked
 from eventlog.publisher.take import Parking, Take
 from eventlog.publisher.traces import BatchTrace
-
-_position = attrgetter("position")
 
 
 class MadePlan(Struct, frozen=True, kw_only=True):
@@ -194,7 +191,7 @@ class PlanMaker:
             )
         if numbers is not None:
             return numbers.encoded(encoded, asked=self._output.sink.capabilities.resolves)
-        if encoded.said and max(map(len, map(_position, taken.events)), default=0) > 1:
+        if encoded.said and max(map(len, map(POSITION, taken.events)), default=0) > 1:
             shared = of_shared_numbers(taken.events, encoded.said)
             return replace(encoded, said={**encoded.said, **shared})
         return encoded
@@ -209,7 +206,7 @@ class PlanMaker:
         parking = Parking(self._output.name)
         attempts = taken.attempts
         events = [event for event in taken.events if event.position in waiting]
-        for event in sorted(events, key=_position):
+        for event in sorted(events, key=POSITION):
             number, outcome = event.position[0], waiting[event.position]
             due, tried = 0, attempts.get(number, 0)
             if outcome.reason is Reason.NO_RIGHT:
@@ -234,7 +231,7 @@ def _one_after_the_other(taken: Take, left_before: Collection[int]) -> list[Sequ
     groups: list[list[Event]] = [[], []]
     turns: dict[str, int] = {}
     last_left = max(left_before)
-    for event in sorted(taken.events, key=_position):
+    for event in sorted(taken.events, key=POSITION):
         number = event.position[0]
         # By far the most rows are behind all that was left, and none has come back: their objects
         # need not be known.

@@ -169,11 +169,6 @@ class JournalReader:
         return [row.name for row in others if not row.paused]
 
     @property
-    def embedded(self) -> bool:
-        """Whether the log's database has one writer at a time."""
-        return self.log.dialect.embedded
-
-    @property
     def known(self) -> bool:
         """Whether memory knows the tables, so that it can be asked what is new."""
         return self._memory is not None

@@ -11,14 +11,14 @@ from typing import Final
 
 from eventlog.core.model import EVERY_ROW, Outcome, Position, Status
 from eventlog.core.seams import Sink
-from eventlog.delivery.answers import Strictness
 from eventlog.delivery.lanes import LaneThreads, Turns
-from eventlog.publisher.letters import POSITION, worst_by
+from eventlog.publisher.books import ConsumerSettings
+from eventlog.publisher.letters import POSITION, given_up, worst_by
 from eventlog.publisher.tables import OnTheWay
 from eventlog.publisher.unsealed import touch
 
 ANSWERED_DOCUMENTS: Final = 50
-"""Answers on each lane that the journal does not know yet, at most: after a crash so many documents are sent again."""
+"""Answers on each lane that the journal does not know yet, at most: all are sent again after a crash."""
 
 Enter = Callable[[Sequence[OnTheWay], Sequence[OnTheWay], Mapping[Position, Outcome]], None]
 """Enters documents that are over, documents that are freed to be decided anew, and what was said."""
@@ -27,8 +27,7 @@ Enter = Callable[[Sequence[OnTheWay], Sequence[OnTheWay], Mapping[Position, Outc
 class HandOver:
     """Sends documents in their order, side by side where the receiver has several lanes.
 
-    By its `strictness` a document that comes again stops all behind it, or only those of its
-    objects.
+    By its strictness a document that comes again stops all behind it, or only those of its objects.
     """
 
     def __init__(
@@ -37,24 +36,23 @@ class HandOver:
         waiting: Sequence[OnTheWay],
         *,
         now: int,
-        strictness: Strictness,
+        settings: ConsumerSettings,
         confirm: Callable[[], None],
         pulse: Callable[[], None],
         enter: Enter,
-        given_up: Callable[[Outcome, int], Outcome],
     ) -> None:
         self.answered = 0
         self._sink = sink
         self._waiting = waiting
         self._now = now
-        self._strictness = strictness
-        self._stops = strictness.on_retry == "stop"
+        self._strictness = settings.strictness
+        self._stops = settings.strictness.on_retry == "stop"
+        self._most_attempts = settings.max_attempts
         # All lanes stand still while the journal is written: as often as one lane alone would be.
         self._unentered_most = ANSWERED_DOCUMENTS * max(1, len(sink.capabilities.lanes))
         self._confirm = confirm
         self._pulse = pulse
         self._enter = enter
-        self._given_up = given_up
         self.complaint: str | None = None
         """What was wrong with the last answer that nobody could read."""
         self._begun: set[int] = set()
@@ -73,14 +71,13 @@ class HandOver:
         return [self._waiting[number] for number in sorted(self._unread)]
 
     def run(self) -> None:
-        """Sends all that may go. After a failure nothing more is sent; what has an answer by then counts."""
-        documents = [one.again() for one in self._waiting]
+        """Sends all that may go. After a failure nothing more is sent, and answers so far count."""
+        documents = [document.again() for document in self._waiting]
         lanes = self._sink.capabilities.lanes
         if len(lanes) > 1 and len(documents) > 1:
             # One that speaks of a whole table goes alone, as one of which nobody knows the objects.
-            alone = frozenset[str]()
-            objects = [alone if EVERY_ROW in one.objects else frozenset(one.objects) for one in self._waiting]
-            turns = Turns(objects)
+            objects = [frozenset(document.objects) for document in self._waiting]
+            turns = Turns([frozenset[str]() if EVERY_ROW in names else names for names in objects])
             with LaneThreads(lanes[: len(documents)]) as crew:
                 crew.deliver(documents, self._waiting[0].plan, turns, self._holds, self._take)
             return
@@ -111,11 +108,8 @@ class HandOver:
 
     def _take(self, number: int, outcomes: Sequence[Outcome]) -> None:
         document = self._waiting[number]
-        # Before anything is freed: what is given up does not come again, so nothing behind it has to wait.
-        outcomes = [
-            self._given_up(outcome, document.attempts) if outcome.status is Status.NEW else outcome
-            for outcome in outcomes
-        ]
+        # Before anything is freed: nothing has to wait behind what is given up.
+        outcomes = [given_up(self._most_attempts, outcome, document.attempts) for outcome in outcomes]
         if any(outcome.unread for outcome in outcomes):
             # It stays begun: nobody knows whether the receiver has it, so that nothing frees it.
             self.complaint = outcomes[0].note

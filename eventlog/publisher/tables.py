@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from eventlog.core.errors import DataError, shortened
 from eventlog.core.model import Count, CutTransaction, Document, Outcome, Position, Reason, Status
-from eventlog.sources.marks import Run, Stretches
+from eventlog.sources.marks import Run, Stretches, as_text
 
 NEVER: Final = 2**62
 """The time of a row that goes when somebody releases it."""
@@ -68,7 +68,7 @@ class JournalRow(Struct, frozen=True, kw_only=True):
             "plans": self.plans,
             "plan": self.plan or None,
             "has": self.has or None,
-            "told": encoded(self.told) if self.told else None,
+            "told": as_text(self.told) if self.told else None,
             "warning": self.warning,
         }
 
@@ -145,10 +145,10 @@ class OnTheWay(Struct, frozen=True, kw_only=True, dict=True):
             "plan": self.plan,
             "place": self.place,
             "documents": len(self.details),
-            "records": encoded(self.records.parts),
-            "details": encoded(self.details),
-            "objects": encoded(self.objects) if self.objects else None,
-            "covers": None if self.covers is None else encoded(self.covers),
+            "records": as_text(self.records.parts),
+            "details": as_text(self.details),
+            "objects": as_text(self.objects) if self.objects else None,
+            "covers": None if self.covers is None else as_text(self.covers),
             "body": self.body or None,
             "route": self.route or None,
             "attempts": self.attempts,
@@ -172,13 +172,8 @@ class OnTheWay(Struct, frozen=True, kw_only=True, dict=True):
         )
 
 
-def encoded(value: object) -> str:
-    """A value as a column has it, in JSON."""
-    return msgspec.json.encode(value).decode()
-
-
 def decoded(text: str, kind: type[T], where: str) -> T:
-    """What `encoded` wrote; DataError where somebody else has written it. `where` is a column and its row."""
+    """What `as_text` wrote; DataError where somebody else has written it. `where` is a column and its row."""
     try:
         return msgspec.json.decode(text, type=kind)
     except (msgspec.DecodeError, TypeError) as error:  # TypeError: it is no text at all

@@ -1,23 +1,24 @@
-"""Traces of batches: outputs that take the same rows go on with one trace, from its oldest row to
-the last answer.
+"""Traces of batches, from the oldest row to the last answer. Outputs that take the same rows share
+one.
 
 A batch that an output takes later, because it lags or tries again, has a trace of its own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from threading import Lock
 from typing import TYPE_CHECKING, Final
 
-from eventlog.core.tracing import Interval, Span, batch_span, end, times_of
+from eventlog.core.tracing import Interval, Span, batch_span, end, is_on, times_of
 from eventlog.publisher.books import Turn
 
 if TYPE_CHECKING:
+    from eventlog.publisher.tables import OnTheWay
     from eventlog.publisher.take import Take
 
 OPEN_BATCHES: Final = 8
-"""So many traces at most wait for outputs that have not taken their batch yet; older ones end without them."""
+"""So many traces wait for outputs that have not taken their batch yet; older ones just end."""
 
 
 class BatchTrace:
@@ -42,6 +43,8 @@ class BatchTraces:
 
     def join(self, output: str, taken: Take, read: Interval, others: Collection[str]) -> BatchTrace | None:
         """The trace of these rows, which may have begun already; None while traces are off."""
+        if not is_on() or not taken.events:
+            return None
         records = frozenset(event.position for event in taken.events)
         with self._one_at_a_time:
             for trace in self._open:
@@ -58,9 +61,11 @@ class BatchTraces:
                 self._end(old)
             return trace
 
-    def again(self, output: str, rows: int) -> BatchTrace | None:
+    def again(self, output: str, documents: Sequence[OnTheWay]) -> BatchTrace | None:
         """The trace of documents that are handed over again; None while traces are off."""
-        span = batch_span(lambda: (), None, rows)
+        if not is_on():
+            return None
+        span = batch_span(lambda: (), None, sum(len(document.records) for document in documents))
         if span is None:
             return None
         trace = BatchTrace(span, None, output, ())
@@ -68,8 +73,10 @@ class BatchTraces:
             self._open.append(trace)
         return trace
 
-    def leave(self, output: str, trace: BatchTrace, ended: Turn | BaseException | None) -> None:
+    def leave(self, output: str, trace: BatchTrace | None, ended: Turn | BaseException | None) -> None:
         """An output is through with a batch, well or not; with the last one the trace ends."""
+        if trace is None:
+            return
         with self._one_at_a_time:
             trace.waiting.discard(output)
             if isinstance(ended, Turn):

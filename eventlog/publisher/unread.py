@@ -15,11 +15,11 @@ from eventlog.core.rules.screen import Identities
 from eventlog.publisher.decide import Decider
 from eventlog.publisher.journal import Journal
 from eventlog.publisher.memory import see
-from eventlog.publisher.tables import Parked, encoded
+from eventlog.publisher.tables import Parked
 from eventlog.publisher.take import BEHIND
 from eventlog.publisher.unsealed import Spelling, name_of
 from eventlog.sources.log.reading import OBJECT, Rows, torn_places
-from eventlog.sources.marks import Stretches
+from eventlog.sources.marks import Stretches, as_text
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
@@ -37,7 +37,7 @@ def park_unread(journal: Journal, decider: Decider, limit: int) -> bool:
     with journal.transaction(soon=True) as (connection, memory):
         if memory.batches or memory.reserved_above is not None:
             return False
-        values = {"objects": encoded([EVERY_ROW])}
+        values = {"objects": as_text([EVERY_ROW])}
         if any(journal.ask(connection, "parked_objects", output=output, **values) for output in memory.outputs):
             return False
         unread = journal.rows.unread(connection, memory, UNREAD_ROWS, limit)
@@ -87,6 +87,6 @@ def _waiting(
     waiting = set(names.values())
     for output in memory.outputs:
         if waiting:
-            values = {"output": output, "objects": encoded(sorted(waiting))}
+            values = {"output": output, "objects": as_text(sorted(waiting))}
             waiting = {str(one) for (one,) in journal.ask(connection, "parked_objects", **values)}
     return {spelling: name for spelling, name in names.items() if name in waiting}

@@ -14,7 +14,6 @@ from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
-import msgspec
 from msgspec.structs import replace
 
 from eventlog.core.errors import SourceError
@@ -35,7 +34,7 @@ from eventlog.sources.log.reading import (
     end_with_a_change,
     torn_places,
 )
-from eventlog.sources.marks import Run, Stretches
+from eventlog.sources.marks import Run, Stretches, as_text
 from eventlog.sql.log import ALL, Log, id_list
 from eventlog.sql.log_indexes import has_number_index
 from eventlog.sql.names import NAME_CHARACTERS
@@ -94,13 +93,9 @@ class UnsealedRows:
     def __init__(self, log: Log, settings: LogSettings, catalog: Catalog | None) -> None:
         self._log = log
         self._settings = settings
-        self._rows = WaitingRows(log, catalog, settings)
+        self.reader = WaitingRows(log, catalog, settings)
         self._identities = identities_of(catalog)
         self._ahead: ReadAhead | None = None
-
-    def read_with(self, rows: WaitingRows) -> None:
-        """Has rows read by another reader."""
-        self._rows = rows
 
     @cached_property
     def _checks_numbers(self) -> bool:
@@ -112,17 +107,17 @@ class UnsealedRows:
 
     def next(self, connection: Connection, memory: Memory, limit: int) -> Sealed | None:
         """The next rows, so many or as many more as the last object has; None where none wait."""
-        known, room = memory.taken, self._rows.share
+        known, room = memory.taken, self.reader.share
         if memory.seen:
             known |= memory.seen
         if not known and not memory.any_parked:
             request = Request(limit=limit, room=room)
-            portion = self._rows.next(connection, request)
+            portion = self.reader.next(connection, request)
         elif self._settings.handle_future_events:
             # Times count here, not numbers: what is due may lie anywhere among what is known.
             among = "among_due_unparked"
             request = Request(limit=limit, room=room, among=among, known=memory.taken)
-            portion = self._rows.next(connection, request)
+            portion = self.reader.next(connection, request)
         else:
             request = _above(_edge(memory, known), limit, room)
             # What was read ahead counts once, if that were these and nobody has changed anything since.
@@ -130,22 +125,20 @@ class UnsealedRows:
             portion_ahead = None
             if ahead is not None:
                 portion_ahead = ahead.portion(request, memory)
-            portion = portion_ahead or self._rows.next(connection, request)
+            portion = portion_ahead or self.reader.next(connection, request)
             # Asked behind the others: a late row goes before what is above it.
             if self._late(connection, memory, known, 1):
                 # One statement sees a transaction whole, or nothing of it. Some numbers more than
                 # are wanted: rows of one change stand near each other, and the end may be among
                 # them.
                 numbers = self._late(connection, memory, known, limit + NEAR_ROWS, above=True)
-                noted = {"ids": id_list(numbers)}
-                request = Request(limit=limit, room=room, among="among_noted", bounds=noted)
-                portion = self._rows.next(connection, request)
+                portion = self.reader.next(connection, _noted(numbers, limit, room))
         rows = portion.rows
         if not rows:
             return None
         if portion.more and len(rows) >= AHEAD_ROWS and self._may_read_ahead:
             edge = max(_edge(memory, known), *[event.position[0] for event in rows])
-            self._ahead = ReadAhead(self._log, self._rows, _above(edge, limit, room), memory)
+            self._ahead = ReadAhead(self._log, self.reader, _above(edge, limit, room), memory)
         if self._checks_numbers:
             rows = self._with_faults(connection, rows)
         records = Stretches.of([event.position[0] for event in rows])
@@ -199,14 +192,13 @@ class UnsealedRows:
             return []
         asked = limit + NEAR_ROWS
         request = _above(_edge(memory, known), asked, ALL)
-        rows = self._rows.unread(connection, request)
+        rows = self.reader.unread(connection, request)
         late = self._late(connection, memory, known, most_late)
         if len(late) >= most_late:
             return []
         if late:  # by one statement, as above
-            noted = {"ids": id_list(self._late(connection, memory, known, asked, above=True))}
-            request = Request(limit=ALL, room=ALL, among="among_noted", bounds=noted)
-            rows = self._rows.unread(connection, request)
+            numbers = self._late(connection, memory, known, asked, above=True)
+            rows = self.reader.unread(connection, _noted(numbers))
         if len({row[0] for row in rows}) < len(rows):
             return []
         end = len(rows)
@@ -231,9 +223,7 @@ class UnsealedRows:
         """The events of these rows, as far as they still wait."""
         if not numbers:
             return ()
-        bounds = {"ids": id_list(numbers)}
-        request = Request(limit=ALL, room=ALL, among="among_noted", bounds=bounds)
-        return self._rows.next(connection, request).rows
+        return self.reader.next(connection, _noted(numbers)).rows
 
     def objects(self, connection: Connection, numbers: Sequence[int]) -> dict[int, str]:
         """The objects that these rows speak of, as far as they still wait."""
@@ -242,16 +232,7 @@ class UnsealedRows:
 
     def continuing(self, connection: Connection, numbers: Sequence[int]) -> set[int]:
         """Those of these rows that go on with the change of the one before them of their object."""
-        bounds = {"ids": id_list(numbers)}
-        request = Request(limit=ALL, room=ALL, among="among_noted", bounds=bounds)
-        return continuing(self._rows.unread(connection, request))
-
-    def ends_behind(self, connection: Connection, events: Sequence[Event]) -> dict[int, int] | None:
-        """The last waiting row of each transaction of these events that has one behind them.
-
-        None where nobody can say it.
-        """
-        return self._rows.ends_behind(connection, events)
+        return continuing(self.reader.unread(connection, _noted(numbers)))
 
     def unsealed(self, connection: Connection, memory: Memory, run: Run, limit: int) -> list[int]:
         """Numbers of waiting rows of a run that no output has parked, and that nobody has taken."""
@@ -307,6 +288,11 @@ def _above(number: int, limit: int, room: int) -> Request:
     return Request(limit=limit, room=room, among="among_beyond", bounds={"beyond": number})
 
 
+def _noted(numbers: Sequence[int], limit: int = ALL, room: int = ALL) -> Request:
+    """Rows with these numbers."""
+    return Request(limit=limit, room=room, among="among_noted", bounds={"ids": id_list(numbers)})
+
+
 def _edge(memory: Memory, known: Stretches) -> int:
     """No row above this number has been taken, or waits."""
     return max([memory.last_parked, *(last for _, last in known.parts[-1:])])
@@ -338,7 +324,7 @@ def name_of(row: RowId) -> str:
 def gap_parameters(log: Log, gaps: Sequence[Run]) -> Mapping[str, Any]:
     """Gaps as `late_numbers` takes them."""
     if not log.dialect.constant_ranges:
-        return {"gaps": msgspec.json.encode(gaps).decode()}
+        return {"gaps": as_text(gaps)}
     # Slots that are left over get a range that holds no number.
     slots = [*gaps, *([(1, 0)] * (SLOTS - len(gaps)))]
     parameters: dict[str, int] = {}

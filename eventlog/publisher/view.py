@@ -13,10 +13,10 @@ from msgspec import Struct
 
 from eventlog.core.model import Event, Reason
 from eventlog.publisher.memory import Memory, Sealed
-from eventlog.publisher.tables import NEVER, OnTheWay, Parked, encoded
+from eventlog.publisher.tables import NEVER, OnTheWay, Parked
 from eventlog.publisher.whole import GoingOn
 from eventlog.sources.log.reading import NEAR_ROWS, LogSettings
-from eventlog.sources.marks import Stretches
+from eventlog.sources.marks import Stretches, as_text
 from eventlog.sql.log import ALL, Log, id_list
 
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ class View(Struct, frozen=True):
         asked = sorted(set(objects))
         if not asked:
             return []
-        values = {"output": name, "objects": encoded(asked), "limit": limit}
+        values = {"output": name, "objects": as_text(asked), "limit": limit}
         return [
             Parked(
                 output=name,
@@ -136,7 +136,7 @@ class View(Struct, frozen=True):
         asked = sorted(set(objects))
         if not self.memory.any_parked or not asked:
             return set()
-        values = {"output": name, "objects": encoded(asked)}
+        values = {"output": name, "objects": as_text(asked)}
         return {str(waiting) for (waiting,) in self.ask("parked_objects", **values)}
 
     def parked_below(self, name: str, record: int) -> int:
@@ -179,7 +179,7 @@ class View(Struct, frozen=True):
 
     def going_on(self, name: str, taken: Take, now: int) -> GoingOn | None:
         """The transactions of a take that go on at the output: their rows are ahead, or wait for it."""
-        ends = self.rows.ends_behind(self.connection, taken.events)
+        ends = self.rows.reader.ends_behind(self.connection, taken.events)
         if ends is None:
             return None
         position = self.memory.output(name).position

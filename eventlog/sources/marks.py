@@ -20,19 +20,13 @@ if TYPE_CHECKING:
     from eventlog.sql.log import Log
 
 HOLDING: Final = "holding"
-"""Another text each time that somebody holds, releases or requeues rows, or tracks tables: what a
-reader knows of that is old.
-"""
+"""New each time that rows are held, released or requeued, or tables tracked: memory is old then."""
 
 CONVERTED: Final = "converted"
-"""The batches that a conversion has done for every output but those that have them ahead: none that
-comes later gets them.
-"""
+"""Batches that a conversion has done for all outputs that are past them, and for later ones."""
 
 SEEN: Final = "seen"
-"""Numbers of rows that nobody has to look for, written down where many rows wait: see
-publisher/memory.py.
-"""
+"""Numbers of rows that nobody has to look for, where many rows wait: see publisher/memory.py."""
 
 TRACKED: Final = "tracked"
 """Another text each time that somebody tracks tables: they may have other columns than before."""
@@ -56,23 +50,16 @@ PUBLISHER: Final = "publisher"
 """Who holds the lock of the log, and until when: see sources/log/lock.py."""
 
 LOG: Final = "log"
-"""Which log this is, for ever: a UUID that whoever takes the lock for the first time makes.
-
-A copy of a log has it too.
-"""
+"""Which log this is, for ever: a UUID that the first holder of the lock makes. A copy has it too."""
 
 EPOCH: Final = "epoch"
 """A number that grows each time that somebody takes the lock."""
 
 RESUMED: Final = "resumed: "
-"""What the names of marks begin with that say how far an output was behind when somebody let it go
-on.
-"""
+"""Before an output's name: how far it was behind when somebody resumed it."""
 
 TRY_NOW: Final = "try now: "
-"""What the names of marks begin with that ask the publisher not to wait any longer before it tries
-an output again.
-"""
+"""Before an output's name: the publisher is to try it again without waiting any longer."""
 
 Run = tuple[int, int]
 """The first and the last of numbers without a gap."""
@@ -85,33 +72,28 @@ _runs = re.compile(r"(-?\d+)(?:\.\.(-?\d+))?(?:,|$)")
 
 
 class Marks:
-    """The marks of a log, in its companion table: they change together with the rows that they
-    speak of.
-    """
+    """The marks of a log, in its companion table: they change together with the rows they mean."""
 
     def __init__(self, log: Log) -> None:
         self._log = log
 
     def get(self, connection: Connection, name: str) -> str | None:
         """The mark's text, or None when there is none."""
-        found = connection.execute(self._log.query("mark_read"), {"name": name}).first()
+        row = connection.execute(self._log.query("mark_read"), {"name": name}).first()
         # Oracle gives an empty text back as NULL.
-        return None if found is None else str(found[0] or "")
+        return None if row is None else str(row[0] or "")
 
     def all(self, connection: Connection) -> dict[str, str]:
         """Every mark by its name."""
-        return {
-            str(name): str(value or "") for name, value in self._log.rows(connection, self._log.query("marks_read"))
-        }
+        marks = self._log.rows(connection, self._log.query("marks_read"))
+        return {str(name): str(value or "") for name, value in marks}
 
     def set(self, connection: Connection, name: str, value: str) -> None:
         """Makes or replaces a mark in the caller's transaction."""
         connection.execute(self._log.query("mark_write"), {"name": name, "value": stored(value)})
 
     def lock(self, connection: Connection, name: str) -> None:
-        """Waits for who changes a mark, and keeps others from it before the caller's transaction
-        ends.
-        """
+        """Waits for who changes a mark, and keeps others from it until the transaction ends."""
         connection.execute(self._log.query("mark_lock"), {"name": name})
 
     def clear(self, connection: Connection, name: str) -> None:
@@ -125,23 +107,19 @@ def note_change(connection: Connection, log: Log) -> None:
 
 
 def stored(text: str) -> str | None:
-    """A text as a mark, or a record of a row, keeps it: an empty one as NULL on every database, for
-    Oracle knows no other.
-    """
+    """A text as a mark, or a record of a row, keeps it: NULL if empty, as Oracle has it."""
     return text or None
 
 
 def next_epoch(former: str | None, now: dt.datetime) -> int:
-    """The epoch after the one that the mark says: not below the clock, so that a restored log does
-    not fall behind.
-    """
+    """The epoch after a former one, not below the clock: so a restored log does not fall behind."""
     milliseconds = (now - dt.datetime(1970, 1, 1)) // dt.timedelta(milliseconds=1)
     before = int(former) if former is not None and former.isdecimal() else 0
     return max(before + 1, milliseconds)
 
 
 def as_text(value: object) -> str:
-    """A value as the text of a mark, in JSON."""
+    """A value as the text of a mark, or of a column, in JSON."""
     return msgspec.json.encode(value).decode()
 
 
@@ -154,9 +132,7 @@ def value_of(text: str | None, kind: type[T]) -> T | None:
 
 
 def runs(numbers: Iterable[int]) -> list[Run]:
-    """Stretches of numbers that follow each other without a gap, first and last, in the order
-    given.
-    """
+    """The runs that numbers make, in the order given."""
     numbers = list(numbers)
     if numbers and numbers == list(range(numbers[0], numbers[0] + len(numbers))):
         # By far the most common, and told without a look at each.
@@ -174,10 +150,7 @@ _first = itemgetter(0)
 
 
 class Stretches:
-    """A set of numbers that never changes.
-
-    Ascending stretches, first and last, that do not touch.
-    """
+    """A set of numbers that never changes: ascending runs that do not touch."""
 
     __slots__ = ("parts",)
 
@@ -198,9 +171,8 @@ class Stretches:
         while at < len(text):
             match = _runs.match(text, at)
             if match is None or (match.end() == len(text) and text.endswith(",")):
-                raise DataError(
-                    f"The mark {shortened(text)!r} is not a list of numbers (character {at + 1}).", hint=_MENDED
-                )
+                problem = f"is not a list of numbers (character {at + 1})."
+                raise DataError(f"The mark {shortened(text)!r} {problem}", hint=_MENDED)
             parts.append((int(match[1]), int(match[2] or match[1])))
             at = match.end()
         return cls(parts)
@@ -209,7 +181,7 @@ class Stretches:
     def of(cls, numbers: Iterable[int]) -> Stretches:
         """These numbers."""
         made = cls.__new__(cls)
-        # They are in order, and what `runs` finds does not touch: there is nothing to join.
+        # What `runs` finds of ascending numbers does not touch: there is nothing to join.
         made.parts = tuple(runs(sorted(set(numbers))))
         return made
 
@@ -237,10 +209,7 @@ class Stretches:
             yield from range(first, last + 1)
 
     def __len__(self) -> int:
-        count = 0
-        for first, last in self.parts:
-            count += last - first + 1
-        return count
+        return sum([last - first + 1 for first, last in self.parts])
 
     def __bool__(self) -> bool:
         return bool(self.parts)

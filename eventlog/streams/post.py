@@ -185,7 +185,7 @@ class StreamPost(Post):
 
     def _new_journal(self, decider: Decider) -> Journal:
         journal = super()._new_journal(decider)
-        journal.rows.read_with(CapturedRows(self._stream_log, journal.settings))
+        journal.rows.reader = CapturedRows(self._stream_log, journal.settings)
         return journal
 
     def _log_settings(self) -> LogSettings:

@@ -171,7 +171,8 @@ def test_without_companions_the_way_out_is_named(engine: Engine) -> None:
 
 
 def test_another_clock_can_be_configured(log: LogTable) -> None:
-    settings = LogSettings(handle_future_events=True, clock="(SELECT min(event_time) FROM event_log)")
+    settings = LogSettings(handle_future_events=True)
     log.write(1, event_time="2999-12-31 23:59:59")
     log.write(2, event_time="3000-01-01 00:00:00")
-    assert numbers(LogRows(log.engine, log.names, settings=settings).read(0)) == [1]
+    clock = "(SELECT min(event_time) FROM event_log)"
+    assert numbers(LogRows(log.engine, log.names, settings=settings, clock=clock).read(0)) == [1]

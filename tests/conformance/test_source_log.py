@@ -108,9 +108,9 @@ def test_a_database_that_is_gone_is_told_and_may_come_back(postgresql: Engine) -
 
 def test_a_statement_that_is_wrong_does_not_pass_by_waiting(postgresql: Engine) -> None:
     log = installed(postgresql)
-    settings = LogSettings(handle_future_events=True, clock="no_such_clock()")
+    settings = LogSettings(handle_future_events=True)
     with pytest.raises(SourceError, match="no_such_clock") as caught:
-        LogRows(postgresql, log.names, settings=settings).read(0)
+        LogRows(postgresql, log.names, settings=settings, clock="no_such_clock()").read(0)
     assert not caught.value.may_pass
 
 

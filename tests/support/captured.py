@@ -115,7 +115,7 @@ class StreamPublisher:
             ends=True,
         )
         self.journal = Journal(self.log, self.lock, settings)
-        self.journal.rows.read_with(CapturedRows(own, settings))
+        self.journal.rows.reader = CapturedRows(own, settings)
         self.journal.serve([(output.name, ()) for output in self.outputs])
         decider = ImageDecider(Round(options=self.options), own)
         self.consumers = [Consumer(self.journal, output, decider, self.settings) for output in self.outputs]

@@ -43,9 +43,10 @@ class LogRows:
         names: LogNames | None = None,
         catalog: Catalog | None = None,
         settings: LogSettings | None = None,
+        clock: str | None = None,
     ) -> None:
         self.settings = settings or LogSettings()
-        self.log = Log(engine, names or LogNames(), clock=self.settings.clock)
+        self.log = Log(engine, names or LogNames(), clock=clock)
         self.log.check()
         self._identities = Identities(catalog)
         # Nobody closes it, so its lease is never renewed: that would connect to the database of a test that is over.

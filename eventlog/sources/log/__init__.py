@@ -1,3 +1,1 @@
-"""The log source: rows of an event log table, read under a lock and marked with what became of
-them.
-"""
+"""The log as a source: who may read an event log table, how its rows are read, and how it flows."""

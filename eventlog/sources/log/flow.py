@@ -1,13 +1,11 @@
-"""Whether a log flows: what its waiting rows wait for, who publishes it, and the one word that
-follows from that.
+"""Whether a log flows: what its rows wait for, who publishes it, and the word that follows.
 
-A row waits because its turn has not come yet; because somebody holds it, or a row of its object
-before it; because its time has not come; because its table may not be read; or because a receiver
-did not take it and it is offered again. Law: the word is decided here, by `Flow.state`, from facts;
-the terminal, the page, metrics and checks only say it.
+A row waits for its turn; because somebody holds it, or a row of its object before it; for its time;
+because its table may not be read; or because a receiver did not take it and it is offered again.
+Law: the word is decided here, by `Flow.state`, from facts; the terminal, the page, metrics and
+checks only say it.
 
-Rows that nobody holds and whose time has come make up the lag. What waits because somebody wants it
-does not.
+The lag is of rows that nobody holds and whose time has come.
 """
 
 from __future__ import annotations
@@ -18,9 +16,7 @@ from typing import Final, Literal, Protocol, get_args
 from msgspec import Struct
 
 LATE_SECONDS: Final = 300.0
-"""Of lag from which on somebody should look, if nothing else is said of how often rows are
-published.
-"""
+"""From this lag on somebody should look, where rows are published often."""
 
 PATIENCE_INTERVALS: Final = 10
 """Polling intervals after which a row that waits is one that nobody fetches."""
@@ -34,7 +30,6 @@ FlowState = Literal[
 
 STATES: Final[tuple[FlowState, ...]] = get_args(FlowState)
 
-
 WINDOW_SECONDS: Final = 60
 """Seconds in which rows count as settled of late."""
 
@@ -42,9 +37,7 @@ STEP_SECONDS: Final = 5
 """Seconds that are counted together."""
 
 Pace = tuple[tuple[int, int], ...]
-"""When each stretch of time began, in seconds since 1970 by the database's clock, and the rows
-settled in it.
-"""
+"""When steps of time began, in seconds since 1970 by the database's clock, and rows settled in each."""
 
 
 def quickened(pace: Pace, rows: int, now: float) -> Pace:
@@ -86,8 +79,7 @@ class WaitingParts(Struct, frozen=True, kw_only=True):
     held: int = 0
     """Somebody holds them, or a row of their object before them."""
     retrying: int = 0
-    """Their receiver did not take them, or a row that they come after, and they are offered again.
-    """
+    """Their receiver did not take them, or a row before them, and they are offered again."""
     suspended: int = 0
     """Their table may not be read, until somebody gives the right."""
     lagging: int = 0
@@ -113,8 +105,7 @@ class Resumed(Struct, frozen=True, array_like=True):
 
 
 class OutputLag(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """How far an output is behind the others: the rows that it is owed, the first of them, and how
-    old that is.
+    """How far an output is behind the others: the rows that it lacks, the first, and its age.
 
     `resumed` is how far it was behind when somebody resumed it, until it was inside its bound once.
     """
@@ -127,11 +118,10 @@ class OutputLag(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Flow(Struct, frozen=True, kw_only=True):
-    """The facts. `lag` is that of `oldest`, the row that has waited longest of those that nobody
-    holds and that are due.
+    """The facts. `lag` is that of `oldest`, the first row that nobody holds and that is due.
 
-    `ready_lag` is that of the oldest row that could be published now; a lag is None where nobody
-    can tell it.
+    `ready_lag` is that of the oldest row that could be published now. A lag that nobody can tell
+    is None.
     """
 
     parts: WaitingParts = WaitingParts()
@@ -179,7 +169,7 @@ class Flow(Struct, frozen=True, kw_only=True):
 
     @property
     def is_late(self) -> bool:
-        """Whether a row has waited for longer than is usual, for whatever reason that nobody wants."""
+        """Whether a row has waited for longer than is usual, and nobody wants that."""
         return self.oldest is not None and _late(self.lag, self.patience)
 
 

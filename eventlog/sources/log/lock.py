@@ -41,9 +41,7 @@ from eventlog.sql.dialect import offers
 from eventlog.sql.log import Log
 
 UNCHANGED_LEASES: Final = 2
-"""A mark that nobody has renewed for so many leases is nobody's, whatever the database's clock
-says.
-"""
+"""A mark that stays as it is for so many leases is nobody's, whatever the database's clock says."""
 
 
 class Sight(Struct, frozen=True, kw_only=True):
@@ -113,15 +111,8 @@ class LogLock:
         self.seen = sight
         return sight
 
-    def confirm(self, mark: str | None) -> None:
-        """OccupiedError when the mark, as it was read, is somebody else's."""
-        if self.taken and mark is not None and mark.endswith(f" {self.token}"):
-            return
-        self._lose()
-
     def confirm_lease(self) -> None:
-        """OccupiedError when somebody else has the lock; else a third of the lease is left at
-        least.
+        """OccupiedError when somebody else has the lock; else a third of the lease is left.
 
         To be called before anything is written to an output, and never inside a transaction that
         has locked the mark: the renewal would wait for that.
@@ -138,8 +129,8 @@ class LogLock:
     def enter(self, connection: Connection, *, soon: bool) -> str:
         """Locks the mark `holding` and the lease after it, and says what the mark holds.
 
-        OccupiedError as `assure`. `soon` lets the caller's transaction return before it is on disk;
-        the next one takes it along.
+        OccupiedError as `assure`. With `soon` the caller's transaction may return before it is on
+        disk; the next one takes it along.
         """
         # In this order everywhere: operators lock `holding` too, and two orders would deadlock.
         if self._enters_at_once:
@@ -157,11 +148,7 @@ class LogLock:
         return str(stamp)
 
     def mark(self, connection: Connection, name: str, value: str, *, soon: bool = False) -> None:
-        """Makes or replaces a mark if this process still has the lock, else OccupiedError.
-
-        `soon` lets the caller's transaction return before it is on disk; the next one takes it
-        along.
-        """
+        """Makes or replaces a mark; OccupiedError as `assure`, and `soon` as in `enter`."""
         statement = self.log.query("lock_mark_soon" if soon else "lock_mark")
         values = {"name": name, "value": stored(value), "token": self.token}
         if not self.taken or not self._holds(connection):
@@ -197,14 +184,12 @@ class LogLock:
             return True
         if holder.is_over(sight.now) or (holder.process is not None and is_dead(holder.process)):
             return True
-        # By this machine's clock: the database's may have been set back, and the mark last for
-        # hours.
+        # By this machine's clock: if the database's was set back, the mark would last for hours.
         return seconds_up() - self._unchanged_since > UNCHANGED_LEASES * holder.lease
 
     def _enter(self, sight: Sight) -> None:
         """Takes the lock, unless somebody was quicker or works with the mark at this very moment."""
-        # The time is noted before the statement is sent: so the lease ends here before it ends
-        # there.
+        # The time is noted before the statement is sent, so the lease ends here before it does there.
         token, sent = new_token(sight.now, self.lease), seconds_up()
         with self.log.transaction() as connection:
             if not self._replaces(connection, sight.mark, token):
@@ -311,9 +296,7 @@ class Lease:
         return not self.lost
 
     def end(self) -> None:
-        """Begins no further renewal; one that is under way may wait for a row that the caller has
-        locked.
-        """
+        """Begins no further renewal, and waits for none: it may need a row that the caller locks."""
         self._stopped.set()
 
     def stop(self) -> None:
@@ -389,9 +372,9 @@ class Holder(Struct, frozen=True, kw_only=True):
 
 def new_token(since: dt.datetime, lease: float) -> str:
     """A token of this process, another one at each call."""
-    me = this_process()
+    me, began = this_process(), since.isoformat(timespec="milliseconds")
     machine = (me.host, str(me.pid), me.boot, me.space, me.started)
-    return "/".join((moment_text(since), f"{lease:g}", *machine, secrets.token_hex(8)))
+    return "/".join((began, f"{lease:g}", *machine, secrets.token_hex(8)))
 
 
 def read_holder(mark: str) -> Holder:
@@ -411,16 +394,11 @@ def read_holder(mark: str) -> Holder:
     )
 
 
-def moment_text(moment: dt.datetime) -> str:
-    """A moment as it stands in the mark, to the millisecond."""
-    return moment.isoformat(timespec="milliseconds")
-
-
 def told_moment(moment: dt.datetime | None) -> str | None:
-    """A moment for people and programs, where it is known."""
+    """A moment as it stands in the mark, where it is known."""
     if moment is None:
         return None
-    return moment_text(moment)
+    return moment.isoformat(timespec="milliseconds")
 
 
 def this_process() -> Process:
@@ -464,7 +442,7 @@ def _seconds(text: str) -> float:
 
 
 def _stat(pid: int) -> tuple[str, str]:
-    """The state of a process and the tick of the machine's clock at which it began, or empty texts."""
+    """The state of a process, and the tick of the clock at which it began; or empty texts."""
     # The name of the program is in brackets there, and may itself have blanks and brackets.
     fields = _read(f"/proc/{pid}/stat").rpartition(")")[2].split()
     if len(fields) <= 19:

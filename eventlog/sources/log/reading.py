@@ -76,15 +76,14 @@ _kind, _column, _transaction, _lengths = itemgetter(1), itemgetter(4), itemgette
 class Request(Struct, frozen=True, kw_only=True):
     """Which rows are asked for: how many, among which, and how many bytes their values may have.
 
-    `alone` lets a row come that has more by itself; without it there is none then. `known` are rows
-    that are not wanted. `beside` says that another thread computes meanwhile.
+    A row that has more comes by itself. `known` are rows that are not wanted. `beside` says that
+    another thread computes meanwhile.
     """
 
     limit: int
     room: int
     among: str | None = None
     bounds: Mapping[str, object] = {}
-    alone: bool = True
     known: Stretches = Stretches()
     beside: bool = False
 
@@ -154,10 +153,7 @@ class WaitingRows:
         return self._asked(connection, request, request.limit, NO_VALUE_BYTES)
 
     def ends_behind(self, connection: Connection, events: Sequence[Event]) -> dict[int, int] | None:
-        """The last waiting row of each transaction of these events that has one behind them.
-
-        None where nobody can say it.
-        """
+        """The last waiting row of each transaction that goes on behind these; None if unknown."""
         # A row is there once its transaction is committed, and then all rows of that are. Not where
         # times count: there a row of the same transaction may not be due yet.
         if not self._settings.ends or self._settings.handle_future_events:
@@ -179,12 +175,7 @@ class WaitingRows:
         # Rows that are asked for by their numbers were found due already.
         if self._settings.handle_future_events and among != "among_noted":
             among, order = request.among or "among_due", "order_by_time"
-        query = self._log.query(
-            "waiting_rows",
-            among=among,
-            order=order,
-            transaction=self._transaction,
-        )
+        query = self._log.query("waiting_rows", among=among, order=order, transaction=self._transaction)
         ask = self._log.rows_at_once if request.beside else self._log.rows
         return ask(connection, query, {"limit": limit, "plain": plain, **request.bounds})
 
@@ -196,27 +187,18 @@ class WaitingRows:
         are_large = any_large(rows[:end])
         fit = _Fit(end=end, weight=weight)
         if are_large or weight > request.room:
-            fit = self._fit(rows[:end], request)
+            fit = self._fit(rows[:end], request.room)
         more = more or fit.end < len(rows)
-        if 0 < fit.end < end:
+        if fit.end < end:
             # No object is cut but one that has no room alone.
-            before, after = (self._identities.row_id(*row[OBJECT]) for row in rows[fit.end - 1 : fit.end + 1])
             end = fit.end
-            if before == after:
-                end = start_of_object(rows, fit.end, self._identities)
-                # The first object does not fit. Others have taken its room, and it comes whole later.
-                if end == fit.end and not request.alone:
-                    end = 0
-        else:
-            end = fit.end
+            last, next_one = (self._identities.row_id(*row[OBJECT]) for row in rows[end - 1 : end + 1])
+            if last == next_one:
+                end = start_of_object(rows, end, self._identities)
         # Rows of a change that goes on behind the end are left for later with it.
-        torn = set[int]()
-        if end < len(rows):
-            torn = torn_places(rows, end)
-        if len(torn) == end:  # there is no room for the whole of a change
-            torn = set()
         whole = rows[:end]
-        if torn:
+        torn = torn_places(rows, end)
+        if 0 < len(torn) < end:  # else there is no room for the whole of a change
             whole = [row for place, row in enumerate(whole) if place not in torn]
         if are_large and any_large(whole):
             whole = self._with_values(connection, whole, fit.faults)
@@ -225,7 +207,7 @@ class WaitingRows:
             events = [_judged(event, fit.faults) for event in events]
         return Portion(rows=events, weight=fit.weight, more=more)
 
-    def _fit(self, rows: Rows, request: Request) -> _Fit:
+    def _fit(self, rows: Rows, room: int) -> _Fit:
         weight = 0
         faults: dict[int, str] = {}
         for place, row in enumerate(rows):
@@ -233,7 +215,7 @@ class WaitingRows:
             if size > self._settings.value_limit:
                 # Nobody fetches its values, so that it takes nobody's room.
                 faults[int(row[0])] = too_large(row, self._settings.value_limit)
-            elif weight + size > request.room and (weight > 0 or not request.alone):
+            elif weight + size > room and weight > 0:
                 return _Fit(end=place, weight=weight, faults=faults)
             else:
                 weight += size
@@ -257,7 +239,7 @@ class WaitingRows:
 
 
 class TransactionEnds:
-    """Where transactions end of which rows wait. Asked of many at once, for it reads all rows."""
+    """Where transactions with waiting rows end. Many are asked for at once: it reads all rows."""
 
     def __init__(self, log: Log) -> None:
         self._log = log
@@ -298,7 +280,6 @@ def _judged(event: Event, faults: Mapping[int, str]) -> Event:
 class LogSettings(Struct, frozen=True, kw_only=True):
     """How a log is read and marked.
 
-    `clock` is SQL for the time that event_time is compared with (default: the database's, in UTC).
     `backoff` is how long rows wait after their receiver asked for another time, and `on_retry` what
     waits with them: everything, or the rows of the same object. With `transactions` each event says
     which one wrote it, where the database knows; with `ends` each batch says which transactions go
@@ -309,7 +290,6 @@ class LogSettings(Struct, frozen=True, kw_only=True):
 
     handle_future_events: bool = False
     delete_from_log: bool = False
-    clock: str | None = None
     backoff: Backoff = Backoff()
     on_retry: Literal["stop", "object"] = "stop"
     transactions: bool = False

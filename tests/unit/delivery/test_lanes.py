@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from functools import partial
 
 import pytest
 
@@ -13,7 +12,7 @@ from eventlog.core.errors import MachineError, SinkError
 from eventlog.core.model import EVERY_ROW, Outcome, Position, Status
 from eventlog.delivery.answers import Strictness
 from eventlog.delivery.lanes import COLLECT_VALUES, TURN_SECONDS, InterpreterPace, haste
-from eventlog.publisher.letters import given_up
+from eventlog.publisher.books import ConsumerSettings
 from eventlog.publisher.sending import HandOver
 from eventlog.publisher.tables import Detail, OnTheWay
 from tests.support.lanes import Fate, LanedSink, success
@@ -57,11 +56,10 @@ class Sent:
             sink,
             waiting,
             now=0,
-            strictness=strictness or Strictness(),
+            settings=ConsumerSettings(strictness=strictness or Strictness(), max_attempts=most_attempts),
             confirm=lambda: None,
             pulse=pulse,
             enter=self.enter,
-            given_up=partial(given_up, most_attempts),
         )
 
     def run(self) -> None:
