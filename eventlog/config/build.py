@@ -117,10 +117,11 @@ def policies_of(config: Config) -> list[tuple[str, tuple[Any, ...]]]:
 def consumer_settings_of(config: Config) -> ConsumerSettings:
     """How each output of a log is published."""
     from eventlog.publisher.books import ConsumerSettings
+    from eventlog.sql.log import ALL
 
     publisher = config.publisher
     return ConsumerSettings(
-        limit=publisher.query_limit,
+        limit=publisher.query_limit or ALL,
         strictness=Strictness(on_retry=publisher.on_retry, on_error=publisher.on_error),
         max_attempts=publisher.max_attempts,
     )
@@ -145,7 +146,6 @@ def log_settings_of(config: Config) -> LogSettings:
         handle_future_events=publisher.handle_future_events,
         delete_from_log=publisher.delete_from_log,
         backoff=publisher.backoff,
-        on_retry=publisher.on_retry,
         transactions=whole or any(output.format != "xds" for output in config.output),
         ends=whole or any(format_named(one.format).counts(own_table(one)) for one in config.output),
         query_bytes=publisher.query_bytes,

@@ -219,7 +219,7 @@ class MovedLog:
         lock = LogLock(self.log, 60.0)
         assert lock.take()
         assert lock.tenure is not None
-        settings = LogSettings(on_retry="object", backoff=Backoff(first=0.2, longest=0.2))
+        settings = LogSettings(backoff=Backoff(first=0.2, longest=0.2))
         journal = Journal(self.log, lock, settings)
         journal.serve([(name, ()) for name in self.targets])
         decider = Decider(Round(options=Options()))

@@ -18,7 +18,7 @@ from eventlog.sql.log import Log
 from tests.conformance.event_logs import LogTable
 from tests.support.log_rows import LogRows
 
-HOUR = LogSettings(backoff=Backoff(first=3600, longest=3600), on_retry="object")
+HOUR = LogSettings(backoff=Backoff(first=3600, longest=3600))
 HELD = "idu=1"
 
 

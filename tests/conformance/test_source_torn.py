@@ -94,7 +94,7 @@ def read_in_turn(log: LogTable, told: list[tuple[str, str, int]], limit: int) ->
         log.run(f"DELETE FROM {table}")
     for number, (key, column, change) in enumerate(told, 1):
         log.write(number, key=key, event_type=2, column_name=column, new_value=str(change))
-    source = LogRows(log.engine, log.names, settings=LogSettings(on_retry="object"))
+    source = LogRows(log.engine, log.names, settings=LogSettings())
     while (batch := source.read(limit)).events:
         yield batch
         source.settle(batch, [Outcome(position=event.position, status=Status.SUCCESS) for event in batch.events])

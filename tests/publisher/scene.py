@@ -78,7 +78,7 @@ class Scene:
         self.log = Log(engine, self.table.names)
         self.lock = LogLock(self.log, 600.0)
         assert self.lock.take()
-        settings = LogSettings(on_retry="object", backoff=Backoff(first=3600, longest=3600), **how)
+        settings = LogSettings(backoff=Backoff(first=3600, longest=3600), **how)
         self.journal = Journal(self.log, self.lock, settings)
         self.receivers: dict[str, ToldReceiver] = {}
         self.consumers: dict[str, Consumer] = {}

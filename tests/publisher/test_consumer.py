@@ -45,7 +45,7 @@ class Process:
     def __init__(self, log: Log, folder: Path, *, future: bool = False) -> None:
         self.lock = LogLock(log, 60.0)
         assert self.lock.take()
-        settings = LogSettings(on_retry="object", handle_future_events=future)
+        settings = LogSettings(handle_future_events=future)
         self.journal = Journal(log, self.lock, settings)
         self.journal.serve([("files", ())])
         self.sink = FileSink(folder, ".xds")

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from operator import itemgetter
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -28,16 +28,13 @@ from eventlog.core.rules.times import moment
 from eventlog.core.schema import Catalog
 from eventlog.sources.marks import Stretches
 from eventlog.sql.dialect import offers
-from eventlog.sql.log import ALL, Log, id_list
+from eventlog.sql.log import Log, id_list
 
 LOOKAHEAD_ROWS: Final = 32
 """Rows read past the limit to see whether the last object goes on; more each time that it does."""
 
 ROW_BYTES: Final = 500
 """What a row takes here beside its values: it bounds how many are read past the limit."""
-
-USUAL_ROWS: Final = 10_000
-"""Stands for the limit where there is none."""
 
 SHORT_BYTES: Final = 512
 """A value up to this length comes with its row, however many rows are asked for."""
@@ -125,19 +122,16 @@ class WaitingRows:
         identities, limit, share = self._identities, request.limit, self.share
         # The length up to which values come with their rows: all rows that are asked for fit with
         # two values of this length.
-        usual = limit if limit > 0 else USUAL_ROWS
-        plain = min(max(SHORT_BYTES, share // (2 * usual)), LONGEST_BYTES)
+        plain = min(max(SHORT_BYTES, share // (2 * limit)), LONGEST_BYTES)
         run, most = LOOKAHEAD_ROWS, max(LOOKAHEAD_ROWS, share // ROW_BYTES)
         while True:
-            asked = ALL
-            if limit > 0:
-                asked = limit + run + len(request.known)
+            asked = limit + run + len(request.known)
             read = self._asked(connection, request, asked, plain)
             rows = read
             if request.known:
                 rows = [row for row in read if row[0] not in request.known]
             end = len(rows)
-            if 0 < limit < end:
+            if limit < end:
                 end = end_with_a_change(rows, end_of_object(rows, limit, identities))
             goes_on = end == len(rows) and len(read) == asked
             # Nobody can say yet where the last object ends: a longer look costs less than a cut.
@@ -280,18 +274,16 @@ def _judged(event: Event, faults: Mapping[int, str]) -> Event:
 class LogSettings(Struct, frozen=True, kw_only=True):
     """How a log is read and marked.
 
-    `backoff` is how long rows wait after their receiver asked for another time, and `on_retry` what
-    waits with them: everything, or the rows of the same object. With `transactions` each event says
-    which one wrote it, where the database knows; with `ends` each batch says which transactions go
-    on behind it, where the log itself says the true ones. `query_bytes` is how much the values of
-    all batches that are on their way may have together, unless a single row has more; a row whose
+    `backoff` is how long rows wait after their receiver asked for another time. With `transactions`
+    each event says which one wrote it, where the database knows; with `ends` each batch says which
+    transactions go on behind it, where the log itself says the true ones. The values of all batches
+    on their way have at most `query_bytes` together, unless a single row has more; a row whose
     values have more than `value_limit` bytes is not read.
     """
 
     handle_future_events: bool = False
     delete_from_log: bool = False
     backoff: Backoff = Backoff()
-    on_retry: Literal["stop", "object"] = "stop"
     transactions: bool = False
     ends: bool = False
     query_bytes: int = 32_000_000

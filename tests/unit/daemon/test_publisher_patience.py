@@ -217,3 +217,12 @@ def test_rows_that_come_end_the_wait_unless_nothing_would_be_read(all_held: bool
     resting = CycleWait(PublisherConfig(polling_interval=10), cast("Wakeup", Alert()), stopped, stopped.set)
     resting.until_next(lambda: None, later=0.01, all_held=all_held)
     assert stopped.is_set() is not ends
+
+
+def test_with_a_limit_of_0_all_that_waits_is_published(sqlite: Engine, tmp_path: Path) -> None:
+    log = site(sqlite)
+    for number in range(1, 41):
+        log.write(number, key=f"idu={number}")
+    with Publisher(config_of(sqlite, tmp_path, query_limit=0)) as publisher:
+        assert publisher.run_once().events == 40
+    assert set(log.statuses().values()) == {"S"}
