@@ -31,7 +31,7 @@ from eventlog.publisher.books import Books, ConsumerSettings, Turn
 from eventlog.publisher.decide import Decider
 from eventlog.publisher.journal import Journal
 from eventlog.publisher.letters import POSITION, Answers, judge, number_of, worst_by
-from eventlog.publisher.making import MadePlan, Outgoing, PlanMaker, answers_of_rows
+from eventlog.publisher.making import MadePlan, PlanMaker, answers_of_rows
 from eventlog.publisher.plans import Done, HoldsChangedError
 from eventlog.publisher.sending import HandOver
 from eventlog.publisher.tables import Detail, OnTheWay
@@ -145,6 +145,7 @@ class Consumer:
             # It was decided by the tables as they were. Resolving sweeps what was prepared for it.
             self._forget_ahead()
             self._resolve()
+        step_taken: Turn | MadePlan | Sequence[OnTheWay]
         if self._ahead is not None:
             made, self._ahead = self._ahead, None
             step_taken = self._plan(made)
@@ -156,12 +157,14 @@ class Consumer:
                 step_taken = self._next(now)
         if isinstance(step_taken, Turn):
             return step_taken
-        if step_taken.encoded is None or not self.output.sink.capabilities.resolves:
-            return self._hand_over(step_taken, now)
-        return self._commit(step_taken, now)
+        if not isinstance(step_taken, MadePlan):
+            return self._hand_over(step_taken, now, is_new=False)
+        if self.output.sink.capabilities.resolves:
+            return self._commit(step_taken, now)
+        return self._hand_over(step_taken.plan.planned, now, is_new=True)
 
-    def _next(self, now: int) -> Turn | Outgoing:
-        """Plans what comes next, or says why nothing is to be handed over."""
+    def _next(self, now: int) -> Turn | MadePlan | Sequence[OnTheWay]:
+        """Plans what comes next, finds what goes again, or says why nothing is to be handed over."""
         began = time_ns()
         with self._journal.reading() as view:
             row = view.memory.output(self.name)
@@ -172,7 +175,7 @@ class Consumer:
             if not self.output.sink.capabilities.resolves:
                 on_the_way = view.planned(self.name)
                 if any(document.due <= now for document in on_the_way):
-                    return Outgoing(on_the_way=on_the_way)
+                    return on_the_way
             taken = self._taken(view, on_the_way, now)
             self._most_wait = len(taken.parked) > len(taken.events)
             if taken.is_empty:
@@ -221,56 +224,52 @@ class Consumer:
 
     # --- what is new ------------------------------------------------------------------------------
 
-    def _plan(self, made: MadePlan) -> Turn | Outgoing:
+    def _plan(self, made: MadePlan) -> Turn | MadePlan:
         """Enters in the journal where the rows go."""
         self._books, self._trace = made.books, made.trace
         # Before the plan: else one that the sink cannot write would be open in the journal. Where
         # the sink prepares it already, it has written the plan before this one just now.
         if made.plan.planned and made.preparing is None:
-            self.output.sink.prepare(made.plan.plan, made.encoded.outgoing or made.encoded.documents)
+            self.output.sink.prepare(made.plan.plan, made.outgoing)
         self._books.settled(self._journal.plan(self.name, made.plan))
         if not made.plan.planned:
             return Turn(moved=True)
-        return Outgoing(on_the_way=made.plan.planned, encoded=made.encoded, taken=made.taken, preparing=made.preparing)
+        return made
 
-    def _commit(self, planned: Outgoing, now: int) -> Turn:
+    def _commit(self, made: MadePlan, now: int) -> Turn:
         """Gives a target that can be asked its plan, and makes the next one at the same time."""
-        assert planned.encoded is not None
-        documents = planned.encoded.documents
+        documents = made.encoded.documents
         began = time_ns()
-        following = self._taken_ahead(planned, now)
+        following = self._taken_ahead(made, now)
         if following is None:
-            self._deliver(planned, now)
+            self._deliver(made, now)
         else:
-            self._deliver_beside(planned, following, began, now)
+            self._deliver_beside(made, following, began, now)
         self._after = documents[-1].id
         return Turn(documents=len(documents), moved=True)
 
-    def _deliver(self, planned: Outgoing, now: int) -> bool:
+    def _deliver(self, made: MadePlan, now: int) -> bool:
         """Commits a plan at the target, and enters what became of it; whether all of it is over."""
-        assert planned.encoded is not None
-        assert planned.taken is not None
-        documents, [planned_at_once] = planned.encoded.documents, planned.on_the_way
+        documents = made.encoded.documents
         with step(self._span, "write", output=self.name, documents=len(documents)):
-            if planned.preparing is not None:
-                planned.preparing.result()
+            if made.preparing is not None:
+                made.preparing.result()
             # The last moment to see that the lock is lost: what is committed cannot be taken back.
             self._confirm()
-            said = self.output.sink.commit(planned_at_once.plan, planned.encoded.outgoing or documents)
-        if planned.encoded.numbers is not None:
-            said = planned.encoded.numbers.of_rows(said)
+            said = self.output.sink.commit(made.plan.plan, made.outgoing)
+        if made.encoded.numbers is not None:
+            said = made.encoded.numbers.of_rows(said)
         outcomes = worst_by(POSITION, said)
         self._pulse()
         self._books.answered(outcomes, self._settings.strictness)
-        is_over = self._finish(planned.on_the_way, outcomes, now, planned.taken.objects)
+        is_over = self._finish(made.plan.planned, outcomes, now, made.taken.objects)
         self._books.delivered(documents, outcomes)
         return is_over
 
-    def _taken_ahead(self, planned: Outgoing, now: int) -> Take | None:
+    def _taken_ahead(self, made: MadePlan, now: int) -> Take | None:
         """The rows of the next turn, where a turn was full and a plan may be made beside it."""
-        assert planned.taken is not None
-        rows = len(planned.taken.events)
-        if rows < max(self._settings.limit, AHEAD_ROWS) or self._journal.log.dialect.embedded:
+        rows = len(made.taken.events)
+        if rows < max(self._settings.limit, AHEAD_ROWS) or self._journal.embedded:
             return None
         # Of several outputs the first one to plan new rows seals them, and the plans of the others
         # would fail. One without a batch ahead waits for that: what was left of a transaction comes
@@ -283,27 +282,26 @@ class Consumer:
                 return None
         return taken
 
-    def _deliver_beside(self, planned: Outgoing, following: Take, began: int, now: int) -> None:
+    def _deliver_beside(self, made: MadePlan, following: Take, began: int, now: int) -> None:
         """Delivers in a thread of its own, while this one makes the next plan."""
-        assert planned.encoded is not None
         # Read before the thread begins: its `done` writes into this row what is reckoned here.
-        row, documents = self._journal.output(self.name), planned.encoded.documents
+        row, documents = self._journal.output(self.name), made.encoded.documents
         if cut := [part for document in documents for part in document.cut]:
             row = replace(row, told=told_after(row.told, cut))
-        made: MadePlan | Turn | None = None
+        ahead: MadePlan | Turn | None = None
         trace, after = self._joined_trace(following, began), documents[-1].id
         with haste():
-            delivering = beside(f"eventlog-delivers-{self.name}", partial(self._deliver, planned, now))
+            delivering = beside(f"eventlog-delivers-{self.name}", partial(self._deliver, made, now))
             try:
-                made = self._maker.make(self._decider, following, now, row, after=after, trace=trace)
-                if isinstance(made, MadePlan):
-                    made = self._prepared_beside(made)
+                ahead = self._maker.make(self._decider, following, now, row, after=after, trace=trace)
+                if isinstance(ahead, MadePlan):
+                    ahead = self._prepared_beside(ahead)
             except EventlogError:
                 pass  # what is wrong with the next plan is said when its turn comes
             finally:
                 delivering.exception()  # waits for it
-        if isinstance(made, MadePlan) and delivering.exception() is None and delivering.result():
-            self._ahead = made
+        if isinstance(ahead, MadePlan) and delivering.exception() is None and delivering.result():
+            self._ahead = ahead
             return
         self._end_trace(trace)
         delivering.result()
@@ -318,8 +316,7 @@ class Consumer:
         # One at a time. What was wrong with the one before is said by who commits it.
         if self._preparing is not None:
             self._preparing.exception()
-        documents = made.encoded.outgoing or made.encoded.documents
-        prepare = partial(self.output.sink.prepare, made.plan.plan, documents)
+        prepare = partial(self.output.sink.prepare, made.plan.plan, made.outgoing)
         self._preparing = beside(f"eventlog-prepares-{self.name}", prepare)
         return replace(made, preparing=self._preparing)
 
@@ -388,11 +385,8 @@ class Consumer:
 
     # --- a target that cannot be asked ------------------------------------------------------------
 
-    def _hand_over(self, planned: Outgoing, now: int) -> Turn:
-        """Sends documents whose turn it is, in order.
-
-        One without a readable answer keeps its plan and id, and nothing of its objects passes it.
-        """
+    def _hand_over(self, planned: Sequence[OnTheWay], now: int, *, is_new: bool) -> Turn:
+        """Sends documents in order. One without a readable answer keeps its plan and id."""
 
         def enter(over: Sequence[OnTheWay], freed: Sequence[OnTheWay], answers: Answers) -> None:
             objects: Mapping[int, str] = {}
@@ -404,7 +398,7 @@ class Consumer:
 
         sending = HandOver(
             self.output.sink,
-            planned.on_the_way,
+            planned,
             now=now,
             settings=self._settings,
             confirm=self._confirm,
@@ -412,9 +406,9 @@ class Consumer:
             enter=enter,
         )
         if self._trace is None:
-            self._trace = self._traces.again(self.name, planned.on_the_way)
+            self._trace = self._traces.again(self.name, planned)
         try:
-            with step(self._span, "write", output=self.name, documents=len(planned.on_the_way)):
+            with step(self._span, "write", output=self.name, documents=len(planned)):
                 sending.run()
         finally:
             sending.enter_answers()
@@ -425,7 +419,7 @@ class Consumer:
                 self._journal.later(self.name, unread, due)
         if sending.complaint is not None:
             self._books.complaint = sending.complaint
-        moved = sending.answered > 0 or bool(unread) or planned.encoded is not None
+        moved = sending.answered > 0 or bool(unread) or is_new
         return Turn(documents=sending.answered, moved=moved)
 
     def _objects(self, planned: Sequence[OnTheWay]) -> Mapping[int, str]:

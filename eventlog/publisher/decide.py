@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from eventlog.publisher.memory import Memory
 
 AGAIN_SECONDS: Final = 30.0
-"""Seconds for which a look holds: to read what thousands of tables look like may take seconds."""
+"""Seconds for which a look holds: to look at thousands of tables may take seconds."""
 
 Cause = tuple[str | None, str | None]
 """The table_name and the column_name of a row that could not be read."""
@@ -102,8 +102,8 @@ class Numbers(Protocol):
 class Encoded(Struct, frozen=True, kw_only=True):
     """What an output gets: documents in order, and what is said of events that are in none.
 
-    `left` are events whose transactions go on: they come with the next take. `told` is how much of
-    each unfinished transaction is told when all documents are there.
+    `left` are events that come with the next take, as their transactions go on. `told` is how much
+    of each unfinished transaction is told when all documents are there.
     """
 
     documents: Sequence[Document] = ()
@@ -114,7 +114,7 @@ class Encoded(Struct, frozen=True, kw_only=True):
     complaint: str | None = None
     """Why the last change was refused that does not go out as an error."""
     outgoing: Sequence[Document] = ()
-    """The documents as the target gets them, where these cover images of a stream by their places there."""
+    """The documents as the target gets them, where these cover images of a stream."""
     numbers: Numbers | None = None
     """The rows of these images."""
 
@@ -176,9 +176,8 @@ class _Kept(Struct, eq=False):
 class Decider:
     """Asks the rules what rows amount to, once for all outputs that take the same.
 
-    It goes by the tables as they looked once. `tracked` is what the mark of that name said before;
-    `looks` are those of the former one, when tables were looked at because of rows that could not
-    be read. `stamp` is how many versions the history of tables had before they were looked at.
+    It goes by the tables as they looked once. `tracked` is what the mark of that name said before,
+    and `stamp` how many versions the history of tables had. `looks` are those of the former one.
     """
 
     def __init__(
@@ -216,9 +215,8 @@ class Decider:
         """
         # Others may take the same rows a moment later. Not where rows of a take wait or have gone:
         # then another output's take is another one.
-        shared = outputs > 1 and len(groups) == 1
-        if shared and (taken.unparked or taken.parked or taken.gone):
-            shared = False
+        is_whole = not (taken.unparked or taken.parked or taken.gone)
+        shared = outputs > 1 and len(groups) == 1 and is_whole
         if shared and (known := self._known(output, taken)) is not None:
             return known
         asked, began = self.round, next(self._moments)
@@ -281,9 +279,8 @@ def encode(
 ) -> Encoded:
     """The documents of one output. A document has changes of one part only.
 
-    With `going_on` those that count say which change of its transaction each is. Where transactions
-    are to be whole, those that go on soon are left for then, if they have no more than `most_left`
-    rows.
+    With `going_on` those that count say which change of its transaction each is. Of whole
+    transactions those that go on soon are left for then, if they have at most `most_left` rows.
     """
     said: dict[Position, Outcome] = {}
     groups: list[tuple[int, list[Change]]] = []
@@ -428,10 +425,7 @@ def waits(said: Mapping[Position, Outcome], left: Collection[Position]) -> dict[
 def planned_documents(
     plan: str, taken: Take, encoded: Encoded, again: AbstractSet[int], *, asked: bool
 ) -> list[OnTheWay]:
-    """The documents as the journal keeps them, with the rows that each has superseded.
-
-    A target that can be `asked` has one entry a plan.
-    """
+    """The documents for the journal, with the rows that each has superseded; one entry if `asked`."""
     losers: dict[Position, list[Outcome]] = {}
     for outcome in encoded.said.values():
         if outcome.winner is not None and outcome.position[0] not in again:

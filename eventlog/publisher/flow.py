@@ -4,9 +4,8 @@ What a row waits for is read once for all rows: the index of waiting rows counts
 over the parked ones says why, and batches and plans are few. With 1,000,000 rows parked that is one
 pass over an index for each of the two. Its state is told by `eventlog.sources.log.flow`.
 
-A row that several outputs have parked counts once, by the kind that asks most for somebody. Where
-several outputs have parked more than MOST_COUNTED_ROWS together, the output that has most rows of a
-kind counts for all of them.
+A row that several outputs have parked counts once, by the kind that asks most for somebody. If they
+have parked more than MOST_COUNTED_ROWS together, the one with most rows of a kind counts for all.
 """
 
 from __future__ import annotations
@@ -110,7 +109,7 @@ def shares_of(total: int, counts: Iterable[int]) -> tuple[list[int], int]:
 
 
 class JournalLook:
-    """One look at the journal. Rows are `free` where no output has parked them and nobody holds them."""
+    """One look at the journal. A row is free that no output has parked and nobody holds."""
 
     def __init__(self, connection: Connection, log: Log, settings: Polling) -> None:
         self._connection, self._log, self._settings = connection, log, settings
@@ -277,7 +276,7 @@ class JournalLook:
         return None
 
     def _beyond_many_parked(self) -> int:
-        """The last parked row, where many are parked and the first row of all that wait is among them."""
+        """The last parked row, where many are parked and the first waiting row is among them."""
         parked = [rows for kinds in self._parked.values() for rows in kinds.values()]
         if sum(rows.rows for rows in parked) <= MOST_COUNTED_ROWS:
             return EVER

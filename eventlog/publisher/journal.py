@@ -65,10 +65,7 @@ class Journal(JournalReader):
 
     @contextmanager
     def transaction(self, *, soon: bool = False) -> Iterator[tuple[Connection, Memory]]:
-        """A transaction of the holder of the lock. After an exception nothing in memory counts.
-
-        `soon` lets it return before it is on disk, where a database can do that.
-        """
+        """A transaction of the holder of the lock; with `soon` it may return before it is on disk."""
         with self.one_at_a_time:
             try:
                 with self.log.transaction() as connection:
@@ -318,9 +315,9 @@ class Journal(JournalReader):
         others = [row.position for row in memory.outputs.values() if row.name != name]
         if not others:
             return number
-        # The batch before becomes one with it, so that an output which is far behind has few large
-        # ones. Not where an output stands between the two, or has read that one and may be about to
-        # plan it. Nor with what a conversion has done: an output that comes later would get it.
+        # The batch before becomes one with it, so that an output far behind has few large ones. Not
+        # where an output stands between the two, or may be about to plan that one, nor with what a
+        # conversion has done: an output that comes later would get it.
         former = max(memory.batches, default=0)
         in_take = any(former in batches for batches in memory.in_take.values())
         is_between = any(position >= former for position in others)

@@ -11,7 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from eventlog.core.counting import Told
-from eventlog.core.model import Event, Outcome, Position, Reason, Status, exceptional
+from eventlog.core.model import Document, Event, Outcome, Position, Reason, Status, exceptional
 from eventlog.core.tracing import step
 from eventlog.delivery.output import Output
 from eventlog.publisher.books import Books, Turn
@@ -44,14 +44,10 @@ class MadePlan(Struct, frozen=True, kw_only=True):
     preparing: Future[None] | None = None
     """Where its documents are prepared already, in a thread of their own."""
 
-
-class Outgoing(Struct, frozen=True, kw_only=True):
-    """Documents to be handed over. Those that were planned just now say what they were made of."""
-
-    on_the_way: Sequence[OnTheWay]
-    encoded: Encoded | None = None
-    taken: Take | None = None
-    preparing: Future[None] | None = None
+    @property
+    def outgoing(self) -> Sequence[Document]:
+        """The documents as the target gets them."""
+        return self.encoded.outgoing or self.encoded.documents
 
 
 def answers_of_rows(

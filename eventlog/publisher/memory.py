@@ -1,7 +1,4 @@
-"""What memory knows of the journal's tables: as much as each turn needs.
-
-The tables count, and memory can be dropped.
-"""
+"""What memory knows of the journal's tables, for each turn. The tables count: it can be dropped."""
 
 from __future__ import annotations
 
@@ -73,14 +70,11 @@ class Memory(Struct, kw_only=True):
     converted: Stretches = Stretches()
     """Batches that a conversion has done for every output but those that have them ahead."""
     reserved_above: int | None = None
-    """The batches above this one are those of a conversion that is not over.
-
-    Nobody else takes them, nor new rows.
-    """
+    """Batches above it are of a conversion that is not over: nobody takes them, nor new rows."""
     leader_gone: bool = True
     """Whether there may be an object of which rows wait and none may go first."""
     retried: dict[str, int] = {}
-    """When the last row may be offered again that an output's receiver did not take, if asked."""
+    """When the last row is offered again that an output's receiver did not take, once asked."""
     seen_kept: int = 0
     """Of how many numbers it was last written down that nobody has to look for them."""
     in_take: dict[str, dict[int, Sealed]] = {}

@@ -1,4 +1,4 @@
-"""What a consumer tells the journal: where the rows of a take go, and what became of documents that were planned."""
+"""What a consumer tells the journal: where rows go, and what became of planned documents."""
 
 from __future__ import annotations
 
@@ -18,12 +18,11 @@ class HoldsChangedError(EventlogError):
 
 
 class TakePlan(Struct, frozen=True, kw_only=True):
-    """Where the rows of a take go: into documents, to those that wait, or over, because nothing is
-    told of them.
+    """Where the rows of a take go: into documents, to those that wait, or over, with nothing told.
 
     `sealed` are new rows, which become a batch by this; `passed` are batches of which the output
-    has nothing ahead any more. `unparked` are rows that waited until now. `gone` are rows that wait
-    no longer, since somebody else has taken them away or given them a letter.
+    has nothing ahead any more. `unparked` are rows that waited until now. `gone` are rows that
+    somebody else has taken away or given a letter.
     """
 
     stamp: str
@@ -46,8 +45,7 @@ class Settled(Struct, frozen=True):
 
 
 class Done(Struct, frozen=True, kw_only=True):
-    """What became of planned documents: their rows are over, but for those that come `again`, and
-    those that are `gone`.
+    """What became of planned documents: rows are over unless they come `again` or are `gone`.
 
     `has` is the plan that the target is known to have, where that is not the last one that it was
     given. `asked` says that the target can be asked what it has.

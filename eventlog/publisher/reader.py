@@ -53,9 +53,7 @@ class JournalReader:
 
     @contextmanager
     def reading(self) -> Iterator[View]:
-        """Lone statements. Only a plan acts on what is read so, and it fails where somebody has
-        held or released rows since.
-        """
+        """Lone statements. Only a plan acts on what they read: it fails if that is old."""
         with self.one_at_a_time:
             try:
                 with self.log.transaction(lone=True) as connection:
@@ -167,6 +165,11 @@ class JournalReader:
             return []
         others = [row for row in memory.outputs.values() if row.name != name]
         return [row.name for row in others if not row.paused]
+
+    @property
+    def embedded(self) -> bool:
+        """Whether the log's database has one writer at a time."""
+        return self.log.dialect.embedded
 
     @property
     def known(self) -> bool:

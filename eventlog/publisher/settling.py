@@ -32,10 +32,7 @@ def settle(
     ended: Mapping[int, Outcome],
     settings: LogSettings,
 ) -> None:
-    """Records reasons while the rows still wait, then gives each its status, or deletes it.
-
-    `ended` says how rows ended that were not simply published.
-    """
+    """Records reasons of rows that were not simply published; then marks all, or deletes them."""
     records: list[dict[str, Any]] = []
     for number, outcome in ended.items():
         if is_noted(outcome):
@@ -51,8 +48,8 @@ def settle(
         verb, values = "mark", {"status": status.value}
         if settings.delete_from_log and status in DELETED:
             verb, values = "delete", {}
-        # Marking by the ends of a range is twice as fast as by a list, but a range also holds what
-        # was committed late. Only numbers without a gap have no room for a row that is not in it.
+        # Marking by the ends of a range is twice as fast as by a list. Only numbers without a gap
+        # have no room for a row that was committed late.
         scattered: list[int] = []
         for first, last in alike.parts:
             if last - first + 1 >= RUN_ROWS:

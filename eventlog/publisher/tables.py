@@ -27,9 +27,8 @@ T = TypeVar("T")
 
 
 class JournalRow(Struct, frozen=True, kw_only=True):
-    """One output. `plan` is the last that it was given and `has` the one before it, which its
-    target is known to have; `told` is how much of each unfinished transaction it was told, and
-    `warning` what was found about its target that somebody should know.
+    """One output. `plan` is the last that it was given, and `has` the one before it, which its
+    target has. `told` is how much of each unfinished transaction it was told.
     """
 
     name: str
@@ -40,6 +39,7 @@ class JournalRow(Struct, frozen=True, kw_only=True):
     paused: str | None = None
     told: Mapping[int, Count] = {}
     warning: str | None = None
+    """What was found about its target that somebody should know."""
 
     @property
     def is_conversion(self) -> bool:
@@ -61,7 +61,7 @@ class JournalRow(Struct, frozen=True, kw_only=True):
         )
 
     def written(self) -> dict[str, Any]:
-        """As the table has it: nothing is an empty text there, which Oracle would not keep."""
+        """As the table has it: no text is empty there, for Oracle would not keep it."""
         return {
             "name": self.name,
             "position": self.position,
@@ -173,7 +173,7 @@ class OnTheWay(Struct, frozen=True, kw_only=True, dict=True):
 
 
 def decoded(text: str, kind: type[T], where: str) -> T:
-    """What `as_text` wrote; DataError where somebody else has written it. `where` is a column and its row."""
+    """What `as_text` wrote; DataError if it is something else. `where` is a column and its row."""
     try:
         return msgspec.json.decode(text, type=kind)
     except (msgspec.DecodeError, TypeError) as error:  # TypeError: it is no text at all
@@ -190,7 +190,7 @@ def stretches_of(text: str, where: str) -> Stretches:
 
 
 def whole(value: Any, where: str) -> int:
-    """A number; DataError where somebody else has written a text there, as some databases let them."""
+    """A number; DataError if somebody has written a text there, as some databases let them."""
     try:
         return int(value)
     except (TypeError, ValueError) as error:

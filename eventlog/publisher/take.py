@@ -28,7 +28,7 @@ BEHIND: Final = Reason.BEHIND.value
 """Why a row waits that comes after another one of its object."""
 
 EVERY_ROW_SECONDS: Final = 1.0
-"""After so many seconds a row that speaks of a whole table looks again whether rows before it wait."""
+"""Seconds between two looks of a row of a whole table whether rows before it wait."""
 
 Unreadable = Mapping[str, tuple[int, str]]
 """Tables that may not be read: when they are tried again, and what the database said."""
@@ -149,7 +149,7 @@ def take(
     on_the_way: Sequence[OnTheWay] = (),
     unreadable: Unreadable | None = None,
 ) -> Take:
-    """The next rows of an output, and new ones that no batch has where it has nothing ahead of it.
+    """The next rows of an output; new ones that no batch has where it has nothing ahead of it.
 
     `on_the_way` are documents that may be at a target which cannot be asked.
     """

@@ -1,6 +1,5 @@
-"""New rows that have to wait for every output, because earlier ones of their objects do: they are
-parked by their names alone. A million may come behind one that somebody holds, and nobody needs
-their values yet.
+"""New rows that wait for every output, as earlier ones of their objects do: parked by names alone.
+A million may come behind one that somebody holds, and nobody needs their values yet.
 
 Law: no output has a batch ahead then, where earlier rows of the same object might be.
 """

@@ -120,7 +120,7 @@ class UnsealedRows:
             portion = self.reader.next(connection, request)
         else:
             request = _above(_edge(memory, known), limit, room)
-            # What was read ahead counts once, if that were these and nobody has changed anything since.
+            # What was read ahead counts once, if it is this and nobody has changed anything since.
             ahead, self._ahead = self._ahead, None
             portion_ahead = None
             if ahead is not None:
@@ -257,10 +257,7 @@ class UnsealedRows:
         *,
         above: bool = False,
     ) -> list[int]:
-        """Numbers of waiting rows that nobody has taken, below or between those that are known.
-
-        With `above` also the numbers above all that is known.
-        """
+        """Numbers of waiting rows that nobody has taken, among or `above` those that are known."""
         taken = memory.taken
         beyond = NEVER
         if not above:
@@ -335,10 +332,7 @@ def gap_parameters(log: Log, gaps: Sequence[Run]) -> Mapping[str, Any]:
 
 
 def fewer(gaps: Sequence[Run], most: int) -> list[Run]:
-    """The gaps made fewer, where they are too many, by what lies between the nearest ones.
-
-    What is asked for has more rows then.
-    """
+    """At most so many gaps: the nearest ones are joined, with the rows between them."""
     if len(gaps) <= most:
         return list(gaps)
     between = sorted(range(1, len(gaps)), key=lambda place: gaps[place][0] - gaps[place - 1][1])

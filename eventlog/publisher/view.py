@@ -1,7 +1,7 @@
 """What the journal says at one look: how far an output is, what it may take, and what waits for it.
 
-Lone statements read it. Only a plan acts on what is read so, and it fails where somebody has held
-or released rows since.
+Lone statements read it. Only a plan acts on what they read, and it fails where somebody has held or
+released rows since.
 """
 
 from __future__ import annotations
@@ -227,7 +227,7 @@ class View(Struct, frozen=True):
         return documents
 
     def retried_until(self, name: str) -> int:
-        """When the last row may be offered again that a receiver did not take; 0 where none waits for that."""
+        """When the last row is offered again that a receiver did not take; 0 where none is."""
         if not self.memory.any_parked:
             return 0
         if name not in self.memory.retried:

@@ -19,7 +19,7 @@ Placed = tuple[int, Change]
 
 
 class GoingOn(Struct, frozen=True, kw_only=True):
-    """Transactions of a take that are not over with it at the output. What is left of those that go on `soon` waits for that."""
+    """Transactions that are not over with a take. What is left of those that go on `soon` waits."""
 
     every: frozenset[int]
     soon: frozenset[int]
@@ -28,11 +28,10 @@ class GoingOn(Struct, frozen=True, kw_only=True):
 def in_transactions(
     changes: Sequence[Placed], going_on: Collection[int], most: int
 ) -> tuple[list[Placed], set[Position]]:
-    """The changes of whole transactions, one after the other, and the events of the others, which
-    come with the next take.
+    """The changes of whole transactions in order, and the events that come with the next take.
 
-    Those are transactions that go on behind the take, and what comes behind them. Where they have
-    more than `most` events, they are cut: nobody can hold a transaction of any length.
+    Those are of transactions that go on behind the take, and of what comes behind them. With more
+    than `most` events they are cut: nobody can hold a transaction of any length.
     """
     names = [_name(change) for _, change in changes]
     left = _left(changes, names, going_on)

@@ -271,7 +271,6 @@ class World:
         lock = TestLock(self.log, tenure)
         self.inside = was
         settings = LogSettings(
-            on_retry=self.on_retry,
             query_bytes=self.query_bytes,
             transactions=True,
             ends=True,

@@ -110,7 +110,6 @@ class StreamPublisher:
         settings = LogSettings(
             delete_from_log=True,
             backoff=self.backoff,
-            on_retry=self.settings.strictness.on_retry,
             transactions=True,
             ends=True,
         )
