@@ -28,7 +28,7 @@ class Report(Struct, frozen=True, kw_only=True):
     moved: bool = False
     """Something was done, so that there may be more to do."""
     ended: Status | None = None
-    """Nothing more may be sent: a receiver has said so, or rows ended as errors where that ends all."""
+    """Nothing more may be sent: a receiver has said so, or an error ends all."""
     paused: bool = False
     """Somebody has paused the output."""
 

@@ -30,7 +30,7 @@ class Turn(Report, frozen=True, kw_only=True):
     """What one turn of an output did."""
 
     stale: frozenset[Cause] | None = None
-    """What rows name that cannot be read: nothing was done, for tables may look another way by now."""
+    """What rows name that cannot be read. Nothing was done: tables may look another way by now."""
     last: tuple[str, Position] | None = None
     """The last document that the target took, and its last row."""
     delivered: Iterable[Event] = ()

@@ -36,7 +36,7 @@ from eventlog.publisher.plans import Done, HoldsChangedError
 from eventlog.publisher.sending import HandOver
 from eventlog.publisher.tables import Detail, OnTheWay
 from eventlog.publisher.take import BEHIND, Parking, Take, take
-from eventlog.publisher.traces import BatchTrace, BatchTraces
+from eventlog.publisher.traces import BatchTrace, BatchTraces, Ended
 from eventlog.publisher.unread import park_unread
 from eventlog.publisher.view import View
 from eventlog.sources.marks import Stretches
@@ -111,7 +111,7 @@ class Consumer:
         others = self._journal.others(self.name)
         return self._traces.join(self.name, taken, (began, time_ns()), others)
 
-    def _end_trace(self, trace: BatchTrace | None, end: Turn | BaseException | None = None) -> None:
+    def _end_trace(self, trace: BatchTrace | None, end: Ended = None) -> None:
         self._traces.leave(self.name, trace, end)
         if trace is self._trace:
             self._trace = None
@@ -164,7 +164,7 @@ class Consumer:
         return self._hand_over(step_taken.plan.planned, now, is_new=True)
 
     def _next(self, now: int) -> Turn | MadePlan | Sequence[OnTheWay]:
-        """Plans what comes next, finds what goes again, or says why nothing is to be handed over."""
+        """Plans what comes next, finds what goes again, or says why nothing goes."""
         began = time_ns()
         with self._journal.reading() as view:
             row = view.memory.output(self.name)
@@ -293,7 +293,8 @@ class Consumer:
         with haste():
             delivering = beside(f"eventlog-delivers-{self.name}", partial(self._deliver, made, now))
             try:
-                ahead = self._maker.make(self._decider, following, now, row, after=after, trace=trace)
+                make = partial(self._maker.make, after=after, trace=trace)
+                ahead = make(self._decider, following, now, row)
                 if isinstance(ahead, MadePlan):
                     ahead = self._prepared_beside(ahead)
             except EventlogError:

@@ -96,7 +96,7 @@ class Numbers(Protocol):
         """The transactions that go on, as images call them."""
 
     def encoded(self, encoded: Encoded, *, asked: bool) -> Encoded:
-        """The same of rows. A target that cannot be `asked` what it has is named the rows of each event."""
+        """The same of rows; only a target that cannot be `asked` names those of each event."""
 
 
 class Encoded(Struct, frozen=True, kw_only=True):
@@ -425,7 +425,7 @@ def waits(said: Mapping[Position, Outcome], left: Collection[Position]) -> dict[
 def planned_documents(
     plan: str, taken: Take, encoded: Encoded, again: AbstractSet[int], *, asked: bool
 ) -> list[OnTheWay]:
-    """The documents for the journal, with the rows that each has superseded; one entry if `asked`."""
+    """The documents for the journal, with the rows that each superseded; one entry if `asked`."""
     losers: dict[Position, list[Outcome]] = {}
     for outcome in encoded.said.values():
         if outcome.winner is not None and outcome.position[0] not in again:

@@ -61,7 +61,13 @@ class ParkedRows(Struct, frozen=True):
     last: int
 
 
-def read_flow(connection: Connection, log: Log, settings: Polling, *, failing: bool = False) -> Flow:
+def read_flow(
+    connection: Connection,
+    log: Log,
+    settings: Polling,
+    *,
+    failing: bool = False,
+) -> Flow:
     """The facts of a log as they are now, but for its triggers.
 
     `failing` says that an output did not take the last that it was given.

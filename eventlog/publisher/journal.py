@@ -65,7 +65,7 @@ class Journal(JournalReader):
 
     @contextmanager
     def transaction(self, *, soon: bool = False) -> Iterator[tuple[Connection, Memory]]:
-        """A transaction of the holder of the lock; with `soon` it may return before it is on disk."""
+        """A transaction of the holder of the lock; `soon` lets it return before it is on disk."""
         with self.one_at_a_time:
             try:
                 with self.log.transaction() as connection:
@@ -389,7 +389,8 @@ class Journal(JournalReader):
         for number, batch in memory.batches.items():
             if batch.records.meets(gone):
                 left = batch.records - gone
-                self._tell(connection, "batch_less", [{"id": number, "records": as_text(left.parts)}])
+                less = {"id": number, "records": as_text(left.parts)}
+                self._tell(connection, "batch_less", [less])
                 memory.batches[number] = Sealed(left, batch.weight)
         memory.seen -= gone
         memory.leader_gone = True

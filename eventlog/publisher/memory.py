@@ -27,10 +27,6 @@ KEPT_BATCHES: Final = 2
 """So many of the newest batches have their events at hand."""
 
 
-class ReplacedError(SourceError):
-    """Somebody else has changed what only the holder of the lock may change."""
-
-
 class Sealed(Struct, frozen=True):
     """A batch: its rows, and the bytes of their values. Some have their events at hand."""
 
@@ -85,7 +81,7 @@ class Memory(Struct, kw_only=True):
         if name not in self.outputs:
             said = f"Somebody has forgotten the output {name} while this publisher writes to it."
             hint = "Take it out of the configuration, or begin again: it gets what comes from then."
-            raise ReplacedError(said, hint=hint, may_pass=False)
+            raise SourceError(said, hint=hint, may_pass=False)
         return self.outputs[name]
 
     @property
@@ -144,13 +140,17 @@ def read_memory(connection: Connection, log: Log, stamp: str, *, seen: bool = Tr
     for output, plan, _, records in log.rows(connection, log.query("planned_records")):
         records_planned = stretches_of(records, f"records of plan {plan}")
         planned[str(output)] = planned.get(str(output), Stretches()) | records_planned
-    last = None
-    if seen:
-        [(waiting, last)] = log.rows(connection, log.query("parked_count"))
-        numbers = _read_seen(connection, log, int(waiting))
-    else:
+    last, numbers = None, Stretches()
+    if not seen:
         waiting = log.rows(connection, log.query("parked_any"))[0][0] is not None
-        numbers = Stretches()
+    else:
+        [(waiting, last)] = log.rows(connection, log.query("parked_count"))
+        if int(waiting) > MOST_SEEN_RANGES:
+            # Those that somebody has set back since are found by the sweep, a piece each time.
+            numbers = Stretches.read(Marks(log).get(connection, SEEN) or "")
+        elif waiting:
+            parked = log.rows(connection, log.query("parked_numbers"))
+            numbers = Stretches.of(int(number) for (number,) in parked)
     sealed: dict[int, Sealed] = {}
     for number, records, weight in batches:
         sealed[int(number)] = Sealed(
@@ -180,14 +180,3 @@ def read_memory(connection: Connection, log: Log, stamp: str, *, seen: bool = Tr
         any_said=log.rows(connection, log.query("said_any"))[0][0] is not None,
         any_held=log.rows(connection, log.query("hold_any"))[0][0] is not None,
     )
-
-
-def _read_seen(connection: Connection, log: Log, waiting: int) -> Stretches:
-    """The rows that wait for any output; of many, what was written down."""
-    if not waiting:
-        return Stretches()
-    if waiting <= MOST_SEEN_RANGES:
-        numbers = log.rows(connection, log.query("parked_numbers"))
-        return Stretches.of(int(number) for (number,) in numbers)
-    # Those of them that somebody has set back since are found by the sweep, a piece each time.
-    return Stretches.read(Marks(log).get(connection, SEEN) or "")

@@ -7,6 +7,7 @@ Law: without an answer that can be read a document keeps its plan, its id and it
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Final
 
 from eventlog.core.model import EVERY_ROW, Outcome, Position, Status
@@ -18,7 +19,7 @@ from eventlog.publisher.tables import OnTheWay
 from eventlog.publisher.unsealed import touch
 
 ANSWERED_DOCUMENTS: Final = 50
-"""Answers on each lane that the journal does not know yet, at most: all are sent again after a crash."""
+"""Answers on each lane that the journal does not know yet; after a crash these are sent again."""
 
 Enter = Callable[[Sequence[OnTheWay], Sequence[OnTheWay], Mapping[Position, Outcome]], None]
 """Enters documents that are over, documents that are freed to be decided anew, and what was said."""
@@ -109,7 +110,8 @@ class HandOver:
     def _take(self, number: int, outcomes: Sequence[Outcome]) -> None:
         document = self._waiting[number]
         # Before anything is freed: nothing has to wait behind what is given up.
-        outcomes = [given_up(self._most_attempts, outcome, document.attempts) for outcome in outcomes]
+        give_up = partial(given_up, self._most_attempts, attempts=document.attempts)
+        outcomes = list(map(give_up, outcomes))
         if any(outcome.unread for outcome in outcomes):
             # It stays begun: nobody knows whether the receiver has it, so that nothing frees it.
             self.complaint = outcomes[0].note

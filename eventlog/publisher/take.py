@@ -110,10 +110,7 @@ class Parking(Struct):
     ) -> None:
         """Has a row wait until then, or behind an earlier one of its object."""
         leads = name not in self.led
-        self.blocked.add(name)
-        if name == EVERY_ROW:
-            self.of_every_row = min(self.of_every_row, record)
-        self.led.add(name)
+        self.stays(record, name)
         row = Parked(
             output=self.output,
             record=record,

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 OPEN_BATCHES: Final = 8
 """So many traces wait for outputs that have not taken their batch yet; older ones just end."""
 
+Ended = Turn | BaseException | None
+"""How an output is through with a batch; None where its plan was forgotten."""
+
 
 class BatchTrace:
     """The trace of one batch, and the outputs that are still to come or at work."""
@@ -73,7 +76,7 @@ class BatchTraces:
             self._open.append(trace)
         return trace
 
-    def leave(self, output: str, trace: BatchTrace | None, ended: Turn | BaseException | None) -> None:
+    def leave(self, output: str, trace: BatchTrace | None, ended: Ended) -> None:
         """An output is through with a batch, well or not; with the last one the trace ends."""
         if trace is None:
             return

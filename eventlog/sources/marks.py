@@ -50,7 +50,7 @@ PUBLISHER: Final = "publisher"
 """Who holds the lock of the log, and until when: see sources/log/lock.py."""
 
 LOG: Final = "log"
-"""Which log this is, for ever: a UUID that the first holder of the lock makes. A copy has it too."""
+"""Which log this is, for ever: a UUID of the first holder of the lock. A copy has it too."""
 
 EPOCH: Final = "epoch"
 """A number that grows each time that somebody takes the lock."""

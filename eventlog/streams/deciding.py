@@ -42,13 +42,21 @@ class ImageDecider(Decider):
         return _told(asked, groups, self._log)[0]
 
 
-def parts_of_rows(asked: Round, groups: Sequence[Sequence[Event]], log: CapturedImages) -> list[Part]:
+def parts_of_rows(
+    asked: Round,
+    groups: Sequence[Sequence[Event]],
+    log: CapturedImages,
+) -> list[Part]:
     """What groups of rows amount to, in the numbers of rows."""
     parts, numbers = _told(asked, groups, log)
     return [numbers.part(part) for part in parts]
 
 
-def _told(asked: Round, groups: Sequence[Sequence[Event]], log: CapturedImages) -> tuple[list[Part], ImageNumbers]:
+def _told(
+    asked: Round,
+    groups: Sequence[Sequence[Event]],
+    log: CapturedImages,
+) -> tuple[list[Part], ImageNumbers]:
     """What groups of images amount to, each by itself and by the tables of its time."""
     rows: dict[Position, Position] = {}
     transactions: dict[int, int] = {}

@@ -199,8 +199,8 @@ FAULTS = [
     JournalFault(
         "waiting does not pass on",
         TAKE,
-        "        leads = name not in self.led\n        self.blocked.add(name)\n",
-        "        leads = name not in self.led\n",
+        "        leads = name not in self.led\n        self.stays(record, name)\n",
+        "        leads = name not in self.led\n        self.led.add(name)\n",
     ),
     JournalFault(
         "what stays does not block",

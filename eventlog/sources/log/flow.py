@@ -37,7 +37,7 @@ STEP_SECONDS: Final = 5
 """Seconds that are counted together."""
 
 Pace = tuple[tuple[int, int], ...]
-"""When steps of time began, in seconds since 1970 by the database's clock, and rows settled in each."""
+"""When steps began, in seconds since 1970 by the database's clock, and rows settled in each."""
 
 
 def quickened(pace: Pace, rows: int, now: float) -> Pace:

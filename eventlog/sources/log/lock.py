@@ -189,7 +189,7 @@ class LogLock:
 
     def _enter(self, sight: Sight) -> None:
         """Takes the lock, unless somebody was quicker or works with the mark at this very moment."""
-        # The time is noted before the statement is sent, so the lease ends here before it does there.
+        # Noted before the statement is sent: so the lease ends here before it ends there.
         token, sent = new_token(sight.now, self.lease), seconds_up()
         with self.log.transaction() as connection:
             if not self._replaces(connection, sight.mark, token):
@@ -296,7 +296,7 @@ class Lease:
         return not self.lost
 
     def end(self) -> None:
-        """Begins no further renewal, and waits for none: it may need a row that the caller locks."""
+        """Begins no further renewal. None is waited for: it may need what the caller has locked."""
         self._stopped.set()
 
     def stop(self) -> None:

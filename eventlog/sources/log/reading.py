@@ -107,7 +107,6 @@ class WaitingRows:
     def __init__(self, log: Log, catalog: Catalog | None, settings: LogSettings) -> None:
         self._log = log
         self._settings = settings
-        self.share = settings.share
         self._identities = identities_of(catalog)
         self._ends = TransactionEnds(log)
         self._transaction = ""
@@ -119,7 +118,7 @@ class WaitingRows:
 
     def next(self, connection: Connection, request: Request) -> Portion:
         """The first rows, and more of the object of the last one, as far as there is room."""
-        identities, limit, share = self._identities, request.limit, self.share
+        identities, limit, share = self._identities, request.limit, self._settings.share
         # The length up to which values come with their rows: all rows that are asked for fit with
         # two values of this length.
         plain = min(max(SHORT_BYTES, share // (2 * limit)), LONGEST_BYTES)
@@ -169,7 +168,8 @@ class WaitingRows:
         # Rows that are asked for by their numbers were found due already.
         if self._settings.handle_future_events and among != "among_noted":
             among, order = request.among or "among_due", "order_by_time"
-        query = self._log.query("waiting_rows", among=among, order=order, transaction=self._transaction)
+        fragments = {"among": among, "order": order, "transaction": self._transaction}
+        query = self._log.query("waiting_rows", **fragments)
         ask = self._log.rows_at_once if request.beside else self._log.rows
         return ask(connection, query, {"limit": limit, "plain": plain, **request.bounds})
 
@@ -186,8 +186,8 @@ class WaitingRows:
         if fit.end < end:
             # No object is cut but one that has no room alone.
             end = fit.end
-            last, next_one = (self._identities.row_id(*row[OBJECT]) for row in rows[end - 1 : end + 1])
-            if last == next_one:
+            identity = self._identities.row_id
+            if identity(*rows[end - 1][OBJECT]) == identity(*rows[end][OBJECT]):
                 end = start_of_object(rows, end, self._identities)
         # Rows of a change that goes on behind the end are left for later with it.
         whole = rows[:end]
@@ -198,7 +198,10 @@ class WaitingRows:
             whole = self._with_values(connection, whole, fit.faults)
         events = events_in_utc(whole, self._log)
         if fit.faults:
-            events = [_judged(event, fit.faults) for event in events]
+            for place, event in enumerate(events):
+                if event.position[0] in fit.faults:
+                    fault = fit.faults[event.position[0]]
+                    events[place] = replace(event, old=None, new=None, fault=fault)
         return Portion(rows=events, weight=fit.weight, more=more)
 
     def _fit(self, rows: Rows, room: int) -> _Fit:
@@ -261,14 +264,6 @@ class TransactionEnds:
     def _above(self, lasts: Mapping[int, int]) -> dict[int, int]:
         ends = self._ends
         return {mark: ends[mark] for mark, last in lasts.items() if ends.get(mark, last) > last}
-
-
-def _judged(event: Event, faults: Mapping[int, str]) -> Event:
-    """The event with what is wrong with it."""
-    fault = faults.get(event.position[0])
-    if fault is None:
-        return event
-    return replace(event, old=None, new=None, fault=fault)
 
 
 class LogSettings(Struct, frozen=True, kw_only=True):
