@@ -183,10 +183,7 @@ class CaredJournal(Journal):
     def drop(self, name: str) -> None:
         """Forgets an output, with what the tables still say of it."""
         with self.transaction() as (connection, memory):
-            for query in ("planned_forget", "parked_forget", "said_forget"):
-                self._tell(connection, query, [{"output": name}])
-            self._tell(connection, "output_forget", [{"name": name}])
-            memory.outputs.pop(name, None)
+            self._erase(connection, memory, name)
             self._drop_passed(connection, memory)
 
     def add(self, connection: Connection, memory: Memory, name: str) -> JournalRow:
@@ -217,12 +214,9 @@ class CaredJournal(Journal):
     def _give_up_parked(self, name: str, run: Run, note: str) -> list[int]:
         """Gives up the last rows of a run that are parked: the first ones go last, because others wait for those."""
         with self.transaction() as (connection, memory):
-            found = [
-                Parked(output=name, record=int(record), object=str(one), reason=str(reason), due=due)
-                for record, one, reason, _, due in self.ask(
-                    connection, "parked_last", output=name, first=run[0], last=run[1], limit=PIECE_ROWS
-                )
-            ]
+            bounds = {"first": run[0], "last": run[1], "limit": PIECE_ROWS}
+            rows = self.ask(connection, "parked_last", output=name, **bounds)
+            found = [Parked.read(name, row) for row in rows]
             if not found:
                 return []
             records = sorted(one.record for one in found)

@@ -272,8 +272,7 @@ class Consumer:
         if rows < max(self._settings.limit, AHEAD_ROWS) or self._journal.embedded:
             return None
         # Of several outputs the first one to plan new rows seals them, and the plans of the others
-        # would fail. One without a batch ahead waits for that: what was left of a transaction comes
-        # with what is behind it.
+        # would fail. So one without a batch ahead waits for that.
         if self._journal.outputs > 1 and not self._journal.is_behind(self.name):
             return None
         with self._journal.reading() as view:

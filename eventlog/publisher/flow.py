@@ -122,8 +122,7 @@ class JournalLook:
         self.now = log.now(connection)
         self.now_seconds = self.now.replace(tzinfo=dt.UTC).timestamp()
         memory = read_memory(connection, log, "", seen=False)
-        # After the outputs: who finds that one is not paused any more must find the mark of whoever
-        # resumed it, or pauses it again.
+        # After the outputs: who finds one resumed must find the mark of that, or pauses it again.
         self.marks = Marks(log).all(connection)
         outputs = memory.outputs
         foremost = max(outputs.values(), key=lambda row: row.position, default=None)
@@ -267,8 +266,7 @@ class JournalLook:
 
     def _free(self, passed: Stretches) -> tuple[Any, ...] | None:
         """The first row that is free and none of these: its number, its time and its object."""
-        # Rows that committed late between many parked ones are not looked for: only who asks each
-        # of those finds them.
+        # Rows that committed late between many parked ones are not looked for: that costs too much.
         beyond = self._beyond_many_parked()
         for _ in range(MOST_LOOKS):
             fragments = self._fragments("kept_unparked")

@@ -162,13 +162,16 @@ class Journal(JournalReader):
             memory.output(name)
             waited = self.numbers(connection, "parked_numbers") | memory.planned.pop(name, Stretches())
             waited = Stretches.union([waited, *[batch.records for batch in memory.batches.values()]])
-            for query in ("planned_forget", "parked_forget", "said_forget"):
-                self._tell(connection, query, [{"output": name}])
-            self._tell(connection, "output_forget", [{"name": name}])
-            del memory.outputs[name]
+            self._erase(connection, memory, name)
             if memory.outputs:
                 self._settle(connection, memory, name, waited, {})
             self._drop_passed(connection, memory)
+
+    def _erase(self, connection: Connection, memory: Memory, name: str) -> None:
+        for query in ("planned_forget", "parked_forget", "said_forget"):
+            self._tell(connection, query, [{"output": name}])
+        self._tell(connection, "output_forget", [{"name": name}])
+        memory.outputs.pop(name, None)
 
     def _move(self, connection: Connection, memory: Memory, row: JournalRow) -> None:
         self._tell(connection, "output_move", [row.written()])
@@ -193,11 +196,9 @@ class Journal(JournalReader):
             if plan.unparked:
                 self._unpark(connection, memory, plan.unparked)
             if plan.planned:
-                rows, records = [], []
-                for sent in plan.planned:
-                    rows.append(sent.written(name))
-                    records.append(sent.records)
+                rows = [sent.written(name) for sent in plan.planned]
                 self._tell(connection, "planned_make", rows)
+                records = [sent.records for sent in plan.planned]
                 if name in memory.planned:
                     records.append(memory.planned[name])
                 memory.planned[name] = Stretches.union(records)
@@ -224,14 +225,11 @@ class Journal(JournalReader):
         # Should this not be on disk when a machine fails, a target that can be asked says it again.
         with self.transaction(soon=done.asked) as (connection, memory):
             row = memory.output(name)
-            places, read = [], []
-            for sent in done.planned:
-                places.append({"output": name, "plan": sent.plan, "place": sent.place})
-                read.append(sent.records)
+            places = [sent.key(name) for sent in done.planned]
             self._tell(connection, "planned_drop", places)
             planned = memory.planned.pop(name, Stretches())
             # Somebody else may have taken rows out of a document since it was read.
-            records = Stretches.union(read) & planned
+            records = Stretches.union([sent.records for sent in done.planned]) & planned
             # A receiver's documents of which all rows are gone are in the table still.
             if not done.asked:
                 memory.planned[name] = planned - records
@@ -253,10 +251,7 @@ class Journal(JournalReader):
     def later(self, name: str, documents: Sequence[OnTheWay], due: int) -> None:
         """Nobody could read what was answered: these go again as they are, with plan and id."""
         with self.transaction() as (connection, _):
-            values: list[dict[str, Any]] = []
-            for sent in documents:
-                again = {"due": due, "attempts": sent.attempts + 1}
-                values.append({"output": name, "plan": sent.plan, "place": sent.place, **again})
+            values = [sent.key(name) | {"due": due, "attempts": sent.attempts + 1} for sent in documents]
             self._tell(connection, "planned_later", values)
 
     def sweep(self) -> bool:
@@ -403,10 +398,9 @@ class Journal(JournalReader):
                 documents = OnTheWay.read(row)
                 if documents.records.meets(gone):
                     details = [detail.without(gone) for detail in documents.details]
-                    written = replace(documents, details=details).written(output)
-                    columns = ("output", "plan", "place", "records", "details")
-                    values = {column: written[column] for column in columns}
-                    self._tell(connection, "planned_less", [values])
+                    less = replace(documents, details=details)
+                    kept = {"records": as_text(less.records.parts), "details": as_text(details)}
+                    self._tell(connection, "planned_less", [less.key(output) | kept])
 
     def _drop_passed(self, connection: Connection, memory: Memory) -> None:
         """Drops batches that no output has ahead any more, and those of which all rows are gone."""

@@ -99,8 +99,7 @@ class Memory(Struct, kw_only=True):
 
     def keep_few_events(self) -> None:
         """Lets go of the events of all batches but the newest."""
-        # Who takes the older ones is behind, and reads them again: held here, they would be as many
-        # as a slow output lacks.
+        # Who is behind reads the older ones again: here they would be all that a slow output lacks.
         for number in sorted(self.batches)[:-KEPT_BATCHES]:
             batch = self.batches[number]
             if batch.events is not None:

@@ -132,8 +132,7 @@ class JournalReader:
             self._ahead = database_seconds - monotonic()
             self._next_look = monotonic() + CLOCK_SECONDS
         now = int((monotonic() + self._ahead) * 1000)
-        # A look that took longer than the former one makes it no earlier: what was to go at once
-        # would wait.
+        # A slow look makes it no earlier: what was to go at once would wait.
         if not 0 < self._now - now < LATE_SECONDS * 1000:
             self._now = now
         return self._now

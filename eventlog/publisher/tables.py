@@ -84,6 +84,19 @@ class Parked(Struct, frozen=True, kw_only=True):
     attempts: int = 0
     due: int | None = None
 
+    @classmethod
+    def read(cls, output: str, row: Sequence[Any]) -> Parked:
+        """A row as `parked_rows` and `parked_last` find it."""
+        record, name, reason, attempts, due = row
+        return cls(
+            output=output,
+            record=int(record),
+            object=str(name),
+            reason=str(reason),
+            attempts=int(attempts),
+            due=None if due is None else int(due),
+        )
+
     def written(self) -> dict[str, Any]:
         """As the table has it."""
         return {
@@ -138,12 +151,14 @@ class OnTheWay(Struct, frozen=True, kw_only=True, dict=True):
         body, covers = (self.body or "").encode(), self.covers or {}
         return Document(id=self.details[0].document, body=body, covers=covers, route=self.route)
 
+    def key(self, output: str) -> dict[str, Any]:
+        """Where the table has it."""
+        return {"output": output, "plan": self.plan, "place": self.place}
+
     def written(self, output: str) -> dict[str, Any]:
         """As the table has it."""
         return {
-            "output": output,
-            "plan": self.plan,
-            "place": self.place,
+            **self.key(output),
             "documents": len(self.details),
             "records": as_text(self.records.parts),
             "details": as_text(self.details),

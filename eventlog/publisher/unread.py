@@ -31,8 +31,7 @@ UNREAD_ROWS: Final = 20_000
 
 def park_unread(journal: Journal, decider: Decider, limit: int) -> bool:
     """Parks those of the next rows that wait for every output; whether that were most of them."""
-    # In one transaction: an object that waits when it is asked for still waits when its rows are
-    # parked.
+    # In one transaction: an object that waits still does so when its rows are parked.
     with journal.transaction(soon=True) as (connection, memory):
         if memory.batches or memory.reserved_above is not None:
             return False

@@ -129,8 +129,7 @@ class UnsealedRows:
             # Asked behind the others: a late row goes before what is above it.
             if self._late(connection, memory, known, 1):
                 # One statement sees a transaction whole, or nothing of it. Some numbers more than
-                # are wanted: rows of one change stand near each other, and the end may be among
-                # them.
+                # are wanted, for the end may be among rows of one change.
                 numbers = self._late(connection, memory, known, limit + NEAR_ROWS, above=True)
                 portion = self.reader.next(connection, _noted(numbers, limit, room))
         rows = portion.rows

@@ -87,8 +87,7 @@ class View(Struct, frozen=True):
             return rows, objects
         beyond = NEVER
         if len(leaders) > most:
-            # Objects that come later have rows between these: so a transaction is told in its
-            # order.
+            # Objects that come later have rows between these: transactions are told in order.
             beyond = int(leaders[most][1])
         may_begin = len(rows)
         is_full = len(rows) == most
@@ -108,17 +107,7 @@ class View(Struct, frozen=True):
         if not asked:
             return []
         values = {"output": name, "objects": as_text(asked), "limit": limit}
-        return [
-            Parked(
-                output=name,
-                record=int(record),
-                object=str(of_object),
-                reason=str(reason),
-                attempts=int(attempts),
-                due=None if due is None else int(due),
-            )
-            for record, of_object, reason, attempts, due in self.ask("parked_rows", **values)
-        ]
+        return [Parked.read(name, row) for row in self.ask("parked_rows", **values)]
 
     def others_wait(self, name: str, rows: Sequence[Parked], now: int) -> bool:
         """Whether rows that are not among these wait for an output, or one of these has to wait on."""
@@ -264,7 +253,6 @@ def _first_changes(
         if row.object not in left:
             known.add(row.object)
             going.append(row)
-            # What was left of transactions that go on takes nobody's room: alone it would come
-            # again and again.
+            # What was left of transactions takes nobody's room: alone it would come again and again.
             room -= row.reason != Reason.GOES_ON.value
     return going

@@ -119,8 +119,7 @@ class WaitingRows:
     def next(self, connection: Connection, request: Request) -> Portion:
         """The first rows, and more of the object of the last one, as far as there is room."""
         identities, limit, share = self._identities, request.limit, self._settings.share
-        # The length up to which values come with their rows: all rows that are asked for fit with
-        # two values of this length.
+        # Values up to this length come with their rows: all that are asked for fit with two each.
         plain = min(max(SHORT_BYTES, share // (2 * limit)), LONGEST_BYTES)
         run, most = LOOKAHEAD_ROWS, max(LOOKAHEAD_ROWS, share // ROW_BYTES)
         while True:
