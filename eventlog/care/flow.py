@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from eventlog.core.model import Reason, Status
 from eventlog.core.plural import counted, duration
+from eventlog.delivery.output import OutputState
 from eventlog.sources.log.flow import WINDOW_SECONDS, Flow, OutputLag
 from eventlog.sql.log import Log
 
@@ -80,6 +81,11 @@ def note_of_hold(connection: Connection, log: Log, number: int) -> str | None:
     if not notes or not notes[0][0]:
         return None
     return str(notes[0][0])
+
+
+def has_recovered(state: OutputState) -> bool:
+    """Whether an output took a document after the last error."""
+    return state.failed_at is not None and state.failed_at < (state.at or 0.0)
 
 
 def waiting_for(flow: Flow, output: str, *, failing: bool) -> OutputLag | None:

@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from eventlog.care.ages import utc_text
 from eventlog.care.conversions import FreedConversions, conversions
-from eventlog.care.flow import waiting_for
+from eventlog.care.flow import has_recovered, waiting_for
 from eventlog.care.journal import CaredJournal
 from eventlog.core.errors import UsageError, without_promise
 from eventlog.core.model import written
@@ -75,7 +75,7 @@ def standings(log: Log, settings: Polling, configured: Sequence[str]) -> list[Ou
             at=utc_text(state.at),
             error=state.error and without_promise(state.error),
             failed_at=utc_text(state.failed_at),
-            recovered=state.has_recovered,
+            recovered=has_recovered(state),
         )
         standing.append(output)
     return standing + [OutputStanding(name=name, state="conversion", rows=rows) for name, rows in converting.items()]

@@ -12,6 +12,7 @@ from eventlog.care.ages import utc_text
 from eventlog.care.flow import (
     Rate,
     backlog,
+    has_recovered,
     rate_of,
     said_of_parts,
     said_of_state,
@@ -116,7 +117,7 @@ class Facts(Struct, frozen=True, kw_only=True):
             if standing.position is not None:
                 place = written(standing.position)
                 yield f"{output} took {standing.document}, up to row {place}, at {utc_text(standing.at)} UTC."
-            if standing.error is not None and not standing.has_recovered:
+            if standing.error is not None and not has_recovered(standing):
                 # The promise of another try was made when it failed.
                 why = without_promise(standing.error)
                 yield f"{output} did not take everything at {utc_text(standing.failed_at)} UTC: {why}"

@@ -56,11 +56,6 @@ class OutputState(Struct, frozen=True, kw_only=True, omit_defaults=True):
             return self.failing_since or self.failed_at
         return None
 
-    @property
-    def has_recovered(self) -> bool:
-        """Whether it took a document after the last error."""
-        return self.failed_at is not None and self.failed_at < (self.at or 0.0)
-
 
 OutputStates = Mapping[str, OutputState]
 """How the outputs stand, by the names that their notes have."""
