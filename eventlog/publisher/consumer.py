@@ -62,7 +62,7 @@ class Consumer:
     ) -> None:
         self.output = output
         self.name = output.name
-        self._traces = traces or BatchTraces()
+        self._traces = traces
         self._trace: BatchTrace | None = None
         self.decider = self._decider = decider
         self._journal = journal
@@ -108,11 +108,14 @@ class Consumer:
 
     def _joined_trace(self, taken: Take, began: int) -> BatchTrace | None:
         """Goes on with the trace of these rows, or begins it; None while traces are off."""
+        if self._traces is None or not taken.events:
+            return None
         others = self._journal.others(self.name)
         return self._traces.join(self.name, taken, (began, time_ns()), others)
 
     def _end_trace(self, trace: BatchTrace | None, end: Ended = None) -> None:
-        self._traces.leave(self.name, trace, end)
+        if trace is not None and self._traces is not None:
+            self._traces.leave(self.name, trace, end)
         if trace is self._trace:
             self._trace = None
 
@@ -230,7 +233,7 @@ class Consumer:
         # Before the plan: else one that the sink cannot write would be open in the journal. Where
         # the sink prepares it already, it has written the plan before this one just now.
         if made.plan.planned and made.preparing is None:
-            self.output.sink.prepare(made.plan.plan, made.outgoing)
+            self.output.sink.prepare(made.plan.plan, made.encoded.outgoing)
         self._books.settled(self._journal.plan(self.name, made.plan))
         if not made.plan.planned:
             return Turn(moved=True)
@@ -256,7 +259,7 @@ class Consumer:
                 made.preparing.result()
             # The last moment to see that the lock is lost: what is committed cannot be taken back.
             self._confirm()
-            said = self.output.sink.commit(made.plan.plan, made.outgoing)
+            said = self.output.sink.commit(made.plan.plan, made.encoded.outgoing)
         if made.encoded.numbers is not None:
             said = made.encoded.numbers.of_rows(said)
         outcomes = worst_by(POSITION, said)
@@ -316,7 +319,7 @@ class Consumer:
         # One at a time. What was wrong with the one before is said by who commits it.
         if self._preparing is not None:
             self._preparing.exception()
-        prepare = partial(self.output.sink.prepare, made.plan.plan, made.outgoing)
+        prepare = partial(self.output.sink.prepare, made.plan.plan, made.encoded.outgoing)
         self._preparing = beside(f"eventlog-prepares-{self.name}", prepare)
         return replace(made, preparing=self._preparing)
 
@@ -405,7 +408,7 @@ class Consumer:
             pulse=self._pulse,
             enter=enter,
         )
-        if self._trace is None:
+        if self._traces is not None and self._trace is None:
             self._trace = self._traces.again(self.name, planned)
         try:
             with step(self._span, "write", output=self.name, documents=len(planned)):

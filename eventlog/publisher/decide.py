@@ -114,7 +114,7 @@ class Encoded(Struct, frozen=True, kw_only=True):
     complaint: str | None = None
     """Why the last change was refused that does not go out as an error."""
     outgoing: Sequence[Document] = ()
-    """The documents as the target gets them, where these cover images of a stream."""
+    """The same as the target gets them: of a stream they cover images, and no rows."""
     numbers: Numbers | None = None
     """The rows of these images."""
 
@@ -319,6 +319,7 @@ def encode(
         documents += output.format.bind(piece, former)
     return Encoded(
         documents=documents,
+        outgoing=documents,
         said=said,
         left=frozenset(left),
         told=told,

@@ -7,8 +7,7 @@ nothing else.
 
 One publisher writes the journal, the holder of the log's lock. Each transaction locks the mark
 `holding` first and the lock's own mark after it, so that who has lost the lock writes nothing. What
-memory knows of the tables is dropped after any exception, and when somebody else has written: then
-the mark `holding` has another text.
+memory knows is dropped after any exception, and when somebody else has changed the mark `holding`.
 """
 
 from __future__ import annotations
@@ -168,6 +167,7 @@ class Journal(JournalReader):
             self._drop_passed(connection, memory)
 
     def _erase(self, connection: Connection, memory: Memory, name: str) -> None:
+        """Takes an output out of the tables."""
         for query in ("planned_forget", "parked_forget", "said_forget"):
             self._tell(connection, query, [{"output": name}])
         self._tell(connection, "output_forget", [{"name": name}])
@@ -181,8 +181,7 @@ class Journal(JournalReader):
 
     def plan(self, name: str, plan: TakePlan) -> Settled:
         """Makes durable where rows go, before anything goes out; which rows got their letter."""
-        # What goes out must be on disk before: a target with a plan that no journal knows would get
-        # its rows twice.
+        # What goes out must be on disk: a target whose plan no journal knows would get rows twice.
         with self.transaction(soon=not plan.planned) as (connection, memory):
             is_sealed = plan.sealed is not None and plan.sealed.records.meets(memory.taken)
             if memory.stamp != plan.stamp or is_sealed:
@@ -196,9 +195,11 @@ class Journal(JournalReader):
             if plan.unparked:
                 self._unpark(connection, memory, plan.unparked)
             if plan.planned:
-                rows = [sent.written(name) for sent in plan.planned]
+                rows, records = [], []
+                for sent in plan.planned:
+                    rows.append(sent.written(name))
+                    records.append(sent.records)
                 self._tell(connection, "planned_make", rows)
-                records = [sent.records for sent in plan.planned]
                 if name in memory.planned:
                     records.append(memory.planned[name])
                 memory.planned[name] = Stretches.union(records)
@@ -225,11 +226,14 @@ class Journal(JournalReader):
         # Should this not be on disk when a machine fails, a target that can be asked says it again.
         with self.transaction(soon=done.asked) as (connection, memory):
             row = memory.output(name)
-            places = [sent.key(name) for sent in done.planned]
+            places, read = [], []
+            for sent in done.planned:
+                places.append({"output": name, "plan": sent.plan, "place": sent.place})
+                read.append(sent.records)
             self._tell(connection, "planned_drop", places)
             planned = memory.planned.pop(name, Stretches())
             # Somebody else may have taken rows out of a document since it was read.
-            records = Stretches.union([sent.records for sent in done.planned]) & planned
+            records = Stretches.union(read) & planned
             # A receiver's documents of which all rows are gone are in the table still.
             if not done.asked:
                 memory.planned[name] = planned - records
@@ -251,7 +255,10 @@ class Journal(JournalReader):
     def later(self, name: str, documents: Sequence[OnTheWay], due: int) -> None:
         """Nobody could read what was answered: these go again as they are, with plan and id."""
         with self.transaction() as (connection, _):
-            values = [sent.key(name) | {"due": due, "attempts": sent.attempts + 1} for sent in documents]
+            values: list[dict[str, Any]] = []
+            for sent in documents:
+                again = {"due": due, "attempts": sent.attempts + 1}
+                values.append({"output": name, "plan": sent.plan, "place": sent.place, **again})
             self._tell(connection, "planned_later", values)
 
     def sweep(self) -> bool:
@@ -398,9 +405,10 @@ class Journal(JournalReader):
                 documents = OnTheWay.read(row)
                 if documents.records.meets(gone):
                     details = [detail.without(gone) for detail in documents.details]
-                    less = replace(documents, details=details)
-                    kept = {"records": as_text(less.records.parts), "details": as_text(details)}
-                    self._tell(connection, "planned_less", [less.key(output) | kept])
+                    written = replace(documents, details=details).written(output)
+                    columns = ("output", "plan", "place", "records", "details")
+                    values = {column: written[column] for column in columns}
+                    self._tell(connection, "planned_less", [values])
 
     def _drop_passed(self, connection: Connection, memory: Memory) -> None:
         """Drops batches that no output has ahead any more, and those of which all rows are gone."""

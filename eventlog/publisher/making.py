@@ -11,7 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from eventlog.core.counting import Told
-from eventlog.core.model import Document, Event, Outcome, Position, Reason, Status, exceptional
+from eventlog.core.model import Event, Outcome, Position, Reason, Status, exceptional
 from eventlog.core.tracing import step
 from eventlog.delivery.output import Output
 from eventlog.publisher.books import Books, Turn
@@ -43,11 +43,6 @@ class MadePlan(Struct, frozen=True, kw_only=True):
     trace: BatchTrace | None = None
     preparing: Future[None] | None = None
     """Where its documents are prepared already, in a thread of their own."""
-
-    @property
-    def outgoing(self) -> Sequence[Document]:
-        """The documents as the target gets them."""
-        return self.encoded.outgoing or self.encoded.documents
 
 
 def answers_of_rows(

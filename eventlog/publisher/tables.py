@@ -151,14 +151,12 @@ class OnTheWay(Struct, frozen=True, kw_only=True, dict=True):
         body, covers = (self.body or "").encode(), self.covers or {}
         return Document(id=self.details[0].document, body=body, covers=covers, route=self.route)
 
-    def key(self, output: str) -> dict[str, Any]:
-        """Where the table has it."""
-        return {"output": output, "plan": self.plan, "place": self.place}
-
     def written(self, output: str) -> dict[str, Any]:
         """As the table has it."""
         return {
-            **self.key(output),
+            "output": output,
+            "plan": self.plan,
+            "place": self.place,
             "documents": len(self.details),
             "records": as_text(self.records.parts),
             "details": as_text(self.details),

@@ -10,7 +10,7 @@ from collections.abc import Collection, Sequence
 from threading import Lock
 from typing import TYPE_CHECKING, Final
 
-from eventlog.core.tracing import Interval, Span, batch_span, end, is_on, times_of
+from eventlog.core.tracing import Interval, Span, batch_span, end, times_of
 from eventlog.publisher.books import Turn
 
 if TYPE_CHECKING:
@@ -46,8 +46,6 @@ class BatchTraces:
 
     def join(self, output: str, taken: Take, read: Interval, others: Collection[str]) -> BatchTrace | None:
         """The trace of these rows, which may have begun already; None while traces are off."""
-        if not is_on() or not taken.events:
-            return None
         records = frozenset(event.position for event in taken.events)
         with self._one_at_a_time:
             for trace in self._open:
@@ -66,8 +64,6 @@ class BatchTraces:
 
     def again(self, output: str, documents: Sequence[OnTheWay]) -> BatchTrace | None:
         """The trace of documents that are handed over again; None while traces are off."""
-        if not is_on():
-            return None
         span = batch_span(lambda: (), None, sum(len(document.records) for document in documents))
         if span is None:
             return None
@@ -76,10 +72,8 @@ class BatchTraces:
             self._open.append(trace)
         return trace
 
-    def leave(self, output: str, trace: BatchTrace | None, ended: Ended) -> None:
+    def leave(self, output: str, trace: BatchTrace, ended: Ended) -> None:
         """An output is through with a batch, well or not; with the last one the trace ends."""
-        if trace is None:
-            return
         with self._one_at_a_time:
             trace.waiting.discard(output)
             if isinstance(ended, Turn):

@@ -107,7 +107,7 @@ class UnsealedRows:
 
     def next(self, connection: Connection, memory: Memory, limit: int) -> Sealed | None:
         """The next rows, so many or as many more as the last object has; None where none wait."""
-        known, room = memory.taken, self._settings.share
+        known, room = memory.taken, self.reader.share
         if memory.seen:
             known |= memory.seen
         if not known and not memory.any_parked:

@@ -209,7 +209,10 @@ class Stretches:
             yield from range(first, last + 1)
 
     def __len__(self) -> int:
-        return sum([last - first + 1 for first, last in self.parts])
+        count = 0
+        for first, last in self.parts:
+            count += last - first + 1
+        return count
 
     def __bool__(self) -> bool:
         return bool(self.parts)

@@ -107,6 +107,7 @@ class WaitingRows:
     def __init__(self, log: Log, catalog: Catalog | None, settings: LogSettings) -> None:
         self._log = log
         self._settings = settings
+        self.share = settings.share
         self._identities = identities_of(catalog)
         self._ends = TransactionEnds(log)
         self._transaction = ""
@@ -118,7 +119,7 @@ class WaitingRows:
 
     def next(self, connection: Connection, request: Request) -> Portion:
         """The first rows, and more of the object of the last one, as far as there is room."""
-        identities, limit, share = self._identities, request.limit, self._settings.share
+        identities, limit, share = self._identities, request.limit, self.share
         # Values up to this length come with their rows: all that are asked for fit with two each.
         plain = min(max(SHORT_BYTES, share // (2 * limit)), LONGEST_BYTES)
         run, most = LOOKAHEAD_ROWS, max(LOOKAHEAD_ROWS, share // ROW_BYTES)
@@ -189,8 +190,9 @@ class WaitingRows:
             if identity(*rows[end - 1][OBJECT]) == identity(*rows[end][OBJECT]):
                 end = start_of_object(rows, end, self._identities)
         # Rows of a change that goes on behind the end are left for later with it.
-        whole = rows[:end]
-        torn = torn_places(rows, end)
+        whole, torn = rows[:end], set[int]()
+        if end < len(rows):
+            torn = torn_places(rows, end)
         if 0 < len(torn) < end:  # else there is no room for the whole of a change
             whole = [row for place, row in enumerate(whole) if place not in torn]
         if are_large and any_large(whole):
