@@ -163,7 +163,7 @@ def gbase_reader(
     # A line that is still being written would look like one with rubbish behind it.
     if settings.dirty:
         hint = (
-            "Convert them with `eventlog convert --from gbase`; what is published must hold the bytes that were read."
+            "Convert them with `eventlog convert gbase`; what is published must hold the bytes that were read."
         )
         raise ConfigError(
             "source.gbase.dirty is for finished files, and a publisher's may grow.",
