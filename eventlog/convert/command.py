@@ -68,16 +68,16 @@ class ConversionCommand(click.Command):
         try:
             return super().parse_args(ctx, args)
         except click.NoSuchOption as error:
-            having = [other for other in (files, database, gbase, linter) if _has(other, error.option_name)]
-            if not having:
+            others = [
+                f"`eventlog convert {other.name}`"
+                for other in (files, database, gbase, linter)
+                if any(error.option_name in param.opts for param in other.params)
+            ]
+            if not others:
                 raise
-            names = " and ".join(f"`eventlog convert {other.name}`" for other in having)
+            names = " and ".join(others)
             this = f"`eventlog convert {self.name}`"
             raise UsageError(f"{error.option_name} is an option of {names}; this is {this}.") from None
-
-
-def _has(command: click.Command, option: str) -> bool:
-    return any(option in param.opts for param in command.params)
 
 
 def several(*decorators: Decorator) -> Decorator:
