@@ -16,6 +16,7 @@ from eventlog.capture.ddl import ddl_trigger_name, standing_ddl
 from eventlog.capture.plan import Style, TriggerOptions, captured, plan
 from eventlog.capture.render import Trigger, render
 from eventlog.capture.table_needs import TableNeeds
+from eventlog.capture.words import as_told
 from eventlog.core.errors import EventlogError
 from eventlog.core.schema import Table
 from eventlog.sql.access import answers, verbatim
@@ -80,7 +81,7 @@ def installed(connection: Connection, names: LogNames) -> list[Installed]:
             schema=row.table_schema,
             table=row.table_name,
             marker=marker,
-            source=dialect.told(_exact(connection, dialect, row)),
+            source=as_told(dialect, _exact(connection, dialect, row)),
             enabled=bool(row.enabled),
         )
         triggers.append(trigger)

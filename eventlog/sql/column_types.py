@@ -46,7 +46,9 @@ class ColumnTypes(Struct, frozen=True, kw_only=True):
     keyed: Callable[[ColumnType], ColumnType] = lambda kind: kind
     """The type where the column is a part of a primary key."""
     domain: Callable[[str, ColumnType, str | None], ColumnType] | None = None
-    """A type of the log's own, made of another one in this schema; None where there are none."""
+    """A type of the log's own, made of another one in this schema; None where there are none.
+    A writer pays a twentieth of a table's CHECK for its condition.
+    """
     log_number: ColumnType = sa.BigInteger()
     log_time: ColumnType = sa.DateTime()
     """When an event took place."""

@@ -64,8 +64,7 @@ def connect(url: str, *, may_create: bool = False) -> Engine:
         arguments[program] = PROGRAM
     if dialect.embedded:
         arguments["timeout"] = LOCK_WAIT_SECONDS
-        missing_name = None if may_create else _missing_file(parsed)
-        if missing_name is not None:
+        if not may_create and (missing_name := missing_file(parsed)) is not None:
             hint = "Name one that is there; for a new log `eventlog install` makes it."
             raise ConfigError(f"There is no database file {missing_name}.", hint=hint)
     # PyMySQL writes a text in Latin-1; bytes it leaves as they are.
@@ -164,12 +163,6 @@ def shown_url(url: str | URL) -> str:
     return masked(make_url(url).render_as_string(hide_password=True))
 
 
-def names_a_place(url: str) -> bool:
-    """Whether the URL says where a database is, and not only which one it is, as `oracle://` does."""
-    parsed = read_url(url)
-    return any((parsed.host, parsed.database, parsed.query, parsed.username))
-
-
 def in_words(error: SQLAlchemyError, doing: str) -> EventlogError:
     """Our error for a driver's: its first line, without the statement and its values, which may be
     secret.
@@ -261,19 +254,12 @@ def _say_what_it_refuses(engine: Engine, login_package: str | None) -> None:
     engine.dialect.connect = log_in  # type: ignore[method-assign]  # of this engine's dialect alone
 
 
-def missing_file(url: str) -> str | None:
+def missing_file(url: URL) -> str | None:
     """The file that an embedded database would be made in, where it is not there."""
-    parsed = read_url(url)
-    if dialect_of(parsed).embedded:
-        return _missing_file(parsed)
-    return None
-
-
-def _missing_file(url: URL) -> str | None:
     name = url.database
-    if not name or name == ":memory:" or name.startswith("file:") or Path(name).exists():
+    if not dialect_of(url).embedded or not name or name == ":memory:" or name.startswith("file:"):
         return None
-    return name
+    return None if Path(name).exists() else name
 
 
 STATEMENT_SECONDS: Final = 300.0

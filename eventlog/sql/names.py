@@ -73,6 +73,16 @@ As the last plan of an output it says that nobody knows what its target was give
 """
 
 
+def with_hash(name: str, longest: int) -> str:
+    """The name, or a part with a hash of all of it where it has more bytes than that."""
+    if len(name.encode()) <= longest:
+        return name
+    digest = hashlib.sha256(name.encode()).hexdigest()[:DIGITS]
+    # A character of several bytes that is cut is left out.
+    beginning = name.encode()[: longest - DIGITS - 1].decode(errors="ignore")
+    return f"{beginning}_{digest}"
+
+
 class LogNames(Struct, frozen=True, kw_only=True):
     """One event log: where it lives and what its columns are called, in the order of STANDARD."""
 
@@ -122,13 +132,7 @@ class LogNames(Struct, frozen=True, kw_only=True):
         """The log's name with an ending, upper-case where it is: so databases report what nobody
         quotes.
         """
-        name = self.table + ending
-        if len(name.encode()) > longest:
-            kept = longest - len(ending) - DIGITS - 1
-            digest = hashlib.sha256(self.table.encode()).hexdigest()[:DIGITS]
-            # A character of several bytes that is cut is left out.
-            beginning = self.table.encode()[:kept].decode(errors="ignore")
-            name = f"{beginning}_{digest}{ending}"
+        name = with_hash(self.table, longest - len(ending)) + ending
         return name.upper() if self.table.isupper() else name
 
     @property

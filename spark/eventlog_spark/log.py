@@ -12,19 +12,13 @@ import pyarrow as pa
 import pyarrow.csv
 from msgspec import Struct
 
+from eventlog.convert.reading import transaction_behind
 from eventlog.convert.rows import told_in_utc
 from eventlog.core.errors import DataError, SourceError
 from eventlog.sql.access import in_our_words, in_text, session_statements
 from eventlog.sql.clocks import zone_of
 from eventlog.sql.connect import connect
-from eventlog.sql.dialect import (
-    Dialect,
-    dialect_of,
-    log_holes,
-    offers,
-    statement,
-    transaction_behind,
-)
+from eventlog.sql.dialect import Dialect, dialect_of, log_holes, offers, statement
 from eventlog.sql.names import STANDARD, TRANSACTION, LogNames
 from eventlog_spark.options import LogOptions
 from eventlog_spark.snapshot import reader_name
