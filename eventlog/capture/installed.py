@@ -20,9 +20,10 @@ from eventlog.capture.words import as_told
 from eventlog.core.errors import EventlogError
 from eventlog.core.schema import Table
 from eventlog.sql.access import answers, verbatim
+from eventlog.sql.definitions import ShapeVersion
 from eventlog.sql.dialect import Dialect, dialect_of, statement
 from eventlog.sql.findlog import log_columns
-from eventlog.sql.history import ShapeVersion, read_history
+from eventlog.sql.history import read_history
 from eventlog.sql.names import LogNames
 from eventlog.sql.reflect import Classes
 
