@@ -41,7 +41,7 @@ def try_log(connection: Connection, names: LogNames) -> None:
     except SQLAlchemyError as error:
         problem = str(getattr(error, "orig", error)).partition("\n")[0].rstrip(".")
         hint = _SHAPE
-        if is_denied(dialect_of(connection), getattr(error, "orig", None)):
+        if is_denied(dialect_of(connection), error):
             hint = _RIGHT
         message = f"The log {names.table} does not take the rows of triggers: {problem}."
         raise InstallError(message, hint=hint) from None

@@ -4,34 +4,22 @@ used.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from math import ceil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from weakref import WeakKeyDictionary
 
-from eventlog.core.errors import ConfigError, EventlogError, SourceError
+from eventlog.core.errors import ConfigError
 from eventlog.core.packages import installing, is_there, missing
 from eventlog.core.registry import names
 from eventlog.core.secrets import masked
-from eventlog.sql.access import (
-    IS_SET,
-    UNFINISHED,
-    WrongValue,
-    has_wrong_value,
-    is_lasting,
-    right_hint,
-    session_statements,
-    unconnected,
-    words_of,
-)
+from eventlog.sql.access import IS_SET, WrongValue, is_lasting, statements_of
 from eventlog.sql.dialect import Dialect, dialect_of, drivers, statement, texts
 from eventlog.sql.url_options import refuse_unknown
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
     from sqlalchemy.engine import URL, ExceptionContext
-    from sqlalchemy.exc import SQLAlchemyError
 
 REFUSED: Final = "Waiting will not help: see to user, password and database in the URL, and to who may connect."
 SILENT: Final = "See that the server runs and takes connections there."
@@ -163,28 +151,6 @@ def shown_url(url: str | URL) -> str:
     return masked(make_url(url).render_as_string(hide_password=True))
 
 
-def in_words(error: SQLAlchemyError, doing: str) -> EventlogError:
-    """Our error for a driver's: its first line, without the statement and its values, which may be
-    secret.
-    """
-    from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
-
-    original = error.orig if isinstance(error, DBAPIError) else None
-    # SQLAlchemy's own text of an error holds the statement and its values.
-    words = str(error) if original is None else str(original)
-    if error.code == UNFINISHED:
-        words = words_of(error)
-    first = type(error).__name__
-    if words.strip():
-        first = words.strip().splitlines()[0].rstrip(".")
-    advice = unconnected(error)
-    lasting = is_lasting(original) or has_wrong_value(error)
-    may_pass = isinstance(error, OperationalError | InterfaceError) and not lasting
-    right = None if advice else right_hint(original)
-    problem = "A right is missing" if right else doing
-    return SourceError(f"{problem}: {first}.", hint=advice or right, may_pass=may_pass)
-
-
 def _advise_who_cannot_connect(engine: Engine, dialect: Dialect) -> None:
     """Has each error of a connection that cannot be made carry what to check, as a note that
     `hint_of` reads.
@@ -305,9 +271,7 @@ def limit_sessions(
     dialect = dialect_of(engine)
     _refuse(dialect, statement_timeout=statement_timeout, lock_timeout=lock_timeout)
     seconds = statement_timeout or STATEMENT_SECONDS
-    settings = list(_settings(dialect, seconds, lock_timeout or LOCK_SECONDS))
-    if lease is not None:
-        settings += _lease_settings(dialect, lease)
+    settings = _settings(dialect, seconds, lock_timeout or LOCK_SECONDS, lease)
     arguments = dict(dialect.connect_arguments)
     if lease is not None:
         # Nobody waits for a connection on which none answers: two leases, and never longer than
@@ -353,9 +317,16 @@ def _refuse(dialect: Dialect, **wanted: float | None) -> None:
             )
 
 
-def _settings(dialect: Dialect, statement_seconds: float, lock_seconds: float) -> Iterator[str]:
-    """What a new session is told; limits come last, for they are the narrower ones."""
-    yield from session_statements(dialect)
+def idle_seconds(lease: float) -> float:
+    """For how long a client may say nothing in a transaction that keeps others from the lease."""
+    return max(lease, SHORTEST_SECONDS) * IDLE_LEASES
+
+
+def _settings(dialect: Dialect, statement_seconds: float, lock_seconds: float, lease: float | None) -> list[str]:
+    """What a new session is told; limits come behind, for they are the narrower ones.
+
+    With a lease nobody waits for its client much longer than that.
+    """
     limits = statement(
         dialect,
         "session_limits",
@@ -364,27 +335,19 @@ def _settings(dialect: Dialect, statement_seconds: float, lock_seconds: float) -
         lock_ms=str(round(lock_seconds * 1000)),
         lock_s=str(ceil(lock_seconds)),
     )
-    if limits:
-        yield limits
-
-
-def idle_seconds(lease: float) -> float:
-    """For how long a client may say nothing in a transaction that keeps others from the lease."""
-    return max(lease, SHORTEST_SECONDS) * IDLE_LEASES
-
-
-def _lease_settings(dialect: Dialect, lease: float) -> list[str]:
-    """What a new session is told so that nobody waits for its client much longer than a lease."""
-    seconds = max(lease, SHORTEST_SECONDS)
-    idle = idle_seconds(lease)
-    limits = statement(
-        dialect,
-        "lease_limits",
-        idle_ms=str(round(idle * 1000)),
-        idle_s=str(ceil(idle)),
-        silent_s=str(ceil(seconds)),
-        probe_s=str(ceil(seconds / PROBES)),
-        probes=str(PROBES),
-        unheard_ms=str(round(seconds * 2000)),
-    )
-    return [limits] if limits else []
+    settings = [*statements_of(dialect, "session"), limits]
+    if lease is not None:
+        seconds, idle = max(lease, SHORTEST_SECONDS), idle_seconds(lease)
+        limits = statement(
+            dialect,
+            "lease_limits",
+            idle_ms=str(round(idle * 1000)),
+            idle_s=str(ceil(idle)),
+            silent_s=str(ceil(seconds)),
+            probe_s=str(ceil(seconds / PROBES)),
+            probes=str(PROBES),
+            unheard_ms=str(round(seconds * 2000)),
+        )
+        settings.append(limits)
+    # A database may lack one of them.
+    return [setting for setting in settings if setting]

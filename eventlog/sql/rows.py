@@ -206,7 +206,7 @@ class SqlRowReader:
         except driver_errors(self._engine) as error:
             if may_pass(self._engine, error):
                 raise
-            if is_denied(self._dialect, getattr(error, "orig", None) or error):
+            if is_denied(self._dialect, error):
                 mended = hint_of(self._engine, error) or MENDED
                 note = f"{asked.table.whole} may not be read back: {words_of(error)}. {mended}"
                 denied = Unreadable(note=note, reason=Reason.NO_RIGHT)
