@@ -39,7 +39,7 @@ from eventlog.core.backoff import Backoff
 from eventlog.core.errors import ConfigError
 from eventlog.core.on_value import OnValue
 from eventlog.core.outputs import refuse_name
-from eventlog.core.registry import names, offers, problem, sink_named, source_named, steps_plugin, table_named
+from eventlog.core.registry import names, sink_named, source_named, steps_plugin, table_named
 from eventlog.core.secrets import SecretSettings
 from eventlog.core.suggest import did_you_mean
 from eventlog.sql.clocks import DATABASE, zone_of
@@ -259,12 +259,6 @@ def source_kind(tables: tuple[str, ...]) -> type[SourceConfig]:
     return derived(SourceConfig, [own_key(table, settings) for table, settings in own.items()])
 
 
-def whole_source() -> type[SourceConfig]:
-    """The source with all that it can have, as a schema tells it."""
-    usable = tuple(offer.name for offer in offers("sources") if problem(offer) is None)
-    return derived(source_kind(usable), [("kind", Literal[(*usable, LOG)], LOG)])
-
-
 def _sources_named(settings: Mapping[str, Any], environment: Mapping[str, str]) -> Iterator[str]:
     """The kinds of sources that these settings choose, or have a table of."""
     given = settings.get("source")
@@ -301,12 +295,7 @@ def typed_config(
     return defstruct("Config", sections, frozen=True, kw_only=True, forbid_unknown_fields=True)
 
 
-def all_tables() -> tuple[str, ...]:
-    """The tables of all capabilities that can be used, as a schema tells them."""
-    return tuple(offer.name for offer in offers("tables") if problem(offer) is None and _may_be_table(offer.name))
-
-
-def _may_be_table(name: str) -> bool:
+def may_be_table(name: str) -> bool:
     return name.isidentifier() and name not in CORE_SECTIONS
 
 
@@ -375,7 +364,7 @@ def _tables_named(settings: Mapping[str, Any], environment: Mapping[str, str]) -
     given = {*settings} | {match[1].lower() for match in map(_of_a_table, environment) if match is not None}
     given.difference_update(CORE_SECTIONS)
     if given:  # else nobody needs to know what is installed
-        yield from (name for name in names("tables") if name in given and _may_be_table(name))
+        yield from (name for name in names("tables") if name in given and may_be_table(name))
 
 
 _of_a_table = re.compile(r"EVENTLOG_([^_].*?)__").match

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
 
 from msgspec.structs import replace
 from sqlalchemy import Connection, Engine, inspect
@@ -37,12 +36,6 @@ def reflect(
     reader = Classes(where, schema)
     tables = reader.everything() if names is None else reader.named(names, children)
     return Catalog(tables, case_sensitive=dialect_of(where).case_sensitive)
-
-
-def reflect_table(
-    where: Engine | Connection, name: str, schema: str | None = None, children: Sequence[str] = ()
-) -> Table:
-    return reflect(where, [name], schema, children).tables[0]
 
 
 def refuse_unknown_schema(engine: Engine, schema: str) -> bool:
@@ -121,18 +114,6 @@ class Classes:
         if table.view:
             return table.key
         return self.schema(table.schema).key(table.name)
-
-    def present(self, name: str, children: Sequence[str] = (), key: Sequence[str] = ()) -> Table:
-        """One class by its name, with those of these children that it still has."""
-        try:
-            return self.one(name, children, key)
-        except InstallError:
-            there = []
-            for child in children:
-                with suppress(InstallError):
-                    self.one(name, [child], key)
-                    there.append(child)
-            return self.one(name, there, key)
 
     def named(self, names: Iterable[str], children: Sequence[str] = ()) -> list[Table]:
         """The classes with these names; InstallError tells of one that is not there."""
