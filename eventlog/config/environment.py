@@ -47,9 +47,7 @@ def with_environment(
 def said_in(
     environment: Mapping[str, str], sections: Mapping[str, Sequence[type[Struct]]]
 ) -> Iterator[tuple[str, str, list[str], Any]]:
-    """Each variable that speaks of a key: its name, the section, the key with the tables around it,
-    and the value.
-    """
+    """Each variable that speaks of a key: name, section, the key behind its tables, value."""
     for name, text in environment.items():
         section, *path = name.removeprefix(PREFIX).lower().split("__")
         if name.startswith(PREFIX) and section in sections and all(path) and path:
@@ -128,9 +126,7 @@ def _types(kinds: Sequence[Any], key: str) -> list[Any]:
 
 @cache
 def fields_of(kind: type[Struct]) -> tuple[FieldInfo, ...]:
-    """The keys of a table, looked up once: msgspec evaluates all their annotations each time that
-    it is asked.
-    """
+    """The keys of a table, looked up once: msgspec evaluates all annotations each time."""
     return fields(kind)
 
 

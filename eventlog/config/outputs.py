@@ -1,6 +1,4 @@
-"""What `[[output]]` can hold: the keys of the sinks that it names, and the tables of their
-formats.
-"""
+"""What `[[output]]` can hold: the keys of its sinks, and the tables of their formats."""
 
 from __future__ import annotations
 

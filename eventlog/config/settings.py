@@ -300,9 +300,7 @@ def may_be_table(name: str) -> bool:
 
 
 def refuse_format(key: str, output: OutputConfig) -> None:
-    """ConfigError where the output's sink does not take its format, or where there is no such
-    format.
-    """
+    """ConfigError where the output's sink does not take its format, or there is no such format."""
     sink = sink_named(output.sink)
     if output.format not in names("formats") or not takes(sink, output.format):
         raise ConfigError(f"{key} takes {', '.join(formats_of(sink))}.")
@@ -330,9 +328,7 @@ Sections = Mapping[str, tuple[type[Struct], ...]]
 
 
 def sections_of(settings: Mapping[str, Any], environment: Mapping[str, str] | None = None) -> Sections:
-    """What the sections of these settings can hold: of outputs those keys that belong to the sinks
-    that are named.
-    """
+    """What sections of these settings can hold: of outputs the keys of the sinks that are named."""
     environment = environment or {}
     outputs = settings.get("output")
     tables = [*outputs] if isinstance(outputs, list) else []

@@ -1,6 +1,4 @@
-"""Times of day at which something is due, by the clock on the wall: it may jump, and days differ in
-length.
-"""
+"""Times of day at which something is due, by the clock on the wall, which may jump."""
 
 from __future__ import annotations
 

@@ -36,9 +36,7 @@ MEND: Final = "Choose a longer one, not a word."
 
 
 class KnownSecrets(Struct, frozen=True, kw_only=True):
-    """Secrets to be hidden wherever they stand as words, and the settings whose secrets are too
-    weak for that.
-    """
+    """Secrets to be hidden wherever they stand as words, and where those are that are too weak."""
 
     words: tuple[str, ...]
     weak: tuple[str, ...]
@@ -59,9 +57,7 @@ def known_secrets(config: Config) -> KnownSecrets:
 
 
 def _ours(secrets: Iterable[str]) -> set[str]:
-    """Those of them that are words of ours: they stand as whole words in our own source, and so in
-    what we say.
-    """
+    """Those that stand as whole words in our own source, and so in what we say."""
     texts = _sources()
     ours = set()
     for secret in secrets:

@@ -98,9 +98,7 @@ def in_our_words(engine: Engine, what: str) -> Iterator[None]:
 
 
 def in_words(error: SQLAlchemyError, doing: str) -> EventlogError:
-    """Our error for a driver's: its first line, without the statement and its values, which may be
-    secret.
-    """
+    """Our error for a database's, in one line: the statement and its values may be secret."""
     from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
 
     original = error.orig if isinstance(error, DBAPIError) else None
@@ -158,9 +156,7 @@ def answers(
     /,
     **holes: str,
 ) -> Sequence[Any]:
-    """What a named query finds; nothing in a database that has no such query. What fills its holes
-    is SQL already.
-    """
+    """What a named query finds, if the database has one; what fills its holes is SQL already."""
     from sqlalchemy import text
 
     spelled = {hole: in_text(sql) for hole, sql in holes.items()}

@@ -1,6 +1,4 @@
-"""Opens databases, limits how long their sessions wait, and says in sentences why one cannot be
-used.
-"""
+"""Opens databases, limits how long their sessions wait, and says why one cannot be used."""
 
 from __future__ import annotations
 
@@ -35,9 +33,7 @@ LOCK_WAIT_SECONDS = 30
 
 
 def connect(url: str, *, may_create: bool = False) -> Engine:
-    """An engine for the database. A SQLite file that does not exist is only made where `may_create`
-    says so.
-    """
+    """An engine for the database. A SQLite file is only made where `may_create` says so."""
     from sqlalchemy import create_engine
     from sqlalchemy.exc import NoSuchModuleError
 
@@ -92,9 +88,7 @@ def reading_engine(
     statement_timeout: float | None = None,
     lock_timeout: float | None = None,
 ) -> Engine:
-    """What reads captured tables: sessions of the login that the URL `reader` names, which end with
-    those of the engine.
-    """
+    """Sessions of the login `reader`, for captured tables; they end with those of the engine."""
     from sqlalchemy import event
 
     if not reader:
@@ -133,9 +127,7 @@ def read_url(url: str) -> URL:
 
 
 def place_of(url: URL) -> str:
-    """Where a database is, for people: without who connects, and without any option that might be a
-    secret.
-    """
+    """Where a database is, for people: without a user and without options that may be secret."""
     from sqlalchemy.engine import URL
 
     query = {name: value for name, value in url.query.items() if name in PLACES}
@@ -152,9 +144,7 @@ def shown_url(url: str | URL) -> str:
 
 
 def _advise_who_cannot_connect(engine: Engine, dialect: Dialect) -> None:
-    """Has each error of a connection that cannot be made carry what to check, as a note that
-    `hint_of` reads.
-    """
+    """Notes on each error of a connection that cannot be made what to check, for `unconnected`."""
     from sqlalchemy import event
 
     def advise(context: ExceptionContext) -> None:
@@ -174,9 +164,7 @@ def _advise_who_cannot_connect(engine: Engine, dialect: Dialect) -> None:
 
 
 def _blames(words: str, option: str) -> bool:
-    """Whether a driver's words say that the value of this option is wrong, as libpq and psycopg
-    write it.
-    """
+    """Whether the words of libpq or psycopg say that the value of this option is wrong."""
     blaming = (
         f"invalid {option} value",
         f"value for {option}",
@@ -235,9 +223,7 @@ keep.
 """
 
 ANSWER_SECONDS: Final = 30
-"""How much longer than a statement may run its answer is waited for, where the driver would wait
-for ever.
-"""
+"""A driver that would wait for ever waits for an answer so much longer than a statement may run."""
 
 PROGRAM: Final = "eventlog"
 """What sessions are called."""

@@ -139,9 +139,7 @@ def known_types(versions: Iterable[ShapeVersion]) -> Types:
 
 
 def derived(noted: Described, former: Described, types: Types) -> Described:
-    """What the database noted of a table, as a table: what is known of the version before is true
-    of it as well.
-    """
+    """What the database noted of a table, as a table: what was known of it before stays true."""
     own, *others = noted.raw
     # Another number is another table, whatever it is called: nothing of the former one is true of it.
     is_new = not former.raw or former.raw[0].relation != own.relation

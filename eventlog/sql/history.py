@@ -1,6 +1,4 @@
-"""What captured tables looked like, version by version: a companion table that whoever publishes
-adds to.
-"""
+"""What captured tables looked like, version by version: a companion table of the log."""
 
 from __future__ import annotations
 
@@ -127,9 +125,7 @@ def history_stamp(engine: Engine, names: LogNames) -> int | None:
 
 
 def counted(connection: Connection, names: LogNames, tables: Sequence[Table]) -> list[Table]:
-    """The tables with the versions that the history counts; all are the first one where there is
-    none to be read.
-    """
+    """The tables with the versions that the history counts; without one each is the first."""
     try:
         known = latest(read_history(connection, names))
     # Who may read the log and not its companions has no history: that is no reason to fail.

@@ -56,18 +56,14 @@ Answer = tuple[Any, ...]
 
 
 class Question(Struct, frozen=True, kw_only=True):
-    """Which columns of which table, and the columns that hold the keys; all names are the
-    catalog's.
-    """
+    """Which columns of which table, and those that hold the keys; names are the catalog's."""
 
     schema: str | None
     table: str
     matched: tuple[Column, ...]
     selected: tuple[Column, ...]
     several: bool = False
-    """Whether a key may have several rows; they are ordered by their values then, so that they
-    repeat.
-    """
+    """A key may have several rows; they are ordered by their values then, so that they repeat."""
     plain: int | None = None
     """How many bytes a value may have at most; of a row with a longer one the bytes of all its
     values come, as the last column of every answer, and NULL instead of the value.
@@ -77,9 +73,7 @@ class Question(Struct, frozen=True, kw_only=True):
 
 
 class KeyComparison(Struct, frozen=True, kw_only=True):
-    """How values of one key column are compared: SQL for the column and for a parameter, and what a
-    text is bound as.
-    """
+    """How a key column is compared: SQL for it and for a parameter, and what a text is bound as."""
 
     column: str = "{column}"
     value: str = "{key}"

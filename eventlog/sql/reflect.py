@@ -1,6 +1,4 @@
-"""Reads classes out of a database: parent tables and views with their columns, keys, child tables
-and references.
-"""
+"""Reads classes out of a database: tables and views with columns, keys, references and children."""
 
 from __future__ import annotations
 
@@ -83,9 +81,7 @@ class Classes:
         return classes
 
     def one(self, name: str, children: Sequence[str] = (), key: Sequence[str] = ()) -> Table:
-        """One class by its name; `key` says which columns tell its rows apart, where somebody knows
-        better.
-        """
+        """One class by its name; `key` are columns that tell its rows apart, if anybody said so."""
         schema, table = self._find(name)
         if not key:
             return self.named([name], children)[0]
@@ -108,9 +104,7 @@ class Classes:
         return self._table(schema, shape, named, own)
 
     def primary(self, table: Table) -> tuple[str, ...]:
-        """The primary key of a class, whatever else may tell its rows apart; of a view, what its
-        columns' names say.
-        """
+        """The primary key of a class, whatever else tells its rows apart; of a view, its key."""
         if table.view:
             return table.key
         return self.schema(table.schema).key(table.name)

@@ -50,9 +50,7 @@ ColumnStamps = Mapping[TableName, str]
 
 
 def column_stamps(engine: Engine, catalog: Catalog) -> ColumnStamps:
-    """The stamps of a catalog's tables as they are now; none where the database does not tell
-    cheaply.
-    """
+    """The stamps of a catalog's tables as they are now; none where they are not cheap."""
     names = [name for table in catalog for name in _names_of(table)]
     if not names or not offers(dialect_of(engine), "column_stamps"):
         return {}
@@ -118,9 +116,7 @@ class SqlRowReader:
         self._room = room
 
     def rows(self, wanted: Wanted) -> Mapping[RowId, ReadBack]:
-        """The wanted attributes of the objects that exist; why an object cannot be read, or not
-        now.
-        """
+        """The wanted attributes of the objects that exist, or why one cannot be read."""
         rows: dict[RowId, ReadBack] = {}
         large: dict[RowId, int] = {}
         asked = self._by_table(wanted)

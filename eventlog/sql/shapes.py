@@ -25,9 +25,7 @@ from eventlog.sql.dialect import Dialect, dialect_of, offers
 
 
 class ForeignKey(Struct, frozen=True, kw_only=True):
-    """Columns that hold the key of another table; `referred` are that table's columns, in the same
-    order.
-    """
+    """Columns that hold another table's key; `referred` are that table's, in the same order."""
 
     columns: tuple[str, ...]
     schema: str | None
@@ -36,9 +34,7 @@ class ForeignKey(Struct, frozen=True, kw_only=True):
 
 
 class TableShape(Struct, frozen=True, kw_only=True):
-    """One table or view as the database describes it, before it is known what it is to its
-    neighbours.
-    """
+    """One table or view as the database describes it, whatever it is to its neighbours."""
 
     schema: str | None
     name: str
@@ -49,9 +45,7 @@ class TableShape(Struct, frozen=True, kw_only=True):
 
 
 class Schema:
-    """One schema of a database; what was asked once is kept. Names are as the database reports
-    them.
-    """
+    """One schema, asked once for everything; names are as the database reports them."""
 
     def __init__(self, connection: Connection, name: str | None) -> None:
         self._connection = connection
@@ -74,9 +68,7 @@ class Schema:
         return TableShape(schema=self.name, name=name, columns=columns, key=key, foreign=foreign)
 
     def find(self, name: str) -> str | None:
-        """The name of a table or view as the database reports it; upper and lower case count only
-        to tell two apart.
-        """
+        """A table's name as the database reports it; case counts only to tell two of them apart."""
         alike = self._alike.get(name.casefold(), ())
         if name in alike:
             return name
@@ -89,9 +81,7 @@ class Schema:
         return self._keys.get(table, ())
 
     def row_key(self, table: str) -> tuple[str, ...]:
-        """The columns that tell rows apart: the primary key, else a unique index over columns that
-        are NOT NULL.
-        """
+        """The columns that tell rows apart: the primary key, else a unique index without NULLs."""
         if self.key(table) or table in self.views:
             return self.key(table)
         if table not in self._uniques:
@@ -119,9 +109,7 @@ class Schema:
         return fitting[0][1] if fitting else ()
 
     def referring(self, table: str) -> list[str]:
-        """The tables of this schema that have a foreign key to a table of it; its parts are spoken
-        for by the whole.
-        """
+        """The tables with a foreign key to a table of this schema; partitions do not count."""
         return self._referring.get(table, [])
 
     def referred(self, table: str) -> list[str]:
@@ -268,9 +256,7 @@ class Schema:
 
 @contextmanager
 def _unknown_types_are_text() -> Iterator[None]:
-    """Keeps SQLAlchemy from warning of types that it does not know; some databases tell them with
-    every key.
-    """
+    """Keeps SQLAlchemy from warning, key by key, of types that it does not know."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         yield
