@@ -339,20 +339,17 @@ def sections_of(settings: Mapping[str, Any], environment: Mapping[str, str] | No
             value = environment.get(f"EVENTLOG_OUTPUT__{key.upper()}")
             if value is not None and isinstance(tables[0], dict):
                 tables[0] = tables[0] | {key: value}
+    policies: tuple[type[Struct], ...] = ()
+    # Without policies nobody needs to know what is installed.
+    if "policy" in settings or any(name.startswith("EVENTLOG_POLICY__") for name in environment):
+        policies = (steps_plugin().policy,)
     return {
         "source": (source_kind(tuple(sorted(_sources_named(settings, environment)))),),
         "publisher": (PublisherConfig,),
         "output": kinds_of(tables),
-        "policy": _policies_named(settings, environment),
+        "policy": policies,
         **{name: (table_named(name).settings,) for name in _tables_named(settings, environment)},
     }
-
-
-def _policies_named(settings: Mapping[str, Any], environment: Mapping[str, str]) -> tuple[type[Struct], ...]:
-    """The type of policies, where there are any: else nobody needs to know what is installed."""
-    if "policy" in settings or any(name.startswith("EVENTLOG_POLICY__") for name in environment):
-        return (steps_plugin().policy,)
-    return ()
 
 
 def _tables_named(settings: Mapping[str, Any], environment: Mapping[str, str]) -> Iterator[str]:

@@ -18,6 +18,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
+from eventlog.core import sql_types
 from eventlog.core.schema import Column, Made
 from eventlog.core.sql_types import Category
 from eventlog.sql.dialect import Dialect, statement
@@ -164,8 +165,6 @@ def readable(
 
 # Bounded, for a number of millions of digits would be made before anybody asks for its size.
 _number = re.compile(r"[+-]?(?=\.?[0-9])[0-9]{0,300}(?:\.[0-9]{0,300})?(?:[eE][+-]?[0-9]{1,3})?").fullmatch
-_true = frozenset({"1", "t", "true", "y", "yes", "on"})
-_false = frozenset({"0", "f", "false", "n", "no", "off"})
 
 
 def text_of(written: str) -> str | None:
@@ -181,11 +180,9 @@ def text_of(written: str) -> str | None:
 def truth_of(written: str) -> bool | None:
     """A truth value in one of the ways in which databases write it."""
     folded = written.strip().lower()
-    if folded in _true:
-        return True
-    if folded in _false:
-        return False
-    return None
+    if folded in ("on", "off"):  # which no log writes
+        return folded == "on"
+    return sql_types.truth_of(folded)
 
 
 def octets_of(written: str) -> bytes | None:

@@ -210,7 +210,13 @@ def definitions_of(versions: Sequence[ShapeVersion], catalog: Catalog) -> list[D
     table.
     """
     today = {table.whole: table for table in catalog}
-    chains = _chains(versions)
+    by_owner: dict[int | str, list[ShapeVersion]] = {}
+    for version in versions:
+        chain = by_owner.get(version.owner) or by_owner.get(version.details.former or "") or []
+        chain.append(version)
+        by_owner[version.owner] = chain
+    # A chain of versions stands under every name that its class had, and is wanted once.
+    chains = list({id(chain): chain for chain in by_owner.values()}.values())
     # A name may have been another class's before: today's is the one that was entered last.
     in_time = sorted(chains, key=lambda chain: chain[-1].details.place)
     newest = {chain[-1].table: chain for chain in in_time}
@@ -224,17 +230,6 @@ def definitions_of(versions: Sequence[ShapeVersion], catalog: Catalog) -> list[D
         if table is not None:
             definitions[id(last)] = Definition(table=table, first=last.first_row, today=table)
     return [definitions[id(version)] for version in versions]
-
-
-def _chains(versions: Sequence[ShapeVersion]) -> list[list[ShapeVersion]]:
-    """The versions of each class, whatever it was called, the oldest first."""
-    chains: dict[int | str, list[ShapeVersion]] = {}
-    for version in versions:
-        chain = chains.get(version.owner) or chains.get(version.details.former or "") or []
-        chain.append(version)
-        chains[version.owner] = chain
-    # A chain stands under every name that its class had, and is wanted once.
-    return list({id(chain): chain for chain in chains.values()}.values())
 
 
 def _definition(version: ShapeVersion, last: ShapeVersion, today: Table | None) -> Definition:
