@@ -58,10 +58,7 @@ def catalog_of(engine: Engine, names: LogNames, config: Config) -> Catalog:
 
 
 def with_definitions(engine: Engine, names: LogNames, catalog: Catalog) -> Catalog:
-    """The tables, with what the history says of how they were before.
-
-    Nothing where there is none to be read.
-    """
+    """The tables, with what the history, if it can be read, says of how they were before."""
     from sqlalchemy.exc import SQLAlchemyError
 
     from eventlog.core.rules.definitions import Definitions
@@ -271,10 +268,7 @@ def refuse_twins(outputs: Sequence[OutputConfig]) -> None:
         names.add(name)
 
 
-Report = Callable[[str], None]
-
-
-def source_order(config: Config, marks: Any, report: Report) -> SourceOrder:
+def source_order(config: Config, marks: Any, report: Callable[[str], None]) -> SourceOrder:
     """What the source's plug-in is asked with; `report` gets what is odd about it."""
     source = config.source
     return SourceOrder(

@@ -58,10 +58,7 @@ def said_in(
 
 
 def fitted(value: Any, kinds: Sequence[Any], key: str = "") -> Any:
-    """The value as a key of one of these types takes it.
-
-    What fits none of them stays, to be refused.
-    """
+    """The value as a key of one of these types takes it; what fits none stays, to be refused."""
     if isinstance(value, str):
         return _meant(value, kinds, key)
     if isinstance(value, list):
@@ -84,10 +81,7 @@ def _opened(settings: dict[str, Any], group: str) -> dict[str, Any]:
 
 
 def _read(text: str, kinds: Sequence[Any]) -> Any:
-    """Numbers, lists and tables are written as in TOML.
-
-    What a key takes as text is text, whatever it looks like.
-    """
+    """A value written as in TOML; what a key takes as text is text, whatever it looks like."""
     try:
         value = tomllib.loads(f"value = {text}")["value"]
     except ValueError:

@@ -101,10 +101,7 @@ class SourceConfig(SecretSettings, frozen=True, kw_only=True, forbid_unknown_fie
 
     @property
     def wanted_names(self) -> LogNames:
-        """The log's names as they are asked for.
-
-        What the table really holds is only known when it is looked at.
-        """
+        """The log's names as they are asked for; its table tells what they really are."""
         names = read_log_name(self.log)
         return replace(names, sequence=self.sequence, columns=names_wanted(self.columns), clock=self.clock)
 
@@ -227,10 +224,7 @@ def load(path: Path | None, environment: Mapping[str, str] | None = None, *, wit
 
 
 def from_settings(settings: dict[str, Any], environment: Mapping[str, str], *, origin: str) -> Config:
-    """A configuration from plain values.
-
-    ConfigError names the key, what was found there and what fits.
-    """
+    """A configuration from plain values; ConfigError names the key, what is there and what fits."""
     sections = sections_of(settings)
     _refuse_unknown(settings, origin, sections)
     own = tuple(name for name in sections if name not in CORE_SECTIONS)

@@ -27,10 +27,7 @@ class Timetable(Struct, frozen=True, kw_only=True):
         return today[0] + dt.timedelta(days=1)
 
     def was_due(self, since: dt.datetime, now: dt.datetime) -> bool:
-        """Whether a time on the table has come since then.
-
-        What was missed meanwhile is due once.
-        """
+        """Whether a time on the table has come since then; all that were missed are due once."""
         return bool(self.times) and since < now and self.next_after(since) <= now
 
 

@@ -43,10 +43,7 @@ class KnownSecrets(Struct, frozen=True, kw_only=True):
 
 
 def known_secrets(config: Config) -> KnownSecrets:
-    """The secrets of a configuration.
-
-    What follows a scheme in a header, or is decoded, counts by itself.
-    """
+    """The secrets of a configuration, also without the scheme of a header, and decoded."""
     found = [secret for name, section in config.sections() for secret in secret_places(section, (name,))]
     ours = _ours(dict.fromkeys(secret for _, secret in found))
     weak = {secret for _, secret in found if len(secret) < MIN_SECRET_CHARACTERS or secret in ours}
