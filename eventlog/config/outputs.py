@@ -80,7 +80,7 @@ def kind_of(sink: str, formats: tuple[str, ...]) -> type[OutputKeys]:
 
 
 def own_key(table: str, settings: type[Struct]) -> tuple[str, Any, Any]:
-    """The key of a table that a format or a source brings; it may lack if it must hold something."""
+    """The key of a format's or a source's own table, None if it must hold something."""
     if any(field.required for field in fields_of(settings)):
         return table, settings | None, None
     return table, settings, settings()
