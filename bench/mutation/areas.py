@@ -98,6 +98,7 @@ AREAS = (
             "tests/unit/capture/test_triggers.py",
             "tests/unit/capture/test_asked.py",
             "tests/unit/sql/test_bridge.py",
+            "tests/unit/sql/test_dialect.py",
             "tests/unit/capture/test_cascades.py",
             "tests/unit/capture/test_follow.py",
             "tests/unit/sql/test_oracle.py",

@@ -39,7 +39,7 @@ from eventlog.core.backoff import Backoff
 from eventlog.core.errors import ConfigError
 from eventlog.core.on_value import OnValue
 from eventlog.core.outputs import refuse_name
-from eventlog.core.registry import names, offers, problem, sink_named, source_named, steps_plugin, table_named
+from eventlog.core.registry import names, sink_named, source_named, steps_plugin, table_named
 from eventlog.core.secrets import SecretSettings
 from eventlog.core.suggest import did_you_mean
 from eventlog.sql.clocks import DATABASE, zone_of
@@ -101,10 +101,7 @@ class SourceConfig(SecretSettings, frozen=True, kw_only=True, forbid_unknown_fie
 
     @property
     def wanted_names(self) -> LogNames:
-        """The log's names as they are asked for.
-
-        What the table really holds is only known when it is looked at.
-        """
+        """The log's names as they are asked for; its table tells what they really are."""
         names = read_log_name(self.log)
         return replace(names, sequence=self.sequence, columns=names_wanted(self.columns), clock=self.clock)
 
@@ -227,10 +224,7 @@ def load(path: Path | None, environment: Mapping[str, str] | None = None, *, wit
 
 
 def from_settings(settings: dict[str, Any], environment: Mapping[str, str], *, origin: str) -> Config:
-    """A configuration from plain values.
-
-    ConfigError names the key, what was found there and what fits.
-    """
+    """A configuration from plain values; ConfigError names the key, what is there and what fits."""
     sections = sections_of(settings)
     _refuse_unknown(settings, origin, sections)
     own = tuple(name for name in sections if name not in CORE_SECTIONS)
@@ -257,12 +251,6 @@ def source_kind(tables: tuple[str, ...]) -> type[SourceConfig]:
     if not own:
         return SourceConfig
     return derived(SourceConfig, [own_key(table, settings) for table, settings in own.items()])
-
-
-def whole_source() -> type[SourceConfig]:
-    """The source with all that it can have, as a schema tells it."""
-    usable = tuple(offer.name for offer in offers("sources") if problem(offer) is None)
-    return derived(source_kind(usable), [("kind", Literal[(*usable, LOG)], LOG)])
 
 
 def _sources_named(settings: Mapping[str, Any], environment: Mapping[str, str]) -> Iterator[str]:
@@ -301,19 +289,12 @@ def typed_config(
     return defstruct("Config", sections, frozen=True, kw_only=True, forbid_unknown_fields=True)
 
 
-def all_tables() -> tuple[str, ...]:
-    """The tables of all capabilities that can be used, as a schema tells them."""
-    return tuple(offer.name for offer in offers("tables") if problem(offer) is None and _may_be_table(offer.name))
-
-
-def _may_be_table(name: str) -> bool:
+def may_be_table(name: str) -> bool:
     return name.isidentifier() and name not in CORE_SECTIONS
 
 
 def refuse_format(key: str, output: OutputConfig) -> None:
-    """ConfigError where the output's sink does not take its format, or where there is no such
-    format.
-    """
+    """ConfigError where the output's sink does not take its format, or there is no such format."""
     sink = sink_named(output.sink)
     if output.format not in names("formats") or not takes(sink, output.format):
         raise ConfigError(f"{key} takes {', '.join(formats_of(sink))}.")
@@ -341,9 +322,7 @@ Sections = Mapping[str, tuple[type[Struct], ...]]
 
 
 def sections_of(settings: Mapping[str, Any], environment: Mapping[str, str] | None = None) -> Sections:
-    """What the sections of these settings can hold: of outputs those keys that belong to the sinks
-    that are named.
-    """
+    """What sections of these settings can hold: of outputs the keys of the sinks that are named."""
     environment = environment or {}
     outputs = settings.get("output")
     tables = [*outputs] if isinstance(outputs, list) else []
@@ -354,20 +333,17 @@ def sections_of(settings: Mapping[str, Any], environment: Mapping[str, str] | No
             value = environment.get(f"EVENTLOG_OUTPUT__{key.upper()}")
             if value is not None and isinstance(tables[0], dict):
                 tables[0] = tables[0] | {key: value}
+    policies: tuple[type[Struct], ...] = ()
+    # Without policies nobody needs to know what is installed.
+    if "policy" in settings or any(name.startswith("EVENTLOG_POLICY__") for name in environment):
+        policies = (steps_plugin().policy,)
     return {
         "source": (source_kind(tuple(sorted(_sources_named(settings, environment)))),),
         "publisher": (PublisherConfig,),
         "output": kinds_of(tables),
-        "policy": _policies_named(settings, environment),
+        "policy": policies,
         **{name: (table_named(name).settings,) for name in _tables_named(settings, environment)},
     }
-
-
-def _policies_named(settings: Mapping[str, Any], environment: Mapping[str, str]) -> tuple[type[Struct], ...]:
-    """The type of policies, where there are any: else nobody needs to know what is installed."""
-    if "policy" in settings or any(name.startswith("EVENTLOG_POLICY__") for name in environment):
-        return (steps_plugin().policy,)
-    return ()
 
 
 def _tables_named(settings: Mapping[str, Any], environment: Mapping[str, str]) -> Iterator[str]:
@@ -375,7 +351,7 @@ def _tables_named(settings: Mapping[str, Any], environment: Mapping[str, str]) -
     given = {*settings} | {match[1].lower() for match in map(_of_a_table, environment) if match is not None}
     given.difference_update(CORE_SECTIONS)
     if given:  # else nobody needs to know what is installed
-        yield from (name for name in names("tables") if name in given and _may_be_table(name))
+        yield from (name for name in names("tables") if name in given and may_be_table(name))
 
 
 _of_a_table = re.compile(r"EVENTLOG_([^_].*?)__").match
