@@ -22,7 +22,8 @@ from eventlog.config.outputs import formats_of, whole_kind
 from eventlog.config.settings import PublisherConfig, whole_source
 from eventlog.core.model import Kind
 from eventlog.core.registry import offers, sink_named, table_named
-from eventlog.core.rules.meaning import EXPLANATION, MEANING, PRECEDENCE, STATUS, category_name
+from eventlog.core.rules.meaning import EXPLANATION, MEANING, PRECEDENCE, STATUS
+from eventlog.explain.rules_command import category_name
 from eventlog.policies.settings import PolicyConfig
 from eventlog.policies.steps import STEPS, Steps
 from eventlog.qlik.change_tables.settings import ChangeTableSettings

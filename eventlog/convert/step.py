@@ -176,7 +176,7 @@ class _Deciding:
         others: dict[Position, Outcome] = {}
         refused: dict[Position, Outcome] = {}
         for span in self._spans(unique.rows):
-            decision = self._round_of(span).decide_objects(span.events)
+            decision = self._round_of(span).decide(span.events, by_object=True)
             rendering = self._rendering(span)
             for change in decision.changes:
                 rendering.take(change)

@@ -231,36 +231,6 @@ class Catalog:
             return None
         return match
 
-    def referenced(self, table: Table, column: Column) -> Table | None:
-        """The class whose objects the column's values name; None when it is no reference, or when
-        nobody knows to what.
-
-        A table's column says it by its foreign key, a view's column by its name: `fk__idu__manager`
-        holds an `idu`.
-        """
-        if column.references is not None:
-            return self.class_named(table.schema, column.references)
-        if not table.view:
-            return None
-        key = read_column_name(column.name).refers_to
-        if key is None:
-            return None
-        owners = self._by_key.get(self.fold(key), [])
-        # A view's column names a key and no schema: its own comes first.
-        near = [owner for owner in owners if owner.schema == table.schema] or owners
-        if len(near) != 1:  # of several nobody can tell which is meant
-            return None
-        return near[0]
-
-    @cached_property
-    def _by_key(self) -> dict[str, list[Table]]:
-        """Classes by the one column of their key."""
-        owners: dict[str, list[Table]] = {}
-        for table in self.tables:
-            if len(table.bare_key) == 1:
-                owners.setdefault(self.fold(table.bare_key[0]), []).append(table)
-        return owners
-
     def class_named(self, schema: str | None, name: str) -> Table | None:
         """The class of this name, of this schema if there are several; None when there is none or
         nobody can tell.

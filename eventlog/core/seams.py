@@ -13,27 +13,8 @@ from typing import Any, Protocol, Self
 
 from msgspec import Struct
 
-from eventlog.core.model import (
-    Captured,
-    Change,
-    Document,
-    Outcome,
-    Position,
-    ReadBack,
-    Refusal,
-    RowId,
-)
+from eventlog.core.model import Change, Document, Outcome, Position, ReadBack, Refusal, RowId
 from eventlog.core.schema import Catalog
-
-
-class Batch(Struct, frozen=True, kw_only=True):
-    """Events that are read together.
-
-    A stream, which describes its tables by itself, says with `catalog` what they look like in it.
-    """
-
-    events: Sequence[Captured]
-    catalog: Catalog | None = None
 
 
 class RowReader(Protocol):

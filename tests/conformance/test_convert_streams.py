@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import fastavro
 import pytest
@@ -18,7 +18,7 @@ from eventlog.convert.commit import Summary
 from eventlog.convert.local import convert
 from eventlog.convert.settings import Conversion, MessageFiles, StreamInput, TableFiles, Target
 from eventlog.core.counting import counted
-from eventlog.core.model import Change, Image, Refusal
+from eventlog.core.model import Change, Refusal
 from eventlog.core.rules import Options
 from eventlog.core.schema import Catalog
 from eventlog.core.seams import encode
@@ -87,7 +87,7 @@ def told(*pieces: bytes, own: GBaseSettings = SHOP) -> Iterator[tuple[list[Chang
     """The changes of the stream as the daemon gets them, with the tables that they speak of."""
     for batch in images(pieces, own):
         assert batch.catalog is not None
-        yield tell(cast("list[Image]", batch.events), batch.catalog, Options()).changes, batch.catalog
+        yield tell(batch.images, batch.catalog, Options()).changes, batch.catalog
 
 
 def test_a_stream_is_told_as_the_daemon_tells_it(capture: Path, tmp_path: Path) -> None:

@@ -149,14 +149,3 @@ def refusals(refused: Iterable[tuple[Position, str]]) -> list[Outcome]:
         Outcome(position=tuple(position), status=Status.ERROR, reason=Reason.REFUSED, note=note)
         for position, note in refused
     ]
-
-
-def category_name(meaning: Meaning) -> str:
-    """The name of an event type's category, as the product's documents have it."""
-    speaks_of = "per-field"
-    if meaning.row:
-        speaks_of = "per-row"
-    brings = "non-query-back"
-    if meaning.back:
-        brings = "query-back"
-    return f"{speaks_of} {brings}"

@@ -67,29 +67,22 @@ class Round(Struct, frozen=True, kw_only=True):
     looks: Looks | None = None
     """What policies must know of rows of other tables, by the names of `Change.looked`."""
 
-    def decide(self, events: Sequence[Event]) -> Decision:
-        """What events in any order amount to."""
-        [decision] = self.decide_groups([events])
+    def decide(self, events: Sequence[Event], *, by_object: bool = False) -> Decision:
+        """What events amount to, in any order; or object `by_object`, as then the changes come too."""
+        [decision] = self.decide_groups([events], by_object=by_object)
         return decision
 
-    def decide_groups(self, groups: Iterable[Sequence[Event]]) -> list[Decision]:
+    def decide_groups(self, groups: Iterable[Sequence[Event]], *, by_object: bool = False) -> list[Decision]:
         """What groups of events amount to, each by itself; rows are read back once for all."""
-        catalog, options = self.catalog, self.options
         screened: list[Screened] = []
         asked: dict[RowId, frozenset[str]] = {}
         for events in groups:
-            group = screen(events, catalog, options)
+            group = screen(events, self.catalog, self.options, by_object=by_object)
             screened.append(group)
             for row, columns in wanted(group).items():
                 asked[row] = asked.get(row, columns) | columns
         rows = self.read_back(asked)
-        return self._completed([judge(group, rows, options) for group in screened])
-
-    def decide_objects(self, events: Sequence[Event]) -> Decision:
-        """What events amount to that come object by object; so do the changes."""
-        screened = screen(events, self.catalog, self.options, by_object=True)
-        decision = judge(screened, self.read_back(wanted(screened)), self.options, by_object=True)
-        return self._completed([decision])[0]
+        return self._completed([judge(group, rows, self.options, by_object=by_object) for group in screened])
 
     def _completed(self, decisions: list[Decision]) -> list[Decision]:
         """The decisions, with what policies need beside their changes.
