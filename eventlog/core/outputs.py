@@ -1,6 +1,4 @@
-"""What every output can be told, whatever its sink is: what it is called, and by which policies it
-is told what.
-"""
+"""What every output can be told, whatever its sink is: its name, and its policies."""
 
 from __future__ import annotations
 
@@ -53,9 +51,7 @@ class OutputKeys(SecretSettings, frozen=True, kw_only=True):
 
     @property
     def places(self) -> Places:
-        """What kind of places it has for steps that route, how it is called, and the topics that have
-        another use.
-        """
+        """The kind of places that steps may name, its name, and the topics that have another use."""
         return None, "this output", ()
 
 

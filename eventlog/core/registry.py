@@ -55,9 +55,7 @@ GROUPS: Final[Mapping[Group, tuple[str, str]]] = {
     "linter_codecs": ("codec of LINTER", "collections.abc:Callable"),
     "databases": ("database", "eventlog.sql.dialect:Dialect"),
 }
-"""What one of each group is called, and what an entry point of it must lead to, which is imported
-with the first of them.
-"""
+"""What one of each group is called, and the type of its entry points, imported with the first."""
 
 OWN_GROUPS: Final = (
     "sinks",

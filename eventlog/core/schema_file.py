@@ -1,6 +1,4 @@
-"""The schema file: the tables of a source as JSON, with the definitions that they had before where
-a log knows them.
-"""
+"""The schema file: a source's tables as JSON, with former definitions where a log knows them."""
 
 from __future__ import annotations
 

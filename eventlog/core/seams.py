@@ -63,9 +63,7 @@ class Countable(Protocol):
 
 
 Writer = Callable[[Iterable[Change]], Iterator[Any]]
-"""Writes changes one after the other: what a format's `bind` takes, or a Refusal where it cannot
-express a change.
-"""
+"""Writes changes one by one: what the format's `bind` takes, or a Refusal where it cannot."""
 
 
 class FormerNames(Enum):
@@ -76,9 +74,7 @@ class FormerNames(Enum):
     NEW = auto()
     """By today's names of columns, where they are known, else as it was captured."""
     ONLY_NEW = auto()
-    """By today's names, that of the table too; what has none is left out, for no policy could name
-    it.
-    """
+    """By today's names, the table's too; what has none is left out, for no policy could name it."""
 
 
 class Format(Protocol):
@@ -98,9 +94,7 @@ class Format(Protocol):
         """Whether it counts what it tells of a transaction: then what is written is `Countable`."""
 
     def writer(self, catalog: Catalog | None) -> Writer:
-        """What writes changes of these tables, as often as it is called; what says nothing is left
-        out.
-        """
+        """What writes changes of these tables, again and again; what says nothing is left out."""
 
     def bind(self, written: Iterable[Any], after: str, whole: bool = False) -> Iterator[Document]:
         """Documents of what was written, in the order given; `after` is the id of the last document
@@ -118,9 +112,7 @@ class Format(Protocol):
 
 
 def former_names_of(form: Format) -> FormerNames:
-    """By which names a format tells what was captured before its table got others; one says so in
-    `former_names`.
-    """
+    """The names by which a format tells what former definitions captured: its `former_names`."""
     names: FormerNames = getattr(form, "former_names", FormerNames.OWN)
     return names
 
@@ -178,9 +170,7 @@ class Lane(Protocol):
         """Gives back what it holds."""
 
     def break_off(self) -> None:
-        """Ends from another thread what is on its way: `commit` fails soon, and so do others until
-        `close` was called.
-        """
+        """Ends from another thread what is on its way: `commit` fails until `close` was called."""
 
 
 class SinkCapabilities(Struct, frozen=True, kw_only=True):
@@ -191,17 +181,13 @@ class SinkCapabilities(Struct, frozen=True, kw_only=True):
     documents that may be there are handed over again as they were.
     """
     prepares: bool = False
-    """Whether `prepare` may begin before the plan ahead is committed, and takes so long that a
-    thread pays for it.
-    """
+    """Whether `prepare` may begin before the plan ahead is committed, and is worth a thread."""
     lanes: Sequence[Lane] = ()
     """Several ways to its receiver, for those who know which documents may go at the same time;
     `commit` takes one of them, and documents stay in order on it.
     """
     refuses: Callable[[Any], str | None] | None = None
-    """Why it will never take what a format has written of a change, where it knows that before;
-    None where it may.
-    """
+    """Why it will never take what a format wrote of a change, if that is known before; or None."""
 
 
 class Resolved(Struct, frozen=True, kw_only=True):
@@ -242,9 +228,7 @@ class Sink(Protocol):
         """
 
     def last(self) -> str:
-        """The id of the last document that is durably there, from which numbers go on; else the
-        empty string.
-        """
+        """The id of the last document that is durably there, from which numbers go on; else ""."""
 
     def resolve(self, plan: str) -> Resolved:
         """Says what the target has of a plan, "" for none; asked after `open`, and after any error.

@@ -19,9 +19,7 @@ HIDDEN: Final = "***"
 """What stands where a secret stood."""
 
 SECRET_PARTS: Final = ("authorization", "passphrase", "passwd", "password", "pwd", "secret", "token")
-"""What the name of a secret holds, without the signs between its words: sslpassword,
-oauth_client_secret, new-password.
-"""
+"""What a secret's name holds, signs aside: sslpassword, oauth_client_secret, new-password."""
 
 SECRET_NAMES: Final = frozenset(
     (
@@ -72,9 +70,7 @@ _obeyed_in_lines = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\
 
 
 def masked(text: str, secrets: Collection[str] = ()) -> str:
-    """The text without passwords and tokens: those that are given, as whole words, in URLs, and
-    behind names that secrets have.
-    """
+    """The text without secrets: those given, as whole words, and those in URLs and behind names."""
     known = _whole_words(tuple(secrets))
     if known is not None:
         text = known.sub(HIDDEN, text)
@@ -157,17 +153,13 @@ def _without_users_and_names(text: str) -> str:
 
 
 def _without_user(word: re.Match[str]) -> str:
-    """A word without passwords in URLs. Behind its last @ there is none, so nothing is looked for
-    there: time is by length.
-    """
+    """A word without passwords in URLs; behind its last @ is none, so nothing is looked for there."""
     users, sign, rest = word[0].rpartition("@")
     return _userinfo.sub(rf"\1:{HIDDEN}@", users + sign) + rest
 
 
 def _without_inner(parameter: re.Match[str]) -> str:
-    """A URL's parameter, whose value may be a connection by itself, as that of `dbname` or
-    `odbc_connect`.
-    """
+    """A URL's parameter, whose value may be a connection too, as that of `odbc_connect` is."""
     value = decoded(parameter["value"])
     if _without_users_and_names(value) == value:
         return parameter[0]
@@ -178,18 +170,14 @@ OPTIONS: Final = frozenset(("", "catalog", "connect", "options"))
 """Settings whose keys are a driver's own settings."""
 
 Place = tuple[str | int, ...]
-"""Where a value stands in a configuration: the names of tables, the numbers of those that there are
-several of, and the key.
-"""
+"""Where a value stands in a configuration: names of tables, numbers in a list, and the key."""
 
 _password = re.compile(r"://[^/@:?#]*:([^@]+)@").search
 _scheme = re.compile(r"\A(?:Basic|Bearer)\s+", re.IGNORECASE)
 
 
 class SecretSettings(Struct, frozen=True, kw_only=True):
-    """Shows of its texts only that they are there: each may have come from a secret, or hold one as
-    a URL does.
-    """
+    """Shows of texts only that they are there: each may be a secret, or hold one as a URL does."""
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({', '.join(_shown(self))})"
@@ -208,9 +196,7 @@ def _shown(settings: Struct) -> Iterator[str]:
 
 
 def secret_places(settings: object, place: Place = (), name: str = "") -> Iterator[tuple[Place, str]]:
-    """Every secret in a configuration, however deep, behind the place where it stands; one may have
-    several spellings.
-    """
+    """Every secret in a configuration, with its place; one may have several spellings."""
     if isinstance(settings, Struct):
         for field in msgspec.structs.fields(settings):
             yield from secret_places(getattr(settings, field.name), (*place, field.name), field.name)

@@ -60,9 +60,7 @@ def timed(read: Callable[[], Read]) -> tuple[Read, Interval | None]:
 
 
 def batch_span(oldest: Callable[[], Iterable[float]], read: Interval | None, rows: int) -> Span | None:
-    """The span of a batch, from the time of its oldest row, with that of its reading in it; None
-    while traces are off.
-    """
+    """The span of a batch from its oldest row on, with that of reading it; None without traces."""
     if _begin is None:
         return None
     now = time_ns()

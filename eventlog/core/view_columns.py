@@ -19,9 +19,7 @@ _other = re.compile(r"(sv_|mv_)(.+)", re.IGNORECASE).fullmatch
 
 
 class ColumnName(Struct, frozen=True, kw_only=True):
-    """What a view column's name says. `mapped` is the form that documents show: only pk_ and fk_
-    survive in it.
-    """
+    """What a view column's name says; in `mapped`, for documents, only pk_ and fk_ survive."""
 
     column: str
     key: bool = False
@@ -39,9 +37,7 @@ class ColumnName(Struct, frozen=True, kw_only=True):
 
 
 def read_column_name(native: str) -> ColumnName:
-    """Reads the prefixes off a view column's name; a name without prefixes is a plain single-valued
-    column.
-    """
+    """Reads the prefixes off a view column's name; one without any holds a plain, single value."""
     if match := _pk(native):
         return ColumnName(column=match[5], key=True, group=_number(match[3]))
     if match := _fk(native):

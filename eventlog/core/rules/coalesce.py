@@ -1,6 +1,4 @@
-"""The option `coalesce`: what remains of a lifetime makes one change, its net effect, or one for
-each known transaction.
-"""
+"""The option `coalesce`: the net effect of a lifetime, or of each transaction that is known."""
 
 from __future__ import annotations
 
@@ -29,9 +27,7 @@ CANCELLED = "the changes of this cycle cancel each other out."
 
 
 class PackedPositions(Sequence[Position]):
-    """Positions of a log, which are one number each, in eight bytes for each: a lifetime may have
-    millions.
-    """
+    """Positions of a log, one number each, in eight bytes each: a lifetime may have millions."""
 
     def __init__(self) -> None:
         self._numbers = array("q")
@@ -67,9 +63,7 @@ class NetColumn(Struct, gc=False):
 
 
 class NetEdits:
-    """The net effect of a lifetime, as its events come. Of a column, no more than its first and
-    last event is kept.
-    """
+    """The net effect of a lifetime, as its events come: of each column the first and the last."""
 
     def __init__(self, positions: list[Position] | PackedPositions) -> None:
         self.positions = positions

@@ -98,9 +98,7 @@ class DefinitionSpan(Struct, frozen=True, kw_only=True, eq=False):
     former: Mapping[Place, Definition] = {}
 
     def told(self, changes: list[Change], names: FormerNames) -> tuple[list[Change], Catalog, list[Refusal]]:
-        """The changes as an output tells them, the tables that they speak of, and what is not told
-        of them.
-        """
+        """The changes as an output tells them, their tables, and what is not told of them."""
         if not self.former or names is FormerNames.OWN:
             return changes, self.catalog, []
         refusals: list[Refusal] = []
@@ -119,9 +117,7 @@ class DefinitionSpan(Struct, frozen=True, kw_only=True, eq=False):
         return Catalog([*former, *others], case_sensitive=self.catalog.case_sensitive)
 
     def told_change(self, change: Change, names: FormerNames, refusals: list[Refusal]) -> Change | None:
-        """The change as an output tells it; None where nothing of it is left. `refusals` get what
-        is not told of it.
-        """
+        """The change as an output tells it, or None; `refusals` get what is not told of it."""
         definition = self.former.get((change.row.schema, change.row.table))
         if definition is None or names is FormerNames.OWN:
             return change
@@ -154,9 +150,7 @@ class DefinitionSpan(Struct, frozen=True, kw_only=True, eq=False):
 
 
 class FormerRows:
-    """Reads rows back that are asked for by former names: what stands in the tables now, by the
-    names of then.
-    """
+    """Reads back what is asked for by former names, from the tables of now."""
 
     def __init__(self, reader: RowReader, span: DefinitionSpan) -> None:
         self._reader = reader
@@ -226,16 +220,12 @@ class Definitions:
         return bool(self._lists)
 
     def __reduce__(self) -> tuple[type[Definitions], tuple[tuple[Definition, ...], Catalog]]:
-        """On its way to another process: what was looked up is found by places in memory, and so it
-        stays here.
-        """
+        """To another process goes what is known; what was looked up holds places in memory."""
         return Definitions, (self.known, self._catalog)
 
     @cached_property
     def former(self) -> tuple[Definition, ...]:
-        """Every definition that a row may be told by and that is not today's, always in the same
-        order.
-        """
+        """Each that a row may be told by and that is not today's, always in the same order."""
         own = [definition for definition in self.known if not definition.current]
         # A row that asks for its whole object goes by today's definition, under the name of then.
         still_there = {definition.place: definition for definition in own if definition.today}
@@ -301,9 +291,7 @@ class Definitions:
         yield self._span((), chosen), count
 
     def pieces(self, told: Iterable[tuple[DefinitionSpan, Change]]) -> Iterator[tuple[DefinitionSpan, list[Change]]]:
-        """Changes, each with the span that it was decided in, in pieces in which every table looks
-        the same.
-        """
+        """Changes, each with the span it was decided in, in pieces where tables look the same."""
         piece: list[Change] = []
         chosen: dict[Place, Definition | None] = {}
         for span, change in told:
@@ -316,9 +304,7 @@ class Definitions:
         yield self._span((), chosen), piece
 
     def row_id(self, table: str | None, key: str | None, *, row_event: bool = False) -> RowId | None:
-        """The object that a row of the log speaks of by former names, as it is called today where
-        that is known.
-        """
+        """The object that a row names by former names, by today's where they are known."""
         for definition in reversed(self._lists.get(self._fold(table), ())):
             if definition.current:
                 continue
