@@ -51,7 +51,7 @@ class OutputKeys(SecretSettings, frozen=True, kw_only=True):
 
     @property
     def places(self) -> Places:
-        """The kind of places that steps may name, its name, and the topics that have another use."""
+        """The kind of places that steps may name, its name, and topics that have another use."""
         return None, "this output", ()
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import lru_cache
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 from msgspec import Struct
@@ -153,7 +153,7 @@ def _without_users_and_names(text: str) -> str:
 
 
 def _without_user(word: re.Match[str]) -> str:
-    """A word without passwords in URLs; behind its last @ is none, so nothing is looked for there."""
+    """A word without passwords in URLs. None is behind its last @, where nobody looks."""
     users, sign, rest = word[0].rpartition("@")
     return _userinfo.sub(rf"\1:{HIDDEN}@", users + sign) + rest
 
@@ -180,19 +180,17 @@ class SecretSettings(Struct, frozen=True, kw_only=True):
     """Shows of texts only that they are there: each may be a secret, or hold one as a URL does."""
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({', '.join(_shown(self))})"
-
-
-def _shown(settings: Struct) -> Iterator[str]:
-    """What was set, as far as it can be no secret."""
-    for field in msgspec.structs.fields(settings):
-        value: Any = getattr(settings, field.name)
-        if value == field.default:
-            continue
-        if isinstance(value, bool | int | float | None):
-            yield f"{field.name}={value!r}"
-        else:
-            yield f"{field.name}=…"
+        parts = []
+        for field in msgspec.structs.fields(self):
+            value = getattr(self, field.name)
+            if value == field.default:
+                continue
+            # Numbers and truth values can be no secret.
+            text = "…"
+            if isinstance(value, bool | int | float | None):
+                text = repr(value)
+            parts.append(f"{field.name}={text}")
+        return f"{type(self).__name__}({', '.join(parts)})"
 
 
 def secret_places(settings: object, place: Place = (), name: str = "") -> Iterator[tuple[Place, str]]:

@@ -15,8 +15,6 @@ from eventlog.core.rules.lifetimes import (
     ROW_BACK,
     UPDATE_FIELD,
     edit,
-    has_images,
-    multiple_attributes,
     saying_something,
     whole_row,
 )
@@ -111,8 +109,7 @@ class NetEdits:
         last = self._last
         if last is None:
             return None
-        multiple = multiple_attributes(subject)
-        images = has_images(subject)
+        multiple, images = subject.multiple, subject.images
         edits: list[Edit] = []
         changed = False
         for column in self._columns.values():
@@ -166,10 +163,10 @@ def coalesce(
     if events and events[0].kind in ROW_BACK:  # it has superseded all others
         return whole_row(subject, events[0], row or {})
     net = NetEdits([]) if unfinished is None else unfinished
-    multiple = multiple_attributes(subject)
+    multiple = subject.multiple
     changes: list[Change] = []
     # An image tells every column, also NULL that stayed.
-    for event in events if has_images(subject) else saying_something(screened, events):
+    for event in events if subject.images else saying_something(screened, events):
         if net.ends_before(event):
             changes += net.finished(subject, row)
         net.take(event, multiple)

@@ -61,10 +61,13 @@ class Definition(Struct, frozen=True, kw_only=True, eq=False):
         """The object by today's names; None where its class is gone."""
         if self.today is None:
             return None
-        key = row.key
-        if any(name in self.renamed for name in self.table.key):
-            key = format_parts((self.new_name(name), value) for name, value in parse(row.key).parts)
-        return RowId(self.today.schema, self.today.name, key)
+        return RowId(self.today.schema, self.today.name, self.key_today(row.key))
+
+    def key_today(self, key: str) -> str:
+        """A key by the names that its columns have today."""
+        if not any(name in self.renamed for name in self.table.key):
+            return key
+        return format_parts((self.new_name(name), value) for name, value in parse(key).parts)
 
     def left_out(self, *, only: bool) -> frozenset[str]:
         """What cannot be told by today's names: what is gone, where only these count, or where
@@ -133,16 +136,13 @@ class DefinitionSpan(Struct, frozen=True, kw_only=True, eq=False):
             for edit in change.edits
             if edit.column not in left_out
         )
-        row = change.row
-        if any(name in definition.renamed for name in definition.table.key):
-            parts = [(definition.new_name(name), value) for name, value in parse(row.key).parts]
-            row = replace(row, key=format_parts(parts))
+        row = replace(change.row, key=definition.key_today(change.row.key))
         if only and definition.today is not None:
             row = replace(row, schema=definition.today.schema, table=definition.today.name)
         if len(edits) < len(change.edits) and change.op is not Op.DELETE:
             missing = ", ".join(dict.fromkeys(edit.column for edit in change.edits if edit.column in left_out))
-            note = f"{change.row.table} has no column {missing} any more"
-            note = f"{note}, so the change is published without."
+            problem = f"{change.row.table} has no column {missing} any more"
+            note = f"{problem}, so the change is published without."
             refusals.append(Refusal(positions=change.positions, note=note, partial=True))
             if not edits and change.op is Op.MODIFY:
                 return None
@@ -198,18 +198,18 @@ class Definitions:
 
     def __init__(self, definitions: Iterable[Definition], catalog: Catalog) -> None:
         self._catalog = catalog
-        self._by_name: dict[str, list[Definition]] = {}
         self.known = ordered = tuple(sorted(definitions, key=lambda definition: definition.first))
         """The definitions in the order in which they began."""
+        by_name: dict[str, list[Definition]] = {}
         for definition in ordered:
             for name in self._names(definition.table):
-                self._by_name.setdefault(name, []).append(definition)
-        firsts = [definition.first for definition in ordered]
-        self._last = max(firsts, default=BEFORE_ALL_NUMBERS)
+                by_name.setdefault(name, []).append(definition)
+        self._last = ordered[-1].first if ordered else BEFORE_ALL_NUMBERS
         # Only names that ever meant something else: rows of all others need no search.
-        self._lists = {
-            name: of_name for name, of_name in self._by_name.items() if len(of_name) > 1 or not of_name[0].current
-        }
+        self._lists: dict[str, list[Definition]] = {}
+        for name, of_name in by_name.items():
+            if len(of_name) > 1 or not of_name[0].current:
+                self._lists[name] = of_name
         self._having: dict[tuple[int, str, str | None, tuple[str, ...]], bool] = {}
         self._catalogs: dict[frozenset[int], Catalog] = {}
         self._identities: dict[int, Identities] = {}
@@ -228,13 +228,8 @@ class Definitions:
         """Each that a row may be told by and that is not today's, always in the same order."""
         own = [definition for definition in self.known if not definition.current]
         # A row that asks for its whole object goes by today's definition, under the name of then.
-        still_there = {definition.place: definition for definition in own if definition.today}
-        renamed = [
-            self._under_former_name(definition, definition.today)
-            for definition in still_there.values()
-            if definition.today
-        ]
-        return (*own, *renamed)
+        still_there = {definition.place: definition.today for definition in own if definition.today}
+        return (*own, *map(self._under_former_name, still_there, still_there.values()))
 
     def span(self, former: Definition) -> DefinitionSpan:
         """No events, and the tables as they were when this was one of them."""
@@ -331,7 +326,7 @@ class Definitions:
         # What is read back stands there now, so it is told as today's definition has it.
         asked = last
         if not last.current or written_under.place != last.place:
-            asked = self._under_former_name(written_under, written_under.today)
+            asked = self._under_former_name(written_under.place, written_under.today)
         key_names = _names_of(event.key)
         if self._knows(asked, name, None, key_names):
             return asked
@@ -343,12 +338,12 @@ class Definitions:
                 return newer
         return written_under
 
-    def _under_former_name(self, former: Definition, today: Table) -> Definition:
+    def _under_former_name(self, place: Place, today: Table) -> Definition:
         """What a class is today, under the name that it had then."""
-        made = self._renamed.get((former.place, id(today)))
+        made = self._renamed.get((place, id(today)))
         if made is None:
-            table = replace(today, schema=former.table.schema, name=former.table.name)
-            made = self._renamed[former.place, id(today)] = Definition(table=table, today=today)
+            table = replace(today, schema=place[0], name=place[1])
+            made = self._renamed[place, id(today)] = Definition(table=table, today=today)
         return made
 
     def _written_under(self, name: str, number: int, column: str | None, key: str | None) -> Definition | None:

@@ -8,7 +8,7 @@ a column repeats.
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 
 import msgspec
@@ -47,8 +47,7 @@ def lifetimes(subject: Subject) -> Iterator[Lifetime]:
 
 def inserts(subject: Subject, event: Event) -> bool:
     """Whether the event says that the object is new; a value that came into a child table does not."""
-    multiple = subject.table.multiple if subject.table is not None else ()
-    return event.kind in INSERTING and event.column not in multiple
+    return event.kind in INSERTING and event.column not in subject.multiple
 
 
 def begins(subject: Subject, lifetime: Lifetime, row: Row | None) -> bool:
@@ -139,8 +138,8 @@ def join(
     seen: set[str | None] = set()
     if unfinished is not None:
         op, edits, positions, seen, last = astuple(unfinished)
-    multiple = multiple_attributes(subject)
-    for event in events if has_images(subject) else saying_something(screened, events):
+    multiple = subject.multiple
+    for event in events if subject.images else saying_something(screened, events):
         this, column = MEANING[event.kind].op, event.column
         # Another operation, a column that comes again, another transaction: no change has both.
         if this is not op or column in seen or (last is not None and event.transaction != last.transaction):
@@ -224,11 +223,6 @@ def ending(screened: Screened, subject: Subject, lifetime: Lifetime) -> list[Cha
     ]
 
 
-def has_images(subject: Subject) -> bool:
-    """Whether its events bring the whole row: then NULL before and after is a value that stayed."""
-    return subject.table is not None and subject.table.images
-
-
 def row_that_went(subject: Subject, event: Event) -> tuple[Edit, ...]:
     """The row that a delete brings, of the columns that there still are, if it can be read."""
     table = subject.table
@@ -244,13 +238,6 @@ def row_that_went(subject: Subject, event: Event) -> tuple[Edit, ...]:
     return ()
 
 
-def multiple_attributes(subject: Subject) -> Collection[str | None]:
-    """The attributes that hold several values, for which repeating is natural."""
-    if subject.table is None:
-        return ()
-    return subject.table.multiple
-
-
 def _change(subject: Subject, op: Op, edits: list[Edit], positions: list[Position], last: Event) -> Change:
     return Change(
         row=subject.row,
@@ -258,6 +245,6 @@ def _change(subject: Subject, op: Op, edits: list[Edit], positions: list[Positio
         edits=tuple(edits),
         positions=tuple(positions),
         time=last.time,
-        whole=has_images(subject),
+        whole=subject.images,
         transaction=last.transaction,
     )

@@ -8,7 +8,6 @@
 
 from __future__ import annotations
 
-import datetime as dt
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain
 from operator import attrgetter
@@ -42,8 +41,7 @@ from eventlog.core.rules.lifetimes import (
 )
 from eventlog.core.rules.meaning import STATUS, Decision, Options
 from eventlog.core.rules.prefer import NOBODY_READS, prefer
-from eventlog.core.rules.screen import Screened, Subject, screen
-from eventlog.core.rules.times import moment
+from eventlog.core.rules.screen import Screened, Subject, due, screen
 from eventlog.core.rules.without_key import whole_row_changes
 from eventlog.core.schema import Catalog
 from eventlog.core.seams import RowReader
@@ -198,7 +196,7 @@ def judge(
 def place_of(options: Options) -> Callable[[Change], Any]:
     """By what changes are put in the order in which they are published."""
     if options.future:
-        return lambda change: ((change.time and moment(change.time)) or dt.datetime.min, change.positions[-1])
+        return lambda change: (due(change), change.positions[-1])
     # Where its last contributing event stands.
     return lambda change: change.positions[-1]
 
