@@ -57,21 +57,6 @@ GROUPS: Final[Mapping[Group, tuple[str, str]]] = {
 }
 """What one of each group is called, and the type of its entry points, imported with the first."""
 
-OWN_GROUPS: Final = (
-    "sinks",
-    "formats",
-    "sources",
-    "tables",
-    "steps",
-    "streams",
-    "commands",
-    "page",
-    "endpoints",
-    "linter_codecs",
-    "databases",
-)
-"""Groups in which eventlog itself offers something."""
-
 
 class Offer(Struct, frozen=True, kw_only=True):
     """A name that a package offers."""
@@ -211,7 +196,8 @@ def _offered(group: Group) -> Mapping[str, Offer]:
     for point in _installed().select(group=f"eventlog.{group}"):
         points.setdefault(point.name, []).append(point)
     modules = [point.module for several in points.values() for point in several]
-    if group in OWN_GROUPS and not any(module.startswith("eventlog.") for module in modules):
+    # In every group eventlog itself offers something, but for functions of policies.
+    if group != "policies" and not any(module.startswith("eventlog.") for module in modules):
         raise outdated(group)
     offered = {}
     for name, several in points.items():

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from array import array
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator
 from itertools import chain
-from typing import cast, overload
+from typing import Protocol, cast
 
 from msgspec import Struct
 
@@ -24,26 +23,12 @@ from eventlog.core.rules.screen import Screened, Subject
 CANCELLED = "the changes of this cycle cancel each other out."
 
 
-class PackedPositions(Sequence[Position]):
-    """Positions of a log, one number each, in eight bytes each: a lifetime may have millions."""
+class GrowingPositions(Protocol):
+    """Positions of the events that a change is made of, as they come; a list, or what is smaller."""
 
-    def __init__(self) -> None:
-        self._numbers = array("q")
-
-    def append(self, position: Position) -> None:
-        self._numbers.append(position[0])
-
-    def __len__(self) -> int:
-        return len(self._numbers)
-
-    @overload
-    def __getitem__(self, place: int) -> Position: ...
-    @overload
-    def __getitem__(self, place: slice) -> Sequence[Position]: ...
-    def __getitem__(self, place: int | slice) -> Position | Sequence[Position]:
-        if isinstance(place, slice):
-            return [(number,) for number in self._numbers[place]]
-        return (self._numbers[place],)
+    def append(self, position: Position, /) -> None: ...
+    def __iter__(self) -> Iterator[Position]: ...
+    def __len__(self) -> int: ...
 
 
 class NetColumn(Struct, gc=False):
@@ -63,9 +48,10 @@ class NetColumn(Struct, gc=False):
 class NetEdits:
     """The net effect of a lifetime, as its events come: of each column the first and the last."""
 
-    def __init__(self, positions: list[Position] | PackedPositions) -> None:
-        self.positions = positions
-        self.cancelled: list[Sequence[Position]] = []
+    def __init__(self, new_positions: Callable[[], GrowingPositions] = list) -> None:
+        self._new_positions = new_positions
+        self.positions = new_positions()
+        self.cancelled: list[GrowingPositions] = []
         """The events that had no effect in the end, together with others of theirs."""
         self._op = Op.MODIFY
         self._own = False
@@ -99,8 +85,7 @@ class NetEdits:
         change = self._change(subject, row)
         if change is None and self.positions:
             self.cancelled.append(self.positions)
-        packed = isinstance(self.positions, PackedPositions)
-        self.positions = PackedPositions() if packed else []
+        self.positions = self._new_positions()
         self._op, self._own, self._last, self._columns = Op.MODIFY, False, None, {}
         return [] if change is None else [change]
 
@@ -131,14 +116,14 @@ class NetEdits:
                 edits.append(told)
         if not changed:
             return None
-        positions: Sequence[Position] = self.positions
+        positions: Iterable[Position] = self.positions
         if isinstance(positions, list):
             positions = tuple(positions)
         return Change(
             row=subject.row,
             op=self._op,
             edits=tuple(edits),
-            # PackedPositions behave as a tuple does
+            # What is no list behaves as a tuple does.
             positions=cast("tuple[Position, ...]", positions),
             time=last.time,
             whole=images,
@@ -162,7 +147,7 @@ def coalesce(
     """
     if events and events[0].kind in ROW_BACK:  # it has superseded all others
         return whole_row(subject, events[0], row or {})
-    net = NetEdits([]) if unfinished is None else unfinished
+    net = unfinished or NetEdits()
     multiple = subject.multiple
     changes: list[Change] = []
     # An image tells every column, also NULL that stayed.
