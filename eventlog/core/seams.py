@@ -123,13 +123,8 @@ def encode(
     catalog: Catalog | None = None,
     after: str = "",
     whole: bool = False,
-    count: Callable[[Iterable[Any]], Iterable[Any]] | None = None,
 ) -> Iterator[Document | Refusal]:
-    """Writes and binds in one place: documents in the order of the changes, and refusals as they
-    are met.
-
-    What was written is `count`ed before it is bound, where somebody asks for that.
-    """
+    """Writes and binds: documents in the order of the changes, and refusals as they are met."""
     refusals: list[Refusal] = []
 
     def written() -> Iterator[Any]:
@@ -139,8 +134,7 @@ def encode(
             else:
                 yield item
 
-    items = written()
-    for document in form.bind(items if count is None else count(items), after, whole):
+    for document in form.bind(written(), after, whole):
         while refusals:  # they were met on the way to this document
             yield refusals.pop(0)
         yield document

@@ -60,27 +60,30 @@ class Round(Struct, frozen=True, kw_only=True):
     catalog: Catalog | None = None
     reader: RowReader | None = None
     options: Options = Options()
+    by_object: bool = False
+    """Events come object by object, each object's in their order; so do the changes."""
     needs: Callable[[Change], frozenset[str]] | None = None
     """What policies must know of a change's object beside what the change brings."""
     looks: Looks | None = None
     """What policies must know of rows of other tables, by the names of `Change.looked`."""
 
-    def decide(self, events: Sequence[Event], *, by_object: bool = False) -> Decision:
-        """What events amount to, in any order; or object `by_object`, as then the changes come too."""
-        [decision] = self.decide_groups([events], by_object=by_object)
+    def decide(self, events: Sequence[Event]) -> Decision:
+        """What events in any order amount to."""
+        [decision] = self.decide_groups([events])
         return decision
 
-    def decide_groups(self, groups: Iterable[Sequence[Event]], *, by_object: bool = False) -> list[Decision]:
+    def decide_groups(self, groups: Iterable[Sequence[Event]]) -> list[Decision]:
         """What groups of events amount to, each by itself; rows are read back once for all."""
         screened: list[Screened] = []
         asked: dict[RowId, frozenset[str]] = {}
         for events in groups:
-            group = screen(events, self.catalog, self.options, by_object=by_object)
+            group = screen(events, self.catalog, self.options, by_object=self.by_object)
             screened.append(group)
             for row, columns in wanted(group).items():
                 asked[row] = asked.get(row, columns) | columns
         rows = self.read_back(asked)
-        return self._completed([judge(group, rows, self.options, by_object=by_object) for group in screened])
+        decisions = [judge(group, rows, self.options, by_object=self.by_object) for group in screened]
+        return self._completed(decisions)
 
     def _completed(self, decisions: list[Decision]) -> list[Decision]:
         """The decisions, with what policies need beside their changes.
