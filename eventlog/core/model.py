@@ -39,10 +39,8 @@ REFRESH: Final = "eventlog refresh"
 """The perpetrator of rows that nobody changed: `eventlog refresh` wrote them, for a full load."""
 REFRESH_FOR: Final = f"{REFRESH} for "
 """So begins the perpetrator of those that are for one output alone; the output's name follows."""
-
-
 EVERY_ROW: Final = "*"
-"""The key of a row that speaks of a whole table, as an image of a TRUNCATE does. No other key is written so."""
+"""The key of a row that is about a whole table, as of a TRUNCATE. No other is written so."""
 
 
 class Kind(IntEnum):

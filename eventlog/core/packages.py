@@ -32,7 +32,7 @@ EXTRAS: Final[Mapping[str, str]] = {
 
 
 def is_there(module: str) -> bool:
-    """Whether the module can be imported; nothing is loaded to know it but the packages around it."""
+    """Whether the module can be imported; only the packages around it are loaded to know it."""
     try:
         return find_spec(module) is not None
     except ModuleNotFoundError:  # a package around it is missing

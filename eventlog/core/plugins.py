@@ -190,7 +190,7 @@ class StepsPlugin(Struct, frozen=True, kw_only=True):
     routes: Callable[[Sequence[Any]], bool]
     """Whether steps send changes to places of their own."""
     needs: Callable[[Sequence[tuple[str, tuple[Any, ...]]], Catalog], StepNeeds]
-    """Gets the steps by the names of their outputs; ConfigError where one names what there is not."""
+    """Gets the steps by their outputs' names; ConfigError where one names what there is not."""
     format: Callable[[Format, Any], Format]
     """The format that stands behind the steps."""
 

@@ -116,7 +116,7 @@ class Table(Struct, frozen=True, kw_only=True, omit_defaults=True, dict=True):
 
     @cached_property
     def whole_row(self) -> bool:
-        """Whether nothing but the whole row says which row is meant, so that several may be equal."""
+        """Whether only the whole row says which row is meant, so that several may be equal."""
         return self.key == (WHOLE_ROW,)
 
     @cached_property
@@ -205,12 +205,12 @@ class Catalog:
         A bare name that several schemas have is an error, because guessing would publish the wrong
         object.
         """
-        # None stands there where several tables have the name.
-        match = self._found.get(self.fold(name.strip(" ")), _UNKNOWN)
-        if match is None:
-            raise DataError(f"{name} is in several schemas; the log must say which, as schema.{name}.")
-        if match is _UNKNOWN:
+        folded = self.fold(name.strip(" "))
+        if folded not in self._found:
             return None
+        match = self._found[folded]
+        if match is None:  # several tables have the name
+            raise DataError(f"{name} is in several schemas; the log must say which, as schema.{name}.")
         return match
 
     def class_named(self, schema: str | None, name: str) -> Table | None:
@@ -236,6 +236,3 @@ class Catalog:
         earlier = self._found.setdefault(bare, entry)
         if earlier is not None and earlier.table.schema != schema:
             self._found[bare] = None  # which `find` tells from a name that nobody has
-
-
-_UNKNOWN = Found(Table(name="", columns=()))

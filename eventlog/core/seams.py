@@ -231,7 +231,7 @@ class Sink(Protocol):
         """
 
     def prepare(self, plan: str, documents: Sequence[Document]) -> None:
-        """Makes documents durable where nobody sees them yet; most sinks have nothing to do here."""
+        """Makes documents durable where nobody sees them; most sinks have nothing to do here."""
 
     def commit(self, plan: str, documents: Sequence[Document]) -> Sequence[Outcome]:
         """Shows them in order, durable when it returns. Answers only where a receiver said more

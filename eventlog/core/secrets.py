@@ -82,7 +82,7 @@ def masked(text: str, secrets: Collection[str] = ()) -> str:
 
 @lru_cache(maxsize=8)
 def _whole_words(secrets: tuple[str, ...]) -> re.Pattern[str] | None:
-    """What finds these secrets as words: `pub` is none in `published`, and is one behind the `%3A` or `\\n` of an encoded text."""
+    """What finds them as words: `pub` is none in `published`, and one behind `%3A` or `\\n`."""
     words = []
     # The longest first: another one may be its beginning.
     for secret in sorted({*secrets} - {""}, key=len, reverse=True):
@@ -110,7 +110,7 @@ def visible(text: str, *, lines: bool = False, json: bool = False) -> str:
 
 
 def shown(text: str) -> str:
-    """The text as it may be read anywhere: without secrets, and without what a terminal would obey."""
+    """The text as it may be read anywhere: without secrets, and nothing that a terminal obeys."""
     return visible(masked(text))
 
 
@@ -153,7 +153,7 @@ def _without_users_and_names(text: str) -> str:
 
 
 def _without_user(word: re.Match[str]) -> str:
-    """A word without passwords in URLs. None is behind its last @, where nobody looks."""
+    """A word without passwords in URLs. Behind its last @ is none, so nobody looks there."""
     users, sign, rest = word[0].rpartition("@")
     return _userinfo.sub(rf"\1:{HIDDEN}@", users + sign) + rest
 
@@ -210,9 +210,8 @@ def secret_places(settings: object, place: Place = (), name: str = "") -> Iterat
         secrets: Iterable[str] = ()
         if is_secret(name):
             # Whoever refuses a header may say what stands behind its scheme alone.
-            alone = _scheme.sub("", settings)
-            secrets = dict.fromkeys((settings, alone)) if alone else (settings,)
-        if not secrets and ("://" in settings or "=" in settings):
+            secrets = filter(None, dict.fromkeys((settings, _scheme.sub("", settings))))
+        elif "://" in settings or "=" in settings:
             secrets = _of_text(settings)
         yield from ((place, secret) for secret in secrets)
 
@@ -228,7 +227,7 @@ def _of_text(text: str) -> Iterator[str]:
     match = _password(text)
     secrets = [match[1]] if match else []
     for begin, end in named_secrets(text):
-        # A connection string of ODBC ends a value with a semicolon, which another value may have in it.
+        # A connection string of ODBC ends a value with a semicolon, which other values may hold.
         secrets += (text[begin:end], text[begin:end].partition(";")[0])
     for secret in secrets:
         yield from dict.fromkeys((secret, decoded(secret)))

@@ -24,7 +24,7 @@ CANCELLED = "the changes of this cycle cancel each other out."
 
 
 class GrowingPositions(Protocol):
-    """Positions of the events that a change is made of, as they come; a list, or what is smaller."""
+    """Positions of the events that a change is made of, as they come: a list, or smaller."""
 
     def append(self, position: Position, /) -> None: ...
     def __iter__(self) -> Iterator[Position]: ...
@@ -32,7 +32,7 @@ class GrowingPositions(Protocol):
 
 
 class NetColumn(Struct, gc=False):
-    """What happened to one column: its first event and its last, and what those between have done."""
+    """What happened to one column: its first event, its last, and what those between did."""
 
     first: Event
     last: Event
@@ -98,19 +98,16 @@ class NetEdits:
         edits: list[Edit] = []
         changed = False
         for column in self._columns.values():
-            of_child = column.first.column in multiple
-            if of_child:
-                told, stayed = edit(column.first, row), False
-            else:
+            told, stayed = edit(column.first, row), False
+            if told.column not in multiple:
                 # The value that was there before the first event, and what the last one leaves.
-                before, after = edit(column.first, row), edit(column.last, row)
-                old, new, reset = before.old, after.new, column.reset
+                old, new = told.old, edit(column.last, row).new
                 if self._op is Op.ADD:
-                    told = Edit(column=before.column, new=new)
+                    told = Edit(column=told.column, new=new)
                 else:
-                    told = Edit(column=before.column, old=old, new=new, reset=reset)
-                # A new object's values are all told; of an old one, not those that are as before.
-                stayed = self._op is not Op.ADD and column.only_updates and told.old == told.new
+                    told = Edit(column=told.column, old=old, new=new, reset=column.reset)
+                    # A new object's values are all told; an old one's not where they are as before.
+                    stayed = column.only_updates and old == new
             changed = changed or not stayed
             if images or not stayed:
                 edits.append(told)

@@ -313,7 +313,7 @@ class Definitions:
         return None
 
     def _of(self, event: Event) -> Definition | None:
-        """The definition that an event was written under; None where its table never had another."""
+        """The definition that an event was written under; None if its table never had another."""
         name = self._fold(event.table)
         if name not in self._lists:
             return None
@@ -357,8 +357,8 @@ class Definitions:
                 break
         names = _names_of(key)
         if not self._knows(of_name[place], name, column, names):
-            # The row's own transaction began before the definition, or the trigger was replaced later:
-            # the nearest that knows what it names, older ones first.
+            # Its transaction began before the definition, or the trigger was replaced later: the
+            # nearest that knows what it names, older ones first.
             nearest = [*range(place - 1, -1, -1), *range(place + 1, len(of_name))]
             for other in nearest:
                 if self._knows(of_name[other], name, column, names):

@@ -46,7 +46,7 @@ def lifetimes(subject: Subject) -> Iterator[Lifetime]:
 
 
 def inserts(subject: Subject, event: Event) -> bool:
-    """Whether the event says that the object is new; a value that came into a child table does not."""
+    """Whether the event says that the object is new; a new value in a child table does not."""
     return event.kind in INSERTING and event.column not in subject.multiple
 
 

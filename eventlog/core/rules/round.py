@@ -82,7 +82,8 @@ class Round(Struct, frozen=True, kw_only=True):
             for row, columns in wanted(group).items():
                 asked[row] = asked.get(row, columns) | columns
         rows = self.read_back(asked)
-        decisions = [judge(group, rows, self.options, by_object=self.by_object) for group in screened]
+        by_object = self.by_object
+        decisions = [judge(group, rows, self.options, by_object=by_object) for group in screened]
         return self._completed(decisions)
 
     def _completed(self, decisions: list[Decision]) -> list[Decision]:

@@ -87,7 +87,7 @@ class Naming:
                 attributes: dict[str, str] = {}
                 for name, attribute in self.table.loggable.items():
                     attributes.setdefault(fold(name), name)
-                    # A child's column has its table's name before it; bare, it would be the parent's.
+                    # A child's column has its table before it; bare, it would be the parent's.
                     if attribute.child is None:
                         attributes.setdefault(fold(attribute.column.name), name)
                 self._meant.append((fold, attributes))
