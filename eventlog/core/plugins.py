@@ -220,7 +220,9 @@ class TablePlugin(Struct, frozen=True, kw_only=True):
 
 
 class CheckPlugin(Struct, frozen=True, kw_only=True):
-    """Points of `eventlog check` that are of no output, under its name; from the configuration."""
+    """Points of `eventlog check` that belong to no output, under the name of the entry point; they
+    get the configuration.
+    """
 
     findings: Callable[[Any], Iterable[Finding]]
 
@@ -292,7 +294,7 @@ class BackgroundWork(Protocol):
 
 
 class BackgroundPlugin(Struct, frozen=True, kw_only=True):
-    """What the publisher of a log does beside publishing, if the configuration has it `wanted`."""
+    """What the publisher that has a log's lock does beside publishing, where that is `wanted`."""
 
     wanted: Callable[[Any], bool]
     build: Callable[[BackgroundOrder], BackgroundWork]
