@@ -22,7 +22,8 @@ from eventlog.config.outputs import formats_of, whole_kind
 from eventlog.config.settings import PublisherConfig
 from eventlog.core.model import Kind
 from eventlog.core.registry import offers, sink_named, table_named
-from eventlog.core.rules.meaning import EXPLANATION, MEANING, PRECEDENCE, STATUS, category_name
+from eventlog.core.rules.meaning import EXPLANATION, MEANING, PRECEDENCE, STATUS
+from eventlog.explain.rules_command import category_name
 from eventlog.init.editors import whole_source
 from eventlog.policies.settings import PolicyConfig
 from eventlog.policies.steps import STEPS, Steps

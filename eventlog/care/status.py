@@ -9,11 +9,12 @@ from msgspec.structs import replace
 from sqlalchemy import Engine
 
 from eventlog.care.ages import utc_text
+from eventlog.care.proofs import read_proofs
 from eventlog.config.settings import PublisherConfig
 from eventlog.core.errors import without_promise
 from eventlog.core.model import Status, written
 from eventlog.core.plural import counted
-from eventlog.core.proofs import LastProof, read_proofs
+from eventlog.core.proofs import LastProof
 from eventlog.delivery.output import OutputState, failing, read_output_states
 from eventlog.publisher.flow import read_flow, unread_tables
 from eventlog.sources.log.backlog import Rate, backlog

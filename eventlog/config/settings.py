@@ -37,8 +37,7 @@ from eventlog.config.secret_values import with_secrets
 from eventlog.config.timetable import read_times
 from eventlog.core.backoff import Backoff
 from eventlog.core.errors import ConfigError
-from eventlog.core.on_value import OnValue
-from eventlog.core.outputs import refuse_name
+from eventlog.core.outputs import OnValue, refuse_name
 from eventlog.core.registry import names, sink_named, source_named, steps_plugin, table_named
 from eventlog.core.secrets import SecretSettings
 from eventlog.core.suggest import did_you_mean
