@@ -53,8 +53,8 @@ def said_in(
         if name.startswith(PREFIX) and section in sections and all(path) and path:
             kinds: Sequence[Any] = sections[section]
             for group in path[:-1]:
-                kinds = _types(kinds, group)
-            yield name, section, path, _read(text, _types(kinds, path[-1]))
+                kinds = types_of(kinds, group)
+            yield name, section, path, _read(text, types_of(kinds, path[-1]))
 
 
 def fitted(value: Any, kinds: Sequence[Any], key: str = "") -> Any:
@@ -68,7 +68,7 @@ def fitted(value: Any, kinds: Sequence[Any], key: str = "") -> Any:
         known = members([kind for kind in inner if kind is not Ellipsis])
         return [fitted(item, known) for item in value]
     if isinstance(value, Mapping):
-        return {name: fitted(inner, _types(kinds, name), name) for name, inner in value.items()}
+        return {name: fitted(inner, types_of(kinds, name), name) for name, inner in value.items()}
     return value
 
 
@@ -111,7 +111,7 @@ def _meant(text: str, kinds: Sequence[Any], key: str) -> Any:
     return [part.strip() for part in text.split(separator) if part.strip()]
 
 
-def _types(kinds: Sequence[Any], key: str) -> list[Any]:
+def types_of(kinds: Sequence[Any], key: str) -> list[Any]:
     """What a key takes in any of these kinds of tables."""
     structs = [kind for kind in kinds if isinstance(kind, type) and issubclass(kind, Struct)]
     fields = [field for kind in structs for field in fields_of(kind)]

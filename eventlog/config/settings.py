@@ -21,7 +21,7 @@ import msgspec
 from msgspec import Struct, defstruct
 from msgspec.structs import replace
 
-from eventlog.config.environment import SEVERAL, fields_of, fitted, with_environment
+from eventlog.config.environment import SEVERAL, fields_of, fitted, said_in, types_of, with_environment
 from eventlog.config.outputs import (
     OutputConfig,
     as_declared,
@@ -216,6 +216,9 @@ def load(path: Path | None, environment: Mapping[str, str] | None = None, *, wit
     settings, text = _read(path) if path is not None else ({}, "")
     sections = sections_of(settings, environment)
     _refuse_unknown(settings, origin, sections, text)
+    for variable, section, keys, value in said_in(environment, sections):
+        alone = reduce(lambda inner, key: {key: inner}, reversed(keys), value)
+        _refuse_unknown_keys(section, alone, variable, sections[section])
     with_environment(settings, environment, sections)
     if without_url:
         settings.get("source", {}).pop("url", None)
@@ -232,6 +235,10 @@ def from_settings(settings: dict[str, Any], environment: Mapping[str, str], *, o
         given = fitted(with_secrets(settings, environment), (kind,))
         typed: Any = msgspec.convert(given, kind, strict=False)
     except msgspec.ValidationError as error:
+        for variable, section, keys, _ in said_in(environment, sections):
+            table = f"{section}[0]" if section in SEVERAL else section
+            if str(error).endswith(f" - at `$.{'.'.join((table, *keys))}`"):
+                origin = variable
         raise ConfigError(f"{origin}: {_in_words(str(error), sections)}") from None
     if typed.source.kind != LOG and typed.source.kind not in names("sources"):
         raise ConfigError(f"{origin}: source.kind takes {', '.join(sorted([LOG, *names('sources')]))}.")
@@ -258,12 +265,13 @@ def _sources_named(settings: Mapping[str, Any], environment: Mapping[str, str]) 
     source: Mapping[str, Any] = given if isinstance(given, dict) else {}
     chosen = environment.get("EVENTLOG_SOURCE__KIND", source.get("kind", LOG))
     tables = {key for key, value in source.items() if isinstance(value, dict)}
-    tables |= {name.split("__")[1].lower() for name in environment if _of_a_source(name)}
+    tables |= {match[1].lower() for match in map(_of_a_source, environment) if match is not None}
+    tables.difference_update(field.encode_name for field in fields_of(SourceConfig))
     if chosen != LOG or tables:  # else nobody needs to know what is installed
         yield from (name for name in names("sources") if name == chosen or table_of(name) in tables)
 
 
-_of_a_source = re.compile(r"EVENTLOG_SOURCE__[^_].*?__").match
+_of_a_source = re.compile(r"EVENTLOG_SOURCE__([^_].*?)(?:__|$)").match
 
 
 @cache
@@ -380,14 +388,22 @@ GONE: Final = {"publisher.workers": "One process does all the work; take it out.
 """Keys that earlier versions took, each with what to do instead."""
 
 
-def _refuse_unknown_keys(section: str, table: Mapping[str, Any], origin: str, kinds: Sequence[type[Struct]]) -> None:
+def _refuse_unknown_keys(place: str, table: Mapping[str, Any], origin: str, kinds: Sequence[type[Struct]]) -> None:
+    """Refuses a key that none of these kinds has, also in the tables of their keys: the types of
+    plug-ins may let it pass.
+    """
     known = {field.encode_name for kind in kinds for field in fields_of(kind)}
-    if section == "output":
+    if place == "output":
         known.add("sink")
-    for key in table:
+    for key, value in table.items():
         if key not in known:
-            hint = GONE.get(f"{section}.{key}") or did_you_mean(key, known)
-            raise ConfigError(f"{origin}: {section}.{key} is not a key.", hint=hint)
+            # The table of a source that nobody chose may be meant.
+            meant = known.union(map(table_of, names("sources"))) if place == "source" else known
+            hint = GONE.get(f"{place}.{key}") or did_you_mean(key, meant)
+            raise ConfigError(f"{origin}: {place}.{key} is not a key.", hint=hint)
+        tables = [kind for kind in types_of(kinds, key) if isinstance(kind, type) and issubclass(kind, Struct)]
+        if tables and isinstance(value, dict):
+            _refuse_unknown_keys(f"{place}.{key}", value, origin, tables)
 
 
 _one_key = re.compile(r"Object (?:missing required|contains (?P<unknown>unknown)) field `(?P<name>.+)`").match
@@ -406,6 +422,10 @@ VALUE_NAMES: Final = {
 }
 """What kinds of values are called where a key has another one."""
 
+BOUNDS: Final = {">=": "at least", "<=": "at most", ">": "above", "<": "below"}
+"""What msgspec's signs of a bound are called."""
+
+_bounded = re.compile(r"Expected `(?P<kind>[^`]+)`(?P<of> of length)? (?P<bound>[<>]=?) (?P<limit>\S+)").fullmatch
 _other_kind = re.compile(r"Expected `(?P<wanted>[^`]+)`, got `(?P<found>[^`]+)`").fullmatch
 
 
@@ -430,9 +450,13 @@ def _in_words(problem: str, sections: Sections) -> str:
         known = VALUE_NAMES | {"float": "a number"}
         wanted = " or ".join(known.get(kind, kind) for kind in kinds["wanted"].split(" | ") if kind != "null")
         return f"{where} takes {wanted}, not {VALUE_NAMES.get(kinds['found'], kinds['found'])}."
+    bounded = _bounded(what)
+    if bounded:
+        wanted = "a number" if bounded["kind"] == "float" else VALUE_NAMES.get(bounded["kind"], bounded["kind"])
+        return f"{where} takes {wanted}{bounded['of'] or ','} {BOUNDS[bounded['bound']]} {bounded['limit']}."
     if where:
-        return f"{where}: {what}."
-    return f"{what}."
+        return f"{where}: {what.rstrip('.')}."
+    return f"{what.rstrip('.')}."
 
 
 def _choices(where: str, sections: Sections) -> list[str]:
