@@ -8,7 +8,7 @@ import struct
 from collections.abc import Iterator
 from decimal import Decimal
 from functools import partial
-from typing import Final, cast
+from typing import Final
 
 from bench.measure import Benchmark, Contestant, Target, Timings
 from eventlog.core.model import Change, Edit, Image, Op, RowId, Transaction, Value
@@ -148,7 +148,7 @@ def bare(data: bytes, columns: int) -> int:
 
 def decoded(data: bytes) -> int:
     """Everything up to images."""
-    return sum(len(batch.events) for batch in images(chunks(data), OWN))
+    return sum(len(batch.images) for batch in images(chunks(data), OWN))
 
 
 def changes(data: bytes) -> int:
@@ -173,9 +173,7 @@ def chunks(data: bytes) -> Iterator[bytes]:
 
 def _told(pieces: Iterator[bytes]) -> int:
     options = Options()
-    return sum(
-        len(tell(cast("list[Image]", batch.events), batch.catalog, options).changes) for batch in images(pieces, OWN)
-    )
+    return sum(len(tell(batch.images, batch.catalog, options).changes) for batch in images(pieces, OWN))
 
 
 def _peak() -> float:

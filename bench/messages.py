@@ -14,16 +14,15 @@ from confluent_kafka import Producer
 
 from bench.broker import local_broker
 from bench.measure import Benchmark, Contestant, Target, Timings
-from eventlog.core.counting import counted
 from eventlog.core.model import Change, Edit, Op, RowId, Transaction
 from eventlog.core.schema import Catalog, Column, Table
 from eventlog.core.seams import encode
 from eventlog.qlik.messages.document import MessagesDocument
 from eventlog.qlik.messages.settings import MessageSettings
 from eventlog.qlik.messages.shape import shape_of
-from eventlog.qlik.messages.write import MessageFormat
 from eventlog.sinks.kafka.settings import KafkaSettings
 from eventlog.sinks.kafka.sink import KafkaSink
+from tests.support.messages import CountedMessages
 
 PROMISED = 150_000
 OF_FASTAVRO = 0.5
@@ -100,8 +99,8 @@ def changes(number: int, *, whole: bool = False) -> Iterator[Change]:
 
 def encoded(made: Sequence[Change], encoding: Any, after: str = "") -> Iterator[MessagesDocument]:
     """The documents of the changes."""
-    form = MessageFormat(settings=MessageSettings(encoding=encoding), body=False)
-    for document in encode(form, made, CATALOG, after, count=lambda written: counted([*written], {}, ())[0]):
+    form = CountedMessages(settings=MessageSettings(encoding=encoding), body=False)
+    for document in encode(form, made, CATALOG, after):
         assert isinstance(document, MessagesDocument)
         yield document
 

@@ -26,7 +26,7 @@ from eventlog.compare.ranges import Range
 from eventlog.compare.scratch import ScratchSide
 from eventlog.compare.sides import Totals
 from eventlog.compare.tables import Place, TableSide
-from eventlog.sql.reflect import reflect_table
+from tests.support.reflected import reflect_table
 from tests.support.servers_mysql import mariadb_running
 
 ROWS: Final = 1_000_000

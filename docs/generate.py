@@ -19,10 +19,12 @@ import msgspec
 from msgspec import Struct
 
 from eventlog.config.outputs import formats_of, whole_kind
-from eventlog.config.settings import PublisherConfig, whole_source
+from eventlog.config.settings import PublisherConfig
 from eventlog.core.model import Kind
 from eventlog.core.registry import offers, sink_named, table_named
-from eventlog.core.rules.meaning import EXPLANATION, MEANING, PRECEDENCE, STATUS, category_name
+from eventlog.core.rules.meaning import EXPLANATION, MEANING, PRECEDENCE, STATUS
+from eventlog.explain.rules_command import category_name
+from eventlog.init.editors import whole_source
 from eventlog.policies.settings import PolicyConfig
 from eventlog.policies.steps import STEPS, Steps
 from eventlog.qlik.change_tables.settings import ChangeTableSettings
@@ -104,6 +106,9 @@ COMMANDS = (
     "Reports in files and pipes have 100 columns; `COLUMNS=300` shows more.",
     "Many take these options:\n",
 )
+SHARED_IN_GROUP = 3
+"""An option that so many commands of a group have is told with the group."""
+
 SHARED_COUNT = 5
 """An option that so many commands have, with the same words, stands at the head of the page alone."""
 
@@ -163,8 +168,22 @@ def commands_page() -> str:
     lines = [MADE, "# Commands\n", *COMMANDS, "| option | |", "| --- | --- |"]
     lines += [f"{line}" for line in dict.fromkeys(counted) if line in shared]
     for command, context in commands:
-        lines += ["", *_help(command, context, shared)]
+        of_group = _of_group(context.parent, shared) if context.parent is not None else []
+        lines += ["", *_help(command, context, {*shared, *of_group})]
+        if common := _of_group(context, shared):
+            lines += ["", "Its commands take, beside their own options:"]
+            lines += ["", "| option | |", "| --- | --- |", *common]
     return "\n".join([*lines, ""])
+
+
+def _of_group(context: click.Context, shared: set[str]) -> list[str]:
+    """Options that several commands of a group have, with the same words: they are told once, with the group."""
+    group = context.command
+    if context.parent is None or not isinstance(group, click.Group):
+        return []
+    inner = [group.get_command(context, name) for name in group.list_commands(context)]
+    counted = Counter(_option(option) for command in inner if command is not None for option in _options(command))
+    return [line for line, count in counted.items() if count >= SHARED_IN_GROUP and line not in shared]
 
 
 def configuration_page() -> str:

@@ -11,7 +11,8 @@ import msgspec
 from msgspec import Struct
 
 from eventlog.config.environment import SEVERAL, members
-from eventlog.config.settings import all_tables, typed_config
+from eventlog.config.settings import typed_config
+from eventlog.init.editors import all_tables
 
 SECRET: Final = {"type": "string", "pattern": r"\$\{[^}]+\}"}
 """A value that comes from the environment or a file; what it is, only the reader sees."""

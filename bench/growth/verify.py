@@ -18,7 +18,7 @@ from eventlog.compare.engine import Comparison
 from eventlog.compare.known import Recognition
 from eventlog.compare.scratch import ScratchSide
 from eventlog.compare.tables import Place, TableSide
-from eventlog.sql.reflect import reflect_table
+from tests.support.reflected import reflect_table
 from tests.support.servers_mysql import mariadb_running
 
 ONCE: Final = 10_000_000

@@ -59,7 +59,7 @@ AREAS = (
     Area(
         name="XDS",
         files=("eventlog/xds/*.py",),
-        tests=("tests/unit/xds/test_*.py", "tests/unit/core/test_on_value.py", "tests/unit/test_golden.py"),
+        tests=("tests/unit/xds/test_*.py", "tests/unit/test_on_value.py", "tests/unit/test_golden.py"),
     ),
     Area(
         name="change tables and messages",
@@ -68,7 +68,7 @@ AREAS = (
             "tests/unit/qlik/test_*.py",
             "tests/unit/qlik/change_tables/test_*.py",
             "tests/unit/qlik/messages/test_*.py",
-            "tests/unit/core/test_on_value.py",
+            "tests/unit/test_on_value.py",
             "tests/unit/core/rules/test_refresh.py",
             "tests/unit/test_golden.py",
             "tests/unit/sinks/change_files/test_sink.py",
@@ -98,6 +98,7 @@ AREAS = (
             "tests/unit/capture/test_triggers.py",
             "tests/unit/capture/test_asked.py",
             "tests/unit/sql/test_bridge.py",
+            "tests/unit/sql/test_dialect.py",
             "tests/unit/capture/test_cascades.py",
             "tests/unit/capture/test_follow.py",
             "tests/unit/sql/test_oracle.py",

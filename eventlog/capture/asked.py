@@ -28,6 +28,9 @@ from eventlog.sql.access import fetched, verbatim
 from eventlog.sql.dialect import Dialect, dialect_of, log_holes, statement
 from eventlog.sql.names import LogNames
 
+PIECE_CHARACTERS: Final = 900
+"""How long the pieces of a long text are: fewer than 4,000 bytes, whatever the characters."""
+
 SIGN = "eventlog "
 """What a marker begins with, wherever the database keeps it."""
 
@@ -258,4 +261,13 @@ def _name(table: str) -> str:
 def _statement(dialect: Dialect, names: LogNames, query: str, **values: str) -> str:
     """A query with its values as constants, so that a script and the program run the same."""
     text = statement(dialect, query, **log_holes(dialect, names))
-    return _parameter.sub(lambda match: dialect.long_literal(values[match[1]]), text)
+    return _parameter.sub(lambda match: _literal(dialect, values[match[1]]), text)
+
+
+def _literal(dialect: Dialect, text: str) -> str:
+    """The text as a SQL expression, in pieces where no string or line may be as long."""
+    if dialect.long_text is None or len(text) <= PIECE_CHARACTERS:
+        return dialect.literal(text)
+    starts = range(0, len(text), PIECE_CHARACTERS)
+    pieces = (dialect.literal(text[start : start + PIECE_CHARACTERS]) for start in starts)
+    return "\n|| ".join(dialect.long_text.format(text=piece) for piece in pieces)

@@ -12,7 +12,16 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from eventlog.capture.plan import ChildPlan, Fact, Fate, Side, Test, TriggerPlan
-from eventlog.capture.words import Row, absent, differs, joined, kind_text, parameters, present
+from eventlog.capture.words import (
+    Row,
+    absent,
+    differs,
+    is_unseen,
+    joined,
+    kind_text,
+    parameters,
+    present,
+)
 from eventlog.core.model import Kind
 from eventlog.core.schema import WHOLE_ROW, Column
 from eventlog.sql.dialect import Dialect, offers, statement
@@ -346,7 +355,7 @@ class Clauses(Struct, frozen=True, kw_only=True):
         return any_of([present(self.dialect, first), nothing])
 
     def _seen(self, column: Column) -> bool:
-        return not self.dialect.unseen(column.type)
+        return not is_unseen(self.dialect, column)
 
     def _read_back(self, fact: Fact) -> Fact:
         """The fact without values where a trigger cannot read them: the publisher does."""

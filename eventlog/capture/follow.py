@@ -14,7 +14,7 @@ from eventlog.capture.asked import TrackRequest, asked_of, believed
 from eventlog.capture.installed import Installed, TriggerCondition, TriggerState, installed
 from eventlog.capture.track import located, track
 from eventlog.core.errors import EventlogError, InstallError, SourceError
-from eventlog.sql.connect import in_words
+from eventlog.sql.access import in_words
 from eventlog.sql.names import LogNames
 from eventlog.sql.reflect import Classes, parts_of
 

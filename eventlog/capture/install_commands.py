@@ -133,7 +133,6 @@ def uninstall(site: Site, purge: bool, dry: bool, yes: bool, sql: bool, as_json:
     """
     from eventlog.capture.install import uninstall as take_off
     from eventlog.capture.install import uninstall_sql
-    from eventlog.sql.connect import names_a_place
 
     if sql and not names_a_place(site.url):
         # Only the kind of the database is known, so nobody can ask what columns the log has.
@@ -257,3 +256,11 @@ def rights(
         for statement in statements:
             # Not `say`: a statement is never broken into lines.
             click.echo(shown(f"ran {statement.sql}"))
+
+
+def names_a_place(url: str) -> bool:
+    """Whether the URL says where a database is, and not only which one it is, as `oracle://` does."""
+    from eventlog.sql.connect import read_url
+
+    parsed = read_url(url)
+    return any((parsed.host, parsed.database, parsed.query, parsed.username))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable, Sequence
+from contextlib import suppress
 from enum import StrEnum
 from typing import Any
 
@@ -16,12 +17,14 @@ from eventlog.capture.ddl import ddl_trigger_name, standing_ddl
 from eventlog.capture.plan import Style, TriggerOptions, captured, plan
 from eventlog.capture.render import Trigger, render
 from eventlog.capture.table_needs import TableNeeds
-from eventlog.core.errors import EventlogError
+from eventlog.capture.words import as_told
+from eventlog.core.errors import EventlogError, InstallError
 from eventlog.core.schema import Table
 from eventlog.sql.access import answers, verbatim
+from eventlog.sql.definitions import ShapeVersion
 from eventlog.sql.dialect import Dialect, dialect_of, statement
 from eventlog.sql.findlog import log_columns
-from eventlog.sql.history import ShapeVersion, read_history
+from eventlog.sql.history import read_history
 from eventlog.sql.names import LogNames
 from eventlog.sql.reflect import Classes
 
@@ -80,7 +83,7 @@ def installed(connection: Connection, names: LogNames) -> list[Installed]:
             schema=row.table_schema,
             table=row.table_name,
             marker=marker,
-            source=dialect.told(_exact(connection, dialect, row)),
+            source=as_told(dialect, _exact(connection, dialect, row)),
             enabled=bool(row.enabled),
         )
         triggers.append(trigger)
@@ -203,11 +206,24 @@ def tracked(connection: Connection, names: LogNames) -> list[Table]:
     for name, witness in known.items():
         options = witness.options
         try:
-            table = classes.present(name, options.children, options.key)
+            table = _present(classes, name, options.children, options.key)
             tables.append(captured(table, options, witness.watched))
         except EventlogError:  # the table is gone; its triggers are STRAY
             continue
     return tables
+
+
+def _present(classes: Classes, name: str, children: Sequence[str], key: Sequence[str] = ()) -> Table:
+    """A class by its name, with those of these children that it still has."""
+    try:
+        return classes.one(name, children, key)
+    except InstallError:
+        there = []
+        for child in children:
+            with suppress(InstallError):
+                classes.one(name, [child], key)
+                there.append(child)
+        return classes.one(name, there, key)
 
 
 def _class_states(
@@ -227,7 +243,7 @@ def _class_states(
         # triggers alone.
         options = replace(asked, rows=options.rows, foreign=options.foreign)
     try:
-        table = classes.present(owner, options.children)
+        table = _present(classes, owner, options.children)
     except EventlogError as error:
         return [_described(trigger, TriggerCondition.STRAY, str(error)) for trigger in standing]
     try:

@@ -4,6 +4,7 @@ with a hash.
 
 from __future__ import annotations
 
+from base64 import b64encode
 from collections.abc import Iterator, Mapping
 from enum import Enum, auto
 
@@ -15,10 +16,17 @@ from eventlog.capture.bodies import RowBodies, StatementBodies, arguments, colum
 from eventlog.capture.clauses import logged_name, qualified
 from eventlog.capture.ddl import HERE, Bridge, bridge_comment, bridge_plan
 from eventlog.capture.plan import EVERY, ChildPlan, Style, TriggerPlan, When
-from eventlog.capture.words import Row, common_holes, declarations, settled
+from eventlog.capture.words import (
+    Row,
+    as_told,
+    common_holes,
+    declarations,
+    number_holes,
+    settled,
+)
 from eventlog.core.errors import InstallError
 from eventlog.core.schema import Column
-from eventlog.sql.dialect import BODY_QUOTE, Dialect, log_holes, number_holes, offers, statement
+from eventlog.sql.dialect import BODY_QUOTE, Dialect, log_holes, offers, statement
 from eventlog.sql.names import LogNames
 
 ROWS = {
@@ -108,7 +116,7 @@ class _Writer(Struct, frozen=True, kw_only=True):
         digest = hash_of(texts_without)
         called = function_name(self.dialect, self.names, self.plan.table.schema, name, digest)
         holes |= self._settling(name, digest) | dropping(self.dialect, called)
-        mark = self.dialect.marked(write_marker(self._marker(digest), self.dialect.line_characters))
+        mark = _mark(self.dialect, write_marker(self._marker(digest), self.dialect.line_characters))
         queries = ["before_trigger", function, *body]
         if self.plan.numbered:
             queries.append("own_function")
@@ -132,7 +140,7 @@ class _Writer(Struct, frozen=True, kw_only=True):
             create=tuple(text for text in texts.values() if text),
             drop=tuple(text for text in drops if text),
             function=called,
-            source=self.dialect.told("\n".join((texts[function], texts[form]))),
+            source=as_told(self.dialect, "\n".join((texts[function], texts[form]))),
             hash=digest,
         )
 
@@ -413,6 +421,15 @@ class _Writer(Struct, frozen=True, kw_only=True):
 
     def _statement(self, query: str, **holes: str) -> str:
         return statement(self.dialect, query, **holes)
+
+
+def _mark(dialect: Dialect, marker: str) -> str:
+    """The marker as it stands beside a trigger, or inside one."""
+    if dialect.comments_on_triggers:
+        return dialect.literal(marker)
+    if dialect.comments_survive:
+        return f"/* {marker} */"
+    return f"DO 'eventlog {b64encode(marker.encode()).decode()}';"
 
 
 def function_name(

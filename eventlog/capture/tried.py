@@ -10,11 +10,11 @@ from sqlalchemy import Connection
 from sqlalchemy.exc import SQLAlchemyError
 
 from eventlog.capture.plan import TriggerPlan
-from eventlog.capture.words import Row
+from eventlog.capture.words import Row, number_holes
 from eventlog.core.errors import InstallError, UsageError
 from eventlog.core.schema import Table
 from eventlog.sql.access import answers, is_denied, verbatim
-from eventlog.sql.dialect import dialect_of, log_holes, number_holes, offers, statement
+from eventlog.sql.dialect import dialect_of, log_holes, offers, statement
 from eventlog.sql.names import LogNames
 
 _SHAPE: Final = "Its record_id must number itself and other columns need defaults; or list its ten in source.columns."
@@ -41,7 +41,7 @@ def try_log(connection: Connection, names: LogNames) -> None:
     except SQLAlchemyError as error:
         problem = str(getattr(error, "orig", error)).partition("\n")[0].rstrip(".")
         hint = _SHAPE
-        if is_denied(dialect_of(connection), getattr(error, "orig", None)):
+        if is_denied(dialect_of(connection), error):
             hint = _RIGHT
         message = f"The log {names.table} does not take the rows of triggers: {problem}."
         raise InstallError(message, hint=hint) from None

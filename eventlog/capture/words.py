@@ -70,7 +70,35 @@ def _value(dialect: Dialect, what: str) -> str:
 def joined(dialect: Dialect, parts: Iterable[str]) -> str:
     """Texts put together to one."""
     before, between, after = dialect.concat
-    return before + dialect.on_lines(parts, between) + after
+    return before + _on_lines(dialect, parts, between) + after
+
+
+def _on_lines(dialect: Dialect, parts: Iterable[str], between: str) -> str:
+    """The parts on one line, or on one each where that line would be too long for the shell."""
+    line = between.join(parts := list(parts))
+    if dialect.line_characters is None or len(line) < dialect.line_characters // 4:
+        return line
+    return f"{between.rstrip()}\n".join(parts)
+
+
+def is_unseen(dialect: Dialect, column: Column) -> bool:
+    """Whether a trigger cannot read values of the column's type."""
+    return bare_type(column.type) in dialect.unseen_types
+
+
+def as_told(dialect: Dialect, source: str) -> str:
+    """A trigger's text such that what was sent and what the catalog tells are the same."""
+    if not dialect.tells_roughly:
+        return source
+    return re.sub("'+", "'", re.sub("[^\0-\uffff]", "?", source))
+
+
+def number_holes(dialect: Dialect, names: LogNames) -> dict[str, str]:
+    """What a writer says of the record_id: nothing, unless a sequence numbers the log."""
+    if names.sequence is None or dialect.next_number is None:
+        return {"number_name": "", "number": ""}
+    drawn = dialect.next_number.format(sequence=dialect.qualified(names.schema, names.sequence))
+    return {"number_name": f", {dialect.quoted(names.column('record_id'))}", "number": f", {drawn}"}
 
 
 def differs(dialect: Dialect, column: Column, before: str, after: str) -> str:
@@ -189,6 +217,6 @@ class Row(Struct, frozen=True, kw_only=True):
         """The columns by their bare names, as a condition speaks of them; without those that cannot
         be read.
         """
-        seen = [column for column in columns if not self.dialect.unseen(column.type)]
+        seen = [column for column in columns if not is_unseen(self.dialect, column)]
         named = (f"{self.value(column)} AS {self.dialect.quoted(column.name)}" for column in seen)
-        return self.dialect.on_lines(named, ", ")
+        return _on_lines(self.dialect, named, ", ")

@@ -53,8 +53,7 @@ def tried_again(work: Work) -> Work:
 
 def stopped_by_lock(log: Log, error: SourceError) -> bool:
     """Whether somebody else held a lock that a statement needed."""
-    cause = error.__cause__
-    return is_held_up(log.dialect, getattr(cause, "orig", None) or cause)
+    return is_held_up(log.dialect, error.__cause__)
 
 
 EVERYTHING: Final[Run] = (-(2**63), 2**63 - 1)

@@ -18,11 +18,12 @@ from eventlog.care.flow import (
     said_of_state,
     unread_tables,
 )
+from eventlog.care.proofs import read_proofs
 from eventlog.config.settings import PublisherConfig
 from eventlog.core.errors import without_promise
 from eventlog.core.model import Status, written
 from eventlog.core.plural import counted
-from eventlog.core.proofs import LastProof, read_proofs
+from eventlog.core.proofs import LastProof
 from eventlog.delivery.output import OutputState, failing, read_output_states
 from eventlog.publisher.flow import read_flow
 from eventlog.sources.log.flow import FlowState, OutputLag, Polling, WaitingParts

@@ -71,7 +71,8 @@ def _source(config: Config) -> Iterator[Point]:
 def _database_points(config: Config, clock: Callable[[], dt.datetime]) -> Iterator[Point]:
     from sqlalchemy.exc import SQLAlchemyError
 
-    from eventlog.sql.connect import connect, in_words, shown_url
+    from eventlog.sql.access import in_words
+    from eventlog.sql.connect import connect, shown_url
 
     try:
         engine = connect(config.source.url)

@@ -1,8 +1,7 @@
 """Points about the log: its tables and their version, what the connected user may do, its triggers,
-its rows, its numbers and indexes.
+its rows and its numbers.
 
-Numbers are the order of an object's changes, unless sessions keep some in hand. A log that somebody
-else made has none of our indexes, or none at all.
+Numbers are the order of an object's changes, unless sessions keep some in hand.
 """
 
 from __future__ import annotations
@@ -16,6 +15,7 @@ from eventlog.capture.install import revisions
 from eventlog.capture.rights import present_companions
 from eventlog.capture.track import with_schema
 from eventlog.care.flow import backlog, said_of_parts, unread_tables
+from eventlog.check.indexes import index_points, newest_points
 from eventlog.check.journal import journal_points
 from eventlog.check.point import Point, failure, findings, ok, points, warning
 from eventlog.check.server import time_points
@@ -37,10 +37,9 @@ from eventlog.publisher.flow import read_flow
 from eventlog.sources.marks import OUTPUTS, Marks
 from eventlog.sql.access import fetched, in_our_words, transaction, verbatim
 from eventlog.sql.connect import reading_engine
-from eventlog.sql.dialect import Dialect, dialect_of, log_holes, offers, statement
+from eventlog.sql.dialect import Dialect, dialect_of, log_holes, statement
 from eventlog.sql.findlog import log_columns
 from eventlog.sql.log import Log
-from eventlog.sql.log_indexes import begins_with_status, has_number_index, serves
 from eventlog.sql.names import STANDARD, LogNames
 
 TABLE = "The table "
@@ -267,45 +266,3 @@ def _odd(engine: Engine, names: LogNames) -> Iterator[Point]:
     if low:
         said = f"{counted(low, 'row')} with a record_id that is not positive; such rows come before all others."
         yield warning("numbers", said, "Number them again; the format asks for positive numbers.")
-
-
-def index_points(engine: Engine, names: LogNames) -> Iterator[Point]:
-    """Whether an index leads to the rows that wait, and else the statement that makes one."""
-    from sqlalchemy import inspect
-
-    with engine.connect() as connection:
-        log = with_schema(connection, names)
-        inspector = inspect(connection)
-        indexes = [*inspector.get_indexes(log.table, schema=log.schema)]
-        key = inspector.get_pk_constraint(log.table, schema=log.schema)["constrained_columns"]
-        serving = [index["name"] for index in indexes if serves(connection, index, log)]
-    if begins_with_status(key, log):
-        serving.append("the primary key")
-    if serving:
-        yield ok("index", f"polling reads {serving[0]} and not the whole log")
-        return
-    said = f"No index leads to the waiting rows of {log.table}: every poll reads the processed ones too."
-    yield warning("index", said, f"Let a DBA run: {making(dialect_of(engine), log)};")
-
-
-def newest_points(engine: Engine, names: LogNames) -> Iterator[Point]:
-    """The statement that makes an index of the processed rows, where lists need it to have the
-    newest rows first.
-    """
-    dialect = dialect_of(engine)
-    if not offers(dialect, "make_number_index"):
-        return
-    with engine.connect() as connection:
-        log = with_schema(connection, names)
-    if not has_number_index(engine, log):
-        said = (
-            f"No index leads to the processed rows of {log.table} by their numbers: the page shows them in any order."
-        )
-        index = making(dialect, log, "make_number_index", "_done")
-        yield warning("newest rows", said, f"Let a DBA run: {index};")
-
-
-def making(dialect: Dialect, log: LogNames, query: str = "make_index", ending: str = "_new") -> str:
-    """The statement that makes an index as `install` would have made it."""
-    index = dialect.quoted(dialect.beside(dialect.shortened(f"{log.table}{ending}"), log.table))
-    return " ".join(statement(dialect, query, **log_holes(dialect, log), index=index).split())

@@ -58,7 +58,7 @@ def points(name: str, found: Callable[[], Iterable[Point]]) -> Iterator[Point]:
     """The points that are found; an error on the way is one, under this name."""
     from sqlalchemy.exc import SQLAlchemyError
 
-    from eventlog.sql.connect import in_words
+    from eventlog.sql.access import in_words
 
     try:
         yield from found()

@@ -81,8 +81,8 @@ def gap_points(engine: Engine, names: LogNames) -> Iterator[Point]:
         # A log of before has no history.
         return
     for version in known.values():
-        described = version.described
-        if described is None or described.unlogged_from is None or version.first is None:
+        described = version.details
+        if described.unlogged_from is None or version.first is None:
             continue
         if described.unlogged_from < version.first:
             columns = ", ".join(version.changed.get("added", ()))

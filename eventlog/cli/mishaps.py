@@ -109,7 +109,7 @@ def _from_database(error: Exception) -> EventlogError | None:
     loaded: Any = sys.modules.get("sqlalchemy.exc")
     if loaded is None or not isinstance(error, loaded.SQLAlchemyError):
         return None
-    from eventlog.sql.connect import in_words as in_our_words
+    from eventlog.sql.access import in_words as in_our_words
 
     return in_our_words(error, "The database does not answer as it should")
 

@@ -1,6 +1,4 @@
-"""Builds what a configuration names: the source with its rules, and outputs with their formats and
-sinks.
-"""
+"""Builds what a configuration names: the source with its rules, outputs with formats and sinks."""
 
 from __future__ import annotations
 
@@ -60,10 +58,7 @@ def catalog_of(engine: Engine, names: LogNames, config: Config) -> Catalog:
 
 
 def with_definitions(engine: Engine, names: LogNames, catalog: Catalog) -> Catalog:
-    """The tables, with what the history says of how they were before.
-
-    Nothing where there is none to be read.
-    """
+    """The tables, with what the history, if it can be read, says of how they were before."""
     from sqlalchemy.exc import SQLAlchemyError
 
     from eventlog.core.rules.definitions import Definitions
@@ -83,9 +78,7 @@ def decider_of(
     config: Config,
     looks: Looks | None = None,
 ) -> Decider:
-    """The rules, with the tables of a log as they look now; `looks` are those of the former
-    decider.
-    """
+    """The rules, with a log's tables as they look now; `looks` are those of the former decider."""
     from eventlog.core.rules import Round
     from eventlog.publisher.decide import Decider
     from eventlog.sql.connect import reading_engine
@@ -169,9 +162,7 @@ def log_catalog_of(engine: Engine, names: LogNames, config: Config) -> Catalog:
 
 
 def options_of(config: Config, connects_as: str | None = None) -> Options:
-    """The rules' options; the publisher's own user is the one it connects as, unless another is
-    named.
-    """
+    """The rules' options; the publisher's own user is who it connects as, unless one is named."""
     publisher = config.publisher
     return Options(
         user=config.source.user or connects_as,
@@ -250,9 +241,7 @@ def name_of(output: OutputConfig) -> str:
 
 
 def former_names_of(output: OutputConfig) -> tuple[str, ...]:
-    """What it was called before, as far as anybody knows: who has a name now was called after its
-    place.
-    """
+    """What it was called before: who has a name now was called after its place once."""
     return (*output.former_names, _name_of_place(output)) if output.name else output.former_names
 
 
@@ -279,10 +268,7 @@ def refuse_twins(outputs: Sequence[OutputConfig]) -> None:
         names.add(name)
 
 
-Report = Callable[[str], None]
-
-
-def source_order(config: Config, marks: Any, report: Report) -> SourceOrder:
+def source_order(config: Config, marks: Any, report: Callable[[str], None]) -> SourceOrder:
     """What the source's plug-in is asked with; `report` gets what is odd about it."""
     source = config.source
     return SourceOrder(

@@ -47,23 +47,18 @@ def with_environment(
 def said_in(
     environment: Mapping[str, str], sections: Mapping[str, Sequence[type[Struct]]]
 ) -> Iterator[tuple[str, str, list[str], Any]]:
-    """Each variable that speaks of a key: its name, the section, the key with the tables around it,
-    and the value.
-    """
+    """Each variable that speaks of a key: name, section, the key behind its tables, value."""
     for name, text in environment.items():
         section, *path = name.removeprefix(PREFIX).lower().split("__")
         if name.startswith(PREFIX) and section in sections and all(path) and path:
             kinds: Sequence[Any] = sections[section]
             for group in path[:-1]:
-                kinds = _types(kinds, group)
-            yield name, section, path, _read(text, _types(kinds, path[-1]))
+                kinds = types_of(kinds, group)
+            yield name, section, path, _read(text, types_of(kinds, path[-1]))
 
 
 def fitted(value: Any, kinds: Sequence[Any], key: str = "") -> Any:
-    """The value as a key of one of these types takes it.
-
-    What fits none of them stays, to be refused.
-    """
+    """The value as a key of one of these types takes it; what fits none stays, to be refused."""
     if isinstance(value, str):
         return _meant(value, kinds, key)
     if isinstance(value, list):
@@ -73,7 +68,7 @@ def fitted(value: Any, kinds: Sequence[Any], key: str = "") -> Any:
         known = members([kind for kind in inner if kind is not Ellipsis])
         return [fitted(item, known) for item in value]
     if isinstance(value, Mapping):
-        return {name: fitted(inner, _types(kinds, name), name) for name, inner in value.items()}
+        return {name: fitted(inner, types_of(kinds, name), name) for name, inner in value.items()}
     return value
 
 
@@ -86,10 +81,7 @@ def _opened(settings: dict[str, Any], group: str) -> dict[str, Any]:
 
 
 def _read(text: str, kinds: Sequence[Any]) -> Any:
-    """Numbers, lists and tables are written as in TOML.
-
-    What a key takes as text is text, whatever it looks like.
-    """
+    """A value written as in TOML; what a key takes as text is text, whatever it looks like."""
     try:
         value = tomllib.loads(f"value = {text}")["value"]
     except ValueError:
@@ -119,7 +111,7 @@ def _meant(text: str, kinds: Sequence[Any], key: str) -> Any:
     return [part.strip() for part in text.split(separator) if part.strip()]
 
 
-def _types(kinds: Sequence[Any], key: str) -> list[Any]:
+def types_of(kinds: Sequence[Any], key: str) -> list[Any]:
     """What a key takes in any of these kinds of tables."""
     structs = [kind for kind in kinds if isinstance(kind, type) and issubclass(kind, Struct)]
     fields = [field for kind in structs for field in fields_of(kind)]
@@ -128,9 +120,7 @@ def _types(kinds: Sequence[Any], key: str) -> list[Any]:
 
 @cache
 def fields_of(kind: type[Struct]) -> tuple[FieldInfo, ...]:
-    """The keys of a table, looked up once: msgspec evaluates all their annotations each time that
-    it is asked.
-    """
+    """The keys of a table, looked up once: msgspec evaluates all annotations each time."""
     return fields(kind)
 
 

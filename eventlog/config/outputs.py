@@ -1,6 +1,4 @@
-"""What `[[output]]` can hold: the keys of the sinks that it names, and the tables of their
-formats.
-"""
+"""What `[[output]]` can hold: the keys of its sinks, and the tables of their formats."""
 
 from __future__ import annotations
 
@@ -30,10 +28,7 @@ def table_of(format_name: str) -> str:
 
 
 def kinds_of(tables: Iterable[Any]) -> tuple[type[OutputKeys], ...]:
-    """The types of these outputs, one for each sink that is known.
-
-    Where one names none, those of all sinks.
-    """
+    """The types of these outputs, one for each sink; where one names none, those of all sinks."""
     formats: dict[str, set[str]] = {}
     for table in tables:
         # What is no table at all is refused later, with what was expected.
@@ -48,10 +43,7 @@ def kinds_of(tables: Iterable[Any]) -> tuple[type[OutputKeys], ...]:
 
 
 def all_kinds() -> tuple[type[OutputKeys], ...]:
-    """The types of all outputs that there can be, as a schema tells them.
-
-    Sinks that cannot be loaded have none.
-    """
+    """The types of all outputs that there can be; sinks that cannot be loaded have none."""
     return tuple(whole_kind(offer.name) for offer in offers("sinks") if problem(offer) is None)
 
 
@@ -88,10 +80,7 @@ def kind_of(sink: str, formats: tuple[str, ...]) -> type[OutputKeys]:
 
 
 def own_key(table: str, settings: type[Struct]) -> tuple[str, Any, Any]:
-    """The key of a table that a format or a source brings.
-
-    Where the table must hold something, nothing stands for it.
-    """
+    """The key of a format's or a source's own table, None if it must hold something."""
     if any(field.required for field in fields_of(settings)):
         return table, settings | None, None
     return table, settings, settings()
@@ -131,7 +120,9 @@ def takes(sink: SinkPlugin, format_name: str) -> bool:
     """Whether the sink takes documents of the format."""
     if format_name in sink.formats:
         return True
-    return EVERY_DOCUMENT in sink.formats and format_named(format_name).content == "documents"
+    if EVERY_DOCUMENT not in sink.formats or format_name not in names("formats"):
+        return False
+    return format_named(format_name).content == "documents"
 
 
 def formats_of(sink: SinkPlugin) -> list[str]:
@@ -141,10 +132,7 @@ def formats_of(sink: SinkPlugin) -> list[str]:
 
 
 def own_table(output: OutputKeys) -> Any:
-    """The table of the output's format, whether anybody wrote one or not.
-
-    None where the format has none.
-    """
+    """The table of the output's format, whether anybody wrote one; None where it has none."""
     settings = format_named(output.format).settings
     if settings is None:
         return None
@@ -153,14 +141,9 @@ def own_table(output: OutputKeys) -> Any:
 
 
 def plugin_of(output: OutputKeys) -> SinkPlugin:
-    """The sink of an output.
-
-    ConfigError where there is none, or where it does not take the format.
-    """
+    """The sink of an output; ConfigError where it does not exist or does not take the format."""
     plugin = sink_named(output.sink)
-    if output.format not in plugin.formats and (
-        output.format not in names("formats") or not takes(plugin, output.format)
-    ):
+    if not takes(plugin, output.format):
         known = ", ".join(formats_of(plugin))
         raise ConfigError(f"output.format takes {known}, and not {output.format}.")
     return plugin

@@ -21,7 +21,7 @@ import msgspec
 from msgspec import Struct, defstruct
 from msgspec.structs import replace
 
-from eventlog.config.environment import SEVERAL, fields_of, fitted, with_environment
+from eventlog.config.environment import SEVERAL, fields_of, fitted, said_in, types_of, with_environment
 from eventlog.config.outputs import (
     OutputConfig,
     as_declared,
@@ -37,9 +37,8 @@ from eventlog.config.secret_values import with_secrets
 from eventlog.config.timetable import read_times
 from eventlog.core.backoff import Backoff
 from eventlog.core.errors import ConfigError
-from eventlog.core.on_value import OnValue
-from eventlog.core.outputs import refuse_name
-from eventlog.core.registry import names, offers, problem, sink_named, source_named, steps_plugin, table_named
+from eventlog.core.outputs import OnValue, refuse_name
+from eventlog.core.registry import names, sink_named, source_named, steps_plugin, table_named
 from eventlog.core.secrets import SecretSettings
 from eventlog.core.suggest import did_you_mean
 from eventlog.sql.clocks import DATABASE, zone_of
@@ -101,10 +100,7 @@ class SourceConfig(SecretSettings, frozen=True, kw_only=True, forbid_unknown_fie
 
     @property
     def wanted_names(self) -> LogNames:
-        """The log's names as they are asked for.
-
-        What the table really holds is only known when it is looked at.
-        """
+        """The log's names as they are asked for; its table tells what they really are."""
         names = read_log_name(self.log)
         return replace(names, sequence=self.sequence, columns=names_wanted(self.columns), clock=self.clock)
 
@@ -220,6 +216,9 @@ def load(path: Path | None, environment: Mapping[str, str] | None = None, *, wit
     settings, text = _read(path) if path is not None else ({}, "")
     sections = sections_of(settings, environment)
     _refuse_unknown(settings, origin, sections, text)
+    for variable, section, keys, value in said_in(environment, sections):
+        alone = reduce(lambda inner, key: {key: inner}, reversed(keys), value)
+        _refuse_unknown_keys(section, alone, variable, sections[section])
     with_environment(settings, environment, sections)
     if without_url:
         settings.get("source", {}).pop("url", None)
@@ -227,10 +226,7 @@ def load(path: Path | None, environment: Mapping[str, str] | None = None, *, wit
 
 
 def from_settings(settings: dict[str, Any], environment: Mapping[str, str], *, origin: str) -> Config:
-    """A configuration from plain values.
-
-    ConfigError names the key, what was found there and what fits.
-    """
+    """A configuration from plain values; ConfigError names the key, what is there and what fits."""
     sections = sections_of(settings)
     _refuse_unknown(settings, origin, sections)
     own = tuple(name for name in sections if name not in CORE_SECTIONS)
@@ -239,6 +235,10 @@ def from_settings(settings: dict[str, Any], environment: Mapping[str, str], *, o
         given = fitted(with_secrets(settings, environment), (kind,))
         typed: Any = msgspec.convert(given, kind, strict=False)
     except msgspec.ValidationError as error:
+        for variable, section, keys, _ in said_in(environment, sections):
+            table = f"{section}[0]" if section in SEVERAL else section
+            if str(error).endswith(f" - at `$.{'.'.join((table, *keys))}`"):
+                origin = variable
         raise ConfigError(f"{origin}: {_in_words(str(error), sections)}") from None
     if typed.source.kind != LOG and typed.source.kind not in names("sources"):
         raise ConfigError(f"{origin}: source.kind takes {', '.join(sorted([LOG, *names('sources')]))}.")
@@ -259,24 +259,19 @@ def source_kind(tables: tuple[str, ...]) -> type[SourceConfig]:
     return derived(SourceConfig, [own_key(table, settings) for table, settings in own.items()])
 
 
-def whole_source() -> type[SourceConfig]:
-    """The source with all that it can have, as a schema tells it."""
-    usable = tuple(offer.name for offer in offers("sources") if problem(offer) is None)
-    return derived(source_kind(usable), [("kind", Literal[(*usable, LOG)], LOG)])
-
-
 def _sources_named(settings: Mapping[str, Any], environment: Mapping[str, str]) -> Iterator[str]:
     """The kinds of sources that these settings choose, or have a table of."""
     given = settings.get("source")
     source: Mapping[str, Any] = given if isinstance(given, dict) else {}
     chosen = environment.get("EVENTLOG_SOURCE__KIND", source.get("kind", LOG))
     tables = {key for key, value in source.items() if isinstance(value, dict)}
-    tables |= {name.split("__")[1].lower() for name in environment if _of_a_source(name)}
+    tables |= {match[1].lower() for match in map(_of_a_source, environment) if match is not None}
+    tables.difference_update(field.encode_name for field in fields_of(SourceConfig))
     if chosen != LOG or tables:  # else nobody needs to know what is installed
         yield from (name for name in names("sources") if name == chosen or table_of(name) in tables)
 
 
-_of_a_source = re.compile(r"EVENTLOG_SOURCE__[^_].*?__").match
+_of_a_source = re.compile(r"EVENTLOG_SOURCE__([^_].*?)(?:__|$)").match
 
 
 @cache
@@ -301,19 +296,12 @@ def typed_config(
     return defstruct("Config", sections, frozen=True, kw_only=True, forbid_unknown_fields=True)
 
 
-def all_tables() -> tuple[str, ...]:
-    """The tables of all capabilities that can be used, as a schema tells them."""
-    return tuple(offer.name for offer in offers("tables") if problem(offer) is None and _may_be_table(offer.name))
-
-
-def _may_be_table(name: str) -> bool:
+def may_be_table(name: str) -> bool:
     return name.isidentifier() and name not in CORE_SECTIONS
 
 
 def refuse_format(key: str, output: OutputConfig) -> None:
-    """ConfigError where the output's sink does not take its format, or where there is no such
-    format.
-    """
+    """ConfigError where the output's sink does not take its format, or there is no such format."""
     sink = sink_named(output.sink)
     if output.format not in names("formats") or not takes(sink, output.format):
         raise ConfigError(f"{key} takes {', '.join(formats_of(sink))}.")
@@ -341,9 +329,7 @@ Sections = Mapping[str, tuple[type[Struct], ...]]
 
 
 def sections_of(settings: Mapping[str, Any], environment: Mapping[str, str] | None = None) -> Sections:
-    """What the sections of these settings can hold: of outputs those keys that belong to the sinks
-    that are named.
-    """
+    """What sections of these settings can hold: of outputs the keys of the sinks that are named."""
     environment = environment or {}
     outputs = settings.get("output")
     tables = [*outputs] if isinstance(outputs, list) else []
@@ -354,20 +340,17 @@ def sections_of(settings: Mapping[str, Any], environment: Mapping[str, str] | No
             value = environment.get(f"EVENTLOG_OUTPUT__{key.upper()}")
             if value is not None and isinstance(tables[0], dict):
                 tables[0] = tables[0] | {key: value}
+    policies: tuple[type[Struct], ...] = ()
+    # Without policies nobody needs to know what is installed.
+    if "policy" in settings or any(name.startswith("EVENTLOG_POLICY__") for name in environment):
+        policies = (steps_plugin().policy,)
     return {
         "source": (source_kind(tuple(sorted(_sources_named(settings, environment)))),),
         "publisher": (PublisherConfig,),
         "output": kinds_of(tables),
-        "policy": _policies_named(settings, environment),
+        "policy": policies,
         **{name: (table_named(name).settings,) for name in _tables_named(settings, environment)},
     }
-
-
-def _policies_named(settings: Mapping[str, Any], environment: Mapping[str, str]) -> tuple[type[Struct], ...]:
-    """The type of policies, where there are any: else nobody needs to know what is installed."""
-    if "policy" in settings or any(name.startswith("EVENTLOG_POLICY__") for name in environment):
-        return (steps_plugin().policy,)
-    return ()
 
 
 def _tables_named(settings: Mapping[str, Any], environment: Mapping[str, str]) -> Iterator[str]:
@@ -375,7 +358,7 @@ def _tables_named(settings: Mapping[str, Any], environment: Mapping[str, str]) -
     given = {*settings} | {match[1].lower() for match in map(_of_a_table, environment) if match is not None}
     given.difference_update(CORE_SECTIONS)
     if given:  # else nobody needs to know what is installed
-        yield from (name for name in names("tables") if name in given and _may_be_table(name))
+        yield from (name for name in names("tables") if name in given and may_be_table(name))
 
 
 _of_a_table = re.compile(r"EVENTLOG_([^_].*?)__").match
@@ -405,14 +388,22 @@ GONE: Final = {"publisher.workers": "One process does all the work; take it out.
 """Keys that earlier versions took, each with what to do instead."""
 
 
-def _refuse_unknown_keys(section: str, table: Mapping[str, Any], origin: str, kinds: Sequence[type[Struct]]) -> None:
+def _refuse_unknown_keys(place: str, table: Mapping[str, Any], origin: str, kinds: Sequence[type[Struct]]) -> None:
+    """Refuses a key that none of these kinds has, also in the tables of their keys: the types of
+    plug-ins may let it pass.
+    """
     known = {field.encode_name for kind in kinds for field in fields_of(kind)}
-    if section == "output":
+    if place == "output":
         known.add("sink")
-    for key in table:
+    for key, value in table.items():
         if key not in known:
-            hint = GONE.get(f"{section}.{key}") or did_you_mean(key, known)
-            raise ConfigError(f"{origin}: {section}.{key} is not a key.", hint=hint)
+            # The table of a source that nobody chose may be meant.
+            meant = known.union(map(table_of, names("sources"))) if place == "source" else known
+            hint = GONE.get(f"{place}.{key}") or did_you_mean(key, meant)
+            raise ConfigError(f"{origin}: {place}.{key} is not a key.", hint=hint)
+        tables = [kind for kind in types_of(kinds, key) if isinstance(kind, type) and issubclass(kind, Struct)]
+        if tables and isinstance(value, dict):
+            _refuse_unknown_keys(f"{place}.{key}", value, origin, tables)
 
 
 _one_key = re.compile(r"Object (?:missing required|contains (?P<unknown>unknown)) field `(?P<name>.+)`").match
@@ -431,6 +422,10 @@ VALUE_NAMES: Final = {
 }
 """What kinds of values are called where a key has another one."""
 
+BOUNDS: Final = {">=": "at least", "<=": "at most", ">": "above", "<": "below"}
+"""What msgspec's signs of a bound are called."""
+
+_bounded = re.compile(r"Expected `(?P<kind>[^`]+)`(?P<of> of length)? (?P<bound>[<>]=?) (?P<limit>\S+)").fullmatch
 _other_kind = re.compile(r"Expected `(?P<wanted>[^`]+)`, got `(?P<found>[^`]+)`").fullmatch
 
 
@@ -455,9 +450,13 @@ def _in_words(problem: str, sections: Sections) -> str:
         known = VALUE_NAMES | {"float": "a number"}
         wanted = " or ".join(known.get(kind, kind) for kind in kinds["wanted"].split(" | ") if kind != "null")
         return f"{where} takes {wanted}, not {VALUE_NAMES.get(kinds['found'], kinds['found'])}."
+    bounded = _bounded(what)
+    if bounded:
+        wanted = "a number" if bounded["kind"] == "float" else VALUE_NAMES.get(bounded["kind"], bounded["kind"])
+        return f"{where} takes {wanted}{bounded['of'] or ','} {BOUNDS[bounded['bound']]} {bounded['limit']}."
     if where:
-        return f"{where}: {what}."
-    return f"{what}."
+        return f"{where}: {what.rstrip('.')}."
+    return f"{what.rstrip('.')}."
 
 
 def _choices(where: str, sections: Sections) -> list[str]:

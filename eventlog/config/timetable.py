@@ -1,6 +1,4 @@
-"""Times of day at which something is due, by the clock on the wall: it may jump, and days differ in
-length.
-"""
+"""Times of day at which something is due, by the clock on the wall, which may jump."""
 
 from __future__ import annotations
 
@@ -29,10 +27,7 @@ class Timetable(Struct, frozen=True, kw_only=True):
         return today[0] + dt.timedelta(days=1)
 
     def was_due(self, since: dt.datetime, now: dt.datetime) -> bool:
-        """Whether a time on the table has come since then.
-
-        What was missed meanwhile is due once.
-        """
+        """Whether a time on the table has come since then; all that were missed are due once."""
         return bool(self.times) and since < now and self.next_after(since) <= now
 
 

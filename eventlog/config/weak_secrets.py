@@ -36,19 +36,14 @@ MEND: Final = "Choose a longer one, not a word."
 
 
 class KnownSecrets(Struct, frozen=True, kw_only=True):
-    """Secrets to be hidden wherever they stand as words, and the settings whose secrets are too
-    weak for that.
-    """
+    """Secrets to be hidden wherever they stand as words, and where those are that are too weak."""
 
     words: tuple[str, ...]
     weak: tuple[str, ...]
 
 
 def known_secrets(config: Config) -> KnownSecrets:
-    """The secrets of a configuration.
-
-    What follows a scheme in a header, or is decoded, counts by itself.
-    """
+    """The secrets of a configuration, also without the scheme of a header, and decoded."""
     found = [secret for name, section in config.sections() for secret in secret_places(section, (name,))]
     ours = _ours(dict.fromkeys(secret for _, secret in found))
     weak = {secret for _, secret in found if len(secret) < MIN_SECRET_CHARACTERS or secret in ours}
@@ -59,9 +54,7 @@ def known_secrets(config: Config) -> KnownSecrets:
 
 
 def _ours(secrets: Iterable[str]) -> set[str]:
-    """Those of them that are words of ours: they stand as whole words in our own source, and so in
-    what we say.
-    """
+    """Those that stand as whole words in our own source, and so in what we say."""
     texts = _sources()
     ours = set()
     for secret in secrets:

@@ -11,12 +11,12 @@ from __future__ import annotations
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain, islice
-from typing import Final
+from typing import Final, overload
 
 from msgspec.structs import replace
 
-from eventlog.core.model import Change, Event, Outcome, ReadBack, Refusal, Row, RowId, Unreadable
-from eventlog.core.rules.coalesce import NetEdits, PackedPositions, cancelled, coalesce
+from eventlog.core.model import Change, Event, Outcome, Position, ReadBack, Refusal, Row, RowId, Unreadable
+from eventlog.core.rules.coalesce import NetEdits, cancelled, coalesce
 from eventlog.core.rules.lifetimes import (
     BACK,
     DELETE_ROW,
@@ -45,6 +45,28 @@ Tell = Callable[[Change], Refusal | None]
 """Takes a change; the answer is why it, or a value of it, cannot be published, or None."""
 
 
+class PackedPositions(Sequence[Position]):
+    """Positions of a log, one number each, in eight bytes each: a lifetime may have millions."""
+
+    def __init__(self) -> None:
+        self._numbers = array("q")
+
+    def append(self, position: Position) -> None:
+        self._numbers.append(position[0])
+
+    def __len__(self) -> int:
+        return len(self._numbers)
+
+    @overload
+    def __getitem__(self, place: int) -> Position: ...
+    @overload
+    def __getitem__(self, place: slice) -> Sequence[Position]: ...
+    def __getitem__(self, place: int | slice) -> Position | Sequence[Position]:
+        if isinstance(place, slice):
+            return [(number,) for number in self._numbers[place]]
+        return (self._numbers[place],)
+
+
 class LongObject:
     """One object on its way through the rules."""
 
@@ -62,7 +84,7 @@ class LongObject:
         self._begun = False
         """Whether the object is new in the open lifetime, and nothing of it is told yet."""
         self._coalescing = coalescing
-        self._unfinished, self._net = Unfinished(), NetEdits(PackedPositions())
+        self._unfinished, self._net = Unfinished(), NetEdits(PackedPositions)
 
     def look_ahead(self, events: Sequence[Event]) -> None:
         """Takes in how lifetimes end."""
@@ -131,7 +153,7 @@ class LongObject:
             yield from map(cancelled, chain.from_iterable(self._net.cancelled))
             self._net.cancelled = []
         if over:
-            self._unfinished, self._net = Unfinished(), NetEdits(PackedPositions())
+            self._unfinished, self._net = Unfinished(), NetEdits(PackedPositions)
 
     def _begin(self, changes: list[Change], row: Row | None) -> list[Change]:
         """The changes, where they are the first of a new object as such."""

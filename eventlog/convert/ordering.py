@@ -63,11 +63,16 @@ def _scheme(word: str) -> str:
     return address[1].lower()
 
 
+def names_a_database(word: str) -> bool:
+    """Whether an input is a database's URL, and no address of a file system."""
+    return "://" in word and _scheme(word) not in FILE_SYSTEMS
+
+
 def order_of(given: Mapping[str, Any]) -> ConversionOrder:
     """The command line's words as one value; addresses of file systems stay as they were
     written.
     """
-    snapshot = given["snapshot"]
+    snapshot = given.get("snapshot")
     words = {"--out": given["out"], "--snapshot": snapshot}
     words |= {word: word for word in given["inputs"]}
     addresses = {name: word for name, word in words.items() if word is not None and _scheme(word) in FILE_SYSTEMS}
@@ -96,7 +101,7 @@ def _is_stored(given: Mapping[str, Any], addresses: Mapping[str, str]) -> bool:
     Spark cannot do it, or where there is none.
     """
     # Spark alone follows a log into an address.
-    if not addresses or given["follow"]:
+    if not addresses or given.get("follow"):
         return False
     if any(_scheme(address) not in SCHEMES for address in addresses.values()):
         return False
@@ -173,22 +178,12 @@ def _refuse(order: ConversionOrder) -> None:
         raise UsageError("--out - is no folder; name one for the output.")
     _refuse_following(order)
     _refuse_addresses(order)
-    if order.source != "log":
-        _refuse_for_stream(order)
-    if order.source != "gbase" and (order.keys or order.tables):
-        raise UsageError("--key and --tables need --from gbase; other tables come from --schema.")
-    if order.source != "gbase" and order.dirty:
-        raise UsageError("--dirty needs --from gbase: only such a stream comes in reads of a buffer.")
-    if order.source == "log" and order.code_page is not None:
-        raise UsageError("--code-page needs --from gbase and --from linter; a log's files are UTF-8.")
     refuse_target(order)
-    if order.mark and not order.from_database:
-        raise UsageError("--mark marks the rows of a database, and INPUT is none.")
-    databases = [place for place in order.inputs if "://" in place and place not in order.addresses]
-    if databases and not order.from_database:
-        raise UsageError("One database at a time: convert each on its own.")
-    if order.log is not None and not order.from_database:
-        raise UsageError("--log names a table of a database, and INPUT is none.")
+    if not order.from_database and any(map(names_a_database, order.inputs)):
+        what = "the log of a database is converted by `eventlog convert database URL`"
+        if order.source != "log":
+            what = "the publisher reads what is alive (source.kind)"
+        raise UsageError(f"INPUT is the URL of a database: {what}.")
     if order.database is not None and order.snapshot is not None:
         raise UsageError("Query-backs are answered by --database or by --snapshot, not by both.")
     if order.resume and order.engine == "spark":
@@ -226,7 +221,7 @@ def _refuse_addresses(order: ConversionOrder) -> None:
                 f"{what} is an address, and the local engine reads and writes folders.",
                 hint="Use --engine spark; all addresses may be s3://, gs:// or az:// here.",
             )
-        unfit[f"--from {order.source}"] = order.source != "log"
+        unfit[f"convert {order.source}"] = order.source != "log"
         why = f"cannot be combined with an address: {what}."
         _refuse_any(unfit, why, "Take folders that all nodes mount.")
         # Without a schema tables are described from the rows, and those lie where Spark is.
@@ -247,7 +242,6 @@ def _refuse_following(order: ConversionOrder) -> None:
     unfit = {
         "--engine local": order.engine == "local",
         "--jobs": order.jobs is not None,
-        "--from " + order.source: order.source != "log",
         "--status": order.statuses,
         "--mark": order.mark,
         "--resume": order.resume,
@@ -256,31 +250,8 @@ def _refuse_following(order: ConversionOrder) -> None:
         "--to-database": order.to_database,
         "--to-lake": order.to_lake,
     }
-    hint = "Leave it out; `eventlog convert --help` says more."
+    hint = "Leave it out; `eventlog convert database --help` says more."
     _refuse_any(unfit, "cannot be combined with --follow.", hint)
-    if not order.from_database:
-        message = "--follow reads the log of a database, and INPUT is none."
-        raise UsageError(message, hint="Name its URL.")
-
-
-def _refuse_for_stream(order: ConversionOrder) -> None:
-    """A stream has nothing to mark and nothing to read back, and a queue's numbers of tables mean
-    nothing by themselves.
-    """
-    unfit = {
-        "--log": order.log,
-        "--status": order.statuses,
-        "--mark": order.mark,
-        "--snapshot": order.snapshot,
-        "--database": order.database,
-        "--coalesce": order.coalesce,
-    }
-    _refuse_any(unfit, "needs --from log; a stream's images are whole and come in their order.")
-    if order.from_database:
-        instead = "the publisher reads what is alive (source.kind)"
-        raise UsageError(f"--from {order.source} reads files; {instead}.")
-    if order.source == "linter" and order.schema is None:
-        raise UsageError("--from linter needs --schema FILE: the queue has only numbers of tables.")
 
 
 def _stream(order: ConversionOrder, config: Config) -> StreamInput:

@@ -102,7 +102,7 @@ def _fetched(engine: Engine, names: LogNames, statuses: str) -> Iterator[list[tu
     from sqlalchemy import text
 
     from eventlog.sql.access import in_text, transaction
-    from eventlog.sql.dialect import dialect_of, log_holes, statement, transaction_behind
+    from eventlog.sql.dialect import dialect_of, log_holes, statement
 
     dialect = dialect_of(engine)
     holes = log_holes(dialect, names)
@@ -135,6 +135,15 @@ def _plain(value: Any) -> Any:
     return (
         value.encode("utf-8", "backslashreplace").decode() if isinstance(value, str) and not value.isascii() else value
     )
+
+
+def transaction_behind(dialect: Dialect, holes: Mapping[str, str]) -> str:
+    """What asks for the transaction of a row behind its columns; nothing where none is kept."""
+    from eventlog.sql.dialect import statement
+
+    if "transaction_number" not in holes:
+        return ""
+    return statement(dialect, "transaction_told", **holes)
 
 
 def with_statuses(dialect: Dialect, holes: Mapping[str, str], statuses: str) -> str:

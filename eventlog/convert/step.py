@@ -160,6 +160,7 @@ class _Deciding:
             catalog=conversion.catalog,
             reader=reader,
             options=replace(conversion.options, hiding=conversion.hides),
+            by_object=True,
             needs=self._policy.needs if self._policy else None,
             looks=self._policy.looks if self._policy.is_looking else None,
         )
@@ -176,7 +177,7 @@ class _Deciding:
         others: dict[Position, Outcome] = {}
         refused: dict[Position, Outcome] = {}
         for span in self._spans(unique.rows):
-            decision = self._round_of(span).decide_objects(span.events)
+            decision = self._round_of(span).decide(span.events)
             rendering = self._rendering(span)
             for change in decision.changes:
                 rendering.take(change)

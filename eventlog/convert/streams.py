@@ -38,10 +38,10 @@ from eventlog.core.errors import DamageError, DataError, SourceError
 from eventlog.core.model import Image, Outcome, Position, written
 from eventlog.core.plural import counted
 from eventlog.core.schema import Catalog, Table
-from eventlog.core.seams import Batch
 from eventlog.sources.gbase.files import Split, splits
 from eventlog.sources.gbase.settings import GBaseSettings
 from eventlog.sources.stream.images import tell
+from eventlog.sources.stream.source import ImageBatch
 
 PIECE_LABELS: Final = 1_000_000
 PIECE_PLACES: Final = 1 << 40
@@ -177,9 +177,8 @@ class PieceReading:
             self._store(self._label(max(self._images - 1, 0)), self._rendering)
             yield
 
-    def _take(self, batch: Batch) -> None:
-        # A stream has nothing else.
-        images: Sequence[Image] = batch.events  # type: ignore[assignment]  # see above
+    def _take(self, batch: ImageBatch) -> None:
+        images = batch.images
         rendering = self._rendering_of(batch.catalog)
         decision = tell(images, batch.catalog, self._task.conversion.options)
         # Positions are several numbers; a place is one, and orders the images of all pieces.
@@ -249,7 +248,7 @@ def batches(
     task: ReadPiece,
     report: Callable[[str], None],
     lose: Callable[[int], None],
-) -> Iterator[Batch]:
+) -> Iterator[ImageBatch]:
     source, known = task.conversion.input, task.conversion.catalog
     assert isinstance(source, StreamInput)
     if isinstance(source.settings, GBaseSettings):
@@ -274,7 +273,7 @@ def _queue(
     task: ReadPiece,
     report: Callable[[str], None],
     lose: Callable[[int], None],
-) -> Iterator[Batch]:
+) -> Iterator[ImageBatch]:
     from eventlog.sources.linter.exports import export_rows
     from eventlog.sources.linter.images import CommittedRows
     from eventlog.sources.linter.rows import QueueRow
@@ -288,8 +287,8 @@ def _queue(
     with closing(CommittedRows(catalog, source.settings, report, spill, lose)) as committed:
         rows = export_rows([Path(place) for place in source.places], source.settings)
         images = committed.images(rows)
-        while events := list(islice(images, 10_000)):
-            yield Batch(events=events, catalog=committed.catalog)
+        while some := list(islice(images, 10_000)):
+            yield ImageBatch(images=some, catalog=committed.catalog)
         if committed.pending:
             transactions = counted(committed.pending, "open transaction")
             report(f"The queue ends with {transactions}: left out.")

@@ -34,10 +34,11 @@ from eventlog.sinks.outputs import FilesOutput, StdoutOutput
 
 
 class ConversionOrder(Struct, frozen=True, kw_only=True):
-    """The command line's words."""
+    """The command line's words; those of other commands than the one that was called are not there."""
 
     inputs: tuple[str, ...]
     source: str
+    from_database: bool = False
     target: str
     out: Path
     overwrite: bool
@@ -45,16 +46,16 @@ class ConversionOrder(Struct, frozen=True, kw_only=True):
     jobs: int | None
     master: str | None
     conf: tuple[str, ...]
-    log: str | None
-    statuses: str | None
-    mark: bool
-    schema: Path | None
-    keys: tuple[str, ...]
-    tables: tuple[str, ...]
-    code_page: str | None
-    dirty: bool
-    database: str | None
-    snapshot: Path | None
+    log: str | None = None
+    statuses: str | None = None
+    mark: bool = False
+    schema: Path | None = None
+    keys: tuple[str, ...] = ()
+    tables: tuple[str, ...] = ()
+    code_page: str | None = None
+    dirty: bool = False
+    database: str | None = None
+    snapshot: Path | None = None
     file_format: str | None
     metadata_topic: str | None
     to_database: str | None
@@ -62,11 +63,11 @@ class ConversionOrder(Struct, frozen=True, kw_only=True):
     kafka: str | None
     part_events: int
     transactions: Literal["mixed", "whole"] | None
-    coalesce: bool
+    coalesce: bool = False
     strict: bool
     resume: bool
-    follow: bool
-    until_empty: bool
+    follow: bool = False
+    until_empty: bool = False
     output: str | None
     no_policies: bool
     config: Path | None
@@ -81,10 +82,6 @@ class ConversionOrder(Struct, frozen=True, kw_only=True):
     """Addresses of an object store from which the local engine reads, by the folders of their copies, which stand
     in the place of `inputs` and `snapshot`.
     """
-
-    @property
-    def from_database(self) -> bool:
-        return len(self.inputs) == 1 and "://" in self.inputs[0] and self.inputs[0] not in self.addresses
 
     def address(self, name: str, path: Path) -> str:
         """What was written there as an address; a path is one too."""

@@ -29,9 +29,9 @@ from eventlog.convert.forms import (
 from eventlog.convert.settings import SentTables, TableFiles
 from eventlog.core.errors import ExpressionError
 from eventlog.core.model import Change, Refusal
-from eventlog.core.on_value import refused
 from eventlog.core.schema import Catalog, Table
 from eventlog.core.seams import Writer
+from eventlog.on_value import refused
 from eventlog.qlik.change_tables.format import DOCUMENT_ROWS, ChangeTableFormat, WrittenRows
 from eventlog.qlik.change_tables.rows import RowBlock, RowsDocument, folder_of
 from eventlog.qlik.change_tables.tables import ChangeTable

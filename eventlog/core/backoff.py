@@ -1,6 +1,4 @@
-"""How long to wait before another attempt: twice as long each time, up to a limit, and never all at
-the same moment.
-"""
+"""How long to wait before another attempt: longer each time, and never all at the same moment."""
 
 from __future__ import annotations
 
@@ -14,8 +12,6 @@ class Backoff(Struct, frozen=True, kw_only=True):
     longest: float = 60.0
 
     def delay(self, attempts: int, chance: float) -> float:
-        """The wait after so many failed attempts; `chance` from 0 to 1 spreads it over its upper
-        half.
-        """
+        """The wait after so many failures; `chance` from 0 to 1 spreads it over its upper half."""
         doublings = min(max(attempts - 1, 0), 64)  # from here on a float has long passed any limit
         return float(min(self.longest, self.first * 2.0**doublings)) * (0.5 + chance / 2)

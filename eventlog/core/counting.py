@@ -17,14 +17,10 @@ from eventlog.core.model import Change, Count, CutTransaction, Op, Position
 from eventlog.core.seams import Countable
 
 MOST_LEFT_EVENTS: Final = 1_000
-"""So many events at most are left for the next batch because their transactions go on, or as many
-as a batch has.
-"""
+"""At most so many events are left because their transactions go on, or as many as a batch has."""
 
 MOST_UNFINISHED_NUMBERS: Final = 1000
-"""Of so many transactions it is remembered how much was told of them before; of more only of those
-told last.
-"""
+"""How much was told is remembered of so many transactions, those that were told last."""
 
 Told = Mapping[int, Count]
 """How many changes were told of each transaction whose last one was not."""

@@ -146,9 +146,7 @@ def without_promise(said: str) -> str:
 
 
 def value_shown(value: object) -> str:
-    """A value as a message shows it: short, and without characters that a log or a database would
-    choke on.
-    """
+    """A value as a message shows it: short, and without what a log or a database would choke on."""
     if isinstance(value, str):
         return repr(shortened(value))
     if isinstance(value, bytes | bytearray | memoryview):
@@ -160,9 +158,7 @@ def value_shown(value: object) -> str:
 
 
 def shortened(text: str, limit: int = 80) -> str:
-    """The text, or its beginning with the number of characters left out: a message never repeats a
-    10 MB value.
-    """
+    """The text, or its beginning and how much is left out: no message repeats a value of 10 MB."""
     if len(text) <= limit:
         return text
     return f"{text[:limit]}… ({len(text) - limit} more characters)"

@@ -38,13 +38,9 @@ Position = tuple[int, ...]
 REFRESH: Final = "eventlog refresh"
 """The perpetrator of rows that nobody changed: `eventlog refresh` wrote them, for a full load."""
 REFRESH_FOR: Final = f"{REFRESH} for "
-"""What the perpetrator of such rows begins with that are for one output alone; the name of the
-output follows.
-"""
-
-
+"""So begins the perpetrator of those that are for one output alone; the output's name follows."""
 EVERY_ROW: Final = "*"
-"""The key of a row that speaks of a whole table, as an image of a TRUNCATE does. No other key is written so."""
+"""The key of a row that is about a whole table, as of a TRUNCATE. No other is written so."""
 
 
 class Kind(IntEnum):
@@ -77,9 +73,7 @@ class Op(StrEnum):
 
 
 class Status(StrEnum):
-    """The letter a log row carries. Only NEW is ever picked up, and only the publisher writes the
-    others.
-    """
+    """The letter of a log row. Only NEW is picked up; only the publisher writes the others."""
 
     NEW = "N"
     SUCCESS = "S"
@@ -89,9 +83,7 @@ class Status(StrEnum):
 
 
 SEVERITY: Final = {Status.SUCCESS: 0, Status.WARNING: 1, Status.ERROR: 2, Status.NEW: 3, Status.FATAL: 4}
-"""Of several answers for one event the worst counts; asking for another time is worse than an
-error.
-"""
+"""Of several answers for one event the worst counts; to be asked again is worse than an error."""
 
 
 class Reason(StrEnum):
@@ -219,9 +211,7 @@ class Edit(Struct, frozen=True, kw_only=True, gc=False):
 
 
 FEW_NUMBERS = 1000
-"""So many are sorted sooner than looked through twice; more may not all fit into memory at
-once.
-"""
+"""So many are sorted sooner than looked through twice; more may not all fit into memory."""
 
 
 class Change(Struct, frozen=True, kw_only=True, gc=False):
@@ -255,9 +245,7 @@ class Change(Struct, frozen=True, kw_only=True, gc=False):
 
     @property
     def event_id(self) -> str:
-        """The number of its one event, else lowest-highest; unique, for an event contributes to one
-        change only.
-        """
+        """The number of its event, or lowest-highest. Unique: an event is in one change only."""
         positions = self.positions
         if len(positions) == 1:
             return written(positions[0])
@@ -269,9 +257,7 @@ class Change(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class Outcome(Struct, frozen=True, kw_only=True, gc=False):
-    """What became of one Event. `winner` is the event that superseded it: it is settled when the
-    winner is.
-    """
+    """What became of one Event. `winner` superseded it: it is settled when the winner is."""
 
     position: Position
     status: Status = Status.SUCCESS
@@ -335,9 +321,7 @@ Count = int | Mapping[str, int]
 
 
 class CutTransaction(Struct, frozen=True, array_like=True, gc=False):
-    """A transaction that is not whole in one document: what was told of it before, and after, and
-    whether it ends there.
-    """
+    """A cut transaction: what was told before and after a document, and whether it ends there."""
 
     id: int
     before: Count

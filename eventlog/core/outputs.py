@@ -1,6 +1,4 @@
-"""What every output can be told, whatever its sink is: what it is called, and by which policies it
-is told what.
-"""
+"""What every output can be told, whatever its sink is: its name, and its policies."""
 
 from __future__ import annotations
 
@@ -15,6 +13,9 @@ NAME_RULE: Final = "1 to 100 letters, digits, blanks and . _ - and begins and en
 
 _named = re.compile(r"[^\W_](?:[\w .-]{0,98}[^\W_])?").fullmatch
 
+
+OnValue = Literal["refuse-object", "omit", "replace"]
+"""What becomes of a change with a value that its format cannot say."""
 
 PlaceKind = Literal["folder", "address", "topic", "table"]
 
@@ -50,9 +51,7 @@ class OutputKeys(SecretSettings, frozen=True, kw_only=True):
 
     @property
     def places(self) -> Places:
-        """What kind of places it has for steps that route, how it is called, and the topics that have
-        another use.
-        """
+        """The kind of places that steps may name, its name, and topics that have another use."""
         return None, "this output", ()
 
 

@@ -1,6 +1,4 @@
-"""What eventlog does without until somebody asks for it: packages that come with an extra, and the
-sentence that says so.
-"""
+"""Packages that come with an extra, and the sentence that says so where one is missing."""
 
 from __future__ import annotations
 
@@ -34,7 +32,7 @@ EXTRAS: Final[Mapping[str, str]] = {
 
 
 def is_there(module: str) -> bool:
-    """Whether the module can be imported; nothing is loaded to know it but the packages around it."""
+    """Whether the module can be imported; only the packages around it are loaded to know it."""
     try:
         return find_spec(module) is not None
     except ModuleNotFoundError:  # a package around it is missing
@@ -49,9 +47,7 @@ def require(what: str, *modules: str) -> None:
 
 
 def installing(extra: str) -> str:
-    """How the packages of an extra come here: by their own names, which is right wherever eventlog
-    was installed from.
-    """
+    """How an extra's packages come here: by name, which is right wherever eventlog came from."""
     from importlib.metadata import PackageNotFoundError, requires
 
     try:
@@ -67,9 +63,7 @@ def installing(extra: str) -> str:
 
 
 def missing(what: str, module: str | None, further: Mapping[str, str] = EXTRAS) -> ConfigError:
-    """The error that says which package `what` needs, and how it comes here; `further` are other
-    extras by their modules.
-    """
+    """The error that `what` lacks it, and how it comes; `further` are other extras by module."""
     extra = {**EXTRAS, **further}.get((module or "").partition(".")[0])
     hint = "Install it where eventlog runs."
     if extra:

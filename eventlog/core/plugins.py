@@ -19,9 +19,7 @@ from eventlog.core.schema import Catalog
 from eventlog.core.seams import Format, Sink
 
 EVERY_DOCUMENT = "*"
-"""In `SinkPlugin.formats`: each format whose documents are bytes and nothing else, whoever brings
-it.
-"""
+"""In `SinkPlugin.formats`: each format whose documents are bytes and nothing else."""
 
 
 class Finding(Struct, frozen=True, kw_only=True):
@@ -43,9 +41,7 @@ class Need(Struct, frozen=True):
 
 
 def _refuse_changeable(settings: type[Struct] | None) -> None:
-    """TypeError where a table of the configuration could be changed: one is the default of all who
-    wrote none.
-    """
+    """TypeError where settings can be changed: one value is the default of all who wrote none."""
     if settings is not None and not settings.__struct_config__.frozen:
         raise TypeError(f"the settings {settings.__name__} must be frozen=True")
 
@@ -194,7 +190,7 @@ class StepsPlugin(Struct, frozen=True, kw_only=True):
     routes: Callable[[Sequence[Any]], bool]
     """Whether steps send changes to places of their own."""
     needs: Callable[[Sequence[tuple[str, tuple[Any, ...]]], Catalog], StepNeeds]
-    """Gets the steps by the names of their outputs; ConfigError where one names what there is not."""
+    """Gets the steps by their outputs' names; ConfigError where one names what there is not."""
     format: Callable[[Format, Any], Format]
     """The format that stands behind the steps."""
 
@@ -288,9 +284,7 @@ class BackgroundOrder(Struct, frozen=True, kw_only=True):
 
 
 class BackgroundWork(Protocol):
-    """Work in a thread of its own. It fails by itself: nothing that it raises may end the
-    publisher.
-    """
+    """Work in a thread of its own. It fails by itself: no error of it may end the publisher."""
 
     def run(self) -> None:
         """Works until it is stopped."""
@@ -300,9 +294,7 @@ class BackgroundWork(Protocol):
 
 
 class BackgroundPlugin(Struct, frozen=True, kw_only=True):
-    """What the publisher that has the lock of a log does beside publishing, where `wanted` says so
-    of the configuration.
-    """
+    """What the publisher that has a log's lock does beside publishing, where that is `wanted`."""
 
     wanted: Callable[[Any], bool]
     build: Callable[[BackgroundOrder], BackgroundWork]
@@ -332,8 +324,6 @@ class ServedEndpoint(Protocol):
 
 
 class EndpointPlugin(Struct, frozen=True, kw_only=True):
-    """What serves that address: /metrics, /health and /ready, and more; None where it cannot, as
-    things are.
-    """
+    """What serves /metrics, /health, /ready and more; None where it cannot, as things are."""
 
     open: Callable[[EndpointOrder], ServedEndpoint | None]

@@ -1,22 +1,10 @@
-"""The last proof of a table at an output: what it found, for all who tell of it. It stands in a
-mark of the log.
-"""
+"""The last proof of a table at an output: what it found, for all who tell of it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Final
-
-import msgspec
 from msgspec import Struct
 
 from eventlog.core.plural import counted
-
-MOST_TABLES: Final = 1000
-"""So many tables at outputs are compared regularly, so that the mark has an end."""
-
-MOST_CHARACTERS: Final = 200
-"""Characters of what an error or a note says."""
 
 
 class LastProof(Struct, frozen=True, kw_only=True):
@@ -73,20 +61,3 @@ class LastProof(Struct, frozen=True, kw_only=True):
         kinds = ", ".join(f"{count:,} {kind}" for kind, count in self.by_kind.items() if count)
         objects = counted(self.differing, "object differs", "objects differ")
         return f"{'at least ' if self.more else ''}{objects} ({kinds})"
-
-
-def read_proofs(text: str | None) -> tuple[LastProof, ...]:
-    """The proofs of a mark; none where there is no such mark, or where it cannot be read: nothing
-    depends on it.
-    """
-    try:
-        if text is None:
-            return ()
-        return msgspec.json.decode(text, type=tuple[LastProof, ...])
-    except msgspec.DecodeError:
-        return ()
-
-
-def write_proofs(proofs: Iterable[LastProof]) -> str:
-    """The proofs as the mark has them."""
-    return msgspec.json.encode(tuple(proofs)[:MOST_TABLES]).decode()

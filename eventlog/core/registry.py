@@ -55,24 +55,7 @@ GROUPS: Final[Mapping[Group, tuple[str, str]]] = {
     "linter_codecs": ("codec of LINTER", "collections.abc:Callable"),
     "databases": ("database", "eventlog.sql.dialect:Dialect"),
 }
-"""What one of each group is called, and what an entry point of it must lead to, which is imported
-with the first of them.
-"""
-
-OWN_GROUPS: Final = (
-    "sinks",
-    "formats",
-    "sources",
-    "tables",
-    "steps",
-    "streams",
-    "commands",
-    "page",
-    "endpoints",
-    "linter_codecs",
-    "databases",
-)
-"""Groups in which eventlog itself offers something."""
+"""What one of each group is called, and the type of its entry points, imported with the first."""
 
 
 class Offer(Struct, frozen=True, kw_only=True):
@@ -213,7 +196,8 @@ def _offered(group: Group) -> Mapping[str, Offer]:
     for point in _installed().select(group=f"eventlog.{group}"):
         points.setdefault(point.name, []).append(point)
     modules = [point.module for several in points.values() for point in several]
-    if group in OWN_GROUPS and not any(module.startswith("eventlog.") for module in modules):
+    # In every group eventlog itself offers something, but for functions of policies.
+    if group != "policies" and not any(module.startswith("eventlog.") for module in modules):
         raise outdated(group)
     offered = {}
     for name, several in points.items():

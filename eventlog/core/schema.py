@@ -27,9 +27,7 @@ WHOLE_ROW: Final = "eventlog_whole_row"
 
 
 class Made(StrEnum):
-    """A column's type that somebody made who is no superuser: a domain over a type of the database,
-    or any other.
-    """
+    """A type that somebody made who is no superuser: a domain over another type, or any other."""
 
     DOMAIN = "domain"
     TYPE = "type"
@@ -64,9 +62,7 @@ class Column(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Child(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A child table: `parent_key` are its columns that hold the parent's key, in the order of that
-    key.
-    """
+    """A child table: `parent_key` are its columns with the parent's key, in that key's order."""
 
     name: str
     parent_key: tuple[str, ...]
@@ -93,17 +89,11 @@ class Table(Struct, frozen=True, kw_only=True, omit_defaults=True, dict=True):
     children: tuple[Child, ...] = ()
     view: bool = False
     images: bool = False
-    """Its events come with whole rows: what stands there twice did not change, and a delete brings
-    the row that went.
-    """
+    """Its events bring whole rows: equal values did not change, and a delete brings the row."""
     left_out: tuple[Attribute, ...] = ()
-    """What is not captured any more and never read back; events that were logged before may still
-    name it.
-    """
+    """What is not captured any more and never read back; older events may still name it."""
     version: int = 1
-    """How often it was given another form so far, and once for its first one, as far as anybody has
-    kept count.
-    """
+    """How many forms it has had so far, as far as anybody has kept count."""
     gone: tuple[str, ...] = ()
     """Attributes that the table has no more, in a definition of before: nobody can read them back.
     """
@@ -126,7 +116,7 @@ class Table(Struct, frozen=True, kw_only=True, omit_defaults=True, dict=True):
 
     @cached_property
     def whole_row(self) -> bool:
-        """Whether nothing but the whole row says which row is meant, so that several may be equal."""
+        """Whether only the whole row says which row is meant, so that several may be equal."""
         return self.key == (WHOLE_ROW,)
 
     @cached_property
@@ -148,9 +138,7 @@ class Table(Struct, frozen=True, kw_only=True, omit_defaults=True, dict=True):
 
     @cached_property
     def attributes(self) -> dict[str, Attribute]:
-        """Every attribute by name, in the order of the columns, the children's last. Key columns
-        are left out.
-        """
+        """Every attribute by name but the key; in the order of columns, the children's last."""
         of_class = [self._own_attribute(column) for column in self.columns if column.name not in self.key]
         for child in self.children:
             for column in child.columns:
@@ -161,9 +149,7 @@ class Table(Struct, frozen=True, kw_only=True, omit_defaults=True, dict=True):
 
     @cached_property
     def loggable(self) -> dict[str, Attribute]:
-        """Every attribute that a field event may name: key columns too, which a whole row leaves
-        out.
-        """
+        """Every attribute that a field event may name, key columns too."""
         own = [self._own_attribute(column) for column in self.key_columns]
         left_out = {attribute.name: attribute for attribute in self.left_out}
         # An attribute that is captured counts before one of the same name that is left out.
@@ -182,18 +168,14 @@ class Table(Struct, frozen=True, kw_only=True, omit_defaults=True, dict=True):
 
 
 class Found(Struct, frozen=True):
-    """Where a table_name of the log leads: a class, and the child table when it was that which was
-    named.
-    """
+    """Where a table_name of the log leads: to a class, and to the child table that was named."""
 
     table: Table
     child: Child | None = None
 
 
 class Catalog:
-    """The tables of one source, found by the names that stand in its log. `former` knows how they
-    were before.
-    """
+    """The tables of a source, by the names in its log; `former` knows how they were before."""
 
     def __init__(
         self,
@@ -223,48 +205,16 @@ class Catalog:
         A bare name that several schemas have is an error, because guessing would publish the wrong
         object.
         """
-        # None stands there where several tables have the name.
-        match = self._found.get(self.fold(name.strip(" ")), _UNKNOWN)
-        if match is None:
-            raise DataError(f"{name} is in several schemas; the log must say which, as schema.{name}.")
-        if match is _UNKNOWN:
+        folded = self.fold(name.strip(" "))
+        if folded not in self._found:
             return None
+        match = self._found[folded]
+        if match is None:  # several tables have the name
+            raise DataError(f"{name} is in several schemas; the log must say which, as schema.{name}.")
         return match
 
-    def referenced(self, table: Table, column: Column) -> Table | None:
-        """The class whose objects the column's values name; None when it is no reference, or when
-        nobody knows to what.
-
-        A table's column says it by its foreign key, a view's column by its name: `fk__idu__manager`
-        holds an `idu`.
-        """
-        if column.references is not None:
-            return self.class_named(table.schema, column.references)
-        if not table.view:
-            return None
-        key = read_column_name(column.name).refers_to
-        if key is None:
-            return None
-        owners = self._by_key.get(self.fold(key), [])
-        # A view's column names a key and no schema: its own comes first.
-        near = [owner for owner in owners if owner.schema == table.schema] or owners
-        if len(near) != 1:  # of several nobody can tell which is meant
-            return None
-        return near[0]
-
-    @cached_property
-    def _by_key(self) -> dict[str, list[Table]]:
-        """Classes by the one column of their key."""
-        owners: dict[str, list[Table]] = {}
-        for table in self.tables:
-            if len(table.bare_key) == 1:
-                owners.setdefault(self.fold(table.bare_key[0]), []).append(table)
-        return owners
-
     def class_named(self, schema: str | None, name: str) -> Table | None:
-        """The class of this name, of this schema if there are several; None when there is none or
-        nobody can tell.
-        """
+        """The class of this name, of this schema if several have it; None if nobody can tell."""
         match = self._found.get(self.fold(name))
         if schema:
             match = self._found.get(self.fold(f"{schema}.{name}")) or match
@@ -286,6 +236,3 @@ class Catalog:
         earlier = self._found.setdefault(bare, entry)
         if earlier is not None and earlier.table.schema != schema:
             self._found[bare] = None  # which `find` tells from a name that nobody has
-
-
-_UNKNOWN = Found(Table(name="", columns=()))

@@ -1,6 +1,4 @@
-"""The schema file: the tables of a source as JSON, with the definitions that they had before where
-a log knows them.
-"""
+"""The schema file: a source's tables as JSON, with former definitions where a log knows them."""
 
 from __future__ import annotations
 
@@ -17,8 +15,8 @@ from eventlog.core.schema import Catalog, Table
 
 
 class _DefinitionInFile(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One definition of a class, from row `first` of the log on. `today` names the table of the file that it is now, and is
-    missing where the class is gone; `table` is what it looked like, and is missing where that is today's table.
+    """One definition of a class, from row `first` of the log on. `today` names the table of the
+    file that it is now, none if it is gone. `table` is what it looked like, none if as `today`.
     """
 
     first: int = BEFORE_ALL_NUMBERS
@@ -27,7 +25,7 @@ class _DefinitionInFile(Struct, frozen=True, kw_only=True, omit_defaults=True):
     renamed: Mapping[str, str] = {}
 
 
-class _SchemaFile(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=False):
+class _SchemaFile(Struct, frozen=True, kw_only=True, omit_defaults=True):
     tables: tuple[Table, ...]
     case_sensitive: bool = False
     definitions: tuple[_DefinitionInFile, ...] = ()

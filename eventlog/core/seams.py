@@ -13,27 +13,8 @@ from typing import Any, Protocol, Self
 
 from msgspec import Struct
 
-from eventlog.core.model import (
-    Captured,
-    Change,
-    Document,
-    Outcome,
-    Position,
-    ReadBack,
-    Refusal,
-    RowId,
-)
+from eventlog.core.model import Change, Document, Outcome, Position, ReadBack, Refusal, RowId
 from eventlog.core.schema import Catalog
-
-
-class Batch(Struct, frozen=True, kw_only=True):
-    """Events that are read together.
-
-    A stream, which describes its tables by itself, says with `catalog` what they look like in it.
-    """
-
-    events: Sequence[Captured]
-    catalog: Catalog | None = None
 
 
 class RowReader(Protocol):
@@ -82,9 +63,7 @@ class Countable(Protocol):
 
 
 Writer = Callable[[Iterable[Change]], Iterator[Any]]
-"""Writes changes one after the other: what a format's `bind` takes, or a Refusal where it cannot
-express a change.
-"""
+"""Writes changes one by one: what the format's `bind` takes, or a Refusal where it cannot."""
 
 
 class FormerNames(Enum):
@@ -95,9 +74,7 @@ class FormerNames(Enum):
     NEW = auto()
     """By today's names of columns, where they are known, else as it was captured."""
     ONLY_NEW = auto()
-    """By today's names, that of the table too; what has none is left out, for no policy could name
-    it.
-    """
+    """By today's names, the table's too; what has none is left out, for no policy could name it."""
 
 
 class Format(Protocol):
@@ -117,9 +94,7 @@ class Format(Protocol):
         """Whether it counts what it tells of a transaction: then what is written is `Countable`."""
 
     def writer(self, catalog: Catalog | None) -> Writer:
-        """What writes changes of these tables, as often as it is called; what says nothing is left
-        out.
-        """
+        """What writes changes of these tables, again and again; what says nothing is left out."""
 
     def bind(self, written: Iterable[Any], after: str, whole: bool = False) -> Iterator[Document]:
         """Documents of what was written, in the order given; `after` is the id of the last document
@@ -137,9 +112,7 @@ class Format(Protocol):
 
 
 def former_names_of(form: Format) -> FormerNames:
-    """By which names a format tells what was captured before its table got others; one says so in
-    `former_names`.
-    """
+    """The names by which a format tells what former definitions captured: its `former_names`."""
     names: FormerNames = getattr(form, "former_names", FormerNames.OWN)
     return names
 
@@ -150,13 +123,8 @@ def encode(
     catalog: Catalog | None = None,
     after: str = "",
     whole: bool = False,
-    count: Callable[[Iterable[Any]], Iterable[Any]] | None = None,
 ) -> Iterator[Document | Refusal]:
-    """Writes and binds in one place: documents in the order of the changes, and refusals as they
-    are met.
-
-    What was written is `count`ed before it is bound, where somebody asks for that.
-    """
+    """Writes and binds: documents in the order of the changes, and refusals as they are met."""
     refusals: list[Refusal] = []
 
     def written() -> Iterator[Any]:
@@ -166,8 +134,7 @@ def encode(
             else:
                 yield item
 
-    items = written()
-    for document in form.bind(items if count is None else count(items), after, whole):
+    for document in form.bind(written(), after, whole):
         while refusals:  # they were met on the way to this document
             yield refusals.pop(0)
         yield document
@@ -197,9 +164,7 @@ class Lane(Protocol):
         """Gives back what it holds."""
 
     def break_off(self) -> None:
-        """Ends from another thread what is on its way: `commit` fails soon, and so do others until
-        `close` was called.
-        """
+        """Ends from another thread what is on its way: `commit` fails until `close` was called."""
 
 
 class SinkCapabilities(Struct, frozen=True, kw_only=True):
@@ -210,17 +175,13 @@ class SinkCapabilities(Struct, frozen=True, kw_only=True):
     documents that may be there are handed over again as they were.
     """
     prepares: bool = False
-    """Whether `prepare` may begin before the plan ahead is committed, and takes so long that a
-    thread pays for it.
-    """
+    """Whether `prepare` may begin before the plan ahead is committed, and is worth a thread."""
     lanes: Sequence[Lane] = ()
     """Several ways to its receiver, for those who know which documents may go at the same time;
     `commit` takes one of them, and documents stay in order on it.
     """
     refuses: Callable[[Any], str | None] | None = None
-    """Why it will never take what a format has written of a change, where it knows that before;
-    None where it may.
-    """
+    """Why it will never take what a format wrote of a change, if that is known before; or None."""
 
 
 class Resolved(Struct, frozen=True, kw_only=True):
@@ -261,9 +222,7 @@ class Sink(Protocol):
         """
 
     def last(self) -> str:
-        """The id of the last document that is durably there, from which numbers go on; else the
-        empty string.
-        """
+        """The id of the last document that is durably there, from which numbers go on; else ""."""
 
     def resolve(self, plan: str) -> Resolved:
         """Says what the target has of a plan, "" for none; asked after `open`, and after any error.
@@ -272,7 +231,7 @@ class Sink(Protocol):
         """
 
     def prepare(self, plan: str, documents: Sequence[Document]) -> None:
-        """Makes documents durable where nobody sees them yet; most sinks have nothing to do here."""
+        """Makes documents durable where nobody sees them; most sinks have nothing to do here."""
 
     def commit(self, plan: str, documents: Sequence[Document]) -> Sequence[Outcome]:
         """Shows them in order, durable when it returns. Answers only where a receiver said more

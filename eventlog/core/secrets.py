@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import lru_cache
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 from msgspec import Struct
@@ -19,9 +19,7 @@ HIDDEN: Final = "***"
 """What stands where a secret stood."""
 
 SECRET_PARTS: Final = ("authorization", "passphrase", "passwd", "password", "pwd", "secret", "token")
-"""What the name of a secret holds, without the signs between its words: sslpassword,
-oauth_client_secret, new-password.
-"""
+"""What a secret's name holds, signs aside: sslpassword, oauth_client_secret, new-password."""
 
 SECRET_NAMES: Final = frozenset(
     (
@@ -72,9 +70,7 @@ _obeyed_in_lines = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\
 
 
 def masked(text: str, secrets: Collection[str] = ()) -> str:
-    """The text without passwords and tokens: those that are given, as whole words, in URLs, and
-    behind names that secrets have.
-    """
+    """The text without secrets: those given, as whole words, and those in URLs and behind names."""
     known = _whole_words(tuple(secrets))
     if known is not None:
         text = known.sub(HIDDEN, text)
@@ -86,7 +82,7 @@ def masked(text: str, secrets: Collection[str] = ()) -> str:
 
 @lru_cache(maxsize=8)
 def _whole_words(secrets: tuple[str, ...]) -> re.Pattern[str] | None:
-    """What finds these secrets as words: `pub` is none in `published`, and is one behind the `%3A` or `\\n` of an encoded text."""
+    """What finds them as words: `pub` is none in `published`, and one behind `%3A` or `\\n`."""
     words = []
     # The longest first: another one may be its beginning.
     for secret in sorted({*secrets} - {""}, key=len, reverse=True):
@@ -114,7 +110,7 @@ def visible(text: str, *, lines: bool = False, json: bool = False) -> str:
 
 
 def shown(text: str) -> str:
-    """The text as it may be read anywhere: without secrets, and without what a terminal would obey."""
+    """The text as it may be read anywhere: without secrets, and nothing that a terminal obeys."""
     return visible(masked(text))
 
 
@@ -157,17 +153,13 @@ def _without_users_and_names(text: str) -> str:
 
 
 def _without_user(word: re.Match[str]) -> str:
-    """A word without passwords in URLs. Behind its last @ there is none, so nothing is looked for
-    there: time is by length.
-    """
+    """A word without passwords in URLs. Behind its last @ is none, so nobody looks there."""
     users, sign, rest = word[0].rpartition("@")
     return _userinfo.sub(rf"\1:{HIDDEN}@", users + sign) + rest
 
 
 def _without_inner(parameter: re.Match[str]) -> str:
-    """A URL's parameter, whose value may be a connection by itself, as that of `dbname` or
-    `odbc_connect`.
-    """
+    """A URL's parameter, whose value may be a connection too, as that of `odbc_connect` is."""
     value = decoded(parameter["value"])
     if _without_users_and_names(value) == value:
         return parameter[0]
@@ -178,39 +170,31 @@ OPTIONS: Final = frozenset(("", "catalog", "connect", "options"))
 """Settings whose keys are a driver's own settings."""
 
 Place = tuple[str | int, ...]
-"""Where a value stands in a configuration: the names of tables, the numbers of those that there are
-several of, and the key.
-"""
+"""Where a value stands in a configuration: names of tables, numbers in a list, and the key."""
 
 _password = re.compile(r"://[^/@:?#]*:([^@]+)@").search
 _scheme = re.compile(r"\A(?:Basic|Bearer)\s+", re.IGNORECASE)
 
 
 class SecretSettings(Struct, frozen=True, kw_only=True):
-    """Shows of its texts only that they are there: each may have come from a secret, or hold one as
-    a URL does.
-    """
+    """Shows of texts only that they are there: each may be a secret, or hold one as a URL does."""
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({', '.join(_shown(self))})"
-
-
-def _shown(settings: Struct) -> Iterator[str]:
-    """What was set, as far as it can be no secret."""
-    for field in msgspec.structs.fields(settings):
-        value: Any = getattr(settings, field.name)
-        if value == field.default:
-            continue
-        if isinstance(value, bool | int | float | None):
-            yield f"{field.name}={value!r}"
-        else:
-            yield f"{field.name}=…"
+        parts = []
+        for field in msgspec.structs.fields(self):
+            value = getattr(self, field.name)
+            if value == field.default:
+                continue
+            # Numbers and truth values can be no secret.
+            text = "…"
+            if isinstance(value, bool | int | float | None):
+                text = repr(value)
+            parts.append(f"{field.name}={text}")
+        return f"{type(self).__name__}({', '.join(parts)})"
 
 
 def secret_places(settings: object, place: Place = (), name: str = "") -> Iterator[tuple[Place, str]]:
-    """Every secret in a configuration, however deep, behind the place where it stands; one may have
-    several spellings.
-    """
+    """Every secret in a configuration, with its place; one may have several spellings."""
     if isinstance(settings, Struct):
         for field in msgspec.structs.fields(settings):
             yield from secret_places(getattr(settings, field.name), (*place, field.name), field.name)
@@ -226,9 +210,8 @@ def secret_places(settings: object, place: Place = (), name: str = "") -> Iterat
         secrets: Iterable[str] = ()
         if is_secret(name):
             # Whoever refuses a header may say what stands behind its scheme alone.
-            alone = _scheme.sub("", settings)
-            secrets = dict.fromkeys((settings, alone)) if alone else (settings,)
-        if not secrets and ("://" in settings or "=" in settings):
+            secrets = filter(None, dict.fromkeys((settings, _scheme.sub("", settings))))
+        elif "://" in settings or "=" in settings:
             secrets = _of_text(settings)
         yield from ((place, secret) for secret in secrets)
 
@@ -244,7 +227,7 @@ def _of_text(text: str) -> Iterator[str]:
     match = _password(text)
     secrets = [match[1]] if match else []
     for begin, end in named_secrets(text):
-        # A connection string of ODBC ends a value with a semicolon, which another value may have in it.
+        # A connection string of ODBC ends a value with a semicolon, which other values may hold.
         secrets += (text[begin:end], text[begin:end].partition(";")[0])
     for secret in secrets:
         yield from dict.fromkeys((secret, decoded(secret)))

@@ -1,6 +1,4 @@
-"""What a column's SQL type means for its values, whatever database named it. Pure: type names in,
-categories out.
-"""
+"""What a column's SQL type means for its values, whatever database named it."""
 
 from __future__ import annotations
 
@@ -54,17 +52,13 @@ _qualifiers = re.compile(
 
 
 def bare_type(sql_type: str) -> str:
-    """A type's name without length and in lower case: `timestamp` for `TIMESTAMP(3) WITHOUT TIME
-    ZONE`.
-    """
+    """A type's name without length: `timestamp` for `TIMESTAMP(3) WITHOUT TIME ZONE`."""
     bare = _arguments.sub("", sql_type).lower().removesuffix(" without time zone")
     return " ".join(bare.split())
 
 
 def type_name(sql_type: str) -> str:
-    """A type's name without all that may be said of it: `integer` for `INTEGER(10) UNSIGNED NOT
-    NULL`.
-    """
+    """A type's name without all that follows: `integer` for `INTEGER(10) UNSIGNED NOT NULL`."""
     return _qualifiers.sub("", " ".join(_arguments.sub(" ", sql_type).lower().split()))
 
 
@@ -74,9 +68,7 @@ EXACT_TYPES: Final = frozenset({"numeric", "decimal", "dec", "number"})
 
 @lru_cache(maxsize=4096)
 def category(sql_type: str) -> Category:
-    """The category of a SQL type name such as `varchar(64)` or `numeric(10,0)`; unknown names are
-    strings.
-    """
+    """The category of a type, as `varchar(64)` or `numeric(10,0)`; unknown names are strings."""
     match = _arguments.search(sql_type)
     arguments = []
     if match:

@@ -17,9 +17,7 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
-    """The known name that is most like this one, upper and lower case aside; None when none is
-    near.
-    """
+    """The known name that is most like this one, whatever the case; None when none is near."""
     # In reverse, so that of names that differ in case alone the first one stays.
     folded = {name.casefold(): name for name in sorted(known, reverse=True)}
     matches = get_close_matches(name.casefold(), sorted(folded), n=1, cutoff=0.6)

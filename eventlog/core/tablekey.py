@@ -51,7 +51,8 @@ class TableKey(Struct, frozen=True, gc=False, eq=False):
         if isinstance(columns, Mapping):
             columns = columns.items()
         parts = tuple(columns)
-        return written(parts)
+        text = format_parts(parts)
+        return cls(text, parts, text)
 
     @property
     def columns(self) -> dict[str, str]:
@@ -79,12 +80,6 @@ def parse(text: str) -> TableKey:
         return TableKey(text, ((name, value),), text)
     parts = _parse_slowly(text)
     return TableKey(text, parts, format_parts(parts))
-
-
-def written(parts: Parts) -> TableKey:
-    """The key of columns and values, in their order."""
-    text = format_parts(parts)
-    return TableKey(text, parts, text)
 
 
 def format_parts(parts: Iterable[tuple[str, str]]) -> str:

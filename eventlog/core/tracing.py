@@ -8,7 +8,7 @@ know these few words.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from contextvars import ContextVar
 from datetime import UTC
 from time import time_ns
@@ -39,7 +39,6 @@ Begin = Callable[[str, int, Mapping[str, str | int]], Span]
 
 _begin: Begin | None = None
 _headers: ContextVar[Mapping[str, str]] = ContextVar("eventlog_trace_headers")
-_nobody: Mapping[str, str] = {}
 
 Read = TypeVar("Read")
 
@@ -60,9 +59,7 @@ def timed(read: Callable[[], Read]) -> tuple[Read, Interval | None]:
 
 
 def batch_span(oldest: Callable[[], Iterable[float]], read: Interval | None, rows: int) -> Span | None:
-    """The span of a batch, from the time of its oldest row, with that of its reading in it; None
-    while traces are off.
-    """
+    """The span of a batch from its oldest row on, with that of reading it; None without traces."""
     if _begin is None:
         return None
     now = time_ns()
@@ -87,20 +84,13 @@ def is_on() -> bool:
     return _begin is not None
 
 
-def step(parent: Span | None, name: str, **attributes: str | int) -> AbstractContextManager[None]:
+@contextmanager
+def step(parent: Span | None, name: str, **attributes: str | int) -> Iterator[None]:
     """A span in that of a batch, around what is done within the block; nothing without one."""
     if parent is None:
-        return _nothing
-    return _step(parent, name, attributes)
-
-
-_nothing = nullcontext()
-
-
-@contextmanager
-def _step(parent: Span, name: str, attributes: Mapping[str, str | int]) -> Iterator[None]:
-    named = {f"eventlog.{key}": entry for key, entry in attributes.items()}
-    span = parent.child(name, time_ns(), named)
+        yield
+        return
+    span = parent.child(name, time_ns(), _named(attributes))
     token = _headers.set(span.headers())
     failure: BaseException | None = None
     try:
@@ -116,12 +106,13 @@ def _step(parent: Span, name: str, attributes: Mapping[str, str | int]) -> Itera
 def end(span: Span | None, failure: BaseException | None = None, **attributes: str | int) -> None:
     """A batch has ended, or what was made of it is forgotten."""
     if span is not None:
-        named = {f"eventlog.{key}": entry for key, entry in attributes.items()}
-        span.end(time_ns(), failure, named)
+        span.end(time_ns(), failure, _named(attributes))
+
+
+def _named(attributes: Mapping[str, str | int]) -> Mapping[str, str | int]:
+    return {f"eventlog.{key}": entry for key, entry in attributes.items()}
 
 
 def headers() -> Mapping[str, str]:
     """What a receiver is told of the step that this thread is in; nothing while traces are off."""
-    if _begin is None:
-        return _nobody
-    return _headers.get(_nobody)
+    return _headers.get({})

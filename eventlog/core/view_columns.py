@@ -13,21 +13,18 @@ import re
 
 from msgspec import Struct
 
-_pk = re.compile(r"(pk_)(sv_)?(?:(\d+)_)?(?:_(.+?)__)?(.+)", re.IGNORECASE).fullmatch
-_fk = re.compile(r"(fk_)(sv_|mv_)?(?:(\d+)_)?_(.+?)__(.+)", re.IGNORECASE).fullmatch
+_pk = re.compile(r"pk_(?:sv_)?(?:\d+_)?(?:_.+?__)?(.+)", re.IGNORECASE).fullmatch
+_fk = re.compile(r"fk_(sv_|mv_)?(?:\d+_)?_(.+?)__(.+)", re.IGNORECASE).fullmatch
 _other = re.compile(r"(sv_|mv_)(.+)", re.IGNORECASE).fullmatch
 
 
 class ColumnName(Struct, frozen=True, kw_only=True):
-    """What a view column's name says. `mapped` is the form that documents show: only pk_ and fk_
-    survive in it.
-    """
+    """What a view column's name says; in `mapped`, for documents, only pk_ and fk_ survive."""
 
     column: str
     key: bool = False
     multiple: bool = False
     refers_to: str | None = None
-    group: int | None = None
 
     @property
     def mapped(self) -> str:
@@ -39,19 +36,12 @@ class ColumnName(Struct, frozen=True, kw_only=True):
 
 
 def read_column_name(native: str) -> ColumnName:
-    """Reads the prefixes off a view column's name; a name without prefixes is a plain single-valued
-    column.
-    """
+    """Reads the prefixes off a view column's name; one without any holds a plain, single value."""
     if match := _pk(native):
-        return ColumnName(column=match[5], key=True, group=_number(match[3]))
+        return ColumnName(column=match[1], key=True)
     if match := _fk(native):
-        multiple = (match[2] or "").lower() == "mv_"
-        refers_to, column = match[4], match[5]
-        return ColumnName(column=column, multiple=multiple, refers_to=refers_to, group=_number(match[3]))
+        multiple = (match[1] or "").lower() == "mv_"
+        return ColumnName(column=match[3], multiple=multiple, refers_to=match[2])
     if match := _other(native):
         return ColumnName(column=match[2], multiple=match[1].lower() == "mv_")
     return ColumnName(column=native)
-
-
-def _number(text: str | None) -> int | None:
-    return None if text is None else int(text)

@@ -25,9 +25,9 @@ from eventlog.core.schema import Table
 from eventlog.daemon.vitals import PublisherHealth
 from eventlog.sources.marks import NOT_FOLLOWED, Marks, as_text
 from eventlog.sql.access import verbatim
+from eventlog.sql.definitions import Shape
 from eventlog.sql.dialect import statement
 from eventlog.sql.history import (
-    Shape,
     differing,
     enter_versions,
     latest,

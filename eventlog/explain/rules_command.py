@@ -7,7 +7,7 @@ import click
 from eventlog.cli.show import show_json, show_table
 from eventlog.cli.site import json_option
 from eventlog.core.model import Kind, Op
-from eventlog.core.rules.meaning import EXPLANATION, MEANING, PRECEDENCE, STATUS, Meaning, category_name
+from eventlog.core.rules.meaning import EXPLANATION, MEANING, PRECEDENCE, STATUS, Meaning
 
 KINDS = {kind: kind.name.lower().replace("_", " ") for kind in Kind}
 
@@ -40,6 +40,17 @@ def rules(as_json: bool) -> None:
     click.echo("What becomes of a row")
     rows = [(reason, STATUS[reason], EXPLANATION[reason]) for reason in STATUS]
     show_table(("reason", "status", "because"), rows, empty="")
+
+
+def category_name(meaning: Meaning) -> str:
+    """The name of an event type's category, as the product's documents have it."""
+    speaks_of = "per-field"
+    if meaning.row:
+        speaks_of = "per-row"
+    brings = "non-query-back"
+    if meaning.back:
+        brings = "query-back"
+    return f"{speaks_of} {brings}"
 
 
 def _meaning(meaning: Meaning) -> dict[str, object]:

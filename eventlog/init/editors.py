@@ -6,16 +6,31 @@ from __future__ import annotations
 
 import json
 from importlib.resources import files
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
-from eventlog.config.outputs import all_kinds
-from eventlog.config.settings import all_tables, typed_config, whole_source
-from eventlog.core.registry import Group, offers, steps_plugin
+from eventlog.config.outputs import all_kinds, derived
+from eventlog.config.settings import LOG, SourceConfig, may_be_table, source_kind, typed_config
+from eventlog.core.registry import Group, offers, problem, steps_plugin
 from eventlog.init.first import SCHEMA_FILE
 
 GROUPS: tuple[Group, ...] = ("sinks", "formats", "sources", "tables")
+
+
+def whole_source() -> type[SourceConfig]:
+    """The source with all that it can have."""
+    usable = _usable("sources")
+    return derived(source_kind(usable), [("kind", Literal[(*usable, LOG)], LOG)])
+
+
+def all_tables() -> tuple[str, ...]:
+    """The tables of all capabilities that can be used."""
+    return tuple(filter(may_be_table, _usable("tables")))
+
+
+def _usable(group: Group) -> tuple[str, ...]:
+    return tuple(offer.name for offer in offers(group) if problem(offer) is None)
 
 
 def schema_text() -> str:

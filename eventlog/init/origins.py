@@ -17,11 +17,12 @@ from msgspec.structs import replace
 
 from eventlog.config.environment import SEVERAL, said_in
 from eventlog.config.outputs import table_of
-from eventlog.config.settings import Config, all_tables, sections_of
+from eventlog.config.settings import Config, sections_of
 from eventlog.config.weak_secrets import known_secrets
 from eventlog.core.errors import ConfigError
 from eventlog.core.registry import names
 from eventlog.core.secrets import HIDDEN, Place, is_secret, masked, shown_place
+from eventlog.init.editors import all_tables
 
 Origin = Literal["default", "file", "environment", "option"]
 _named = re.compile(r"\$\{[^}]+\}")

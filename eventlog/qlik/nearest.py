@@ -14,9 +14,9 @@ from typing import Any, Final
 
 from eventlog.core.errors import ExpressionError, value_shown
 from eventlog.core.model import Value
-from eventlog.core.on_value import BeyondSide, side_of
 from eventlog.core.schema import Column
 from eventlog.core.sql_types import Category
+from eventlog.on_value import BeyondSide, side_of
 from eventlog.qlik.readings import is_whole_text
 from eventlog.qlik.values import named
 

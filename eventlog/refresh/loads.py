@@ -18,13 +18,13 @@ from sqlalchemy.sql.elements import TextClause
 
 from eventlog.capture import installed, plan
 from eventlog.capture.clauses import logged_name
-from eventlog.capture.words import Row
+from eventlog.capture.words import Row, number_holes
 from eventlog.core.errors import DataError
 from eventlog.core.schema import Table
 from eventlog.refresh.key_order import KeyOrder
 from eventlog.refresh.ranges import Stand
 from eventlog.sql.access import fetched, in_text
-from eventlog.sql.dialect import Dialect, log_holes, number_holes, offers, statement
+from eventlog.sql.dialect import Dialect, log_holes, offers, statement
 from eventlog.sql.names import LogNames
 from eventlog.sql.reflect import Classes
 

@@ -118,7 +118,7 @@ class Refresh:
                     stand = self._stretch(connection, stand)
             except SourceError as error:
                 tries += 1
-                if is_denied(self._log.dialect, getattr(error.__cause__, "orig", None)):
+                if is_denied(self._log.dialect, error.__cause__):
                     error.hint = (
                         f"A full load needs INSERT on {self._log.name}: run it as the login that installed the log."
                     )

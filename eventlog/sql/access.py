@@ -1,8 +1,7 @@
-"""How statements reach a database: transactions with the session that reading needs, plain tuples,
-errors by blame.
+"""How statements reach a database: transactions with the session that reading needs, plain tuples.
 
-What a driver's error means: whether waiting cures it, who has locked what, whether a right is
-missing.
+And what an error means, which may be SQLAlchemy's or the driver's behind it: whether waiting cures
+it, who has locked what, whether a right is missing.
 """
 
 from __future__ import annotations
@@ -12,20 +11,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Any
 
-from eventlog.core.errors import SourceError, shortened
+from eventlog.core.errors import EventlogError, SourceError, shortened
 from eventlog.sql.dialect import Dialect, dialect_of, dialects, statement
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine
+    from sqlalchemy.exc import SQLAlchemyError
     from sqlalchemy.sql.elements import TextClause
 
 IS_SET = "eventlog session"
 """What a connection's info holds when its session was prepared for good."""
 
 UNFINISHED = "8s2b"
-"""SQLAlchemy's code for a connection that was lost: it speaks of what it wants done, and not of
-what has happened.
-"""
+"""SQLAlchemy's code for a lost connection, of which its words do not speak."""
 
 LOCKED = (
     "Another process has locked the database file and does not release it: `fuser` with the file's name says which."
@@ -45,7 +43,7 @@ def transaction(
     """
     dialect = dialect or dialect_of(engine)
     begun: AbstractContextManager[Connection]
-    try:
+    with in_our_words(engine, what):
         if lone and dialect.lone_statements:
             begun = engine.connect().execution_options(isolation_level="AUTOCOMMIT")
         else:
@@ -55,8 +53,6 @@ def transaction(
             if IS_SET not in connection.info or dialect.lob_parameters:
                 _prepare_session(connection, dialect)
             yield connection
-    except driver_errors(engine) as error:
-        raise in_words(engine, what, error) from error
 
 
 @contextmanager
@@ -70,14 +66,14 @@ def moment(engine: Engine, what: str) -> Iterator[Connection]:
         _prepare_session(connection, dialect)
         # Preparing reads, and what a transaction sees is decided before its first reading.
         connection.commit()
-        for part in _statements(dialect, "one_moment"):
+        for part in statements_of(dialect, "one_moment"):
             connection.exec_driver_sql(part)
         yield connection
 
 
 def _prepare_session(connection: Connection, dialect: Dialect) -> None:
     if IS_SET not in connection.info:
-        for setting in session_statements(dialect):
+        for setting in statements_of(dialect, "session"):
             connection.exec_driver_sql(setting)
     if dialect.lob_parameters:
         from eventlog.sql.longtext import bind_long_texts
@@ -85,13 +81,9 @@ def _prepare_session(connection: Connection, dialect: Dialect) -> None:
         bind_long_texts(connection)
 
 
-def session_statements(dialect: Dialect) -> list[str]:
-    """What prepares a session for reading."""
-    return _statements(dialect, "session")
-
-
-def _statements(dialect: Dialect, name: str) -> list[str]:
-    return [part for part in statement(dialect, name).split(";\n") if part]
+def statements_of(dialect: Dialect, query: str) -> list[str]:
+    """The statements of a query one by one, as drivers take them; `session` prepares for reading."""
+    return [part for part in statement(dialect, query).split(";\n") if part]
 
 
 @contextmanager
@@ -100,13 +92,31 @@ def in_our_words(engine: Engine, what: str) -> Iterator[None]:
     try:
         yield
     except driver_errors(engine) as error:
-        raise in_words(engine, what, error) from error
+        message = f"{what} cannot be used: {words_of(error)}."
+        hint, passes = hint_of(engine, error), may_pass(engine, error)
+        raise SourceError(message, hint=hint, may_pass=passes) from error
 
 
-def in_words(engine: Engine, what: str, error: Exception) -> SourceError:
-    """What is said of something that the database has refused."""
-    message = f"{what} cannot be used: {words_of(error)}."
-    return SourceError(message, hint=hint_of(engine, error), may_pass=may_pass(engine, error))
+def in_words(error: SQLAlchemyError, doing: str) -> EventlogError:
+    """Our error for a database's, in one line: the statement and its values may be secret."""
+    from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
+
+    original = error.orig if isinstance(error, DBAPIError) else None
+    # SQLAlchemy's own text of an error holds the statement and its values.
+    words = str(error) if original is None else str(original)
+    if error.code == UNFINISHED:
+        words = words_of(error)
+    first = type(error).__name__
+    if words.strip():
+        first = words.strip().splitlines()[0].rstrip(".")
+    lasting = is_lasting(original) or has_wrong_value(error)
+    passes = isinstance(error, OperationalError | InterfaceError) and not lasting
+    hint = unconnected(error)
+    if not hint and any(is_denied(dialect, original) for dialect in dialects()):
+        doing = "A right is missing"
+        check = "`eventlog check` names the rights that a publisher lacks."
+        hint = f"`eventlog rights` grants what each role needs; {check}"
+    return SourceError(f"{doing}: {first}.", hint=hint, may_pass=passes)
 
 
 def fetched(
@@ -146,9 +156,7 @@ def answers(
     /,
     **holes: str,
 ) -> Sequence[Any]:
-    """What a named query finds; nothing in a database that has no such query. What fills its holes
-    is SQL already.
-    """
+    """What a named query finds, if the database has one; what fills its holes is SQL already."""
     from sqlalchemy import text
 
     spelled = {hole: in_text(sql) for hole, sql in holes.items()}
@@ -189,8 +197,7 @@ def may_pass(engine: Engine, error: Exception) -> bool:
     """
     if has_wrong_value(error):
         return False
-    original = getattr(error, "orig", None) or error
-    drivers = engine.dialect.loaded_dbapi
+    original, drivers = _driver_error(error), engine.dialect.loaded_dbapi
     classes = (getattr(drivers, name, None) for name in ("OperationalError", "InterfaceError"))
     passes = isinstance(original, tuple(filter(None, classes)))
     # What is no driver's error comes from the pool: it waited for a connection and got none.
@@ -205,16 +212,12 @@ def words_of(error: Exception) -> str:
     """What a database has said, in one line and not too long."""
     if getattr(error, "code", None) == UNFINISHED:
         return "the connection was lost in the middle of a transaction"
-    original = getattr(error, "orig", None) or error
-    return shortened(" ".join(str(original).split()), 300).rstrip(".")
+    return shortened(" ".join(str(_driver_error(error)).split()), 300).rstrip(".")
 
 
-def right_hint(original: BaseException | None) -> str | None:
-    """What mends a right that is missing; None where the database refuses something else."""
-    if not any(is_denied(dialect, original) for dialect in dialects()):
-        return None
-    check = "`eventlog check` names the rights that a publisher lacks."
-    return f"`eventlog rights` grants what each role needs; {check}"
+def _driver_error(error: BaseException | None) -> BaseException | None:
+    """What the driver has raised, behind SQLAlchemy's error."""
+    return getattr(error, "orig", None) or error
 
 
 class WrongValue(str):
@@ -229,25 +232,22 @@ def has_wrong_value(error: Exception) -> bool:
 
 
 def unconnected(error: Exception) -> str | None:
-    """What to check where the error says that no connection could be made: `connect` has noted
-    it.
-    """
+    """What to check where no connection could be made: `connect` has noted it on the error."""
     return next(iter(getattr(error, "__notes__", ())), None)
 
 
 def hint_of(engine: Engine, error: Exception) -> str | None:
     """What mends it, where that is known."""
-    original = getattr(error, "orig", None) or error
-    if is_locked(dialect_of(engine), original):
+    dialect = dialect_of(engine)
+    if _is_locked(dialect, error):
         return LOCKED
     if (note := unconnected(error)) is not None:
         return note
-    advice = dialect_of(engine).advice
-    known = [code for code in _passing_codes(dialect_of(engine), original) if code in advice]
-    if known:
-        return advice[known[0]]
+    advised = _codes(dialect, error) & dialect.advice.keys()
+    if advised:
+        return dialect.advice[advised.pop()]
     # A policy of a table's owner would have hidden rows from this login.
-    if not is_denied(dialect_of(engine), original) or "row-level security" not in str(original):
+    if not is_denied(dialect, error) or "row-level security" not in str(_driver_error(error)):
         return None
     return "Let a login with BYPASSRLS read captured tables, best one of its own: source.reader."
 
@@ -269,15 +269,15 @@ def is_lasting(error: BaseException | None) -> bool:
     return isinstance(number, int) and number > 0 and number not in passing
 
 
-def is_locked(dialect: Dialect, error: BaseException | None) -> bool:
-    """Whether a driver's error says that another process has locked the whole database."""
-    return _number_of(error) in dialect.locked_errors
+def _is_locked(dialect: Dialect, error: BaseException | None) -> bool:
+    """Whether an error says that another process has locked the whole database."""
+    return _number_of(_driver_error(error)) in dialect.locked_errors
 
 
 def is_held_up(dialect: Dialect, error: BaseException | None) -> bool:
     """Whether somebody else holds a lock: what was begun can be tried again as it was."""
     lock_codes = dialect.lock_codes | dialect.deadlock_codes
-    return not _codes(error).isdisjoint(lock_codes) or is_locked(dialect, error)
+    return not _codes(dialect, error).isdisjoint(lock_codes) or _is_locked(dialect, error)
 
 
 def _said_first(error: BaseException | None) -> Any:
@@ -286,12 +286,19 @@ def _said_first(error: BaseException | None) -> Any:
     return error.args[0]
 
 
-def _codes(error: BaseException | None) -> set[object]:
-    """What a driver's error may be told by."""
-    # Its SQLSTATE, the code in what it says first, or the number that this is: each driver its own.
-    first = _said_first(error)
-    number = first if isinstance(first, int) else None
-    return {getattr(error, "sqlstate", None), getattr(first, "code", None), number}
+def _codes(dialect: Dialect, error: BaseException | None) -> set[Any]:
+    """What an error may be told by. Each driver has its own: an SQLSTATE, a number that it says
+    first, codes in what it says first, or one that it puts into words.
+    """
+    original = _driver_error(error)
+    first = _said_first(original)
+    codes: set[Any] = {getattr(first, name, None) for name in ("code", "full_code")}
+    codes.add(getattr(original, "sqlstate", None))
+    if isinstance(first, int):
+        codes.add(first)
+    if dialect.code_in_words and (code := re.search(dialect.code_in_words, str(original))):
+        codes.add(int(code[1]))
+    return codes
 
 
 def _number_of(error: BaseException | None) -> object:
@@ -305,32 +312,17 @@ def _number_of(error: BaseException | None) -> object:
 
 
 def is_passing(dialect: Dialect, error: BaseException | None) -> bool:
-    """Whether a driver's error has a code that waiting may cure, if its class does not say so."""
-    codes = _passing_codes(dialect, error)
-    if not codes.isdisjoint(dialect.passing_codes):
+    """Whether an error has a code that waiting may cure, if its class does not say so."""
+    if not _codes(dialect, error).isdisjoint(dialect.passing_codes):
         return True
-    return bool(getattr(_said_first(error), "isrecoverable", False))
-
-
-def _passing_codes(dialect: Dialect, error: BaseException | None) -> set[Any]:
-    """What tells whether an error passes: its codes, and the one that the driver puts into words."""
-    first = _said_first(error)
-    codes: set[Any] = {getattr(first, name, None) for name in ("code", "full_code")}
-    codes.add(getattr(error, "sqlstate", None))
-    if dialect.code_in_words:
-        code = re.search(dialect.code_in_words, str(error))
-        if code:
-            codes.add(int(code[1]))
-    return codes
+    return bool(getattr(_said_first(_driver_error(error)), "isrecoverable", False))
 
 
 def is_denied(dialect: Dialect, error: BaseException | None) -> bool:
-    """Whether a driver's error says that a right is missing."""
-    return not _codes(error).isdisjoint(dialect.denied_codes)
+    """Whether an error says that a right is missing."""
+    return not _codes(dialect, error).isdisjoint(dialect.denied_codes)
 
 
 def is_of_value(dialect: Dialect, error: BaseException | None) -> bool:
-    """Whether a driver's error has a code that speaks of a value, where the driver's class does not
-    say so.
-    """
-    return getattr(_said_first(error), "code", None) in dialect.value_codes
+    """Whether an error has a code that speaks of a value, where its class does not say so."""
+    return not _codes(dialect, error).isdisjoint(dialect.value_codes)

@@ -25,9 +25,7 @@ DATABASE: Final = "database"
 """The zone of the database's own clock."""
 
 SET_BACK: Final = dt.timedelta(hours=2)
-"""For so long after clocks were set back there may be rows with the time of before; no place sets
-them back by more.
-"""
+"""So long after clocks were set back rows may have the time of before: no place moves them more."""
 
 _offset: Final = re.compile(r"([+-])(\d\d):(\d\d)").fullmatch
 

@@ -1,6 +1,4 @@
-"""The types of columns that eventlog makes: SQLAlchemy's general ones, where a database's room has
-no others.
-"""
+"""The types of columns that eventlog makes: SQLAlchemy's general ones, or those of a room."""
 
 from __future__ import annotations
 
@@ -27,26 +25,23 @@ def general_text(length: int | None) -> ColumnType:
 
 
 class ColumnTypes(Struct, frozen=True, kw_only=True):
-    """One database's types for the columns of change tables and mirrors, and for those of the log
-    and its companions.
-    """
+    """One database's types for columns of change tables, mirrors, the log and its companions."""
 
     text: Callable[[int | None], ColumnType] = general_text
     """For texts of at most so many characters; None where nobody knows how many."""
     binary: Callable[[int | None], ColumnType] = lambda _length: sa.LargeBinary()
     """For so many bytes, which are few; None where they may be many."""
     decimal: Callable[[int | None, int | None], ColumnType] = sa.Numeric
-    """For numbers of so many digits, so many of them a fraction, that stay exactly what they are.
-    """
+    """For exact numbers of so many digits, so many of them a fraction."""
     timestamp: Callable[[bool], ColumnType] = lambda zoned: sa.DateTime(timezone=zoned)
-    """For times to the microsecond, with a zone or without; a time with one is UTC where there is
-    no type for it.
-    """
+    """For times to the microsecond, with a zone or without; in UTC where no type has a zone."""
     time: ColumnType = sa.Time()
     keyed: Callable[[ColumnType], ColumnType] = lambda kind: kind
     """The type where the column is a part of a primary key."""
     domain: Callable[[str, ColumnType, str | None], ColumnType] | None = None
-    """A type of the log's own, made of another one in this schema; None where there are none."""
+    """A type of the log's own, made of another one in this schema; None where there are none.
+    A writer pays a twentieth of a table's CHECK for its condition.
+    """
     log_number: ColumnType = sa.BigInteger()
     log_time: ColumnType = sa.DateTime()
     """When an event took place."""

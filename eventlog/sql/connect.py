@@ -1,37 +1,23 @@
-"""Opens databases, limits how long their sessions wait, and says in sentences why one cannot be
-used.
-"""
+"""Opens databases, limits how long their sessions wait, and says why one cannot be used."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from math import ceil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from weakref import WeakKeyDictionary
 
-from eventlog.core.errors import ConfigError, EventlogError, SourceError
+from eventlog.core.errors import ConfigError
 from eventlog.core.packages import installing, is_there, missing
 from eventlog.core.registry import names
 from eventlog.core.secrets import masked
-from eventlog.sql.access import (
-    IS_SET,
-    UNFINISHED,
-    WrongValue,
-    has_wrong_value,
-    is_lasting,
-    right_hint,
-    session_statements,
-    unconnected,
-    words_of,
-)
+from eventlog.sql.access import IS_SET, WrongValue, is_lasting, statements_of
 from eventlog.sql.dialect import Dialect, dialect_of, drivers, statement, texts
 from eventlog.sql.url_options import refuse_unknown
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
     from sqlalchemy.engine import URL, ExceptionContext
-    from sqlalchemy.exc import SQLAlchemyError
 
 REFUSED: Final = "Waiting will not help: see to user, password and database in the URL, and to who may connect."
 SILENT: Final = "See that the server runs and takes connections there."
@@ -47,9 +33,7 @@ LOCK_WAIT_SECONDS = 30
 
 
 def connect(url: str, *, may_create: bool = False) -> Engine:
-    """An engine for the database. A SQLite file that does not exist is only made where `may_create`
-    says so.
-    """
+    """An engine for the database. A SQLite file is only made where `may_create` says so."""
     from sqlalchemy import create_engine
     from sqlalchemy.exc import NoSuchModuleError
 
@@ -64,8 +48,7 @@ def connect(url: str, *, may_create: bool = False) -> Engine:
         arguments[program] = PROGRAM
     if dialect.embedded:
         arguments["timeout"] = LOCK_WAIT_SECONDS
-        missing_name = None if may_create else _missing_file(parsed)
-        if missing_name is not None:
+        if not may_create and (missing_name := missing_file(parsed)) is not None:
             hint = "Name one that is there; for a new log `eventlog install` makes it."
             raise ConfigError(f"There is no database file {missing_name}.", hint=hint)
     # PyMySQL writes a text in Latin-1; bytes it leaves as they are.
@@ -105,9 +88,7 @@ def reading_engine(
     statement_timeout: float | None = None,
     lock_timeout: float | None = None,
 ) -> Engine:
-    """What reads captured tables: sessions of the login that the URL `reader` names, which end with
-    those of the engine.
-    """
+    """Sessions of the login `reader`, for captured tables; they end with those of the engine."""
     from sqlalchemy import event
 
     if not reader:
@@ -146,9 +127,7 @@ def read_url(url: str) -> URL:
 
 
 def place_of(url: URL) -> str:
-    """Where a database is, for people: without who connects, and without any option that might be a
-    secret.
-    """
+    """Where a database is, for people: without a user and without options that may be secret."""
     from sqlalchemy.engine import URL
 
     query = {name: value for name, value in url.query.items() if name in PLACES}
@@ -164,38 +143,8 @@ def shown_url(url: str | URL) -> str:
     return masked(make_url(url).render_as_string(hide_password=True))
 
 
-def names_a_place(url: str) -> bool:
-    """Whether the URL says where a database is, and not only which one it is, as `oracle://` does."""
-    parsed = read_url(url)
-    return any((parsed.host, parsed.database, parsed.query, parsed.username))
-
-
-def in_words(error: SQLAlchemyError, doing: str) -> EventlogError:
-    """Our error for a driver's: its first line, without the statement and its values, which may be
-    secret.
-    """
-    from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
-
-    original = error.orig if isinstance(error, DBAPIError) else None
-    # SQLAlchemy's own text of an error holds the statement and its values.
-    words = str(error) if original is None else str(original)
-    if error.code == UNFINISHED:
-        words = words_of(error)
-    first = type(error).__name__
-    if words.strip():
-        first = words.strip().splitlines()[0].rstrip(".")
-    advice = unconnected(error)
-    lasting = is_lasting(original) or has_wrong_value(error)
-    may_pass = isinstance(error, OperationalError | InterfaceError) and not lasting
-    right = None if advice else right_hint(original)
-    problem = "A right is missing" if right else doing
-    return SourceError(f"{problem}: {first}.", hint=advice or right, may_pass=may_pass)
-
-
 def _advise_who_cannot_connect(engine: Engine, dialect: Dialect) -> None:
-    """Has each error of a connection that cannot be made carry what to check, as a note that
-    `hint_of` reads.
-    """
+    """Notes on each error of a connection that cannot be made what to check, for `unconnected`."""
     from sqlalchemy import event
 
     def advise(context: ExceptionContext) -> None:
@@ -215,9 +164,7 @@ def _advise_who_cannot_connect(engine: Engine, dialect: Dialect) -> None:
 
 
 def _blames(words: str, option: str) -> bool:
-    """Whether a driver's words say that the value of this option is wrong, as libpq and psycopg
-    write it.
-    """
+    """Whether the words of libpq or psycopg say that the value of this option is wrong."""
     blaming = (
         f"invalid {option} value",
         f"value for {option}",
@@ -261,19 +208,12 @@ def _say_what_it_refuses(engine: Engine, login_package: str | None) -> None:
     engine.dialect.connect = log_in  # type: ignore[method-assign]  # of this engine's dialect alone
 
 
-def missing_file(url: str) -> str | None:
+def missing_file(url: URL) -> str | None:
     """The file that an embedded database would be made in, where it is not there."""
-    parsed = read_url(url)
-    if dialect_of(parsed).embedded:
-        return _missing_file(parsed)
-    return None
-
-
-def _missing_file(url: URL) -> str | None:
     name = url.database
-    if not name or name == ":memory:" or name.startswith("file:") or Path(name).exists():
+    if not dialect_of(url).embedded or not name or name == ":memory:" or name.startswith("file:"):
         return None
-    return name
+    return None if Path(name).exists() else name
 
 
 STATEMENT_SECONDS: Final = 300.0
@@ -283,9 +223,7 @@ keep.
 """
 
 ANSWER_SECONDS: Final = 30
-"""How much longer than a statement may run its answer is waited for, where the driver would wait
-for ever.
-"""
+"""A driver that would wait for ever waits for an answer so much longer than a statement may run."""
 
 PROGRAM: Final = "eventlog"
 """What sessions are called."""
@@ -319,9 +257,7 @@ def limit_sessions(
     dialect = dialect_of(engine)
     _refuse(dialect, statement_timeout=statement_timeout, lock_timeout=lock_timeout)
     seconds = statement_timeout or STATEMENT_SECONDS
-    settings = list(_settings(dialect, seconds, lock_timeout or LOCK_SECONDS))
-    if lease is not None:
-        settings += _lease_settings(dialect, lease)
+    settings = _settings(dialect, seconds, lock_timeout or LOCK_SECONDS, lease)
     arguments = dict(dialect.connect_arguments)
     if lease is not None:
         # Nobody waits for a connection on which none answers: two leases, and never longer than
@@ -367,9 +303,16 @@ def _refuse(dialect: Dialect, **wanted: float | None) -> None:
             )
 
 
-def _settings(dialect: Dialect, statement_seconds: float, lock_seconds: float) -> Iterator[str]:
-    """What a new session is told; limits come last, for they are the narrower ones."""
-    yield from session_statements(dialect)
+def idle_seconds(lease: float) -> float:
+    """For how long a client may say nothing in a transaction that keeps others from the lease."""
+    return max(lease, SHORTEST_SECONDS) * IDLE_LEASES
+
+
+def _settings(dialect: Dialect, statement_seconds: float, lock_seconds: float, lease: float | None) -> list[str]:
+    """What a new session is told; limits come behind, for they are the narrower ones.
+
+    With a lease nobody waits for its client much longer than that.
+    """
     limits = statement(
         dialect,
         "session_limits",
@@ -378,27 +321,19 @@ def _settings(dialect: Dialect, statement_seconds: float, lock_seconds: float) -
         lock_ms=str(round(lock_seconds * 1000)),
         lock_s=str(ceil(lock_seconds)),
     )
-    if limits:
-        yield limits
-
-
-def idle_seconds(lease: float) -> float:
-    """For how long a client may say nothing in a transaction that keeps others from the lease."""
-    return max(lease, SHORTEST_SECONDS) * IDLE_LEASES
-
-
-def _lease_settings(dialect: Dialect, lease: float) -> list[str]:
-    """What a new session is told so that nobody waits for its client much longer than a lease."""
-    seconds = max(lease, SHORTEST_SECONDS)
-    idle = idle_seconds(lease)
-    limits = statement(
-        dialect,
-        "lease_limits",
-        idle_ms=str(round(idle * 1000)),
-        idle_s=str(ceil(idle)),
-        silent_s=str(ceil(seconds)),
-        probe_s=str(ceil(seconds / PROBES)),
-        probes=str(PROBES),
-        unheard_ms=str(round(seconds * 2000)),
-    )
-    return [limits] if limits else []
+    settings = [*statements_of(dialect, "session"), limits]
+    if lease is not None:
+        seconds, idle = max(lease, SHORTEST_SECONDS), idle_seconds(lease)
+        limits = statement(
+            dialect,
+            "lease_limits",
+            idle_ms=str(round(idle * 1000)),
+            idle_s=str(ceil(idle)),
+            silent_s=str(ceil(seconds)),
+            probe_s=str(ceil(seconds / PROBES)),
+            probes=str(PROBES),
+            unheard_ms=str(round(seconds * 2000)),
+        )
+        settings.append(limits)
+    # A database may lack one of them.
+    return [setting for setting in settings if setting]

@@ -18,9 +18,7 @@ from eventlog.sql.dialect import dialect_of, offers, statement
 
 
 class NumberedColumn(Struct, frozen=True, array_like=True):
-    """A column by its number, which stays when it gets another name; its type by number, by what is
-    said of it, and in words.
-    """
+    """A column by its number, which stays when it gets another name; its type by numbers and in words."""
 
     number: int
     name: str
@@ -67,6 +65,51 @@ class Described(Struct, frozen=True, kw_only=True, omit_defaults=True):
 Types = Mapping[tuple[int, int], str]
 """What types are called elsewhere in a catalog, by their numbers."""
 
+Shape = Mapping[str, str]
+"""The columns of a class and of its child tables, with their types."""
+
+
+class ShapeVersion(Struct, frozen=True, kw_only=True):
+    """One version of a class: since when it is known (UTC), what differs from the one before, and
+    its columns.
+
+    `first` is the number of a row of the log: those above were written under this version. One that
+    the database entered itself, as it followed DDL, is only `noted` until somebody has seen the
+    table.
+    """
+
+    table: str
+    version: int
+    seen_at: str
+    changed: Mapping[str, Sequence[str]] = {}
+    columns: Shape = {}
+    first: int | None = None
+    described: Described | None = None
+    noted: bool = False
+
+    @property
+    def details(self) -> Described:
+        """What is described of it; nothing in a version from before there were descriptions."""
+        return self.described or Described()
+
+    @property
+    def owner(self) -> int | str:
+        """The class: by its number, which stays when it gets another name, else by its name."""
+        raw = self.details.raw
+        return raw[0].relation if raw else self.table
+
+    @property
+    def first_row(self) -> int:
+        """The number from which on rows may have been written under this version."""
+        return BEFORE_ALL_NUMBERS if self.first is None else self.first + 1
+
+    def fits(self, shape: Shape) -> bool:
+        """Whether a table that looks so has this version."""
+        # The database notes columns in its own words for types, so only their names are compared.
+        if self.noted:
+            return [*self.columns] == [*shape]
+        return self.columns == shape
+
 
 def describe(connection: Connection, table: Table, former: str | None = None) -> Described:
     """A class as it looks now."""
@@ -82,27 +125,25 @@ def describe(connection: Connection, table: Table, former: str | None = None) ->
     return Described(table=table, raw=tuple(raw), former=former)
 
 
-def known_types(described: Iterable[Described | None]) -> dict[tuple[int, int], str]:
+def known_types(versions: Iterable[ShapeVersion]) -> Types:
     """What types are called where both is known, their numbers and the table."""
     types_by_number: dict[tuple[int, int], str] = {}
-    for version in described:
-        if version is None or version.table is None or not version.raw:
+    for described in [version.details for version in versions]:
+        if described.table is None or not described.raw:
             continue
-        types = {column.name: column.type for column in version.table.columns}
-        for column in version.raw[0].columns:
+        types = {column.name: column.type for column in described.table.columns}
+        for column in described.raw[0].columns:
             if column.name in types:
                 types_by_number[column.type, column.modifier] = types[column.name]
     return types_by_number
 
 
-def derived(noted: Described, former: Described | None, types: Types) -> Described:
-    """What the database noted of a table, as a table: what is known of the version before is true
-    of it as well.
-    """
+def derived(noted: Described, former: Described, types: Types) -> Described:
+    """What the database noted of a table, as a table: what was known of it before stays true."""
     own, *others = noted.raw
     # Another number is another table, whatever it is called: nothing of the former one is true of it.
-    is_new = former is None or not former.raw or former.raw[0].relation != own.relation
-    if former is None or former.table is None or is_new:
+    is_new = not former.raw or former.raw[0].relation != own.relation
+    if former.table is None or is_new:
         names = own.names
         key = {names[number]: place for place, number in enumerate(noted.key, 1) if number in names}
         seen = [_column(column, types, key=key.get(column.name)) for column in own.columns]
@@ -164,63 +205,42 @@ def _column(raw: NumberedColumn, types: Types, key: int | None = None) -> Column
     return Column(name=raw.name, type=types.get((raw.type, raw.modifier), raw.words), key=key)
 
 
-class Version(Struct, frozen=True, kw_only=True):
-    """One version of a class: its name and number, from which row of the log on, and how it looked."""
-
-    table: str
-    number: int
-    first: int | None
-    described: Described
-
-
-def definitions_of(versions: Sequence[Version], catalog: Catalog) -> list[Definition]:
-    """All definitions that are known, with what each of them is today."""
+def definitions_of(versions: Sequence[ShapeVersion], catalog: Catalog) -> list[Definition]:
+    """All definitions that are known, with what each of them is today; each version describes a
+    table.
+    """
     today = {table.whole: table for table in catalog}
-    chains = _chains(versions)
+    by_owner: dict[int | str, list[ShapeVersion]] = {}
+    for version in versions:
+        chain = by_owner.get(version.owner) or by_owner.get(version.details.former or "") or []
+        chain.append(version)
+        by_owner[version.owner] = chain
+    # A chain of versions stands under every name that its class had, and is wanted once.
+    chains = list({id(chain): chain for chain in by_owner.values()}.values())
     # A name may have been another class's before: today's is the one that was entered last.
-    in_time = sorted(chains, key=lambda chain: chain[-1].described.place)
+    in_time = sorted(chains, key=lambda chain: chain[-1].details.place)
     newest = {chain[-1].table: chain for chain in in_time}
     definitions: dict[int, Definition] = {}
     for chain in chains:
         last = chain[-1]
         table = today.get(last.table) if newest[last.table] is chain else None
-        for version in chain[:-1]:
+        for version in chain:
             definitions[id(version)] = _definition(version, last, table)
-        if table is None:
-            definitions[id(last)] = _definition(last, last, None)
-        else:
-            first = BEFORE_ALL_NUMBERS if last.first is None else last.first + 1
-            definitions[id(last)] = Definition(table=table, first=first, today=table)
+        # The newest of a class that is still there is the table as it is, and not as it was entered.
+        if table is not None:
+            definitions[id(last)] = Definition(table=table, first=last.first_row, today=table)
     return [definitions[id(version)] for version in versions]
 
 
-def _chains(versions: Sequence[Version]) -> list[list[Version]]:
-    """The versions of each class, whatever it was called, the oldest first."""
-    chains: dict[int | str, list[Version]] = {}
-    for version in versions:
-        raw = version.described.raw
-        # By its number, which stays when it gets another name; by the name where there is no number.
-        owner: int | str = raw[0].relation if raw else version.table
-        chain = chains.get(owner)
-        if chain is None and version.described.former is not None:
-            chain = chains.get(version.described.former)
-        if chain is None:
-            chain = []
-        chain.append(version)
-        chains[owner] = chain
-    # A chain stands under every name that its class had, and is wanted once.
-    return list({id(chain): chain for chain in chains.values()}.values())
-
-
-def _definition(version: Version, last: Version, today: Table | None) -> Definition:
-    table = version.described.table
+def _definition(version: ShapeVersion, last: ShapeVersion, today: Table | None) -> Definition:
+    table, raw = version.details.table, version.details.raw
     assert table is not None
     renamed: dict[str, str] = {}
     gone: list[str] = []
-    if version.described.raw and last.described.raw:
-        now = last.described.raw[0].names
+    if raw and last.details.raw:
+        now = last.details.raw[0].names
         still_there = set()
-        for column in version.described.raw[0].columns:
+        for column in raw[0].columns:
             name = now.get(column.number)
             if name is None:
                 continue
@@ -237,6 +257,5 @@ def _definition(version: Version, last: Version, today: Table | None) -> Definit
         known = {*today.attributes, *today.key}
     # What is there by its number may still not be captured any more.
     gone += [name for name in table.attributes if name not in gone and renamed.get(name, name) not in known]
-    first = BEFORE_ALL_NUMBERS if version.first is None else version.first + 1
-    table = replace(table, gone=tuple(gone), version=version.number)
-    return Definition(table=table, first=first, today=today, renamed=renamed)
+    table = replace(table, gone=tuple(gone), version=version.version)
+    return Definition(table=table, first=version.first_row, today=today, renamed=renamed)

@@ -15,9 +15,7 @@ databases share stands in `common`, beside this file; a room has what is differe
 
 from __future__ import annotations
 
-import hashlib
 import re
-from base64 import b64encode
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
 from importlib.resources import files
@@ -30,8 +28,7 @@ from eventlog.core.errors import ConfigError, EventlogError, InstallError
 from eventlog.core.registry import database_named
 from eventlog.core.registry import names as names_offered
 from eventlog.core.registry import offers as offered
-from eventlog.core.sql_types import bare_type
-from eventlog.sql.names import STANDARD, LogNames
+from eventlog.sql.names import STANDARD, LogNames, with_hash
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine
@@ -42,8 +39,6 @@ if TYPE_CHECKING:
     from eventlog.sql.lookup import KeyLookup
 
 
-PIECE_CHARACTERS: Final = 900
-"""How long the pieces of a long text are: fewer than 4,000 bytes, whatever the characters."""
 DDL_LOCK_SECONDS = 10
 """How long making tables and triggers waits for a lock: all who come after it wait as well."""
 
@@ -219,23 +214,6 @@ class Dialect(Struct, frozen=True, kw_only=True, eq=False):
     settled_types: frozenset[str] = frozenset()
     """Types whose text no session's settings change; others need settings of the trigger's own."""
 
-    @property
-    def domains(self) -> bool:
-        """Types may have conditions; a writer pays a twentieth of a table's CHECK for them."""
-        return self.types.domain is not None
-
-    def marked(self, marker: str) -> str:
-        """The marker as it stands beside a trigger, or inside one."""
-        if self.comments_on_triggers:
-            return self.literal(marker)
-        in_base64 = b64encode(marker.encode()).decode()
-        return f"/* {marker} */" if self.comments_survive else f"DO 'eventlog {in_base64}';"
-
-    def told(self, source: str) -> str:
-        """A trigger's text such that what was sent and what the catalog tells are the same."""
-        roughly = re.sub("'+", "'", re.sub("[^\0-\uffff]", "?", source))
-        return roughly if self.tells_roughly else source
-
     def quoted(self, name: str) -> str:
         """The identifier as it stands in SQL, in quotes where it needs them."""
         if name.upper() in self.reserved:
@@ -250,16 +228,6 @@ class Dialect(Struct, frozen=True, kw_only=True, eq=False):
         """A name of ours in the case of the name that it stands beside."""
         return name.upper() if self.upper_case and neighbour.isupper() else name
 
-    def on_lines(self, parts: Iterable[str], between: str) -> str:
-        """The parts on one line, or on one each where that line would be too long for the shell."""
-        line = between.join(parts := list(parts))
-        if self.line_characters is None or len(line) < self.line_characters // 4:
-            return line
-        return f"{between.rstrip()}\n".join(parts)
-
-    def unseen(self, sql_type: str) -> bool:
-        return bare_type(sql_type) in self.unseen_types
-
     def qualified(self, schema: str | None, name: str) -> str:
         """A table's name as it stands in SQL, with its schema if there is one."""
         return f"{self.quoted(schema)}.{self.quoted(name)}" if schema else self.quoted(name)
@@ -270,14 +238,6 @@ class Dialect(Struct, frozen=True, kw_only=True, eq=False):
             return f"CONVERT(X'{text.encode().hex()}' USING utf8mb4)"
         opening, backslash = self.backslash if self.backslash and "\\" in text else ("'", "\\")
         return opening + text.replace("'", "''").replace("\\", backslash) + "'"
-
-    def long_literal(self, text: str) -> str:
-        """The text as a SQL expression, in pieces where no string or line may be as long."""
-        if self.long_text is None or len(text) <= PIECE_CHARACTERS:
-            return self.literal(text)
-        starts = range(0, len(text), PIECE_CHARACTERS)
-        pieces = (self.literal(text[start : start + PIECE_CHARACTERS]) for start in starts)
-        return "\n|| ".join(self.long_text.format(text=piece) for piece in pieces)
 
     def reported(self, name: str) -> str:
         """The name as the database itself reports it, which is how it stands in a table_key."""
@@ -291,12 +251,7 @@ class Dialect(Struct, frozen=True, kw_only=True, eq=False):
 
     def shortened(self, name: str) -> str:
         """The name, or a part with a hash of all of it where the database limits the length."""
-        if len(name.encode()) <= self.identifier_bytes:
-            return name
-        digest = hashlib.sha256(name.encode()).hexdigest()[:8]
-        # A letter of several bytes may be cut in two; then it goes.
-        kept = name.encode()[: self.identifier_bytes - 9].decode(errors="ignore")
-        return f"{kept}_{digest}"
+        return with_hash(name, self.identifier_bytes)
 
 
 def dialect_of(where: str | URL | Engine | Connection) -> Dialect:
@@ -404,27 +359,10 @@ def waiting_number(dialect: Dialect, names: LogNames, alias: str = "") -> str:
     return (dialect.waiting_number or "{record_id}").format(status=status, record_id=number)
 
 
-def transaction_behind(dialect: Dialect, holes: Mapping[str, str]) -> str:
-    """What asks for the transaction of a row behind its columns; nothing where none is kept."""
-    return statement(dialect, "transaction_told", **holes) if "transaction_number" in holes else ""
-
-
-def number_holes(dialect: Dialect, names: LogNames) -> dict[str, str]:
-    """What a writer says of the record_id: nothing, unless a sequence numbers the log."""
-    if names.sequence is None or dialect.next_number is None:
-        return {"number_name": "", "number": ""}
-    drawn = dialect.next_number.format(sequence=dialect.qualified(names.schema, names.sequence))
-    return {"number_name": f", {dialect.quoted(names.column('record_id'))}", "number": f", {drawn}"}
-
-
+@cache
 def texts(dialect: Dialect) -> dict[str, str]:
     """Every query of a database by name: its folder's, and of `common` what that has not."""
-    return _texts(dialect.room)
-
-
-@cache
-def _texts(room: str) -> dict[str, str]:
-    return _in_folder(COMMON) | _in_folder(room)
+    return _in_folder(COMMON) | _in_folder(dialect.room)
 
 
 @cache
@@ -432,7 +370,7 @@ def known() -> frozenset[str]:
     """The names of all queries that any database has."""
     # From the folders alone: other databases are not imported for it.
     rooms = {offer.points[0].module.rpartition(".")[0] for offer in offered("databases")}
-    return frozenset().union(*map(_texts, rooms))
+    return frozenset().union(*map(_in_folder, (COMMON, *rooms)))
 
 
 @cache

@@ -23,9 +23,7 @@ _times = (Category.TIMESTAMP, Category.DATE)  # Oracle's DATE holds a time of da
 
 
 def _by_bytes(columns: Sequence[Column]) -> list[Column]:
-    """The order of their names in hexadecimal: what the commercial driver takes where nobody tells
-    it another one.
-    """
+    """In the order of their names in hexadecimal, as the commercial driver takes them by itself."""
     return sorted(columns, key=lambda column: column.name.encode())
 
 
@@ -41,9 +39,7 @@ BY_PLACE: Final[Mapping[str, tuple[tuple[str, ...], Callable[[Sequence[Column]],
     "new by letters": (NEW_ORDER, _by_letters),
     "old by letters": (OLD_ORDER, _by_letters),
 }
-"""The order of the columns by what configuration calls it: as the table has them, or sorted by
-their names.
-"""
+"""The orders of columns that configuration names: as in the table, or sorted by their names."""
 
 
 def log_columns(where: Engine | Connection, names: LogNames, wanted: str | Sequence[str] = "auto") -> LogNames:

@@ -1,58 +1,33 @@
-"""What captured tables looked like, version by version: a companion table that whoever publishes
-adds to.
-"""
+"""What captured tables looked like, version by version: a companion table of the log."""
 
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
 
 import msgspec
-from msgspec import Struct
 from msgspec.structs import replace
-from sqlalchemy import Connection, Engine, TableClause, column, select, table
+from sqlalchemy import Connection, Engine, TableClause, column, select
+from sqlalchemy import table as clause_of
 from sqlalchemy.exc import SQLAlchemyError
 
 from eventlog.core.errors import SourceError
 from eventlog.core.rules.definitions import Definition
 from eventlog.core.schema import Catalog, Table
 from eventlog.sql.access import answers
-from eventlog.sql.definitions import Described, Version, definitions_of, derived, describe, known_types
+from eventlog.sql.definitions import (
+    Described,
+    Shape,
+    ShapeVersion,
+    definitions_of,
+    derived,
+    describe,
+    known_types,
+)
 from eventlog.sql.dialect import dialect_of, log_holes
 from eventlog.sql.log import Log
 from eventlog.sql.names import LogNames
-
-Shape = Mapping[str, str]
-"""The columns of a class and of its child tables, with their types."""
-
-
-class ShapeVersion(Struct, frozen=True, kw_only=True):
-    """One version of a table: since when it is known (UTC), what differs from the one before, and
-    its columns.
-
-    `first` is the number of a row of the log: those above were written under this version. One that
-    the database entered itself, as it followed DDL, is only `noted` until somebody has seen the
-    table.
-    """
-
-    table: str
-    version: int
-    seen_at: str
-    changed: Mapping[str, Sequence[str]] = {}
-    columns: Shape = {}
-    first: int | None = None
-    described: Described | None = None
-    noted: bool = False
-
-    def fits(self, shape: Shape) -> bool:
-        """Whether a table that looks so has this version; the database itself may call types
-        otherwise.
-        """
-        # The database notes columns in its own words for types, so only their names are compared.
-        if self.noted:
-            return [*self.columns] == [*shape]
-        return self.columns == shape
 
 
 def shape_of(table: Table) -> Shape:
@@ -98,55 +73,42 @@ def read_history(connection: Connection, names: LogNames) -> list[ShapeVersion]:
     return _completed(versions)
 
 
+NOTHING_KNOWN: Final = ShapeVersion(table="", version=0, seen_at="")
+"""What comes before the first version of a class."""
+
+
 def _in_time(version: ShapeVersion) -> tuple[int, int]:
     """Versions of all classes in the order in which they were entered."""
-    if version.described is None:  # from before places were counted
-        return 0, version.version
-    return version.described.place, version.version
+    return version.details.place, version.version
 
 
 def _completed(versions: Sequence[ShapeVersion]) -> list[ShapeVersion]:
     """The versions, those that are only noted with the tables that they describe."""
     if not any(version.noted for version in versions):
         return [*versions]
-    types = known_types(version.described for version in versions)
+    types = known_types(versions)
     former: dict[int | str, ShapeVersion] = {}
     completed: dict[tuple[str, int], ShapeVersion] = {}
     # In time, across classes: a class that got another name goes on under that.
     for version in sorted(versions, key=_in_time):
-        known, described = version, version.described
-        chain: int | str = version.table
-        if described is not None and described.raw:
-            chain = described.raw[0].relation
-        before = former.get(chain) or former.get(version.table)
-        if version.noted and described is not None and described.raw:
-            former_described: Described | None = None
-            former_columns: Shape = {}
-            if before is not None:
-                former_described, former_columns = before.described, before.columns
-            described = derived(described, former_described, types)
+        known = version
+        before = former.get(version.owner) or former.get(version.table) or NOTHING_KNOWN
+        if version.noted and version.details.raw:
+            described = derived(version.details, before.details, types)
             assert described.table is not None
             columns = shape_of(described.table)
-            changed = differing(former_columns, columns)
+            changed = differing(before.columns, columns)
             known = replace(version, described=described, columns=columns, changed=changed)
-        former[chain] = former[version.table] = known
+        former[version.owner] = former[version.table] = known
         completed[version.table, version.version] = known
     return [completed[version.table, version.version] for version in versions]
 
 
 def definitions_in(connection: Connection, names: LogNames, catalog: Catalog) -> list[Definition]:
     """All definitions of captured tables that the history knows, and what they are today."""
-    versions = [
-        Version(
-            table=version.table,
-            number=version.version,
-            first=version.first,
-            described=version.described,
-        )
-        for version in sorted(read_history(connection, names), key=_in_time)
-        if version.described is not None and version.described.table is not None
-    ]
-    return definitions_of(versions, catalog)
+    versions = sorted(read_history(connection, names), key=_in_time)
+    described = [version for version in versions if version.details.table is not None]
+    return definitions_of(described, catalog)
 
 
 def history_stamp(engine: Engine, names: LogNames) -> int | None:
@@ -163,22 +125,20 @@ def history_stamp(engine: Engine, names: LogNames) -> int | None:
 
 
 def counted(connection: Connection, names: LogNames, tables: Sequence[Table]) -> list[Table]:
-    """The tables with the versions that the history counts; all are the first one where there is
-    none to be read.
-    """
+    """The tables with the versions that the history counts; without one each is the first."""
     try:
         known = latest(read_history(connection, names))
     # Who may read the log and not its companions has no history: that is no reason to fail.
     except SQLAlchemyError:
         return list(tables)
-    return [replace(table, version=version_of(table, known.get(table.whole))) for table in tables]
-
-
-def version_of(table: Table, known: ShapeVersion | None) -> int:
-    """The table's version; one that nobody has entered into the history yet is the next."""
-    if known is None:
-        return 1
-    return known.version + (not known.fits(shape_of(table)))
+    versions = []
+    for table in tables:
+        version, former = 1, known.get(table.whole)
+        if former is not None:
+            # What nobody has entered into the history yet is the next.
+            version = former.version + (not former.fits(shape_of(table)))
+        versions.append(replace(table, version=version))
+    return versions
 
 
 def latest(versions: Iterable[ShapeVersion]) -> dict[str, ShapeVersion]:
@@ -186,68 +146,46 @@ def latest(versions: Iterable[ShapeVersion]) -> dict[str, ShapeVersion]:
     return {version.table: version for version in in_order}
 
 
-def newer(
-    shapes: Mapping[str, Shape],
-    known: Mapping[str, ShapeVersion],
-    now: str,
-    renamed: Collection[str] = (),
-) -> Iterator[tuple[ShapeVersion, ShapeVersion | None]]:
-    """The versions that are to be entered, each with the one before: of tables that are new here,
-    and of those that look otherwise than before, or that have got another name. One that the
-    database noted itself is entered again, as it was seen.
-    """
-    for owner, shape in shapes.items():
-        former = known.get(owner)
-        if former is None:
-            yield ShapeVersion(table=owner, version=1, seen_at=now, columns=shape), None
-        elif former.noted and former.fits(shape) and owner not in renamed:
-            yield replace(former, columns=shape, noted=False), former
-        elif owner in renamed or not former.fits(shape):
-            version = ShapeVersion(
-                table=owner,
-                version=former.version + 1,
-                seen_at=now,
-                changed=differing(former.columns, shape),
-                columns=shape,
-            )
-            yield version, former
-
-
 def enter_versions(
     connection: Connection,
     names: LogNames,
     tables: Sequence[Table],
-    former_names: Mapping[str, str] | None = None,
+    former_names: Mapping[str, str] = {},
     since: int | None = None,
 ) -> None:
     """Enters how these classes look into the history, where it does not say so yet, in the caller's
-    transaction. A new version begins behind the newest row of the log; `since` is the newest that
-    there was when the tables still looked as before, where triggers follow later.
+    transaction.
+
+    That is of tables that are new here, look otherwise than before, or have got another name. A new
+    version begins behind the newest row of the log; `since` is the newest that there was when the
+    tables still looked as before, where triggers follow later.
     """
-    versions = read_history(connection, names)
-    known = latest(versions)
-    by_name = {table.whole: table for table in tables}
-    shapes = {owner: shape_of(table) for owner, table in by_name.items()}
-    entered = 0
-    for version, former in newer(shapes, known, moment_text(), former_names or ()):
-        if former is None or version.version != former.version:
-            former_name = (former_names or {}).get(version.table)
-            described = describe(connection, by_name[version.table], former_name)
-            # Only a column that came can have been written to before the triggers knew it.
-            gap = None
-            if version.changed.get("added"):
-                gap = since
-            described = replace(described, place=len(versions) + entered, unlogged_from=gap)
-            entered += 1
-            first = newest_number(connection, names)
-            add_version(connection, names, replace(version, first=first, described=described))
-        else:
-            # The database has noted it as it followed DDL; now somebody has seen the table.
-            described = replace(former.described or Described(), table=by_name[version.table])
-            settled = replace(version, described=described)
-            kept = _kept(names)
-            which = (kept.c.table_name == version.table) & (kept.c.table_version == version.version)
-            connection.execute(kept.update().where(which).values(**_written(settled)))
+    versions, kept, now = read_history(connection, names), _kept(names), moment_text()
+    known, entered = latest(versions), len(versions)
+    for owner, table in {table.whole: table for table in tables}.items():
+        former, shape = known.get(owner, NOTHING_KNOWN), shape_of(table)
+        if owner in known and former.fits(shape) and owner not in former_names:
+            if former.noted:
+                # The database has noted it as it followed DDL; now somebody has seen the table.
+                seen = _written(former.changed, shape, replace(former.details, table=table))
+                which = (kept.c.table_name == owner) & (kept.c.table_version == former.version)
+                connection.execute(kept.update().where(which).values(**seen))
+            continue
+        changed: dict[str, list[str]] = {}
+        if owner in known:
+            changed = differing(former.columns, shape)
+        described = describe(connection, table, former_names.get(owner))
+        # Only a column that came can have been written to before the triggers knew it.
+        gap = since if changed.get("added") else None
+        described = replace(described, place=entered, unlogged_from=gap)
+        entered += 1
+        row: dict[str, Any] = {
+            "table_name": owner,
+            "table_version": former.version + 1,
+            "seen_at": now,
+            "first_record": newest_number(connection, names),
+        }
+        connection.execute(kept.insert(), row | _written(changed, shape, described))
 
 
 def moment_text() -> str:
@@ -263,30 +201,12 @@ def newest_number(connection: Connection, names: LogNames) -> int | None:
     return int(number)
 
 
-def add_version(connection: Connection, names: LogNames, version: ShapeVersion) -> None:
-    """Enters another version in the caller's transaction."""
-    row: dict[str, Any] = {
-        "table_name": version.table,
-        "table_version": version.version,
-        "seen_at": version.seen_at,
-        **_written(version),
-        "first_record": version.first,
-    }
-    connection.execute(_kept(names).insert(), row)
-
-
-def _written(version: ShapeVersion) -> dict[str, Any]:
-    described = None
-    if version.described is not None:
-        described = msgspec.json.encode(version.described).decode()
-    return {
-        "changed": msgspec.json.encode(version.changed).decode(),
-        "definition": msgspec.json.encode(version.columns).decode(),
-        "described": described,
-    }
+def _written(changed: Mapping[str, Sequence[str]], columns: Shape, described: Described) -> dict[str, str]:
+    texts = {"changed": changed, "definition": columns, "described": described}
+    return {column: msgspec.json.encode(value).decode() for column, value in texts.items()}
 
 
 def _kept(names: LogNames) -> TableClause:
     columns = ("table_name", "table_version", "seen_at", "changed", "definition")
     further = ("first_record", "described")
-    return table(names.history, *map(column, (*columns, *further)), schema=names.schema)
+    return clause_of(names.history, *map(column, (*columns, *further)), schema=names.schema)

@@ -95,9 +95,7 @@ class Log:
         return dt.datetime.fromisoformat(str(now))
 
     def transaction(self, *, lone: bool = False) -> AbstractContextManager[Connection]:
-        """A transaction on the log, or `lone` statements; what the database refuses is told as a
-        SourceError.
-        """
+        """A transaction on the log, or `lone` statements; SourceError if the database refuses."""
         return transaction(self.engine, f"The event log {self.name}", lone=lone, dialect=self.dialect)
 
     def moment(self) -> AbstractContextManager[Connection]:
@@ -105,9 +103,7 @@ class Log:
         return moment(self.engine, f"The event log {self.name}")
 
     def check(self) -> None:
-        """InstallError when the log, one of its ten columns or a companion table is missing; it
-        names which.
-        """
+        """InstallError names the log, the column or the companion table that is missing."""
         from sqlalchemy import inspect
         from sqlalchemy.exc import NoSuchTableError
 

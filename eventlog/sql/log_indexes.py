@@ -1,18 +1,15 @@
-"""Which indexes a log has: those that lead to its waiting rows, and those that lead to any row by
-its number.
-"""
+"""Indexes of a log: which rows they hold, and whether any row is found by its number."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, Final
 
 from sqlalchemy import Connection, Engine, inspect
 from sqlalchemy.exc import SQLAlchemyError
 
 from eventlog.sql.access import verbatim
-from eventlog.sql.dialect import dialect_of, waiting_number
+from eventlog.sql.dialect import dialect_of
 from eventlog.sql.names import LogNames
 
 SORTED: Final = frozenset({"btree", "hash"})
@@ -35,53 +32,28 @@ def has_number_index(engine: Engine, names: LogNames) -> bool:
         leading = [
             index
             for index in inspector.get_indexes(names.table, schema=names.schema)
-            if _is_usable(index, frozenset({"btree"}))
+            if is_usable(index, frozenset({"btree"}))
             and [str(name).casefold() for name in index["column_names"][:1]] == [number]
         ]
-        conditions = [_option(index.get("dialect_options", {}), "where") for index in leading]
+        conditions = [option_of(index, "where") for index in leading]
         if "" in conditions:
             return True
-        if not any(_holds(connection, condition, names, "'N'") for condition in conditions):
+        if not any(holds_letter(connection, condition, names, "'N'") for condition in conditions):
             return False
         return any(
-            all(_holds(connection, condition, names, letter) for letter in PROCESSED) for condition in conditions
+            all(holds_letter(connection, condition, names, letter) for letter in PROCESSED) for condition in conditions
         )
 
 
-def serves(connection: Connection, index: Mapping[str, Any], log: LogNames) -> bool:
-    """Whether an index leads to all rows that wait: by their status first, or because it holds
-    those of a few letters only.
-    """
-    options = index.get("dialect_options", {})
-    dialect = dialect_of(connection)
-    if dialect.waiting_number is not None:
-        # An index of the expression that has a value for waiting rows alone; the catalog spells it
-        # in its own way.
-        wanted = _spelled_alike(waiting_number(dialect, log))
-        expressions = index.get("expressions") or ()
-        if any(_spelled_alike(str(expression)) == wanted for expression in expressions):
-            return True
-    if not _is_usable(index):
-        return False
-    condition = _option(options, "where")
-    if condition:
-        return _holds(connection, condition, log, "'N'")
-    return begins_with_status(index["column_names"], log)
-
-
-def _spelled_alike(expression: str) -> str:
-    return re.sub(r'[\s"]', "", expression).upper()
-
-
-def _option(options: Mapping[str, Any], what: str, usual: str = "") -> str:
+def option_of(index: Mapping[str, Any], what: str) -> str:
     """What SQLAlchemy tells of an index under a name that begins with the database's."""
-    values = [value for name, value in options.items() if name.endswith(f"_{what}")]
-    if not values or values[0] is None or values[0] is False:
-        return usual
-    return str(values[0])
+    for name, value in index.get("dialect_options", {}).items():
+        if name.endswith(f"_{what}") and value is not None and value is not False:
+            return str(value)
+    return ""
 
 
-def _holds(connection: Connection, condition: str, log: LogNames, letter: str) -> bool:
+def holds_letter(connection: Connection, condition: str, log: LogNames, letter: str) -> bool:
     """Whether the condition of an index is true of every row with a letter; one that asks for more
     than the letter is not.
     """
@@ -97,11 +69,5 @@ def _holds(connection: Connection, condition: str, log: LogNames, letter: str) -
         return False
 
 
-def _is_usable(index: Mapping[str, Any], kinds: frozenset[str] = SORTED) -> bool:
-    options = index.get("dialect_options", {})
-    return not _option(options, "invalid") and _option(options, "using", "btree") in kinds
-
-
-def begins_with_status(columns: Sequence[str | None], log: LogNames) -> bool:
-    """Whether the first of an index's columns is the letter."""
-    return [name.casefold() for name in columns[:1] if name] == [log.column("status").casefold()]
+def is_usable(index: Mapping[str, Any], kinds: frozenset[str] = SORTED) -> bool:
+    return not option_of(index, "invalid") and (option_of(index, "using") or "btree") in kinds

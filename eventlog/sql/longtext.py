@@ -1,6 +1,4 @@
-"""Text of any length as one parameter: some databases take long text only from a parameter that is
-bound as a LOB.
-"""
+"""Text of any length as one parameter, which some databases take only when it is bound as a LOB."""
 
 from __future__ import annotations
 

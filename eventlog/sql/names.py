@@ -1,6 +1,4 @@
-"""The log table's names: the table, its ten columns, and the companion tables that are derived from
-it.
-"""
+"""The log's names: its table, its ten columns, and the companion tables called after it."""
 
 from __future__ import annotations
 
@@ -25,14 +23,10 @@ STANDARD = (
     "old_value",
     "new_value",
 )
-"""What the ten columns are for; every list of them, here and in configuration, keeps this order of
-meaning.
-"""
+"""What the ten columns are for; every list of them keeps this order, also in configuration."""
 
 TRANSACTION = "eventlog_transaction"
-"""A column behind the ten, in logs that are ours: the transaction that wrote the row. No other log
-has one of this name.
-"""
+"""A column behind the ten in logs of ours alone: the transaction that wrote the row."""
 
 NEW_ORDER = (
     "record_id",
@@ -73,6 +67,16 @@ As the last plan of an output it says that nobody knows what its target was give
 """
 
 
+def with_hash(name: str, longest: int) -> str:
+    """The name, or a part with a hash of all of it where it has more bytes than that."""
+    if len(name.encode()) <= longest:
+        return name
+    digest = hashlib.sha256(name.encode()).hexdigest()[:DIGITS]
+    # A character of several bytes that is cut is left out.
+    beginning = name.encode()[: longest - DIGITS - 1].decode(errors="ignore")
+    return f"{beginning}_{digest}"
+
+
 class LogNames(Struct, frozen=True, kw_only=True):
     """One event log: where it lives and what its columns are called, in the order of STANDARD."""
 
@@ -82,17 +86,13 @@ class LogNames(Struct, frozen=True, kw_only=True):
     clock: str = "utc"
     """Whose time event_time is: utc, database, an offset, or a zone such as Asia/Tokyo."""
     sequence: str | None = None
-    """Where record_ids come from if the table does not number its rows itself, as databases older
-    than identities.
-    """
+    """Where record_ids come from in old databases, whose tables do not number their rows."""
     transaction: str | None = None
     """The column that says which transaction wrote a row, where the log has one."""
 
     @property
     def outcomes(self) -> str:
-        """Companion: reasons, attempts, next attempts, documents and holds, one row per record_id
-        that needs one.
-        """
+        """Companion: a row for each record_id with a reason, attempts, a document or a hold."""
         return self._beside("_outcome")
 
     @property
@@ -119,16 +119,8 @@ class LogNames(Struct, frozen=True, kw_only=True):
         return self._beside("_version", NAME_BYTES - len(KEY_ENDING))
 
     def _beside(self, ending: str, longest: int = NAME_BYTES) -> str:
-        """The log's name with an ending, upper-case where it is: so databases report what nobody
-        quotes.
-        """
-        name = self.table + ending
-        if len(name.encode()) > longest:
-            kept = longest - len(ending) - DIGITS - 1
-            digest = hashlib.sha256(self.table.encode()).hexdigest()[:DIGITS]
-            # A character of several bytes that is cut is left out.
-            beginning = self.table.encode()[:kept].decode(errors="ignore")
-            name = f"{beginning}_{digest}{ending}"
+        """The log's name with an ending, in upper case where it is: databases report it so."""
+        name = with_hash(self.table, longest - len(ending)) + ending
         return name.upper() if self.table.isupper() else name
 
     @property

@@ -1,12 +1,9 @@
-"""Reads classes out of a database: parent tables and views with their columns, keys, child tables
-and references.
-"""
+"""Reads classes out of a database: tables and views with columns, keys, references and children."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
 
 from msgspec.structs import replace
 from sqlalchemy import Connection, Engine, inspect
@@ -37,12 +34,6 @@ def reflect(
     reader = Classes(where, schema)
     tables = reader.everything() if names is None else reader.named(names, children)
     return Catalog(tables, case_sensitive=dialect_of(where).case_sensitive)
-
-
-def reflect_table(
-    where: Engine | Connection, name: str, schema: str | None = None, children: Sequence[str] = ()
-) -> Table:
-    return reflect(where, [name], schema, children).tables[0]
 
 
 def refuse_unknown_schema(engine: Engine, schema: str) -> bool:
@@ -90,9 +81,7 @@ class Classes:
         return classes
 
     def one(self, name: str, children: Sequence[str] = (), key: Sequence[str] = ()) -> Table:
-        """One class by its name; `key` says which columns tell its rows apart, where somebody knows
-        better.
-        """
+        """One class by its name; `key` are columns that tell its rows apart, if anybody said so."""
         schema, table = self._find(name)
         if not key:
             return self.named([name], children)[0]
@@ -115,24 +104,10 @@ class Classes:
         return self._table(schema, shape, named, own)
 
     def primary(self, table: Table) -> tuple[str, ...]:
-        """The primary key of a class, whatever else may tell its rows apart; of a view, what its
-        columns' names say.
-        """
+        """The primary key of a class, whatever else tells its rows apart; of a view, its key."""
         if table.view:
             return table.key
         return self.schema(table.schema).key(table.name)
-
-    def present(self, name: str, children: Sequence[str] = (), key: Sequence[str] = ()) -> Table:
-        """One class by its name, with those of these children that it still has."""
-        try:
-            return self.one(name, children, key)
-        except InstallError:
-            there = []
-            for child in children:
-                with suppress(InstallError):
-                    self.one(name, [child], key)
-                    there.append(child)
-            return self.one(name, there, key)
 
     def named(self, names: Iterable[str], children: Sequence[str] = ()) -> list[Table]:
         """The classes with these names; InstallError tells of one that is not there."""

@@ -4,9 +4,10 @@ each child table.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
-from operator import attrgetter
+from itertools import groupby
+from operator import attrgetter, itemgetter
 from typing import Final
 
 from msgspec import Struct, field, json
@@ -49,9 +50,7 @@ ColumnStamps = Mapping[TableName, str]
 
 
 def column_stamps(engine: Engine, catalog: Catalog) -> ColumnStamps:
-    """The stamps of a catalog's tables as they are now; none where the database does not tell
-    cheaply.
-    """
+    """The stamps of a catalog's tables as they are now; none where they are not cheap."""
     names = [name for table in catalog for name in _names_of(table)]
     if not names or not offers(dialect_of(engine), "column_stamps"):
         return {}
@@ -117,9 +116,7 @@ class SqlRowReader:
         self._room = room
 
     def rows(self, wanted: Wanted) -> Mapping[RowId, ReadBack]:
-        """The wanted attributes of the objects that exist; why an object cannot be read, or not
-        now.
-        """
+        """The wanted attributes of the objects that exist, or why one cannot be read."""
         rows: dict[RowId, ReadBack] = {}
         large: dict[RowId, int] = {}
         asked = self._by_table(wanted)
@@ -206,7 +203,7 @@ class SqlRowReader:
         except driver_errors(self._engine) as error:
             if may_pass(self._engine, error):
                 raise
-            if is_denied(self._dialect, getattr(error, "orig", None) or error):
+            if is_denied(self._dialect, error):
                 mended = hint_of(self._engine, error) or MENDED
                 note = f"{asked.table.whole} may not be read back: {words_of(error)}. {mended}"
                 denied = Unreadable(note=note, reason=Reason.NO_RIGHT)
@@ -360,8 +357,8 @@ class _Reading(Struct, frozen=True, kw_only=True):
         answers = self._answers(asked, asked.table.name, asked.columns, attributes, several=several)
         found: _Rows = {}
         if several:
-            for number, of_one in _by_number(answers):
-                found[rows[number]] = _gathered(of_one, attributes)
+            for number, of_one in groupby(answers, itemgetter(0)):
+                found[rows[number]] = _gathered(list(of_one), attributes)
             return found
         names = list(map(attrgetter("name"), attributes))
         for answer in answers:
@@ -385,7 +382,7 @@ class _Reading(Struct, frozen=True, kw_only=True):
         for row in found:
             # Empty where the child has no rows, which is not the same as not read.
             found[row].update(dict.fromkeys([attribute.name for attribute in attributes], ()))
-        for number, rows in _by_number(answers):
+        for number, rows in groupby(answers, itemgetter(0)):
             columns = zip(*(values for _, *values in rows), strict=True)
             for attribute, column in zip(attributes, columns, strict=False):
                 values = tuple(value for value in column if value is not None)
@@ -438,13 +435,6 @@ def _parts(key: str) -> tuple[tuple[str, ...], Key] | None:
     except KeySyntaxError:
         return None
     return tuple(name for name, _ in parts), tuple(value for _, value in parts)
-
-
-def _by_number(answers: Sequence[Answer]) -> Iterator[tuple[int, list[Answer]]]:
-    from itertools import groupby
-
-    for number, rows in groupby(answers, key=lambda answer: answer[0]):
-        yield number, list(rows)
 
 
 def _gathered(rows: Sequence[Answer], attributes: Sequence[Attribute]) -> dict[str, Cell]:

@@ -8,7 +8,7 @@ row.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import cached_property
 from itertools import groupby
@@ -25,9 +25,7 @@ from eventlog.sql.dialect import Dialect, dialect_of, offers
 
 
 class ForeignKey(Struct, frozen=True, kw_only=True):
-    """Columns that hold the key of another table; `referred` are that table's columns, in the same
-    order.
-    """
+    """Columns that hold another table's key; `referred` are that table's, in the same order."""
 
     columns: tuple[str, ...]
     schema: str | None
@@ -36,9 +34,7 @@ class ForeignKey(Struct, frozen=True, kw_only=True):
 
 
 class TableShape(Struct, frozen=True, kw_only=True):
-    """One table or view as the database describes it, before it is known what it is to its
-    neighbours.
-    """
+    """One table or view as the database describes it, whatever it is to its neighbours."""
 
     schema: str | None
     name: str
@@ -49,9 +45,7 @@ class TableShape(Struct, frozen=True, kw_only=True):
 
 
 class Schema:
-    """One schema of a database; what was asked once is kept. Names are as the database reports
-    them.
-    """
+    """One schema, asked once for everything; names are as the database reports them."""
 
     def __init__(self, connection: Connection, name: str | None) -> None:
         self._connection = connection
@@ -70,13 +64,11 @@ class Schema:
         columns = self._columns(name)
         if name in self.views:
             return TableShape(schema=self.name, name=name, columns=columns, view=True)
-        key, foreign = self._keys.get(name, ()), self._foreign.get(name, ())
+        key, foreign = self.key(name), self._foreign.get(name, ())
         return TableShape(schema=self.name, name=name, columns=columns, key=key, foreign=foreign)
 
     def find(self, name: str) -> str | None:
-        """The name of a table or view as the database reports it; upper and lower case count only
-        to tell two apart.
-        """
+        """A table's name as the database reports it; case counts only to tell two of them apart."""
         alike = self._alike.get(name.casefold(), ())
         if name in alike:
             return name
@@ -89,20 +81,35 @@ class Schema:
         return self._keys.get(table, ())
 
     def row_key(self, table: str) -> tuple[str, ...]:
-        """The columns that tell rows apart: the primary key, else a unique index over columns that
-        are NOT NULL.
-        """
+        """The columns that tell rows apart: the primary key, else a unique index without NULLs."""
         if self.key(table) or table in self.views:
             return self.key(table)
         if table not in self._uniques:
-            columns = self._columns(table)
-            self._uniques[table] = unique_key(self._connection, self._asked, self.name, table, columns)
+            self._uniques[table] = self._unique_key(table)
         return self._uniques[table]
 
-    def referring(self, table: str) -> list[str]:
-        """The tables of this schema that have a foreign key to a table of it; its parts are spoken
-        for by the whole.
+    def _unique_key(self, table: str) -> tuple[str, ...]:
+        """The columns of the unique index that tells the rows of a table apart, if there is one: of
+        several the one that somebody has named as the REPLICA IDENTITY, else the shortest.
         """
+        filled = {column.name for column in self._columns(table) if not column.nullable}
+        known = unique_indexes(self._connection, self._asked, table)
+        # A NULL is unlike every other, so an index over a column that may be NULL tells nothing
+        # apart.
+        fitting = sorted(
+            (len(names), names, called) for called, names in known.items() if names and filled.issuperset(names)
+        )
+        if len(fitting) > 1:
+            # The one by which the database's own replication tells rows apart.
+            asked = {"schema": self.name, "table": table}
+            identity = answers(self._connection, "replica_identity", asked)
+            for _, names, called in fitting:
+                if identity and called == str(identity[0][0]):
+                    return names
+        return fitting[0][1] if fitting else ()
+
+    def referring(self, table: str) -> list[str]:
+        """The tables with a foreign key to a table of this schema; partitions do not count."""
         return self._referring.get(table, [])
 
     def referred(self, table: str) -> list[str]:
@@ -111,25 +118,19 @@ class Schema:
 
     @cached_property
     def tables(self) -> tuple[str, ...]:
-        if self._there:
-            return tuple(self._reported(self._inspector.get_table_names(schema=self._asked)))
-        return ()
+        return self._names(self._inspector.get_table_names)
 
     @cached_property
     def views(self) -> tuple[str, ...]:
-        if self._there:
-            return tuple(self._reported(self._inspector.get_view_names(schema=self._asked)))
-        return ()
+        return self._names(self._inspector.get_view_names)
 
-    @cached_property
-    def _there(self) -> bool:
-        """Whether the schema exists; an embedded database takes any other for a file that is not
-        attached, and fails.
-        """
-        if self._asked is None or not self._dialect.embedded:
-            return True
-        known = {name.casefold() for name in self._inspector.get_schema_names()}
-        return self._asked.casefold() in known
+    def _names(self, asked: Callable[..., list[str]]) -> tuple[str, ...]:
+        if self._asked is not None and self._dialect.embedded:
+            # Such a database takes a schema that is not there for a file that is not attached.
+            known = {name.casefold() for name in self._inspector.get_schema_names()}
+            if self._asked.casefold() not in known:
+                return ()
+        return tuple(self._reported(asked(schema=self._asked)))
 
     @cached_property
     def parts(self) -> frozenset[str]:
@@ -197,7 +198,7 @@ class Schema:
         return by_table
 
     def _columns(self, name: str) -> tuple[Column, ...]:
-        key = self._keys.get(name, ())
+        key = self.key(name)
         with _unknown_types_are_text():
             described = self._inspector.get_columns(self._dialect.normalised(name), schema=self._asked)
         # Types in the words of whoever made the table, where SQLAlchemy tells only what the
@@ -255,43 +256,10 @@ class Schema:
 
 @contextmanager
 def _unknown_types_are_text() -> Iterator[None]:
-    """Keeps SQLAlchemy from warning of types that it does not know; some databases tell them with
-    every key.
-    """
+    """Keeps SQLAlchemy from warning, key by key, of types that it does not know."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         yield
-
-
-def unique_key(
-    connection: Connection,
-    asked: str | None,
-    schema: str | None,
-    table: str,
-    columns: Sequence[Column],
-) -> tuple[str, ...]:
-    """The columns of the unique index that tells the rows of a table apart; none where there is no
-    such index.
-
-    Of several it is the one that somebody has named as the REPLICA IDENTITY, else the one with the
-    fewest columns. `asked` is how the schema was asked for, `schema` its name.
-    """
-    filled = {column.name for column in columns if not column.nullable}
-    known = unique_indexes(connection, asked, table)
-    # A NULL is unlike every other, so an index over a column that may be NULL tells nothing apart.
-    fitting = sorted(
-        (len(names), names, called) for called, names in known.items() if names and filled.issuperset(names)
-    )
-    if not fitting:
-        return ()
-    if len(fitting) > 1:
-        # Of several keys that would do, the one by which the database's own replication tells rows
-        # apart.
-        identity = answers(connection, "replica_identity", {"schema": schema, "table": table})
-        for _, names, called in fitting:
-            if identity and called == str(identity[0][0]):
-                return names
-    return fitting[0][1]
 
 
 def unique_indexes(connection: Connection, schema: str | None, table: str) -> dict[str, tuple[str, ...]]:

@@ -57,9 +57,7 @@ def refuse_unknown(url: URL, dialect: Dialect) -> None:
 
 
 def _parameters(connect: Callable[..., Any]) -> tuple[set[str], bool]:
-    """The names of a driver's parameters, and whether there may be others: a module in C does not
-    tell them.
-    """
+    """A driver's parameters, and whether there may be others: a module in C does not tell them."""
     try:
         parameters = inspect.signature(connect).parameters
     except ValueError:

@@ -19,13 +19,14 @@ from msgspec.structs import replace
 from sqlalchemy import Engine
 
 from eventlog.capture import located
+from eventlog.care.proofs import MOST_TABLES, read_proofs, write_proofs
 from eventlog.compare.pace import Pace, Window
 from eventlog.config.build import name_of
 from eventlog.config.outputs import OutputConfig
 from eventlog.config.settings import Config
 from eventlog.core.errors import DataError, EventlogError, OccupiedError, UsageError, shortened
 from eventlog.core.plugins import BackgroundOrder, BackgroundPlugin
-from eventlog.core.proofs import MOST_CHARACTERS, MOST_TABLES, LastProof, read_proofs, write_proofs
+from eventlog.core.proofs import LastProof
 from eventlog.core.secrets import shown
 from eventlog.policies.settings import steps_of
 from eventlog.sources.marks import VERIFIED, Marks
@@ -35,7 +36,7 @@ from eventlog.sql.log import Log
 from eventlog.verify.breaking import Breaker
 from eventlog.verify.expected import VerifiedTable
 from eventlog.verify.opening import target_of
-from eventlog.verify.proof import Limits, last_proof
+from eventlog.verify.proof import MOST_CHARACTERS, Limits, last_proof
 from eventlog.verify.report import summary
 from eventlog.verify.schedule import RETRY_SECONDS, Schedule
 from eventlog.verify.settings import settings_of

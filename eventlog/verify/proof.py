@@ -22,13 +22,16 @@ from eventlog.compare.pace import Pace
 from eventlog.compare.sides import ComparedSide, Key
 from eventlog.compare.texts import plain_text
 from eventlog.core.errors import shortened
-from eventlog.core.proofs import MOST_CHARACTERS, LastProof
+from eventlog.core.proofs import LastProof
 from eventlog.verify.expected import Expected
 from eventlog.verify.objects import LastRow, Objects, RowReason
 from eventlog.verify.targets import Target
 
 LOOK_SECONDS: Final = 1.0
 """Seconds between two looks at objects that are on their way."""
+
+MOST_CHARACTERS: Final = 200
+"""Characters of what an error or a note of a last proof says."""
 
 
 class NamedValue(Struct, frozen=True, kw_only=True):

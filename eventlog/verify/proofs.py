@@ -7,10 +7,11 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from eventlog.care.ages import utc_text
+from eventlog.care.proofs import read_proofs
 from eventlog.config.settings import Config
 from eventlog.core.plugins import CheckPlugin, Finding, PageCell, PageOrder, PagePlugin, PageTable
 from eventlog.core.plural import counted, duration
-from eventlog.core.proofs import LastProof, read_proofs
+from eventlog.core.proofs import LastProof
 from eventlog.sources.marks import VERIFIED, Marks
 from eventlog.verify.schedule import Schedule
 from eventlog.verify.settings import settings_of

@@ -7,8 +7,8 @@ from decimal import Decimal, InvalidOperation
 
 from eventlog.core.errors import ExpressionError
 from eventlog.core.model import Value
-from eventlog.core.on_value import BeyondSide, side_of
 from eventlog.core.sql_types import Category
+from eventlog.on_value import BeyondSide, side_of
 from eventlog.xds.values import EPOCH, FORBIDDEN, AsText, Fields, TimeSyntax, moment, values
 
 REPLACEMENT = "\ufffd"

@@ -43,6 +43,7 @@ from eventlog.core.rules.times import in_iso_form
 from eventlog.core.schema import Catalog, Table
 from eventlog.core.sql_types import Category, truth_of
 from eventlog.core.tablekey import quoted
+from eventlog.xds.references import referenced
 
 FORBIDDEN = "\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff"
 # One search tells both: what must be escaped, and what cannot be carried at all.
@@ -405,20 +406,20 @@ class Fields(dict[str, Field]):
         if described is not None:
             column = described.column
             category = column.category
-        referenced: Table | None = None
+        other: Table | None = None
         if self._settings.enable_refs and column is not None and self._catalog is not None and self._table is not None:
-            referenced = self._catalog.referenced(self._table, column)
+            other = referenced(self._catalog, self._table, column)
             # A key of several columns needs more than the one value for its association.
-            if referenced is not None and len(referenced.key) != 1:
-                referenced = None
-        if referenced is not None:
+            if other is not None and len(other.key) != 1:
+                other = None
+        if other is not None:
             # The key of the other object, which its table_key writes as the log does, whatever this
             # format's syntax.
-            write = _reference_writer(reading(category, 3), referenced, self._settings.schema_name)
+            write = _reference_writer(reading(category, 3), other, self._settings.schema_name)
         else:
             write = _value_writer(reading(category, self._settings.time_syntax))
         kind, odd = _ODD.get(category, ("", _always))
-        if referenced is not None:
+        if other is not None:
             # Each value of a reference has an association of its own, and none is ready.
             kind, odd = "", _always
         try:
@@ -428,7 +429,7 @@ class Fields(dict[str, Field]):
         indent = self._settings.indent
         made = self[name] = Field(
             category=category,
-            reference=referenced is not None,
+            reference=other is not None,
             several=described is not None and described.multiple,
             odd=odd,
             opening=f'<value type="{kind}">',

@@ -24,9 +24,10 @@ from msgspec.structs import replace
 
 from eventlog.core.errors import ConfigError, ExpressionError, value_shown
 from eventlog.core.model import Change, Document, Edit, Op, Position, Refusal
-from eventlog.core.on_value import OnValue, written_otherwise
+from eventlog.core.outputs import OnValue
 from eventlog.core.schema import Catalog, Table
 from eventlog.core.seams import FormerNames, Writer, Written, encode
+from eventlog.on_value import written_otherwise
 from eventlog.version import VERSION
 from eventlog.xds.nearest import XdsSayer
 from eventlog.xds.values import (

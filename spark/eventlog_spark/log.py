@@ -12,19 +12,13 @@ import pyarrow as pa
 import pyarrow.csv
 from msgspec import Struct
 
+from eventlog.convert.reading import transaction_behind
 from eventlog.convert.rows import told_in_utc
 from eventlog.core.errors import DataError, SourceError
-from eventlog.sql.access import in_our_words, in_text, session_statements
+from eventlog.sql.access import in_our_words, in_text, statements_of
 from eventlog.sql.clocks import zone_of
 from eventlog.sql.connect import connect
-from eventlog.sql.dialect import (
-    Dialect,
-    dialect_of,
-    log_holes,
-    offers,
-    statement,
-    transaction_behind,
-)
+from eventlog.sql.dialect import Dialect, dialect_of, log_holes, offers, statement
 from eventlog.sql.names import STANDARD, TRANSACTION, LogNames
 from eventlog_spark.options import LogOptions
 from eventlog_spark.snapshot import reader_name
@@ -123,7 +117,7 @@ class BulkLog:
             connection.exec_driver_sql("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
         if snapshot is not None:
             self._join(connection, snapshot)
-        for setting in session_statements(self.dialect):
+        for setting in statements_of(self.dialect, "session"):
             connection.exec_driver_sql(setting)
 
     def numbers(self, connection: Connection, name: str, **holes: object) -> list[int]:

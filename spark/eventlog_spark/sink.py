@@ -236,14 +236,14 @@ class StreamFolder:
         """What the command of these words would do with the rows, and its processes."""
         import click
 
-        from eventlog.convert.command import convert
+        from eventlog.convert.command import files
         from eventlog.convert.ordering import conversion_of, order_of
 
         words = [str(kept), "--out", str(self._out / kept.name), "--engine", "local"]
         words += self._options.words
         # The command itself reads them, so that options mean here what they mean there.
         try:
-            given: dict[str, Any] = convert.make_context("writeStream", words).params
+            given: dict[str, Any] = files.make_context("writeStream", words).params
         except click.UsageError as error:
             raise UsageError(error.format_message()) from None
         order = order_of(given)

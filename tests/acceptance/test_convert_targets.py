@@ -119,9 +119,13 @@ def test_a_stream_of_gbase_with_damage_at_its_end(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "words, code, said",
     [
-        ("--code-page cp1251", EX_USAGE, "--code-page needs --from gbase and --from linter"),
-        ("--mark", EX_USAGE, "--mark marks the rows of a database"),
-        ("--log event_log", EX_USAGE, "--log names a table of a database"),
+        (
+            "--code-page cp1251",
+            EX_USAGE,
+            "--code-page is an option of `eventlog convert gbase` and `eventlog convert linter`",
+        ),
+        ("--mark", EX_USAGE, "--mark is an option of `eventlog convert database`; this is `eventlog convert files`"),
+        ("--log event_log", EX_USAGE, "--log is an option of `eventlog convert database`"),
         ("--database sqlite:// --snapshot .", EX_USAGE, "not by both"),
         ("--snapshot .", EX_CONFIG, "Use --schema FILE"),
         ("--schema nowhere.json", EX_DATA, "nowhere.json cannot be read"),
@@ -129,7 +133,11 @@ def test_a_stream_of_gbase_with_damage_at_its_end(tmp_path: Path) -> None:
         ("--engine spark --resume", EX_USAGE, "--engine local"),
         ("--snapshot hdfs://host/tables --jobs 2", EX_USAGE, "--snapshot hdfs://host/tables is an address, and"),
         ("hdfs://host/more --engine local", EX_USAGE, "hdfs://host/more is an address, and the local engine"),
-        ("s3://bucket/more --engine local --mark", EX_USAGE, "--mark marks the rows of a database"),
+        (
+            "s3://bucket/more --engine local --mark",
+            EX_USAGE,
+            "--mark is an option of `eventlog convert database`; this is `eventlog convert files`",
+        ),
         ("s3://me:secret@bucket/more --engine local", EX_CONFIG, "An input is no address of a bucket"),
         ("s3a://bucket/more --kafka b:1 --to messages", EX_USAGE, "--kafka cannot be combined with an address"),
         ("s3a://bucket/more --to messages", EX_USAGE, "--to messages needs --schema FILE"),
@@ -143,14 +151,22 @@ def test_a_stream_of_gbase_with_damage_at_its_end(tmp_path: Path) -> None:
         ("--to change-tables --to-database sqlite:// --engine spark", EX_USAGE, "use --engine local"),
         ("--to change-tables --to-database sqlite:// --master local[2]", EX_USAGE, "use --engine local"),
         ("--to messages --kafka b:1 --engine spark --resume", EX_USAGE, "--resume needs the local engine"),
-        ("--key usr=idu", EX_USAGE, "--key and --tables need --from gbase"),
-        ("--dirty", EX_USAGE, "--dirty needs --from gbase"),
+        ("--key usr=idu", EX_USAGE, "--key is an option of `eventlog convert gbase`"),
+        ("--dirty", EX_USAGE, "--dirty is an option of `eventlog convert gbase`"),
         ("--from gbase --key usr", EX_USAGE, "--key usr is not written as NAME=VALUE"),
         ("--from gbase --tables 111=", EX_USAGE, "--tables 111= is not written as NAME=VALUE"),
-        ("--from gbase --mark", EX_USAGE, "--mark needs --from log"),
-        ("--from gbase --coalesce", EX_USAGE, "--coalesce needs --from log"),
-        ("--from linter", EX_USAGE, "--from linter needs --schema FILE"),
-        ("--from linter --schema s.json --key usr=idu", EX_USAGE, "--key and --tables need --from gbase"),
+        (
+            "--from gbase --mark",
+            EX_USAGE,
+            "--mark is an option of `eventlog convert database`; this is `eventlog convert gbase`",
+        ),
+        (
+            "--from gbase --coalesce",
+            EX_USAGE,
+            "--coalesce is an option of `eventlog convert files` and `eventlog convert database`",
+        ),
+        ("--from linter", EX_USAGE, "Missing option '--schema'"),
+        ("--from linter --schema s.json --key usr=idu", EX_USAGE, "--key is an option of `eventlog convert gbase`"),
     ],
 )
 def test_what_does_not_go_together_is_said(

@@ -71,7 +71,7 @@ REPORTS: Final[Sequence[tuple[str, ...]]] = (
     ("upgrade", "--to", "0001", "--dry-run"),
     ("uninstall", "--purge", "--dry-run"),
 )
-GROUPS: Final = frozenset({"outputs", "policy"})
+GROUPS: Final = frozenset({"convert", "outputs", "policy"})
 DATA: Final = frozenset({"catalog", "rights"})
 """They print JSON and SQL."""
 

@@ -13,7 +13,21 @@ from eventlog.core.errors import EX_CONFIG, EX_USAGE, OK, ConfigError
 from tests.acceptance.command import eventlog, ok
 
 NOT_REPORTING = frozenset(
-    {"demo", "init", "run", "web", "receive", "emulate", "help", "completion", "man", "policy", "outputs", "decode"}
+    {
+        "demo",
+        "init",
+        "run",
+        "web",
+        "receive",
+        "emulate",
+        "help",
+        "completion",
+        "man",
+        "policy",
+        "outputs",
+        "decode",
+        "convert",
+    }
 )
 """They work until they are ended, write a file, print a text, or are groups, whose commands are named below."""
 
@@ -30,6 +44,7 @@ def where(tmp_path: Path) -> list[str]:
 OF_GROUPS = (
     *(f"outputs {name}" for name in ("list", "pause", "resume", "skip", "forget")),
     *("policy test", "decode gbase", "decode linter"),
+    *(f"convert {name}" for name in ("files", "database", "gbase", "linter")),
 )
 
 

@@ -18,7 +18,7 @@ from eventlog.capture import track
 from eventlog.capture.install import install
 from eventlog.capture.rights import Roles, give_rights
 from eventlog.check import Point, PointLevel, check
-from eventlog.check.log import index_points, newest_points
+from eventlog.check.indexes import index_points, newest_points
 from eventlog.check.server import local_time, server_points
 from eventlog.config.settings import Config, PublisherConfig, SourceConfig
 from eventlog.core.errors import EX_CONFIG, EX_UNAVAILABLE

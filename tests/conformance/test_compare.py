@@ -11,7 +11,6 @@ import sqlalchemy as sa
 from sqlalchemy import Engine
 
 from eventlog.sql.dialect import dialect_of
-from eventlog.sql.reflect import reflect_table
 from tests.support.compared import (
     another,
     as_told,
@@ -23,6 +22,7 @@ from tests.support.compared import (
     stored,
 )
 from tests.support.logged import run
+from tests.support.reflected import reflect_table
 
 ROWS = 400
 

@@ -15,9 +15,9 @@ from eventlog.compare.columns import place_of
 from eventlog.compare.ranges import Range
 from eventlog.compare.sides import Totals
 from eventlog.compare.tables import TableSide
-from eventlog.sql.reflect import reflect_table
 from tests.support.compared import another, made_source, random_row
 from tests.support.logged import run
+from tests.support.reflected import reflect_table
 
 WHOLE: Final = Range(buckets=1)
 FULL: Final = {

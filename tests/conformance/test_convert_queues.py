@@ -15,13 +15,11 @@ from pyarrow import parquet
 from eventlog.convert.commit import Summary
 from eventlog.convert.local import convert
 from eventlog.convert.settings import Conversion, MessageFiles, StreamInput, TableFiles, Target
-from eventlog.core.counting import counted
 from eventlog.core.model import Change, Refusal
 from eventlog.core.rules import Options
 from eventlog.core.seams import encode
 from eventlog.qlik.messages.document import MessagesDocument
 from eventlog.qlik.messages.settings import MessageSettings
-from eventlog.qlik.messages.write import MessageFormat
 from eventlog.sources.linter.emulator import EmulatedOperation
 from eventlog.sources.linter.exports import exported
 from eventlog.sources.linter.operations import Action
@@ -32,6 +30,7 @@ from eventlog.xds.write import XdsFormat
 from tests.support.converting import elements_of, files_of, outcomes_of
 from tests.support.linter import CHAIR, NUMBER, SCHEMA, TABLE, ended, insert, queued
 from tests.support.linter import told as images_of
+from tests.support.messages import CountedMessages
 
 READING = LinterSettings(code_page="cp1251")
 TARGETS: dict[str, Target] = {
@@ -98,7 +97,7 @@ def test_a_queue_is_told_as_the_daemon_tells_it(tmp_path: Path) -> None:
     files = sorted((tmp_path / "json" / "SHOP.T").iterdir())
     assert [line for file in files for line in file.read_bytes().splitlines()] == [
         message.value
-        for one in encode(MessageFormat(body=False), changes(), SCHEMA, count=lambda all_: counted([*all_], {}, ())[0])
+        for one in encode(CountedMessages(body=False), changes(), SCHEMA)
         if isinstance(one, MessagesDocument)
         for message in one.messages
     ]

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import fastavro
 import pytest
@@ -17,8 +17,7 @@ from eventlog.convert import streams
 from eventlog.convert.commit import Summary
 from eventlog.convert.local import convert
 from eventlog.convert.settings import Conversion, MessageFiles, StreamInput, TableFiles, Target
-from eventlog.core.counting import counted
-from eventlog.core.model import Change, Image, Refusal
+from eventlog.core.model import Change, Refusal
 from eventlog.core.rules import Options
 from eventlog.core.schema import Catalog
 from eventlog.core.seams import encode
@@ -26,7 +25,6 @@ from eventlog.qlik.change_tables.format import ChangeTableFormat
 from eventlog.qlik.change_tables.rows import RowsDocument
 from eventlog.qlik.messages.document import MessagesDocument
 from eventlog.qlik.messages.settings import MessageSettings
-from eventlog.qlik.messages.write import MessageFormat
 from eventlog.sinks.change_files.row_files import csv_lines
 from eventlog.sources.gbase.emulator import buffers, reads, record, row_record, shop, table_record
 from eventlog.sources.gbase.files import splits
@@ -39,6 +37,7 @@ from eventlog.xds.write import XdsFormat
 from tests.support.changerows import CSV
 from tests.support.converting import elements_of, files_of
 from tests.support.gbase_streams import OWN, T1, begin, commit, insert
+from tests.support.messages import CountedMessages
 
 SHOP = GBaseSettings(
     tables={"1": "shop.customer", "2": "shop.purchase"},
@@ -87,7 +86,7 @@ def told(*pieces: bytes, own: GBaseSettings = SHOP) -> Iterator[tuple[list[Chang
     """The changes of the stream as the daemon gets them, with the tables that they speak of."""
     for batch in images(pieces, own):
         assert batch.catalog is not None
-        yield tell(cast("list[Image]", batch.events), batch.catalog, Options()).changes, batch.catalog
+        yield tell(batch.images, batch.catalog, Options()).changes, batch.catalog
 
 
 def test_a_stream_is_told_as_the_daemon_tells_it(capture: Path, tmp_path: Path) -> None:
@@ -109,7 +108,7 @@ def test_a_stream_is_told_as_the_daemon_tells_it(capture: Path, tmp_path: Path) 
         assert b"".join(file.read_bytes().partition(b"\n")[2] for file in files) == expected
     values = [
         json.loads(message.value or b"")
-        for one in encode(MessageFormat(body=False), changes, catalog, count=lambda all_: counted([*all_], {}, ())[0])
+        for one in encode(CountedMessages(body=False), changes, catalog)
         if isinstance(one, MessagesDocument)
         for message in one.messages
     ]

@@ -23,10 +23,11 @@ from eventlog.core.model import RowId
 from eventlog.core.schema import Table
 from eventlog.sql.dialect import dialect_of
 from eventlog.sql.names import LogNames
-from eventlog.sql.reflect import reflect, reflect_table
+from eventlog.sql.reflect import reflect
 from eventlog.sql.rows import SqlRowReader
 from tests.conformance.cases import CURRENT, came, installed_usr, states
 from tests.support.logged import USR, left_by, run
+from tests.support.reflected import reflect_table
 
 ASKED = TrackRequest(style=Style.FIELD, exclude=("lname",))
 KEPT = {"--events field --exclude lname"}

@@ -82,7 +82,7 @@ def is_judged(engine: Engine, column: str, value: object) -> bool:
     if column == "record_id" and not dialect.checks_identity:
         return False  # MariaDB and MySQL let no CHECK speak of a column that numbers itself
     # PostgreSQL's log judges letter and kind by their types.
-    return not (dialect.domains and (column == "record_id" or (column, value) == ("event_type", 1)))
+    return not (dialect.types.domain and (column == "record_id" or (column, value) == ("event_type", 1)))
 
 
 def test_the_log_takes_what_a_valid_writer_may_write_and_nothing_else(engine: Engine) -> None:

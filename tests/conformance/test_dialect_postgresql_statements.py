@@ -11,7 +11,7 @@ from sqlalchemy import Engine, text
 from eventlog.capture import Style, TriggerCondition, TriggerOptions, track, track_sql, trigger_states
 from eventlog.capture.install import install
 from eventlog.core.errors import InstallError
-from eventlog.sql.reflect import reflect, reflect_table
+from eventlog.sql.reflect import reflect
 from tests.conformance.cases import (
     CURRENT,
     FIELDS,
@@ -25,6 +25,7 @@ from tests.conformance.cases import (
     states,
 )
 from tests.support.logged import USR, Logged, left_by, logged, run, said_of
+from tests.support.reflected import reflect_table
 
 ROW_BACK = TriggerOptions()
 JACK = "INSERT INTO usr VALUES (1, 'Jack', 'Frost', NULL)"

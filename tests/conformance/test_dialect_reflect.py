@@ -8,8 +8,9 @@ from sqlalchemy import Engine
 from eventlog.core.errors import InstallError
 from eventlog.core.schema import Child, Column, Table
 from eventlog.sql.dialect import dialect_of
-from eventlog.sql.reflect import reflect, reflect_table
+from eventlog.sql.reflect import reflect
 from tests.support.logged import run
+from tests.support.reflected import reflect_table
 
 TABLES = (
     "CREATE TABLE usr (idu INTEGER NOT NULL PRIMARY KEY, fname VARCHAR(64), manager INTEGER REFERENCES usr (idu))",

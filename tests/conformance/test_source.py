@@ -7,11 +7,10 @@ from sqlalchemy import Engine
 
 from eventlog.core.errors import InstallError
 from eventlog.core.model import Event, Outcome, Reason, Status
-from eventlog.core.seams import Batch
 from eventlog.sources.log.reading import LogSettings
 from eventlog.sql.names import LogNames
 from tests.conformance.event_logs import LogTable, installed, make_log
-from tests.support.log_rows import LogRows
+from tests.support.log_rows import LogRows, TakenRows
 
 
 @pytest.fixture
@@ -24,11 +23,11 @@ def source(log: LogTable) -> LogRows:
     return LogRows(log.engine, log.names)
 
 
-def numbers(batch: Batch) -> list[int]:
+def numbers(batch: TakenRows) -> list[int]:
     return [event.position[0] for event in batch.events]
 
 
-def outcomes(batch: Batch, status: Status = Status.SUCCESS) -> list[Outcome]:
+def outcomes(batch: TakenRows, status: Status = Status.SUCCESS) -> list[Outcome]:
     return [Outcome(position=event.position, status=status) for event in batch.events]
 
 

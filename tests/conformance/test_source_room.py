@@ -10,11 +10,10 @@ from sqlalchemy import Engine, event
 from eventlog.care.rows import hold, release
 from eventlog.core.model import Outcome
 from eventlog.core.rules import Options, decide
-from eventlog.core.seams import Batch
 from eventlog.sources.log.reading import LogSettings
 from eventlog.sql.log import Log
 from tests.conformance.event_logs import LogTable, installed
-from tests.support.log_rows import LogRows
+from tests.support.log_rows import LogRows, TakenRows
 
 SMALL = LogSettings(query_bytes=30_000, value_limit=20_000)
 """Ten thousand bytes a batch."""
@@ -29,7 +28,7 @@ def source_of(log: LogTable, settings: LogSettings = SMALL) -> LogRows:
     return LogRows(log.engine, log.names, settings=settings)
 
 
-def numbers(batch: Batch) -> list[int]:
+def numbers(batch: TakenRows) -> list[int]:
     return [event.position[0] for event in batch.events]
 
 

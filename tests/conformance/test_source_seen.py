@@ -11,12 +11,11 @@ from eventlog.capture.install import install
 from eventlog.care.rows import hold
 from eventlog.core.backoff import Backoff
 from eventlog.core.model import Outcome, Reason, Status
-from eventlog.core.seams import Batch
 from eventlog.publisher.unsealed import UnsealedRows
 from eventlog.sources.log.reading import LogSettings
 from eventlog.sql.log import Log
 from tests.conformance.event_logs import LogTable
-from tests.support.log_rows import LogRows
+from tests.support.log_rows import LogRows, TakenRows
 
 HOUR = LogSettings(backoff=Backoff(first=3600, longest=3600))
 HELD = "idu=1"
@@ -26,7 +25,7 @@ def source_of(log: LogTable, settings: LogSettings = HOUR) -> LogRows:
     return LogRows(log.engine, log.names, settings=settings)
 
 
-def numbers(batch: Batch) -> list[int]:
+def numbers(batch: TakenRows) -> list[int]:
     return [event.position[0] for event in batch.events]
 
 

@@ -10,11 +10,10 @@ from hypothesis import strategies as st
 from sqlalchemy import Engine
 
 from eventlog.core.model import Event, Outcome, Status
-from eventlog.core.seams import Batch
 from eventlog.sources.log.reading import LogSettings, end_with_a_change, torn_places
 from tests.conformance.event_logs import LogTable, installed
 from tests.support.examples import examples
-from tests.support.log_rows import LogRows
+from tests.support.log_rows import LogRows, TakenRows
 
 COLUMNS = ("a", "b", "c")
 MOST_ROWS = 7
@@ -88,7 +87,7 @@ def test_no_batch_ends_within_a_change(log: LogTable, told: list[tuple[str, str,
         assert [number for number in order if number in mine] == mine
 
 
-def read_in_turn(log: LogTable, told: list[tuple[str, str, int]], limit: int) -> Iterator[Batch]:
+def read_in_turn(log: LogTable, told: list[tuple[str, str, int]], limit: int) -> Iterator[TakenRows]:
     """Batches until no row waits."""
     for table in (log.names.table, log.names.outcomes, log.names.marks, *log.names.journal.values()):
         log.run(f"DELETE FROM {table}")

@@ -10,7 +10,7 @@ from sqlalchemy import Engine, inspect
 from eventlog.capture import TriggerCondition, track, trigger_states
 from eventlog.capture.install import install, install_sql, revisions, uninstall, upgrade, upgrade_sql
 from eventlog.capture.installed import history
-from eventlog.check.log import newest_points
+from eventlog.check.indexes import newest_points
 from eventlog.core.errors import InstallError, UsageError
 from eventlog.sql.dialect import dialect_of
 from eventlog.sql.findlog import log_columns

@@ -69,7 +69,7 @@ def gbase(data: bytes) -> None:
     for own in (OWN, GBaseSettings(invalid_text="replace", sizes="little", dirty=True)):
         half = len(data) // 2
         for batch in gbase_images([data[:half], data[half:]], own):
-            assert batch.events is not None
+            assert batch.images
 
 
 def gbase_values(data: bytes) -> None:

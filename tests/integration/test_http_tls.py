@@ -64,11 +64,13 @@ def test_who_is_believed_gets_all_over_one_connection(
     assert (len(server.requests), server.connections) == (2, 1)
 
 
-@pytest.mark.parametrize("host, why", [("127.0.0.1", "self-signed"), ("localhost", "match")])
+@pytest.mark.parametrize("why, until_days", [("self-signed", 2), ("match", 2), ("expired", -1)])
 def test_what_is_not_to_be_believed_gets_no_document(
-    authority: Authority, receiver: Identity, tmp_path: Path, host: str, why: str
+    authority: Authority, tmp_path: Path, why: str, until_days: int
 ) -> None:
-    named = authority if host == "localhost" else Authority(tmp_path, "other")
+    receiver = authority.identity("server", "127.0.0.1", until_days=until_days)
+    host = "localhost" if why == "match" else "127.0.0.1"
+    named = Authority(tmp_path, "other") if why == "self-signed" else authority
     with ScriptedServer([answer()], context(receiver)) as server, pytest.raises(SinkError) as caught:
         send(server, host, ca_file=str(named.certificate))
     assert not caught.value.may_pass

@@ -18,9 +18,10 @@ from eventlog.core.schema import Catalog
 from eventlog.core.tablekey import TableKey
 from eventlog.sql.findlog import log_columns
 from eventlog.sql.names import LogNames
-from eventlog.sql.reflect import reflect, reflect_table
+from eventlog.sql.reflect import reflect
 from eventlog.sql.rows import SqlRowReader
 from tests.support.log_rows import LogRows
+from tests.support.reflected import reflect_table
 
 pytestmark = pytest.mark.xdist_group("oracle")
 USR = """

@@ -11,10 +11,10 @@ from sqlalchemy import Engine, text
 from eventlog.capture import track
 from eventlog.capture.given_rights import take_back, taking_back
 from eventlog.capture.install import Leaving, install, uninstall, uninstall_sql
+from eventlog.capture.install_commands import names_a_place
 from eventlog.capture.rights import Roles, give_rights
 from eventlog.cli.main import exit_code
 from eventlog.core.errors import EX_CONFIG, EX_USAGE, OK
-from eventlog.sql.connect import names_a_place
 from eventlog.sql.names import LogNames
 from tests.acceptance.command import eventlog, ok
 from tests.support.logged import USR, run

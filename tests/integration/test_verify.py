@@ -23,10 +23,10 @@ from eventlog.cli.main import exit_code
 from eventlog.config.settings import load
 from eventlog.daemon import Publisher
 from eventlog.sinks.lake.plugin import IcebergOutput
-from eventlog.sql.reflect import reflect_table
 from tests.integration.publishing import in_thread, url_of
 from tests.support.compared import another, made_source, random_row, stored
 from tests.support.lakes import LAKES, Lake, open_catalog
+from tests.support.reflected import reflect_table
 from tests.support.servers import databases
 
 ROWS = 150

@@ -13,9 +13,10 @@ import pytest
 import sqlalchemy as sa
 from sqlalchemy import Engine
 
+from eventlog.care.proofs import read_proofs
 from eventlog.check import check
 from eventlog.config.settings import load
-from eventlog.core.proofs import LastProof, read_proofs
+from eventlog.core.proofs import LastProof
 from eventlog.daemon import Publisher
 from eventlog.daemon.logging import library_journal
 from eventlog.daemon.vitals import PublisherHealth

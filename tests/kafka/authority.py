@@ -35,10 +35,10 @@ class Authority:
         self.certificate = folder / f"{name}.pem"
         self.certificate.write_bytes(self._signed.public_bytes(serialization.Encoding.PEM))
 
-    def identity(self, name: str, address: str | None = None) -> Identity:
-        """Who is called so, and is found at that address only."""
+    def identity(self, name: str, address: str | None = None, *, until_days: int = 2) -> Identity:
+        """Who is called so, and is found at that address only, for so many days from today; or was until then."""
         key = ec.generate_private_key(ec.SECP256R1())
-        built = _begun(_named(name), self._name, key)
+        built = _begun(_named(name), self._name, key, until_days)
         if address is not None:
             names = x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address(address))])
             built = built.add_extension(names, critical=False)
@@ -60,8 +60,10 @@ def _named(name: str) -> x509.Name:
     return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
 
 
-def _begun(subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePrivateKey) -> x509.CertificateBuilder:
-    """A certificate that is valid today, but for its signature."""
+def _begun(
+    subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePrivateKey, until_days: int = 2
+) -> x509.CertificateBuilder:
+    """A certificate but for its signature: valid from the week before until so many days from today."""
     today = dt.datetime.now(tz=dt.UTC)
     return (
         x509.CertificateBuilder()
@@ -69,6 +71,6 @@ def _begun(subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePrivateKe
         .issuer_name(issuer)
         .public_key(key.public_key())
         .serial_number(x509.random_serial_number())
-        .not_valid_before(today - dt.timedelta(days=1))
-        .not_valid_after(today + dt.timedelta(days=2))
+        .not_valid_before(today - dt.timedelta(days=7))
+        .not_valid_after(today + dt.timedelta(days=until_days))
     )

@@ -16,7 +16,7 @@ from eventlog.compare.tables import Place, TableSide
 from eventlog.core.schema import Table
 from eventlog.sinks.database.types import as_stored, target_type
 from eventlog.sql.dialect import dialect_of
-from eventlog.sql.reflect import reflect_table
+from tests.support.reflected import reflect_table
 
 Row = dict[str, Any]
 

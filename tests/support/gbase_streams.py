@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from eventlog.core.errors import DamageError, EventlogError, SourceError
 from eventlog.core.model import Image, Op
@@ -40,7 +40,7 @@ def insert(seq: int, c1: int, tx: int = 7) -> bytes:
 def read(*pieces: bytes, own: GBaseSettings = OWN, said: list[str] | None = None) -> list[Image]:
     """The images of the pieces, each of them a chunk."""
     report = said.append if said is not None else (lambda _: None)
-    return [cast("Image", image) for batch in images(pieces, own, report=report) for image in batch.events]
+    return [image for batch in images(pieces, own, report=report) for image in batch.images]
 
 
 def told(found: Iterable[Image]) -> list[tuple[Op, Any, Any]]:
@@ -52,7 +52,7 @@ def before_damage(chunks: Iterable[bytes], own: GBaseSettings = OWN) -> tuple[li
     found: list[Image] = []
     try:
         for batch in images(chunks, own):
-            found += cast("list[Image]", batch.events)
+            found += batch.images
     except (DamageError, SourceError) as error:
         return found, error
     return found, None

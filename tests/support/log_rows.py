@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from msgspec import Struct
 from sqlalchemy import Engine
 
 from eventlog.core.model import Event, Outcome, Status
 from eventlog.core.rules.screen import Identities
 from eventlog.core.schema import Catalog
-from eventlog.core.seams import Batch
 from eventlog.publisher.journal import Journal
 from eventlog.publisher.plans import TakePlan
 from eventlog.publisher.take import Parking, Take, take
@@ -23,7 +23,7 @@ OUTPUT = "out"
 EVERY_ROW = 10**9
 
 
-class TakenRows(Batch, frozen=True, kw_only=True):
+class TakenRows(Struct, frozen=True, kw_only=True):
     """Rows that may go, and the transactions of which more come behind them."""
 
     events: Sequence[Event]
@@ -72,7 +72,7 @@ class LogRows:
                 return TakenRows(events=taken.events, going_on=None if going_on is None else going_on.every)
             self._plan([], {})
 
-    def settle(self, batch: Batch, outcomes: Sequence[Outcome]) -> None:
+    def settle(self, batch: TakenRows, outcomes: Sequence[Outcome]) -> None:
         """Finishes the rows of the last batch; those with N come again after a while, those of which nothing is said at once."""
         assert self._taken is not None
         if batch.events:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import io
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import avro.io
@@ -12,12 +12,15 @@ import avro.schema
 import fastavro
 import msgspec
 
+from eventlog.core.counting import counted
 from eventlog.core.model import Change, Edit, Op, Refusal, RowId, Transaction
 from eventlog.core.schema import Catalog, Column, Table
 from eventlog.core.seams import encode
 from eventlog.qlik.messages.document import Message, MessagesDocument
 from eventlog.qlik.messages.settings import MessageSettings
 from eventlog.qlik.messages.write import MessageFormat, WrittenMessage
+
+Count = Callable[[Iterable[WrittenMessage]], Iterable[WrittenMessage]]
 
 ORDERS = Table(
     schema="shop",
@@ -64,12 +67,23 @@ def change(number: int, op: Op, edits: tuple[Edit, ...] = (), **facts: Any) -> C
     return Change(op=op, edits=edits, **{**known, **facts})
 
 
+class CountedMessages(MessageFormat, frozen=True, kw_only=True):
+    """Messages whose changes are counted before they are bound, as a publisher does it."""
+
+    count: Count = lambda written: counted([*written], {}, ())[0]
+
+    def bind(
+        self, written: Iterable[WrittenMessage], after: str = "", whole: bool = False
+    ) -> Iterator[MessagesDocument]:
+        return super().bind(self.count(written), after, whole)
+
+
 def encoded(
     changes: Iterable[Change], catalog: Catalog = CATALOG, after: str = "", **settings: Any
 ) -> list[MessagesDocument | Refusal]:
     """What the format makes of the changes."""
-    form = MessageFormat(settings=MessageSettings(**settings), body=False)
-    made = encode(form, changes, catalog, after, count=each_alone)
+    form = CountedMessages(settings=MessageSettings(**settings), body=False, count=each_alone)
+    made = encode(form, changes, catalog, after)
     return [one for one in made if isinstance(one, MessagesDocument | Refusal)]
 
 

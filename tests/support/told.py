@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any
 
 from sqlalchemy import Engine
@@ -23,16 +23,15 @@ from eventlog.qlik.change_tables.rows import RowsDocument
 from eventlog.qlik.change_tables.settings import ChangeTableSettings
 from eventlog.qlik.messages.document import MessagesDocument
 from eventlog.qlik.messages.settings import MessageSettings
-from eventlog.qlik.messages.write import MessageFormat, WrittenMessage
 from eventlog.sources.log.reading import LogSettings
 from eventlog.sql.findlog import log_columns
 from eventlog.sql.names import LogNames
 from tests.support.log_rows import LogRows, TakenRows
 from tests.support.logged import run
+from tests.support.messages import Count, CountedMessages
 from tests.support.random_work import KEYS, TABLES, RandomWork, Told, pairs, typed
 
 Headers = dict[str, Any]
-Count = Callable[[Iterable[WrittenMessage]], list[WrittenMessage]]
 
 
 def tracked_tables(engine: Engine, style: Style, *, rows: bool = False) -> None:
@@ -75,8 +74,8 @@ def taken(engine: Engine) -> tuple[Catalog, TakenRows, list[Change]]:
 def messages(changes: Iterable[Change], catalog: Catalog, count: Count | None = None) -> list[tuple[Headers, Told]]:
     """What messages say, each with its headers."""
     found = []
-    form = MessageFormat(settings=MessageSettings(mode="bare"))
-    for document in encode(form, changes, catalog, "", count=count):
+    form = CountedMessages(settings=MessageSettings(mode="bare"), count=count or list)
+    for document in encode(form, changes, catalog, ""):
         assert isinstance(document, MessagesDocument)
         for message in document.messages:
             said = json.loads(message.value or b"")

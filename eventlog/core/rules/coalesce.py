@@ -1,13 +1,10 @@
-"""The option `coalesce`: what remains of a lifetime makes one change, its net effect, or one for
-each known transaction.
-"""
+"""The option `coalesce`: the net effect of a lifetime, or of each transaction that is known."""
 
 from __future__ import annotations
 
-from array import array
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator
 from itertools import chain
-from typing import cast, overload
+from typing import Protocol, cast
 
 from msgspec import Struct
 
@@ -17,8 +14,6 @@ from eventlog.core.rules.lifetimes import (
     ROW_BACK,
     UPDATE_FIELD,
     edit,
-    has_images,
-    multiple_attributes,
     saying_something,
     whole_row,
 )
@@ -28,32 +23,16 @@ from eventlog.core.rules.screen import Screened, Subject
 CANCELLED = "the changes of this cycle cancel each other out."
 
 
-class PackedPositions(Sequence[Position]):
-    """Positions of a log, which are one number each, in eight bytes for each: a lifetime may have
-    millions.
-    """
+class GrowingPositions(Protocol):
+    """Positions of the events that a change is made of, as they come: a list, or smaller."""
 
-    def __init__(self) -> None:
-        self._numbers = array("q")
-
-    def append(self, position: Position) -> None:
-        self._numbers.append(position[0])
-
-    def __len__(self) -> int:
-        return len(self._numbers)
-
-    @overload
-    def __getitem__(self, place: int) -> Position: ...
-    @overload
-    def __getitem__(self, place: slice) -> Sequence[Position]: ...
-    def __getitem__(self, place: int | slice) -> Position | Sequence[Position]:
-        if isinstance(place, slice):
-            return [(number,) for number in self._numbers[place]]
-        return (self._numbers[place],)
+    def append(self, position: Position, /) -> None: ...
+    def __iter__(self) -> Iterator[Position]: ...
+    def __len__(self) -> int: ...
 
 
 class NetColumn(Struct, gc=False):
-    """What happened to one column: its first event and its last, and what those between have done."""
+    """What happened to one column: its first event, its last, and what those between did."""
 
     first: Event
     last: Event
@@ -67,13 +46,12 @@ class NetColumn(Struct, gc=False):
 
 
 class NetEdits:
-    """The net effect of a lifetime, as its events come. Of a column, no more than its first and
-    last event is kept.
-    """
+    """The net effect of a lifetime, as its events come: of each column the first and the last."""
 
-    def __init__(self, positions: list[Position] | PackedPositions) -> None:
-        self.positions = positions
-        self.cancelled: list[Sequence[Position]] = []
+    def __init__(self, new_positions: Callable[[], GrowingPositions] = list) -> None:
+        self._new_positions = new_positions
+        self.positions = new_positions()
+        self.cancelled: list[GrowingPositions] = []
         """The events that had no effect in the end, together with others of theirs."""
         self._op = Op.MODIFY
         self._own = False
@@ -107,8 +85,7 @@ class NetEdits:
         change = self._change(subject, row)
         if change is None and self.positions:
             self.cancelled.append(self.positions)
-        packed = isinstance(self.positions, PackedPositions)
-        self.positions = PackedPositions() if packed else []
+        self.positions = self._new_positions()
         self._op, self._own, self._last, self._columns = Op.MODIFY, False, None, {}
         return [] if change is None else [change]
 
@@ -117,37 +94,33 @@ class NetEdits:
         last = self._last
         if last is None:
             return None
-        multiple = multiple_attributes(subject)
-        images = has_images(subject)
+        multiple, images = subject.multiple, subject.images
         edits: list[Edit] = []
         changed = False
         for column in self._columns.values():
-            of_child = column.first.column in multiple
-            if of_child:
-                told, stayed = edit(column.first, row), False
-            else:
+            told, stayed = edit(column.first, row), False
+            if told.column not in multiple:
                 # The value that was there before the first event, and what the last one leaves.
-                before, after = edit(column.first, row), edit(column.last, row)
-                old, new, reset = before.old, after.new, column.reset
+                old, new = told.old, edit(column.last, row).new
                 if self._op is Op.ADD:
-                    told = Edit(column=before.column, new=new)
+                    told = Edit(column=told.column, new=new)
                 else:
-                    told = Edit(column=before.column, old=old, new=new, reset=reset)
-                # A new object's values are all told; of an old one, not those that are as before.
-                stayed = self._op is not Op.ADD and column.only_updates and told.old == told.new
+                    told = Edit(column=told.column, old=old, new=new, reset=column.reset)
+                    # A new object's values are all told; an old one's not where they are as before.
+                    stayed = column.only_updates and old == new
             changed = changed or not stayed
             if images or not stayed:
                 edits.append(told)
         if not changed:
             return None
-        positions: Sequence[Position] = self.positions
+        positions: Iterable[Position] = self.positions
         if isinstance(positions, list):
             positions = tuple(positions)
         return Change(
             row=subject.row,
             op=self._op,
             edits=tuple(edits),
-            # PackedPositions behave as a tuple does
+            # What is no list behaves as a tuple does.
             positions=cast("tuple[Position, ...]", positions),
             time=last.time,
             whole=images,
@@ -171,11 +144,11 @@ def coalesce(
     """
     if events and events[0].kind in ROW_BACK:  # it has superseded all others
         return whole_row(subject, events[0], row or {})
-    net = NetEdits([]) if unfinished is None else unfinished
-    multiple = multiple_attributes(subject)
+    net = unfinished or NetEdits()
+    multiple = subject.multiple
     changes: list[Change] = []
     # An image tells every column, also NULL that stayed.
-    for event in events if has_images(subject) else saying_something(screened, events):
+    for event in events if subject.images else saying_something(screened, events):
         if net.ends_before(event):
             changes += net.finished(subject, row)
         net.take(event, multiple)

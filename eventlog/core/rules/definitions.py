@@ -61,10 +61,13 @@ class Definition(Struct, frozen=True, kw_only=True, eq=False):
         """The object by today's names; None where its class is gone."""
         if self.today is None:
             return None
-        key = row.key
-        if any(name in self.renamed for name in self.table.key):
-            key = format_parts((self.new_name(name), value) for name, value in parse(row.key).parts)
-        return RowId(self.today.schema, self.today.name, key)
+        return RowId(self.today.schema, self.today.name, self.key_today(row.key))
+
+    def key_today(self, key: str) -> str:
+        """A key by the names that its columns have today."""
+        if not any(name in self.renamed for name in self.table.key):
+            return key
+        return format_parts((self.new_name(name), value) for name, value in parse(key).parts)
 
     def left_out(self, *, only: bool) -> frozenset[str]:
         """What cannot be told by today's names: what is gone, where only these count, or where
@@ -98,9 +101,7 @@ class DefinitionSpan(Struct, frozen=True, kw_only=True, eq=False):
     former: Mapping[Place, Definition] = {}
 
     def told(self, changes: list[Change], names: FormerNames) -> tuple[list[Change], Catalog, list[Refusal]]:
-        """The changes as an output tells them, the tables that they speak of, and what is not told
-        of them.
-        """
+        """The changes as an output tells them, their tables, and what is not told of them."""
         if not self.former or names is FormerNames.OWN:
             return changes, self.catalog, []
         refusals: list[Refusal] = []
@@ -119,9 +120,7 @@ class DefinitionSpan(Struct, frozen=True, kw_only=True, eq=False):
         return Catalog([*former, *others], case_sensitive=self.catalog.case_sensitive)
 
     def told_change(self, change: Change, names: FormerNames, refusals: list[Refusal]) -> Change | None:
-        """The change as an output tells it; None where nothing of it is left. `refusals` get what
-        is not told of it.
-        """
+        """The change as an output tells it, or None; `refusals` get what is not told of it."""
         definition = self.former.get((change.row.schema, change.row.table))
         if definition is None or names is FormerNames.OWN:
             return change
@@ -137,16 +136,13 @@ class DefinitionSpan(Struct, frozen=True, kw_only=True, eq=False):
             for edit in change.edits
             if edit.column not in left_out
         )
-        row = change.row
-        if any(name in definition.renamed for name in definition.table.key):
-            parts = [(definition.new_name(name), value) for name, value in parse(row.key).parts]
-            row = replace(row, key=format_parts(parts))
+        row = replace(change.row, key=definition.key_today(change.row.key))
         if only and definition.today is not None:
             row = replace(row, schema=definition.today.schema, table=definition.today.name)
         if len(edits) < len(change.edits) and change.op is not Op.DELETE:
             missing = ", ".join(dict.fromkeys(edit.column for edit in change.edits if edit.column in left_out))
-            note = f"{change.row.table} has no column {missing} any more"
-            note = f"{note}, so the change is published without."
+            problem = f"{change.row.table} has no column {missing} any more"
+            note = f"{problem}, so the change is published without."
             refusals.append(Refusal(positions=change.positions, note=note, partial=True))
             if not edits and change.op is Op.MODIFY:
                 return None
@@ -154,9 +150,7 @@ class DefinitionSpan(Struct, frozen=True, kw_only=True, eq=False):
 
 
 class FormerRows:
-    """Reads rows back that are asked for by former names: what stands in the tables now, by the
-    names of then.
-    """
+    """Reads back what is asked for by former names, from the tables of now."""
 
     def __init__(self, reader: RowReader, span: DefinitionSpan) -> None:
         self._reader = reader
@@ -204,18 +198,18 @@ class Definitions:
 
     def __init__(self, definitions: Iterable[Definition], catalog: Catalog) -> None:
         self._catalog = catalog
-        self._by_name: dict[str, list[Definition]] = {}
         self.known = ordered = tuple(sorted(definitions, key=lambda definition: definition.first))
         """The definitions in the order in which they began."""
+        by_name: dict[str, list[Definition]] = {}
         for definition in ordered:
             for name in self._names(definition.table):
-                self._by_name.setdefault(name, []).append(definition)
-        firsts = [definition.first for definition in ordered]
-        self._last = max(firsts, default=BEFORE_ALL_NUMBERS)
+                by_name.setdefault(name, []).append(definition)
+        self._last = ordered[-1].first if ordered else BEFORE_ALL_NUMBERS
         # Only names that ever meant something else: rows of all others need no search.
-        self._lists = {
-            name: of_name for name, of_name in self._by_name.items() if len(of_name) > 1 or not of_name[0].current
-        }
+        self._lists: dict[str, list[Definition]] = {}
+        for name, of_name in by_name.items():
+            if len(of_name) > 1 or not of_name[0].current:
+                self._lists[name] = of_name
         self._having: dict[tuple[int, str, str | None, tuple[str, ...]], bool] = {}
         self._catalogs: dict[frozenset[int], Catalog] = {}
         self._identities: dict[int, Identities] = {}
@@ -226,25 +220,16 @@ class Definitions:
         return bool(self._lists)
 
     def __reduce__(self) -> tuple[type[Definitions], tuple[tuple[Definition, ...], Catalog]]:
-        """On its way to another process: what was looked up is found by places in memory, and so it
-        stays here.
-        """
+        """To another process goes what is known; what was looked up holds places in memory."""
         return Definitions, (self.known, self._catalog)
 
     @cached_property
     def former(self) -> tuple[Definition, ...]:
-        """Every definition that a row may be told by and that is not today's, always in the same
-        order.
-        """
+        """Each that a row may be told by and that is not today's, always in the same order."""
         own = [definition for definition in self.known if not definition.current]
         # A row that asks for its whole object goes by today's definition, under the name of then.
-        still_there = {definition.place: definition for definition in own if definition.today}
-        renamed = [
-            self._under_former_name(definition, definition.today)
-            for definition in still_there.values()
-            if definition.today
-        ]
-        return (*own, *renamed)
+        still_there = {definition.place: definition.today for definition in own if definition.today}
+        return (*own, *map(self._under_former_name, still_there, still_there.values()))
 
     def span(self, former: Definition) -> DefinitionSpan:
         """No events, and the tables as they were when this was one of them."""
@@ -301,9 +286,7 @@ class Definitions:
         yield self._span((), chosen), count
 
     def pieces(self, told: Iterable[tuple[DefinitionSpan, Change]]) -> Iterator[tuple[DefinitionSpan, list[Change]]]:
-        """Changes, each with the span that it was decided in, in pieces in which every table looks
-        the same.
-        """
+        """Changes, each with the span it was decided in, in pieces where tables look the same."""
         piece: list[Change] = []
         chosen: dict[Place, Definition | None] = {}
         for span, change in told:
@@ -316,9 +299,7 @@ class Definitions:
         yield self._span((), chosen), piece
 
     def row_id(self, table: str | None, key: str | None, *, row_event: bool = False) -> RowId | None:
-        """The object that a row of the log speaks of by former names, as it is called today where
-        that is known.
-        """
+        """The object that a row names by former names, by today's where they are known."""
         for definition in reversed(self._lists.get(self._fold(table), ())):
             if definition.current:
                 continue
@@ -332,7 +313,7 @@ class Definitions:
         return None
 
     def _of(self, event: Event) -> Definition | None:
-        """The definition that an event was written under; None where its table never had another."""
+        """The definition that an event was written under; None if its table never had another."""
         name = self._fold(event.table)
         if name not in self._lists:
             return None
@@ -345,7 +326,7 @@ class Definitions:
         # What is read back stands there now, so it is told as today's definition has it.
         asked = last
         if not last.current or written_under.place != last.place:
-            asked = self._under_former_name(written_under, written_under.today)
+            asked = self._under_former_name(written_under.place, written_under.today)
         key_names = _names_of(event.key)
         if self._knows(asked, name, None, key_names):
             return asked
@@ -357,12 +338,12 @@ class Definitions:
                 return newer
         return written_under
 
-    def _under_former_name(self, former: Definition, today: Table) -> Definition:
+    def _under_former_name(self, place: Place, today: Table) -> Definition:
         """What a class is today, under the name that it had then."""
-        made = self._renamed.get((former.place, id(today)))
+        made = self._renamed.get((place, id(today)))
         if made is None:
-            table = replace(today, schema=former.table.schema, name=former.table.name)
-            made = self._renamed[former.place, id(today)] = Definition(table=table, today=today)
+            table = replace(today, schema=place[0], name=place[1])
+            made = self._renamed[place, id(today)] = Definition(table=table, today=today)
         return made
 
     def _written_under(self, name: str, number: int, column: str | None, key: str | None) -> Definition | None:
@@ -376,8 +357,8 @@ class Definitions:
                 break
         names = _names_of(key)
         if not self._knows(of_name[place], name, column, names):
-            # The row's own transaction began before the definition, or the trigger was replaced later:
-            # the nearest that knows what it names, older ones first.
+            # Its transaction began before the definition, or the trigger was replaced later: the
+            # nearest that knows what it names, older ones first.
             nearest = [*range(place - 1, -1, -1), *range(place + 1, len(of_name))]
             for other in nearest:
                 if self._knows(of_name[other], name, column, names):

@@ -8,7 +8,7 @@ a column repeats.
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 
 import msgspec
@@ -46,15 +46,12 @@ def lifetimes(subject: Subject) -> Iterator[Lifetime]:
 
 
 def inserts(subject: Subject, event: Event) -> bool:
-    """Whether the event says that the object is new; a value that came into a child table does not."""
-    multiple = subject.table.multiple if subject.table is not None else ()
-    return event.kind in INSERTING and event.column not in multiple
+    """Whether the event says that the object is new; a new value in a child table does not."""
+    return event.kind in INSERTING and event.column not in subject.multiple
 
 
 def begins(subject: Subject, lifetime: Lifetime, row: Row | None) -> bool:
-    """Whether the object is new in this lifetime, and read back; where values were logged, an add
-    tells it.
-    """
+    """Whether the object is new in this lifetime, and read back: a logged value makes an add."""
     events = lifetime.events
     # A logged value makes an add, which creates the object by itself.
     if lifetime.closing is not None or row is None or all(event.kind not in BACK for event in events):
@@ -63,18 +60,14 @@ def begins(subject: Subject, lifetime: Lifetime, row: Row | None) -> bool:
 
 
 def as_created(changes: list[Change]) -> list[Change]:
-    """The changes of a new object: where its values were read back, the first of them is what
-    creates it.
-    """
+    """The changes of a new object: if its values were read back, the first of them creates it."""
     if not changes or changes[0].op is not Op.MODIFY:
         return changes
     return [replace(changes[0], created=True), *changes[1:]]
 
 
 def wanted(screened: Screened) -> Mapping[RowId, frozenset[str]]:
-    """The objects and attributes that must be read back; an empty set stands for a table nobody
-    described.
-    """
+    """The objects and attributes to be read back; an empty set means a table nobody described."""
     columns_of: dict[RowId, frozenset[str]] = {}
     for subject in screened.subjects.values():
         # Rows of a table without a key come whole, and could not be found by anything.
@@ -145,8 +138,8 @@ def join(
     seen: set[str | None] = set()
     if unfinished is not None:
         op, edits, positions, seen, last = astuple(unfinished)
-    multiple = multiple_attributes(subject)
-    for event in events if has_images(subject) else saying_something(screened, events):
+    multiple = subject.multiple
+    for event in events if subject.images else saying_something(screened, events):
         this, column = MEANING[event.kind].op, event.column
         # Another operation, a column that comes again, another transaction: no change has both.
         if this is not op or column in seen or (last is not None and event.transaction != last.transaction):
@@ -194,9 +187,7 @@ def edit(event: Event, row: Row | None) -> Edit:
 
 
 def whole_row(subject: Subject, event: Event, values: Row) -> list[Change]:
-    """A modify that tells every attribute as it is now; a table that is all key has nothing to tell
-    but that a row is.
-    """
+    """A modify that tells every attribute as it is now; of a table that is all key, an add."""
     only = refreshed_for(event.perpetrator)
     edits = tuple([Edit(column=name, new=value, reset=True) for name, value in values.items()])
     is_refresh = event.perpetrator is not None and event.perpetrator.rstrip(" ") == REFRESH
@@ -232,17 +223,8 @@ def ending(screened: Screened, subject: Subject, lifetime: Lifetime) -> list[Cha
     ]
 
 
-def has_images(subject: Subject) -> bool:
-    """Whether the events of the object come with its whole row: then NULL before and after is a
-    value that stayed.
-    """
-    return subject.table is not None and subject.table.images
-
-
 def row_that_went(subject: Subject, event: Event) -> tuple[Edit, ...]:
-    """The row that a delete brings, of the columns that there still are; none where it brings none
-    that can be read.
-    """
+    """The row that a delete brings, of the columns that there still are, if it can be read."""
     table = subject.table
     if table is None or not table.images or event.old is None:
         return ()
@@ -256,13 +238,6 @@ def row_that_went(subject: Subject, event: Event) -> tuple[Edit, ...]:
     return ()
 
 
-def multiple_attributes(subject: Subject) -> Collection[str | None]:
-    """The attributes that hold several values, for which repeating is natural."""
-    if subject.table is None:
-        return ()
-    return subject.table.multiple
-
-
 def _change(subject: Subject, op: Op, edits: list[Edit], positions: list[Position], last: Event) -> Change:
     return Change(
         row=subject.row,
@@ -270,6 +245,6 @@ def _change(subject: Subject, op: Op, edits: list[Edit], positions: list[Positio
         edits=tuple(edits),
         positions=tuple(positions),
         time=last.time,
-        whole=has_images(subject),
+        whole=subject.images,
         transaction=last.transaction,
     )

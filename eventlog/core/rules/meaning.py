@@ -1,6 +1,4 @@
-"""What the eight event types mean and how each reason ends: tables that the rules read and
-`eventlog rules` prints.
-"""
+"""What event types mean and how reasons end: tables for the rules, and for `eventlog rules`."""
 
 from __future__ import annotations
 
@@ -25,9 +23,7 @@ from eventlog.core.model import (
 
 
 class Meaning(Struct, frozen=True, kw_only=True):
-    """`row`: speaks of the whole row. `back`: values are read back. `reset`: all former values go
-    first.
-    """
+    """`row`: of a whole row. `back`: values are read back. `reset`: all former values go first."""
 
     op: Op
     row: bool = False
@@ -149,14 +145,3 @@ def refusals(refused: Iterable[tuple[Position, str]]) -> list[Outcome]:
         Outcome(position=tuple(position), status=Status.ERROR, reason=Reason.REFUSED, note=note)
         for position, note in refused
     ]
-
-
-def category_name(meaning: Meaning) -> str:
-    """The name of an event type's category, as the product's documents have it."""
-    speaks_of = "per-field"
-    if meaning.row:
-        speaks_of = "per-row"
-    brings = "non-query-back"
-    if meaning.back:
-        brings = "query-back"
-    return f"{speaks_of} {brings}"

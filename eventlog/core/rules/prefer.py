@@ -1,6 +1,4 @@
-"""Precedence within one lifetime: vanished rows drop out, rows beat fields, read-backs beat carried
-data.
-"""
+"""Precedence in one lifetime: vanished rows drop out, rows beat fields, read-backs beat data."""
 
 from __future__ import annotations
 

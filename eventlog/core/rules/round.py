@@ -8,7 +8,6 @@
 
 from __future__ import annotations
 
-import datetime as dt
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain
 from operator import attrgetter
@@ -42,8 +41,7 @@ from eventlog.core.rules.lifetimes import (
 )
 from eventlog.core.rules.meaning import STATUS, Decision, Options
 from eventlog.core.rules.prefer import NOBODY_READS, prefer
-from eventlog.core.rules.screen import Screened, Subject, screen
-from eventlog.core.rules.times import moment
+from eventlog.core.rules.screen import Screened, Subject, due, screen
 from eventlog.core.rules.without_key import whole_row_changes
 from eventlog.core.schema import Catalog
 from eventlog.core.seams import RowReader
@@ -62,6 +60,8 @@ class Round(Struct, frozen=True, kw_only=True):
     catalog: Catalog | None = None
     reader: RowReader | None = None
     options: Options = Options()
+    by_object: bool = False
+    """Events come object by object, each object's in their order; so do the changes."""
     needs: Callable[[Change], frozenset[str]] | None = None
     """What policies must know of a change's object beside what the change brings."""
     looks: Looks | None = None
@@ -74,22 +74,17 @@ class Round(Struct, frozen=True, kw_only=True):
 
     def decide_groups(self, groups: Iterable[Sequence[Event]]) -> list[Decision]:
         """What groups of events amount to, each by itself; rows are read back once for all."""
-        catalog, options = self.catalog, self.options
         screened: list[Screened] = []
         asked: dict[RowId, frozenset[str]] = {}
         for events in groups:
-            group = screen(events, catalog, options)
+            group = screen(events, self.catalog, self.options, by_object=self.by_object)
             screened.append(group)
             for row, columns in wanted(group).items():
                 asked[row] = asked.get(row, columns) | columns
         rows = self.read_back(asked)
-        return self._completed([judge(group, rows, options) for group in screened])
-
-    def decide_objects(self, events: Sequence[Event]) -> Decision:
-        """What events amount to that come object by object; so do the changes."""
-        screened = screen(events, self.catalog, self.options, by_object=True)
-        decision = judge(screened, self.read_back(wanted(screened)), self.options, by_object=True)
-        return self._completed([decision])[0]
+        by_object = self.by_object
+        decisions = [judge(group, rows, self.options, by_object=by_object) for group in screened]
+        return self._completed(decisions)
 
     def _completed(self, decisions: list[Decision]) -> list[Decision]:
         """The decisions, with what policies need beside their changes.
@@ -205,7 +200,7 @@ def judge(
 def place_of(options: Options) -> Callable[[Change], Any]:
     """By what changes are put in the order in which they are published."""
     if options.future:
-        return lambda change: ((change.time and moment(change.time)) or dt.datetime.min, change.positions[-1])
+        return lambda change: (due(change), change.positions[-1])
     # Where its last contributing event stands.
     return lambda change: change.positions[-1]
 

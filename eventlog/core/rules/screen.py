@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import datetime as dt
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import lru_cache
 from operator import attrgetter
 from typing import Final
@@ -24,11 +24,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from eventlog.core.errors import DataError, KeySyntaxError
-from eventlog.core.model import Event, Kind, Outcome, Position, Reason, RowId, refreshed_for
+from eventlog.core.model import Change, Event, Kind, Outcome, Position, Reason, RowId, refreshed_for
 from eventlog.core.rules.meaning import MEANING, STATUS, Options
 from eventlog.core.rules.times import moment
 from eventlog.core.schema import WHOLE_ROW, Catalog, Child, Found, Table
-from eventlog.core.tablekey import TableKey, arranged, format_parts, parse, simple, written
+from eventlog.core.tablekey import TableKey, arranged, format_parts, parse, simple
 from eventlog.core.view_columns import read_column_name
 
 KEPT_SPELLINGS: Final = 10_000
@@ -87,7 +87,7 @@ class Naming:
                 attributes: dict[str, str] = {}
                 for name, attribute in self.table.loggable.items():
                     attributes.setdefault(fold(name), name)
-                    # A child's column has its table's name before it; bare, it would be the parent's.
+                    # A child's column has its table before it; bare, it would be the parent's.
                     if attribute.child is None:
                         attributes.setdefault(fold(attribute.column.name), name)
                 self._meant.append((fold, attributes))
@@ -196,8 +196,8 @@ class Identities:
         # more.
         if canonical is None and row_event:
             own_names = naming.child_key
-            contained = tuple(part for part in key.parts if naming.folded(part[0]) in own_names)
-            canonical = arranged(written(contained), naming.child_key, naming.folded)
+            contained = [part for part in key.parts if naming.folded(part[0]) in own_names]
+            canonical = arranged(TableKey.of(contained), naming.child_key, naming.folded)
         if canonical is None:
             names = " and ".join((naming.own_key or naming.child_key).values())
             parent = naming.table.name if naming.table is not None else ""
@@ -241,6 +241,18 @@ class Subject(Struct, gc=False):
     table: Table | None
     events: list[Event]
     plain: bool = True
+
+    @property
+    def multiple(self) -> Collection[str | None]:
+        """The attributes that hold several values, for which repeating is natural."""
+        if self.table is None:
+            return ()
+        return self.table.multiple
+
+    @property
+    def images(self) -> bool:
+        """Whether its events bring the whole row: NULL before and after is a value that stayed."""
+        return self.table is not None and self.table.images
 
 
 SubjectId = RowId | tuple[RowId, str]
@@ -353,8 +365,8 @@ def in_order(events: Sequence[Event], options: Options) -> list[Event]:
     return ordered
 
 
-def due(event: Event) -> dt.datetime:
-    """When an event takes effect; events that do not say so come first, to be set aside."""
+def due(event: Event | Change) -> dt.datetime:
+    """When it takes effect; what does not say so comes first: an event, to be set aside."""
     if event.time is None:
         return dt.datetime.min
     return moment(event.time) or dt.datetime.min

@@ -26,9 +26,7 @@ HOUR_24: Final = re.compile(r"\d[^-+\d.,:]24", re.ASCII).search
 
 
 def read_moment(text: str) -> dt.datetime:
-    """A date and time in ISO 8601. Python 3.14 reads hour 24 as the next day, and older ones refuse
-    it; here nobody reads it.
-    """
+    """A date and time in ISO 8601. Hour 24 is refused, which Python 3.14 reads as the next day."""
     time = dt.datetime.fromisoformat(text)
     if time.hour == 0 and HOUR_24(text):
         raise ValueError(text)
@@ -59,9 +57,7 @@ def moment(time: dt.datetime | str) -> dt.datetime | None:
 
 
 def in_utc(time: str, zone: dt.tzinfo) -> str:
-    """A time of a zone in UTC, with the digits of a second that it has. A text that says its zone,
-    or is no time, stays.
-    """
+    """A time of a zone in UTC, with all its digits. What says its zone, or is no time, stays."""
     try:
         local = read_moment(in_iso_form(time.strip()))
         if local.tzinfo is not None:
@@ -86,9 +82,7 @@ def in_zone(time: dt.datetime, zone: dt.tzinfo | None) -> dt.datetime:
 
 
 def in_iso_form(text: str) -> str:
-    """The text in ISO 8601 where it is in Db2's form or in Sybase's; ValueError where its hour or
-    month is none.
-    """
+    """Db2's and Sybase's forms as ISO 8601, else the text; ValueError for no such hour or month."""
     if "." in text[10:14] and (match := DB2(text)) is not None:
         day, hour, minute, second, fraction = match.groups(default="0")
         return f"{day}T{hour}:{minute}:{second}.{fraction}"

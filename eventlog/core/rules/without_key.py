@@ -29,9 +29,8 @@ def whole_row_changes(screened: Screened, subject: Subject, events: Iterable[Eve
             continue
         adds = event.kind == Kind.INSERT_FIELD and event.column == WHOLE_ROW
         if not adds and event.kind != Kind.DELETE_ROW:
-            note = f"{table.name} has no key: its rows of the log are of type 1 on {WHOLE_ROW}"
-            note = f"{note}, and of type 4."
-            screened.aside(event, Reason.INVALID, note)
+            problem = f"{table.name} has no key: its rows of the log are of type 1 on {WHOLE_ROW}"
+            screened.aside(event, Reason.INVALID, f"{problem}, and of type 4.")
             continue
         values = _values(event.new if adds else event.old)
         if values is None:

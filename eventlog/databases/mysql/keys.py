@@ -27,15 +27,8 @@ from sqlalchemy import Connection, text
 from eventlog.core.rules.times import read_clock, read_moment
 from eventlog.core.schema import Column
 from eventlog.core.sql_types import Category, bare_type
-from eventlog.databases.mysql.types import LONG_TYPES, mysql_value
-from eventlog.sql.access import fetched, in_text
-from eventlog.sql.dialect import Dialect, statement
-from eventlog.sql.lookup import (
-    Answer,
-    Key,
-    KeyComparison,
+from eventlog.databases.lookups import (
     KeyForm,
-    Question,
     lookup_holes,
     nobody,
     octets_of,
@@ -43,8 +36,11 @@ from eventlog.sql.lookup import (
     reader_of,
     text_of,
     truth_of,
-    value_text,
 )
+from eventlog.databases.mysql.types import LONG_TYPES, mysql_value
+from eventlog.sql.access import fetched, in_text
+from eventlog.sql.dialect import Dialect, statement
+from eventlog.sql.lookup import Answer, Key, KeyComparison, Question, value_text
 
 # BIGINT UNSIGNED has up to 20 digits.
 _whole = re.compile(r"[+-]?[0-9]{1,20}").fullmatch

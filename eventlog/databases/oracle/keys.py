@@ -20,24 +20,26 @@ from sqlalchemy import Connection
 from eventlog.core.rules.times import read_moment
 from eventlog.core.schema import Column
 from eventlog.core.sql_types import Category, bare_type
-from eventlog.databases.oracle.types import NANOSECONDS, SECONDS, has_order, oracle_value, plain_name
-from eventlog.sql.access import fetched, in_text
-from eventlog.sql.dialect import Dialect, statement
-from eventlog.sql.longtext import with_long_text
-from eventlog.sql.lookup import (
-    Answer,
-    Key,
-    KeyComparison,
+from eventlog.databases.lookups import (
     KeyForm,
-    Question,
     lookup_holes,
     nobody,
     number_of,
     octets_of,
     readable,
     text_of,
-    value_text,
 )
+from eventlog.databases.oracle.types import (
+    NANOSECONDS,
+    SECONDS,
+    has_order,
+    oracle_value,
+    plain_name,
+)
+from eventlog.sql.access import fetched, in_text
+from eventlog.sql.dialect import Dialect, statement
+from eventlog.sql.longtext import with_long_text
+from eventlog.sql.lookup import Answer, Key, KeyComparison, Question, value_text
 
 TEXT_BYTES = 4000
 """The longest text that JSON_TABLE gives and SQL compares."""

@@ -21,16 +21,9 @@ from sqlalchemy.sql.elements import TextClause
 from eventlog.core.rules.times import read_clock, read_moment
 from eventlog.core.schema import Column, Made
 from eventlog.core.sql_types import Category
-from eventlog.databases.postgresql.types import READ_AS_TEXT
-from eventlog.sql.access import fetched, in_text
-from eventlog.sql.dialect import Dialect, statement
-from eventlog.sql.lookup import (
+from eventlog.databases.lookups import (
     UNBOUNDED,
-    Answer,
-    Key,
-    KeyComparison,
     KeyForm,
-    Question,
     cast_to_text,
     lookup_holes,
     number_of,
@@ -39,8 +32,11 @@ from eventlog.sql.lookup import (
     reader_of,
     text_of,
     truth_of,
-    value_text,
 )
+from eventlog.databases.postgresql.types import READ_AS_TEXT
+from eventlog.sql.access import fetched, in_text
+from eventlog.sql.dialect import Dialect, statement
+from eventlog.sql.lookup import Answer, Key, KeyComparison, Question, value_text
 
 MANY_KEYS: Final = 100
 """Keys from which on an answer is long; a statement for fewer is prepared, which saves more."""

@@ -15,21 +15,10 @@ from sqlalchemy import Connection
 
 from eventlog.core.schema import Column
 from eventlog.core.sql_types import Category
+from eventlog.databases.lookups import UNBOUNDED, lookup_holes, nobody, octets_of, readable, text_of
 from eventlog.sql.access import fetched
 from eventlog.sql.dialect import Dialect, statement
-from eventlog.sql.lookup import (
-    UNBOUNDED,
-    Answer,
-    Key,
-    KeyComparison,
-    Question,
-    lookup_holes,
-    nobody,
-    octets_of,
-    readable,
-    text_of,
-    value_text,
-)
+from eventlog.sql.lookup import Answer, Key, KeyComparison, Question, value_text
 
 _whole = re.compile(r" *[+-]?[0-9]+ *", re.ASCII).fullmatch
 

@@ -10,7 +10,7 @@ from typing import Literal
 from msgspec import Struct
 
 from eventlog.core.errors import ConfigError
-from eventlog.core.on_value import OnValue
+from eventlog.core.outputs import OnValue
 
 Header = Literal[
     "change_seq", "change_oper", "change_mask", "stream_position", "operation", "transaction_id", "timestamp"

@@ -11,8 +11,8 @@ from msgspec.structs import replace
 
 from eventlog.core.errors import DataError, ExpressionError, value_shown
 from eventlog.core.model import Change, Op, Refusal
-from eventlog.core.on_value import refused, written_otherwise
 from eventlog.core.schema import Catalog, Table
+from eventlog.on_value import refused, written_otherwise
 from eventlog.qlik.change_seq import utc
 from eventlog.qlik.change_tables.columnwise import Codec, LaidRows, Layout
 from eventlog.qlik.change_tables.partitions import Partition, Partitions

@@ -7,7 +7,7 @@ from typing import Final, Literal
 from msgspec import Struct
 
 from eventlog.core.errors import ConfigError
-from eventlog.core.on_value import OnValue
+from eventlog.core.outputs import OnValue
 from eventlog.policies.places import PlaceTemplate, topic_name
 
 Encoding = Literal["json", "avro"]

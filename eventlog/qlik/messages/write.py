@@ -17,9 +17,9 @@ from msgspec.structs import replace
 
 from eventlog.core.errors import ExpressionError
 from eventlog.core.model import Change, CutTransaction, Op, Position, Refusal
-from eventlog.core.on_value import refused, written_otherwise
 from eventlog.core.schema import Catalog
 from eventlog.core.seams import FormerNames, Writer
+from eventlog.on_value import refused, written_otherwise
 from eventlog.qlik.change_seq import Sequencer, Stamps
 from eventlog.qlik.messages.avrovalues import number, sized
 from eventlog.qlik.messages.document import Message, MessagesDocument, lines

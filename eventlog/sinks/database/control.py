@@ -374,7 +374,7 @@ def try_tables(settings: DatabaseSettings) -> str:
         hint = f"GRANT USAGE, CREATE ON SCHEMA {settings.schema} TO {engine.url.username} gives the right."
         if settings.schema is None or engine.url.username is None:
             hint = "Give its login the right to create tables there."
-        if not is_denied(dialect, getattr(error.__cause__, "orig", error.__cause__)):
+        if not is_denied(dialect, error.__cause__):
             hint = "See to the server, the login and the database in the output's `url`."
         hint = error.hint or hint
         raise SinkError(error.message, hint=hint, may_pass=error.may_pass) from error

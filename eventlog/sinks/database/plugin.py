@@ -42,9 +42,9 @@ def _place(output: DatabaseOutput) -> str:
 def _findings(output: DatabaseOutput) -> Iterator[Finding]:
     from eventlog.sinks.database.control import try_tables
     from eventlog.sinks.database.mirror_keys import loose_mirrors
-    from eventlog.sql.connect import connect, missing_file
+    from eventlog.sql.connect import connect, missing_file, read_url
 
-    missing = missing_file(output.url)
+    missing = missing_file(read_url(output.url))
     if missing is not None:
         mend = "The publisher makes it; is the path right?"
         yield Finding(said=f"The database {missing} does not exist.", mend=mend)

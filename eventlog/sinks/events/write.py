@@ -13,9 +13,10 @@ from msgspec.structs import replace
 
 from eventlog.core.errors import DataError, ExpressionError, value_shown
 from eventlog.core.model import Change, CutTransaction, Document, Position, Refusal, RowId
-from eventlog.core.on_value import OnValue, refused, written_otherwise
+from eventlog.core.outputs import OnValue
 from eventlog.core.schema import Catalog, Table
 from eventlog.core.seams import FormerNames, Writer
+from eventlog.on_value import refused, written_otherwise
 from eventlog.policies.places import NoPlace, PlaceTemplate, place, topic_name
 from eventlog.qlik.messages.document import Header, Message, MessagesDocument
 from eventlog.qlik.messages.shape import SchemaRef

@@ -19,7 +19,6 @@ from eventlog.core.errors import DamageError, DataError, SourceError, shortened
 from eventlog.core.model import Image, Op, Transaction
 from eventlog.core.plural import counted
 from eventlog.core.schema import Catalog, Column, Table
-from eventlog.core.seams import Batch
 from eventlog.sources.gbase.dirty import dirty_frames
 from eventlog.sources.gbase.layout import CapturedLayout
 from eventlog.sources.gbase.reader import CommittedRecords, Item, RecordReader
@@ -27,7 +26,7 @@ from eventlog.sources.gbase.records import CdcRecord, Framer, RecordFrame, frame
 from eventlog.sources.gbase.rows import GBaseRowReader, ReadRow, Values
 from eventlog.sources.gbase.settings import GBaseSettings
 from eventlog.sources.stream.images import parted
-from eventlog.sources.stream.source import StreamPiece
+from eventlog.sources.stream.source import ImageBatch, StreamPiece
 from eventlog.sources.stream.transactions import SpillFactory
 
 PIECE_IMAGES: Final = 4096
@@ -318,7 +317,7 @@ def images(
     spill: SpillFactory[Item] | None = None,
     lose: Callable[[int], None] = lambda _: None,
     size: int = IMAGE_BYTES,
-) -> Iterator[Batch]:
+) -> Iterator[ImageBatch]:
     """Batches of about `size` images, in the order of the commits.
 
     Nothing is held longer than until its transaction ends.
@@ -355,7 +354,7 @@ def _pieces(
             yield from maker.pieces(committed)
 
 
-def _batches(pieces: Iterator[StreamPiece], size: int) -> Iterator[Batch]:
+def _batches(pieces: Iterator[StreamPiece], size: int) -> Iterator[ImageBatch]:
     """Pieces of one catalog together; what was gathered is handed out before an error is raised."""
     gathered: list[Image] = []
     catalog: Catalog | None = None
@@ -365,14 +364,14 @@ def _batches(pieces: Iterator[StreamPiece], size: int) -> Iterator[Batch]:
         for piece in pieces:
             # A batch has one catalog.
             if gathered and (piece.catalog is not catalog or len(gathered) >= size):
-                yield Batch(events=gathered, catalog=catalog)
+                yield ImageBatch(images=gathered, catalog=catalog)
                 gathered = []
             gathered += piece.images
             catalog = piece.catalog
     except (DamageError, SourceError) as error:
         failure = error
     if gathered:
-        yield Batch(events=gathered, catalog=catalog)
+        yield ImageBatch(images=gathered, catalog=catalog)
     if failure is not None:
         raise failure
 

@@ -162,9 +162,7 @@ def gbase_reader(
     """Reads what the settings describe: captured files if they name a path, else a server."""
     # A line that is still being written would look like one with rubbish behind it.
     if settings.dirty:
-        hint = (
-            "Convert them with `eventlog convert --from gbase`; what is published must hold the bytes that were read."
-        )
+        hint = "Convert them with `eventlog convert gbase`; what is published must hold the bytes that were read."
         raise ConfigError(
             "source.gbase.dirty is for finished files, and a publisher's may grow.",
             hint=hint,

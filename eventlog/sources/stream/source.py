@@ -34,6 +34,13 @@ class StreamPiece(Struct, frozen=True, kw_only=True):
     since: int | None = None
 
 
+class ImageBatch(Struct, frozen=True, kw_only=True):
+    """Images that are read together, and the catalog that describes them."""
+
+    images: Sequence[Image]
+    catalog: Catalog | None
+
+
 class StreamReader(Protocol):
     """One kind of stream, read from a place on."""
 

@@ -19,7 +19,7 @@ def test_a_conversion_names_the_option_that_goes_on_where_there_is_one(
     def interrupted(*_: Any, **__: Any) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("eventlog.convert.command._converted", interrupted)
+    monkeypatch.setattr("eventlog.convert.carrying._converted", interrupted)
     assert exit_code(["convert", "log.csv", "--out", str(tmp_path / "out"), "--engine", engine]) == 130
     hint = "; the same command with --resume continues from there" if named else ""
     assert capsys.readouterr().err == f"\neventlog: interrupted{hint}.\n"

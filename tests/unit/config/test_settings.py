@@ -98,7 +98,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ),
     (
         {"output": [{"sink": "files", "path": "out", "row_files": {"heder": 1}}]},
-        "my.toml: output[0].row_files.heder is not a key.",
+        "my.toml: output.row_files.heder is not a key. Did you mean header?",
     ),
     ({"output": [{"sink": "files"}]}, "my.toml: output[0] needs the key `path`."),
     (
@@ -188,6 +188,27 @@ def test_the_environment_wins_over_the_file(file: Path) -> None:
     assert (config.source.url, config.source.user) == ("sqlite:///other.db", "idm")
     assert (config.publisher.batch_size, config.publisher.polling_interval) == (7, 60)
     assert config.output == (FilesOutput(path="elsewhere/"), StdoutOutput())
+
+
+@pytest.mark.parametrize(
+    "variable, value, said",
+    [
+        ("EVENTLOG_PUBLISHER__BATCH_SIZ", "7", "publisher.batch_siz is not a key. Did you mean batch_size?"),
+        ("EVENTLOG_OUTPUT__PAHT", "out", "output.paht is not a key. Did you mean path?"),
+        ("EVENTLOG_OUTPUT__CHANGE_TABLES__TASC", "x", "output.change_tables.tasc is not a key."),
+        ("EVENTLOG_PUBLISHER__BATCH_SIZE", "few", "publisher.batch_size takes a whole number, not a text."),
+        ("EVENTLOG_OUTPUT__MAX_BEHIND_ROWS", "few", "output[0].max_behind_rows takes a whole number, not a text."),
+    ],
+)
+def test_a_variable_that_is_wrong_is_named_and_not_the_file(file: Path, variable: str, value: str, said: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        read(file, EVERYTHING, {variable: value})
+    assert str(caught.value).startswith(f"{variable}: {said}")
+
+
+def test_a_source_of_another_name_is_suggested() -> None:
+    said = refused({"source": {"kind": "gbas", "gbas": {"timeout": 3}}})
+    assert said == "my.toml: source.gbas is not a key. Did you mean gbase?"
 
 
 def test_a_secret_comes_from_the_environment(file: Path) -> None:

@@ -35,14 +35,21 @@ SPOOL = """
     )
 """
 CARDS = """
-    from msgspec import Struct
+    from typing import Annotated
+
+    from msgspec import Meta, Struct
 
     from eventlog.core.plugins import FormatPlugin
     from eventlog.xds.write import XdsFormat
 
 
-    class Cards(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    class Cards(Struct, frozen=True, kw_only=True):
         columns: int = 80
+        width: Annotated[float, Meta(ge=1.0)] = 7.375
+
+        def __post_init__(self):
+            if self.columns == 13:
+                raise ValueError("cards have no 13 columns.")
 
 
     CARDS = FormatPlugin(build=lambda order: XdsFormat(batch_size=order.settings.columns), settings=Cards)
@@ -94,7 +101,15 @@ def test_its_keys_are_read_and_it_is_built() -> None:
         ),
         (
             {"sink": "files", "path": "out", "format": "punched-cards", "punched_cards": {"rows": 12}},
-            "my.toml: output[0].punched_cards.rows is not a key.",
+            "my.toml: output.punched_cards.rows is not a key. There are columns, width.",
+        ),
+        (
+            {"sink": "files", "path": "out", "format": "punched-cards", "punched_cards": {"width": 0.5}},
+            "my.toml: output[0].punched_cards.width takes a number, at least 1.0.",
+        ),
+        (
+            {"sink": "files", "path": "out", "format": "punched-cards", "punched_cards": {"columns": 13}},
+            "my.toml: output[0].punched_cards: cards have no 13 columns.",
         ),
     ],
 )

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from msgspec import Struct
 from msgspec.structs import astuple, replace
 
-from eventlog.convert.long_object import LongObject, decide_pieces
+from eventlog.convert.long_object import LongObject, PackedPositions, decide_pieces
 from eventlog.core.model import (
     REFRESH_FOR,
     Change,
@@ -28,7 +28,6 @@ from eventlog.core.model import (
     Unreadable,
 )
 from eventlog.core.rules import Options, Round, decide, screen, wanted
-from eventlog.core.rules.coalesce import PackedPositions
 from eventlog.core.rules.screen import Screened, Subject
 from eventlog.core.schema import Catalog
 from tests.support.daily import daily

@@ -123,22 +123,6 @@ def test_a_name_of_several_schemas_is_not_guessed(schemas: tuple[str | None, ...
     assert catalog.find("a.usr") == Found(named("usr", "a"))
 
 
-def test_of_several_owners_of_a_key_the_one_in_the_same_schema_is_meant() -> None:
-    near, far = (Table(schema=schema, name="usr", columns=(Column(name="idu", key=1),)) for schema in ("a", "b"))
-    view = Table(schema="a", name="v", view=True, columns=(Column(name="pk_idv"), Column(name="fk__idu__boss")))
-    assert Catalog([near, far, view]).referenced(view, view.columns[1]) == near
-    elsewhere = Table(schema="c", name="v", view=True, columns=view.columns)
-    assert Catalog([near, far, elsewhere]).referenced(elsewhere, view.columns[1]) is None
-    assert Catalog([far, elsewhere]).referenced(elsewhere, view.columns[1]) == far
-
-
-def test_a_foreign_key_leads_to_the_class_it_names() -> None:
-    boss, phone = Column(name="boss", references="Usr"), Column(name="phone", references="usr_phone")
-    grp = named("grp", "indirect", boss, phone, Column(name="gone", references="nosuch"), Column(name="fk__idu__x"))
-    catalog = Catalog([USR, grp, named("usr", "direct")])
-    assert [catalog.referenced(grp, column) for column in grp.columns] == [USR, None, None, None]
-
-
 def test_a_class_is_named_within_a_schema_first_and_never_guessed() -> None:
     one, two, alone = named("usr", "a"), named("usr", "b"), named("grp", "b")
     catalog = Catalog([one, two, alone])
@@ -181,16 +165,6 @@ def test_a_wrong_definition_is_refused_with_its_place(definition: dict[str, obje
     text = msgspec.json.encode(file)
     with pytest.raises(DataError, match=told):
         catalog_from_json(text, origin="my.json")
-
-
-def test_a_views_column_says_in_its_name_whose_key_it_holds() -> None:
-    view = Table(
-        name="v", view=True, columns=(Column(name="pk_idu"), Column(name="fk__IDU__boss"), Column(name="sv_x"))
-    )
-    catalog = Catalog([view, Table(name="other", columns=(Column(name="id", key=1),))])
-    assert catalog.referenced(view, view.columns[1]) == view
-    assert catalog.referenced(view, view.columns[2]) is None
-    assert Catalog([Table(name="other", columns=())]).referenced(view, view.columns[1]) is None
 
 
 def test_names_of_children_are_not_guessed_either() -> None:

@@ -24,8 +24,8 @@ pieces = st.sampled_from(["pk_", "PK_", "fk_", "sv_", "mv_", "Mv_", "7_", "_", "
         ("pk_idu", "pk_idu", {"column": "idu", "key": True}),
         ("pk__idu__idu", "pk_idu", {"column": "idu", "key": True}),
         ("pk_sv_idu", "pk_idu", {"column": "idu", "key": True}),
-        ("pk_2_idu", "pk_idu", {"column": "idu", "key": True, "group": 2}),
-        ("pk_sv_0__idu__emp_no", "pk_emp_no", {"column": "emp_no", "key": True, "group": 0}),
+        ("pk_2_idu", "pk_idu", {"column": "idu", "key": True}),
+        ("pk_sv_0__idu__emp_no", "pk_emp_no", {"column": "emp_no", "key": True}),
         ("PK_EMPNO", "pk_EMPNO", {"column": "EMPNO", "key": True}),
         ("sv_fname", "fname", {"column": "fname"}),
         ("fname", "fname", {"column": "fname"}),
@@ -34,7 +34,7 @@ pieces = st.sampled_from(["pk_", "PK_", "fk_", "sv_", "mv_", "Mv_", "7_", "_", "
         ("fk__idu__manager", "fk_manager", {"column": "manager", "refers_to": "idu"}),
         ("fk_sv__idu__manager", "fk_manager", {"column": "manager", "refers_to": "idu"}),
         ("fk_mv__idg__mbr_of", "fk_mbr_of", {"column": "mbr_of", "refers_to": "idg", "multiple": True}),
-        ("FK_MV_1__IDG__X", "fk_X", {"column": "X", "refers_to": "IDG", "multiple": True, "group": 1}),
+        ("FK_MV_1__IDG__X", "fk_X", {"column": "X", "refers_to": "IDG", "multiple": True}),
         ("fk__id_g__mbr_of", "fk_mbr_of", {"column": "mbr_of", "refers_to": "id_g"}),
         ("fk_manager", "fk_manager", {"column": "fk_manager"}),
         ("pk_", "pk_", {"column": "pk_"}),
@@ -45,8 +45,8 @@ pieces = st.sampled_from(["pk_", "PK_", "fk_", "sv_", "mv_", "Mv_", "7_", "_", "
 )
 def test_a_column_name_says_what_it_is(native: str, mapped: str, meaning: dict[str, Any]) -> None:
     read = read_column_name(native)
-    facts = ("column", "key", "multiple", "refers_to", "group")
-    expected = {"key": False, "multiple": False, "refers_to": None, "group": None} | meaning
+    facts = ("column", "key", "multiple", "refers_to")
+    expected = {"key": False, "multiple": False, "refers_to": None} | meaning
     assert {fact: getattr(read, fact) for fact in facts} == expected
     assert read.mapped == mapped
 
@@ -54,7 +54,7 @@ def test_a_column_name_says_what_it_is(native: str, mapped: str, meaning: dict[s
 @given(st.sampled_from(["", "sv_", "mv_"]), groups, names, names)
 def test_every_foreign_key_of_the_grammar_is_read(values: str, group: int | None, referred: str, column: str) -> None:
     read = read_column_name(f"fk_{values}{'' if group is None else f'{group}_'}_{referred}__{column}")
-    assert (read.column, read.refers_to, read.group) == (column, referred, group)
+    assert (read.column, read.refers_to) == (column, referred)
     assert (read.multiple, read.key) == (values == "mv_", False)
 
 

@@ -13,6 +13,7 @@ import pytest
 
 from eventlog.cli.main import main
 from eventlog.config.settings import Config, from_settings
+from eventlog.convert.command import Conversions
 
 ROOT = Path(__file__).resolve().parents[3]
 PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -60,8 +61,14 @@ def refused(call: str) -> str:
     while isinstance(command, click.Group) and words and not words[0].startswith("-"):
         name = words.pop(0)
         found = command.get_command(context, name)
+        # `eventlog convert INPUT` leaves out what INPUT is.
+        if found is None and isinstance(command, Conversions):
+            break
         if found is None:
             return name
         command = found
-    known = {name for parameter in command.get_params(context) for name in parameter.opts}
+    meant = [command]
+    if isinstance(command, Conversions):
+        meant = [inner for name in command.places if (inner := command.get_command(context, name)) is not None]
+    known = {name for one in meant for parameter in one.get_params(context) for name in parameter.opts}
     return next((word for word in words if word.startswith("-") and word.split("=")[0] not in known), "")

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from eventlog.capture.words import as_told
 from eventlog.core.schema import Column
 from eventlog.databases.mysql.dialect import MYSQL
 from eventlog.databases.mysql.types import mysql_value
@@ -22,12 +23,12 @@ def as_mysql_tells(source: str) -> str:
 
 @given(source=texts)
 def test_a_text_is_the_same_before_and_after_the_catalog(source: str) -> None:
-    assert MYSQL.told(source) == MYSQL.told(as_mysql_tells(source))
+    assert as_told(MYSQL, source) == as_told(MYSQL, as_mysql_tells(source))
 
 
 @given(source=texts)
 def test_where_the_catalog_is_exact_a_text_stays_as_it_is(source: str) -> None:
-    assert POSTGRESQL.told(source) == source
+    assert as_told(POSTGRESQL, source) == source
 
 
 @pytest.mark.parametrize(

@@ -15,8 +15,7 @@ from eventlog.core.errors import MachineError
 from eventlog.databases.mysql.dialect import MYSQL
 from eventlog.databases.oracle.dialect import ORACLE
 from eventlog.databases.postgresql.dialect import POSTGRESQL
-from eventlog.sql.access import is_held_up, is_lasting
-from eventlog.sql.connect import in_words
+from eventlog.sql.access import in_words, is_held_up, is_lasting
 from eventlog.sql.dialect import Dialect
 
 

@@ -13,12 +13,12 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from eventlog.core.schema import Column
+from eventlog.databases.lookups import octets_of, truth_of
 from eventlog.databases.mysql.dialect import MYSQL
 from eventlog.databases.oracle.dialect import ORACLE
 from eventlog.databases.postgresql.keys import FORMS, postgresql_form
 from eventlog.databases.sqlite.dialect import SQLITE
 from eventlog.sql.dialect import Dialect
-from eventlog.sql.lookup import octets_of, truth_of
 from tests.support.shares import met, shares
 
 VALUES: dict[str, type] = {

@@ -14,13 +14,13 @@ from eventlog.capture.install import install_sql, uninstall_sql
 from eventlog.capture.plan import Style, TriggerOptions, plan
 from eventlog.capture.render import Trigger, render
 from eventlog.capture.rights import CapturedTable, RightsScope, Roles, rights
+from eventlog.check.indexes import serves
 from eventlog.core.errors import ConfigError, InstallError
 from eventlog.core.schema import Child, Column, Table
 from eventlog.databases.oracle.dialect import ORACLE
 from eventlog.databases.oracle.keys import oracle_form
 from eventlog.databases.oracle.types import has_order, oracle_value
 from eventlog.sql.dialect import log_holes, statement, texts
-from eventlog.sql.log_indexes import serves
 from eventlog.sql.names import LogNames
 
 KEY = Column(name="IDU", type="NUMBER(10,0)", key=1)

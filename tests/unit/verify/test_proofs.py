@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from eventlog.core.proofs import MOST_TABLES, LastProof, read_proofs, write_proofs
+from eventlog.care.proofs import MOST_TABLES, read_proofs, write_proofs
+from eventlog.core.proofs import LastProof
 from eventlog.daemon.vitals import VitalsReading
 from eventlog.verify.proof import TableProof, last_proof
 from eventlog.verify.proofs import findings_of, table_of_proofs

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from eventlog.core.errors import ExpressionError
 from eventlog.core.model import Change, Document, Refusal
-from eventlog.core.on_value import OnValue
+from eventlog.core.outputs import OnValue
 from eventlog.core.schema import Catalog
 from eventlog.core.seams import encode
 from eventlog.xds.validate import validate

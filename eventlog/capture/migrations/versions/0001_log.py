@@ -69,7 +69,7 @@ def downgrade() -> None:
         op.drop_table(names.table, schema=names.schema)
         dialect = dialect_of(op.get_bind())
         # After the table, whose columns have their types.
-        for column in DOMAINS if dialect.domains else ():
+        for column in DOMAINS if dialect.types.domain else ():
             domain = dialect.qualified(names.schema, _domain(names, dialect, column))
             op.execute(f"DROP DOMAIN IF EXISTS {domain}")
     if SEQUENCE in marks:
@@ -86,10 +86,10 @@ def _exists(names: LogNames) -> bool:
 def _make_log(names: LogNames, order: tuple[str, ...]) -> None:
     dialect = dialect_of(op.get_bind())
     columns = _columns(names, dialect)
-    if dialect.domains:
+    if dialect.types.domain:
         _make_domains(names, dialect)
     checks = []
-    if not dialect.domains:
+    if not dialect.types.domain:
         meanings = _meanings({name: dialect.quoted(names.column(name)) for name in STANDARD})
         checks = [
             sa.CheckConstraint(text, name=dialect.shortened(f"{names.table}_{what}_ck"))

@@ -51,7 +51,7 @@ def test_rows_are_read_once_for_all_and_only_for_who_asks() -> None:
     assert reader.asked == [{ROW: {"lname"}, RowId(None, "usr", "idu=2"): {"lname"}}]
     assert beside(first.changes) == [{"lname": "L"}, {}]
     assert beside(second.changes) == [{"lname": "L"}, None]
-    decision = Round(catalog=CATALOG, reader=reader, needs=needs).decide_objects([event(1)])
+    decision = Round(catalog=CATALOG, reader=reader, needs=needs, by_object=True).decide([event(1)])
     assert beside(decision.changes) == [{"lname": "L"}]
 
 

@@ -159,7 +159,8 @@ def test_every_way_to_decide_a_history_tells_the_same(history: History, coalesce
     way = Round(catalog=CATALOG, reader=reader, options=options)
     assert way.decide(history.events) == told
     met(several=len(told.changes) > 1, read=reader.asked)
-    by_object = way.decide_objects(sorted(history.events, key=lambda event: (event.key or "", event.position)))
+    events = sorted(history.events, key=lambda event: (event.key or "", event.position))
+    by_object = replace(way, by_object=True).decide(events)
     last = [change.positions[-1] for change in told.changes]
     assert sorted(by_object.changes, key=lambda one: last.index(one.positions[-1])) == told.changes
     assert sorted(by_object.outcomes, key=lambda one: one.position) == list(told.outcomes)

@@ -12,7 +12,6 @@ from msgspec.structs import replace
 
 from eventlog.core.model import REFRESH_FOR, Event, Kind, Op, Reason, Row, RowId
 from eventlog.core.rules import EXPLANATION, MEANING, PRECEDENCE, STATUS, Options, decide, screen, wanted
-from eventlog.core.rules.meaning import category_name
 from eventlog.core.rules.screen import in_order
 from eventlog.core.schema import Catalog, Column, Table
 from tests.support.shares import met, shares
@@ -129,9 +128,6 @@ def test_every_type_and_every_reason_has_its_place_in_the_tables() -> None:
     assert set(MEANING) == set(Kind)
     assert set(STATUS) == set(EXPLANATION) == set(Reason)
     assert len({name for name, _ in PRECEDENCE}) == len(PRECEDENCE)
-    per_field, per_row = ("per-field non-query-back", "per-field query-back"), ("per-row non-query-back",)
-    names = [category_name(meaning) for _, meaning in sorted(MEANING.items(), key=lambda item: item[0] or 0)]
-    assert names == [*per_field[:1] * 3, *per_row, *["per-row query-back"] * 2, *per_field[1:] * 2]
 
 
 @pytest.mark.parametrize("coalesce", [True, False])

@@ -131,5 +131,5 @@ def test_an_emulated_stream_is_read(tmp_path: Path, name: str, extra: list[str])
     made = CliRunner().invoke(main, ["emulate", "gbase", "--rows", "50", "--out", str(file), *cut, *extra])
     assert made.output.startswith("50 changed rows in ")
     own = GBaseSettings(dirty="--dirty" in extra)
-    events = [event for batch in images(chunks_of(file), own) for event in batch.events]
+    events = [event for batch in images(chunks_of(file), own) for event in batch.images]
     assert len(events) > 30

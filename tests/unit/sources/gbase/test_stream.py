@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eventlog.core.errors import DamageError, DataError
-from eventlog.core.model import Image, Op
+from eventlog.core.model import Op
 from eventlog.core.rules import Options
 from eventlog.core.schema import Catalog, Column, Table
 from eventlog.sources.gbase.emulator import INFORMIX, buffers, reads, record, row_record, shop, table_record
@@ -28,7 +28,7 @@ from tests.support.gbase_streams import GOOD, OWN, SEED, T1, before_damage, begi
 def test_the_printed_dump_is_one_inserted_row() -> None:
     own = GBaseSettings(tables={"111": "shop.t1"}, keys={"t1": ("c1",)})
     [batch] = images(chunks_of(SEED), own)
-    [image] = cast("list[Image]", batch.events)
+    [image] = batch.images
     assert (image.op, image.table, image.after) == (Op.ADD, "shop.t1", {"c1": 15, "c2": "abcabcabc"})
     assert image.position == (11 << 32 | 0x17460A0, 11 << 32 | 0x1746050, 0)
     assert (image.time, image.perpetrator) == (dt.datetime(2025, 3, 23, 10, 57, 19), "2005")
@@ -96,7 +96,7 @@ def test_a_key_in_other_letters_and_a_schema_file() -> None:
     known = Catalog([Table(name="T1", schema="shop", number=5, columns=(Column(name="C1", type="bigint", key=1),))])
     [batch] = images([GOOD], GBaseSettings(), known)
     assert batch.catalog is not None
-    [change] = tell(cast("list[Image]", batch.events), batch.catalog, Options()).changes
+    [change] = tell(batch.images, batch.catalog, Options()).changes
     assert change.row.key == "C1=1"
     assert [(column.name, column.type) for column in batch.catalog.tables[0].columns] == [
         ("C1", "bigint"),

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from typing import cast
-
 import pytest
 
 from eventlog.core.errors import DamageError, SourceError
-from eventlog.core.model import Image, Op, Status
+from eventlog.core.model import Op, Status
 from eventlog.core.plural import counted
 from eventlog.core.rules import Options
 from eventlog.core.schema import Catalog, Column, Table
-from eventlog.core.seams import Batch
 from eventlog.sources.gbase.emulator import record, row_record, table_record
 from eventlog.sources.gbase.images import images
 from eventlog.sources.gbase.layout import layout_of
 from eventlog.sources.gbase.records import CdcRecord
 from eventlog.sources.gbase.settings import GBaseSettings
 from eventlog.sources.stream.images import tell
+from eventlog.sources.stream.source import ImageBatch
 from tests.support.gbase_streams import GOOD, OWN, T1, before_damage, begin, commit, insert, read, row, told
 
 
@@ -114,12 +112,12 @@ def test_a_table_described_anew_is_read_so_from_there_on() -> None:
     other = layout_of(5, "c1 integer, c3 smallint")
     later = row_record(CdcRecord.INSERT, 5, 7, other, {"c1": 2, "c3": 3})
     stream = [table_record(T1), begin(1), insert(2, 1), table_record(other), later, table_record(T1), insert(6, 4)]
-    batches: list[Batch] = list(images([*stream, commit(7)], OWN))
+    batches: list[ImageBatch] = list(images([*stream, commit(7)], OWN))
     seen = [
         (one.after, [c.name for c in batch.catalog.tables[0].columns])
         for batch in batches
         if batch.catalog
-        for one in cast("list[Image]", batch.events)
+        for one in batch.images
     ]
     assert seen == [
         ({"c1": 1, "c2": "a"}, ["c1", "c2"]),

@@ -20,8 +20,8 @@ from msgspec.structs import replace
 
 from eventlog.core.errors import DataError, ExpressionError, value_shown
 from eventlog.core.model import ABSENT, Absent, Cell, Change, Edit, Op, Refusal, Value
+from eventlog.core.outputs import OnValue
 
-OnValue = Literal["refuse-object", "omit", "replace"]
 Told = Cell | Literal[Absent.ABSENT]
 Wrote = TypeVar("Wrote")
 

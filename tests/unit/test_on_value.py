@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from eventlog.core.model import ABSENT, Change, Document, Edit, Op, Refusal, RowId
-from eventlog.core.on_value import OnValue
+from eventlog.core.outputs import OnValue
 from eventlog.core.schema import Catalog, Child, Column, Table
 from eventlog.core.seams import encode
 from eventlog.qlik.change_tables.format import ChangeTableFormat, WrittenRows

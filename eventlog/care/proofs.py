@@ -1,0 +1,30 @@
+"""The mark of the log that keeps the last proofs of tables at outputs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+import msgspec
+
+from eventlog.core.proofs import LastProof
+
+MOST_TABLES: Final = 1000
+"""So many tables at outputs are compared regularly, so that the mark has an end."""
+
+
+def read_proofs(text: str | None) -> tuple[LastProof, ...]:
+    """The proofs of a mark; none where there is no such mark, or where it cannot be read: nothing
+    depends on it.
+    """
+    try:
+        if text is None:
+            return ()
+        return msgspec.json.decode(text, type=tuple[LastProof, ...])
+    except msgspec.DecodeError:
+        return ()
+
+
+def write_proofs(proofs: Iterable[LastProof]) -> str:
+    """The proofs as the mark has them."""
+    return msgspec.json.encode(tuple(proofs)[:MOST_TABLES]).decode()
