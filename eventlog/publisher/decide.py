@@ -215,8 +215,8 @@ class Decider:
         """
         # Others may take the same rows a moment later. Not where rows of a take wait or have gone:
         # then another output's take is another one.
-        is_whole = not (taken.unparked or taken.parked or taken.gone)
-        shared = outputs > 1 and len(groups) == 1 and is_whole
+        shared = outputs > 1 and len(groups) == 1
+        shared = shared and not (taken.unparked or taken.parked or taken.gone)
         if shared and (known := self._known(output, taken)) is not None:
             return known
         asked, began = self.round, next(self._moments)
