@@ -1,13 +1,13 @@
-"""Where a publisher works, who may publish it, and what else is to be done there: a lock in the
-log's database, figures, and statements that are run after a cycle.
+"""Where a publisher works: the log, its lock, figures, and statements that are run after a turn.
 
 A stream is captured into a log first, see `streams`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
+from functools import partial
 from threading import RLock
 from time import monotonic
 from typing import TYPE_CHECKING, Final
@@ -24,7 +24,7 @@ from eventlog.core.seams import Tenure
 from eventlog.daemon.lines import Line
 from eventlog.daemon.rest import Wakeup
 from eventlog.daemon.schema import SchemaWatch
-from eventlog.daemon.vitals import Gauge, Ledger, PublisherHealth, Tempo
+from eventlog.daemon.vitals import Gauge, Ledger, PublisherHealth, due_after
 from eventlog.daemon.watch import HolderWatch
 from eventlog.delivery.output import Output
 from eventlog.delivery.report import Report
@@ -46,8 +46,11 @@ if TYPE_CHECKING:
     from eventlog.publisher.decide import Decider, Looks
     from eventlog.sources.log.reading import LogSettings
 
-SWEEP_PART: Final = 50
-"""Looking for rows that others took away takes a fiftieth of the time at most, for a million may wait."""
+UNKNOWN_OUTPUT: Final = "It keeps rows waiting. Add it again, or give them up"
+INTERRUPTED_CONVERSION: Final = (
+    "This conversion was interrupted, and no new rows go out before its rows are marked."
+    " Give its command once more with --mark, or give its rows back"
+)
 
 
 class Post:
@@ -93,13 +96,12 @@ class Post:
         self.lock = LogLock(log, settings.lease, alive)
         self._watch = HolderWatch(self.lock, due=settings.handle_future_events)
         self._gauge = Gauge(self.lock.log, settings)
-        self._tempo = Tempo(self.lock)
         self._ledger = Ledger(self.lock)
         self._schema = SchemaWatch(self.lock.log, settings)
         self._next_look = self._next_sweep = 0.0
         self._looking = RLock()
         self.journal: Journal | None = None
-        self._consumers: list[Consumer] = []
+        self._lines: list[Line] = []
         self._traces: BatchTraces | None = None
 
     @property
@@ -126,8 +128,7 @@ class Post:
         self._gauge.measure(vitals)
 
     def confirm(self) -> None:
-        """OccupiedError when this publisher has it no more; to be called before anything is written
-        to an output.
+        """OccupiedError when this publisher has it no more; asked before an output is written to.
 
         It asks nobody, unless this publisher may have slept for longer than its lease.
         """
@@ -137,17 +138,14 @@ class Post:
         """Enters the last figures and gives it to whoever waits."""
         if self.lock.taken:
             # While it has the lock still: afterwards these marks are another publisher's.
-            self._tempo.enter(now=True)
             self._ledger.enter(vitals.reading().outputs, now=True)
         self._close_wakeup()
         self.lock.leave()
 
     def drop(self) -> None:
         """Lets go of connections, which may be broken, and with them of the post."""
-        self._end_traces()
         self.lock.drop()
-        self._close_wakeup()
-        self.engine.dispose()
+        self.close()
 
     def close(self) -> None:
         """Gives back what it holds."""
@@ -179,8 +177,8 @@ class Post:
         self._end_traces()
         self._traces = BatchTraces() if tracing.is_on() else None
         settings = consumer_settings_of(self._config)
-        lines: list[Line] = []
-        self._consumers = []
+        look_again = partial(self._looked_again, vitals=vitals, journal=journal)
+        self._lines = []
         for output in outputs:
             consumer = Consumer(
                 self.journal,
@@ -191,19 +189,15 @@ class Post:
                 pulse=vitals.moved,
                 traces=self._traces,
             )
+            self._lines.append(Line(consumer, vitals, look_again))
+        return self._lines
 
-            def look_again(former: Decider) -> Decider:
-                return self._looked_again(former, vitals, journal)
+    def unknown_outputs(self, outputs: Sequence[Output]) -> Iterator[tuple[str, str]]:
+        """Others that somebody has paused, or that have rows to get, and what to do about them.
 
-            self._consumers.append(consumer)
-            lines.append(Line(consumer, vitals, look_again))
-        return lines
-
-    def unknown_outputs(self, outputs: Sequence[Output]) -> list[str]:
-        """Others for which the journal keeps rows, or that somebody has paused. The rest of the
-        others are forgotten: they would keep all rows from being finished.
+        The rest of the others are forgotten: they would keep all rows from being finished.
         """
-        served, kept = self._served(), list[str]()
+        served = self._served()
         with served.reading() as view:
             memory = view.memory
             waiting = {str(row[0]) for row in view.ask("parked_reasons")} if memory.any_parked else set()
@@ -211,20 +205,12 @@ class Post:
             lacking_rows = {name for name in unknown if name in waiting or lacking(memory, name)}
             paused = {name for name in unknown if memory.outputs[name].paused is not None}
         for name in unknown:
-            if name in lacking_rows or name in paused:
-                kept.append(name)
-            else:
+            if name not in lacking_rows and name not in paused:
                 served.forget(name)
-        return kept
-
-    def unknown_hint(self, name: str) -> str:
-        """What can be done about such an output."""
-        if not self._served().output(name).is_conversion:
-            return f"It keeps rows waiting. Add it again, or give them up: eventlog outputs forget {name!r}."
-        return (
-            "This conversion was interrupted, and no new rows go out before its rows are marked. Give its command once"
-            f" more with --mark, or give its rows back: eventlog outputs forget {name!r}."
-        )
+            elif served.output(name).is_conversion:
+                yield name, f"{INTERRUPTED_CONVERSION}: eventlog outputs forget {name!r}."
+            else:
+                yield name, f"{UNKNOWN_OUTPUT}: eventlog outputs forget {name!r}."
 
     def capture(self) -> None:
         """Captures what comes next in a stream; a log is filled by others."""
@@ -242,7 +228,8 @@ class Post:
             return False
         began = monotonic()
         swept = self.journal.sweep()
-        self._next_sweep = monotonic() + SWEEP_PART * (monotonic() - began)
+        # A million may wait.
+        self._next_sweep = due_after(began)
         return swept
 
     def lags(self) -> Mapping[str, OutputLag]:
@@ -309,13 +296,13 @@ class Post:
                 except EventlogError as error:
                     # It goes on with the tables as it knew them.
                     journal.warning("tables_not_seen", error=str(error))
-                for consumer in self._consumers:
-                    consumer.decider = self._decider
+                for line in self._lines:
+                    line.consumer.decider = self._decider
             self._next_look = monotonic() + self._config.publisher.polling_interval
 
     def finished(self, report: Report, vitals: PublisherHealth, journal: BoundLogger) -> None:
         """What follows a turn: figures, and where documents went out the statements that are asked for."""
-        self._tempo.rows += report.settled
+        self._ledger.settled += report.settled
         if not report.documents:
             return
         self._ledger.enter(vitals.reading().outputs)
@@ -332,7 +319,6 @@ class Post:
     def idle(self, vitals: PublisherHealth) -> None:
         """Nothing is waiting, or nothing can be delivered: time to take figures."""
         self._gauge.measure(vitals)
-        self._tempo.enter()
         self._ledger.enter(vitals.reading().outputs)
 
     def works(self, vitals: PublisherHealth, journal: BoundLogger) -> list[BackgroundWork]:

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from sqlalchemy import Connection
 from structlog.stdlib import BoundLogger
 
-from eventlog.daemon.vitals import PublisherHealth, Standby
+from eventlog.daemon.vitals import PublisherHealth, Standby, due_after
 from eventlog.publisher.memory import read_memory
 from eventlog.publisher.unsealed import UnsealedRows
 from eventlog.sources.log.lock import LogLock, told_moment
@@ -24,9 +24,6 @@ PATIENCE_LEASES: Final = 3
 
 ALARM_SECONDS: Final = 3_600.0
 """Each further alarm comes after twice as long, and never later than this."""
-
-PART: Final = 50
-"""Counting that takes long is done seldom: it takes a fiftieth of the time at most."""
 
 Trace = tuple[str | None, ...]
 
@@ -58,7 +55,7 @@ class HolderWatch:
             if not self._waiting or trace != self._trace:
                 self._moved, self._next_alarm, self._pause = monotonic(), 0.0, self._patience
             self._trace = trace
-            self._next_count = monotonic() + max(self._lock.lease, PART * (monotonic() - began))
+            self._next_count = due_after(began, self._lock.lease)
         stalled = monotonic() - self._moved if self._waiting else 0.0
         seen = Standby(waiting=self._waiting, stalled_seconds=stalled)
         holder = None if self._lock.seen is None else self._lock.seen.holder
@@ -81,8 +78,7 @@ class HolderWatch:
             self._pause = min(2 * self._pause, ALARM_SECONDS)
 
     def _look(self, connection: Connection) -> tuple[int, Trace]:
-        """How many rows nobody has taken, or were being delivered to every output that is foremost,
-        and what changes when who has the lock does its work.
+        """How many rows nobody has taken, or all foremost outputs are to get; and a trace of work.
 
         What an output is behind, or waits for, is no fault of who publishes.
         """

@@ -1,4 +1,4 @@
-"""What became of rows in one turn of an output, or of all of them."""
+"""What became of rows in one turn of an output, or of several."""
 
 from __future__ import annotations
 
@@ -10,7 +10,10 @@ from eventlog.core.model import Status
 
 
 class Report(Struct, frozen=True, kw_only=True):
-    """What one round did. `later` is in how many seconds events come that wait for another attempt."""
+    """What was done. `later` is in how many seconds events come that wait for another attempt.
+
+    `events` and `changes` count what no output had taken before.
+    """
 
     events: int = 0
     changes: int = 0
@@ -26,7 +29,9 @@ class Report(Struct, frozen=True, kw_only=True):
     moved: bool = False
     """Something was done, so that there may be more to do."""
     ended: Status | None = None
-    """A receiver has said so to a row that other outputs do not have yet: nothing more may be sent."""
+    """A receiver has said that nothing more may be sent, or an error ends all."""
+    seconds: float = 0.0
+    """How long it took."""
     paused: bool = False
     """Somebody has paused the output."""
 

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from eventlog.core.model import Document, Event, Outcome, Position, Reason, Status
 from eventlog.delivery.answers import Strictness
+from eventlog.delivery.report import Report
 from eventlog.publisher.decide import Cause, Encoded
 from eventlog.publisher.plans import Settled
 from eventlog.publisher.take import Take
@@ -25,35 +26,17 @@ class ConsumerSettings(Struct, frozen=True, kw_only=True):
     max_attempts: int = 0
 
 
-class Turn(Struct, frozen=True, kw_only=True):
-    """What one turn did; `later` is in how many milliseconds rows come that wait for another
-    attempt.
+class Turn(Report, frozen=True, kw_only=True):
+    """The report of one turn, with what only whoever gave it needs to know."""
 
-    `rows` and `changes` count what no output had taken before. `stale` are what rows name that
-    cannot be read: nothing was done, for tables may look another way by now.
-    """
-
-    rows: int = 0
-    changes: int = 0
-    documents: int = 0
-    statuses: Mapping[Status, int] = {}
-    tables: Mapping[str, int] = {}
-    """Rows that got their status, by the table that they name."""
-    loopback: int = 0
-    unread: Mapping[str, str] = {}
-    """Tables that may not be read, and what the database said of them."""
-    moved: bool = False
-    paused: bool = False
     stale: frozenset[Cause] | None = None
-    later: int | None = None
-    ended: Status | None = None
-    """A receiver has said that nothing more may be sent, or rows ended as errors where that ends all."""
+    """What rows name that cannot be read. Nothing was done: tables may look another way by now."""
     last: tuple[str, Position] | None = None
     """The last document that the target took, and its last row."""
     delivered: Iterable[Event] = ()
     """The rows that the target has now."""
     complaint: str | None = None
-    """What a receiver said of the last row that it did not take."""
+    """What a receiver said of the last row that it did not take, or why the turn failed."""
 
 
 class Books(Struct, kw_only=True):
@@ -128,7 +111,7 @@ class Books(Struct, kw_only=True):
             loopback = reasons.count(Reason.LOOPBACK) * is_first
         return replace(
             turn,
-            rows=rows,
+            events=rows,
             changes=changes,
             statuses=dict(self.statuses),
             tables=self.tables,

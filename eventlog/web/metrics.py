@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import accumulate
 from platform import python_version
 from typing import Final, get_args
 
@@ -64,9 +65,11 @@ def _gauges(reading: VitalsReading) -> Iterator[Metric]:
     standby = reading.standby
     yield _gauge("last_cycle_timestamp_seconds", "End of the last cycle.", reading.last_cycle)
     yield _gauge("last_document_timestamp_seconds", "Time of the last document.", reading.last_document)
-    yield _gauge("waiting_rows", "Rows that wait to be published.", reading.waiting)
-    yield _gauge("lag_seconds", "Age of the row that waits longest, of those that nobody holds.", reading.lag)
     flow = reading.flow
+    waiting = None if flow is None else flow.parts.total
+    lag = None if flow is None else flow.lag
+    yield _gauge("waiting_rows", "Rows that wait to be published.", waiting)
+    yield _gauge("lag_seconds", "Age of the row that waits longest, of those that nobody holds.", lag)
     yield _gauge(
         "backlog_rows",
         "Rows that wait, by what they wait for.",
@@ -174,8 +177,11 @@ def _gauge_of_tables(name: str, meaning: str, *more: str) -> GaugeMetricFamily:
 
 def _histogram(name: str, meaning: str, figures: Mapping[str, Histogram], label: str = "") -> Metric:
     family = HistogramMetricFamily(f"eventlog_{name}", meaning, labels=_labels(label))
-    for value, one in figures.items():
-        family.add_metric([value] if label else [], list(one.buckets()), one.total)
+    for value, histogram in figures.items():
+        # A bucket of Prometheus counts what is in the smaller ones too.
+        counts = accumulate(histogram.counts or [0] * (len(histogram.bounds) + 1))
+        buckets = zip([*map(str, histogram.bounds), "+Inf"], counts, strict=True)
+        family.add_metric([value] if label else [], [*buckets], histogram.total)
     return family
 
 

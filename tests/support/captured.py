@@ -95,7 +95,7 @@ class StreamPublisher:
         self.settings = ConsumerSettings(limit=limit, strictness=strictness or Strictness())
         self.options = options or Options()
         self.backoff = backoff or Backoff(first=0.0)
-        self.later: int | None = None
+        self.later: float | None = None
         self.engine = connect(f"sqlite:///{path}", may_create=True)
         self.log = Log(self.engine, LogNames(transaction=TRANSACTION))
         make_stream_log(self.log)
@@ -139,7 +139,7 @@ class StreamPublisher:
         """Until nothing moves any more, and nothing waits for a time."""
         while self.turn() or self.later is not None:
             if self.later is not None:
-                sleep(self.later / 1000)
+                sleep(self.later)
 
     def left(self) -> dict[str, int]:
         """How many rows are in each table that should be empty at rest."""
