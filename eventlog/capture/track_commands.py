@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from eventlog.capture.install_commands import sql_option
-from eventlog.cli.asking import DryRun, agree, asking_options
+from eventlog.capture.install_commands import DryRun, sql_option
+from eventlog.cli.asking import agree, asking_options
 from eventlog.cli.show import say, show_json, show_table
 from eventlog.cli.site import Site, complete_tables, json_option, site_options
 from eventlog.core.plural import counted
@@ -157,11 +157,26 @@ def track(
         for trigger in made:
             say(f"{trigger.state} {trigger.name} on {trigger.table}")
     _recommend(site, made)
-    user = site.publishing_user
+    user = _publishing_user(site)
     if user and not as_json:
         effect = f"so changes by {user} are not published"
         _note(f"The publisher connects as {user}, {effect}: `eventlog check` says more.")
     return EX_CONFIG if left_out else OK
+
+
+def _publishing_user(site: Site) -> str | None:
+    """Who is connected, where that is also whose changes the publisher will not publish."""
+    from sqlalchemy.engine import make_url
+
+    from eventlog.sql.dialect import dialect_of
+
+    # With --database somebody else is connected: the publisher is whom the file names.
+    if site.database is not None and site.file is not None:
+        return None
+    config = site.config
+    if config.source.user or config.publisher.allow_loopback or dialect_of(site.url).embedded:
+        return None
+    return make_url(site.url).username
 
 
 def _recommend(site: Site, made: Sequence[TriggerState]) -> None:

@@ -1,6 +1,4 @@
-"""The command `eventlog`: finds a command's module when it is called, and turns errors into
-sentences and exit codes.
-"""
+"""The command `eventlog`: finds the module of a command; errors become sentences and exit codes."""
 
 from __future__ import annotations
 
@@ -34,7 +32,7 @@ SECTIONS: Final[Mapping[str, Mapping[str, str]]] = {
     "Publishing": {
         "run": "run",
         "outputs": "",
-        "policy": "policy",
+        "policy": "groups",
         "refresh": "",
         "verify": "",
         "web": "",
@@ -52,8 +50,8 @@ SECTIONS: Final[Mapping[str, Mapping[str, str]]] = {
     "Backlogs, streams, files": {
         "convert": "",
         "apply": "",
-        "decode": "decode",
-        "emulate": "emulate",
+        "decode": "groups",
+        "emulate": "groups",
         "validate": "",
     },
     "Your shell": {"help": "shell:helped", "completion": "shell", "man": "shell"},
@@ -124,9 +122,7 @@ def run(arguments: list[str] | None = None) -> NoReturn:
 
 
 def _emptied(code: int, arguments: list[str]) -> int:
-    """Writes out what standard output still holds back; Python would try it last of all, and end
-    with a code of its own.
-    """
+    """Writes out what standard output holds back; Python would end with a code of its own."""
     stream = sys.stdout
     # None at all, or the one that click takes when nobody reads any more.
     if not isinstance(stream, io.TextIOBase):
@@ -144,9 +140,7 @@ def _emptied(code: int, arguments: list[str]) -> int:
 
 
 def exit_code(arguments: list[str]) -> int:
-    """Runs the command; errors become one or two sentences on stderr, a traceback only with
-    --debug.
-    """
+    """Runs the command; errors become a sentence on stderr, a traceback only with --debug."""
     try:
         outcome = main.main(args=arguments, prog_name="eventlog", standalone_mode=False, obj=arguments)
     except click.exceptions.Exit as ended:

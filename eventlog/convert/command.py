@@ -1,6 +1,4 @@
-"""`eventlog convert`: any number of log rows or captured records, in one go to files, a database or
-Kafka.
-"""
+"""`eventlog convert`: any number of log rows or captured records in one go, to any target."""
 
 from __future__ import annotations
 
@@ -14,7 +12,7 @@ import click
 from msgspec.structs import asdict, replace
 
 from eventlog.cli.show import say, show_json, show_json_line
-from eventlog.cli.site import complete_files, complete_outputs, config_option, json_option
+from eventlog.cli.site import complete_outputs, config_option, json_option
 from eventlog.core.errors import EX_DATA, OK, ConfigError, DataError
 from eventlog.core.packages import is_there, require
 
@@ -32,7 +30,14 @@ PART_EVENTS = 100_000
 
 
 @click.command()
-@click.argument("inputs", metavar="INPUT", nargs=-1, required=True, shell_complete=complete_files)
+@click.argument(
+    "inputs",
+    metavar="INPUT",
+    nargs=-1,
+    required=True,
+    # A shell completes names of files; what else an input may be is looked at later.
+    type=click.Path(readable=False),
+)
 @click.option(
     "--from",
     "source",

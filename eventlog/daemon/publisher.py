@@ -241,7 +241,8 @@ class Publisher:
                     self.vitals.now("standby")
                     self.post.stand_by(self.vitals, self.journal)
                     # Who is on standby has reached the database: nothing else is known to be wrong.
-                    self._recovered()
+                    if self._failures.count:
+                        self._recovered()
                     self._rest.for_seconds(STANDBY_SECONDS)
                     continue
                 if not had_lock:
@@ -330,7 +331,8 @@ class Publisher:
 
     def _finish(self, line: Line, report: Report) -> None:
         """What follows a turn: the books, and the statements that an active one asks for."""
-        self._recovered()
+        if self._failures.count:
+            self._recovered()
         line.trouble, line.failures.count = None, 0
         if len(self._lines) > 1:
             # It is said when an output is no longer with the others, and when it is again.
@@ -412,10 +414,8 @@ class Publisher:
         return bool(wanted)
 
     def _recovered(self) -> None:
-        """What had failed is over."""
-        if self._failures.count:
-            self.journal.info("recovered", after=self._failures.count)
-            self._failures.count = 0
+        self.journal.info("recovered", after=self._failures.count)
+        self._failures.count = 0
 
     def _wait_out(self, error: MachineError) -> None:
         """Waits after a failure that may pass, longer each time; any other one goes on to whoever called."""
