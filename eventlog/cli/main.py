@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import os
 import sys
-from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Final, NoReturn
@@ -16,51 +15,28 @@ from eventlog.cli.lazy import LazyGroup
 from eventlog.cli.mishaps import CLOSED_PIPE, INTERRUPTED, misused, told, traced
 from eventlog.version import VERSION
 
-SECTIONS: Final[Mapping[str, Mapping[str, str]]] = {
-    "To begin": {"demo": "", "init": "", "config": "", "rules": ""},
-    "Log and triggers": {
-        "install": "",
-        "upgrade": "",
-        "uninstall": "",
-        "track": "",
-        "untrack": "",
-        "triggers": "",
-        "catalog": "",
-        "rights": "",
-        "check": "",
-    },
-    "Publishing": {
-        "run": "run",
-        "outputs": "",
-        "policy": "groups",
-        "refresh": "",
-        "verify": "",
-        "web": "",
-        "receive": "",
-    },
-    "Rows of the log": {
-        "status": "",
-        "log": "",
-        "explain": "",
-        "hold": "",
-        "release": "",
-        "requeue": "",
-        "purge": "",
-    },
-    "Backlogs, streams, files": {
-        "convert": "",
-        "apply": "",
-        "decode": "groups",
-        "emulate": "groups",
-        "validate": "",
-    },
-    "Your shell": {"help": "shell:helped", "completion": "shell", "man": "shell"},
+SECTIONS: Final = {
+    "To begin": "demo init config rules",
+    "Log and triggers": "install upgrade uninstall track untrack triggers catalog rights check",
+    "Publishing": "run outputs policy refresh verify web receive",
+    "Rows of the log": "status log explain hold release requeue purge",
+    "Backlogs, streams, files": "convert apply decode emulate validate",
+    "Your shell": "help completion man",
 }
-"""The sections of the help, in its order: each command with its module in eventlog.cli; without one
-where it belongs to a capability, which offers it among its entry points as other packages do.
-"""
+"""The sections of the help with their commands, in its order."""
 
-COMMANDS: Final = {name: module for section in SECTIONS.values() for name, module in section.items()}
+COMMANDS: Final = [name for names in SECTIONS.values() for name in names.split()]
+
+PLACES: Final = {
+    "run": "eventlog.cli.run",
+    "policy": "eventlog.cli.groups",
+    "decode": "eventlog.cli.groups",
+    "emulate": "eventlog.cli.groups",
+    "help": "eventlog.cli.shell:helped",
+    "completion": "eventlog.cli.shell",
+    "man": "eventlog.cli.shell",
+}
+"""Where the core's commands stand. A capability offers its own by entry points, as other packages do."""
 
 
 class Commands(LazyGroup):
@@ -75,14 +51,15 @@ class Commands(LazyGroup):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         # The word is one of our capabilities', and the package as it is installed does not offer it.
-        if args and COMMANDS.get(args[0]) == "" and args[0] not in self.brought():
+        word = args[0] if args else ""
+        if word in COMMANDS and word not in PLACES and word not in self.brought():
             from eventlog.core.registry import outdated
 
-            raise outdated(f"command {args[0]}")
+            raise outdated(f"command {word}")
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        sections = {title: [*section] for title, section in SECTIONS.items()}
+        sections = {title: names.split() for title, names in SECTIONS.items()}
         sections["Of other packages"] = [name for name in self.list_commands(ctx) if name not in COMMANDS]
         for title, names in sections.items():
             if names:
@@ -92,7 +69,7 @@ class Commands(LazyGroup):
 
 @click.group(
     cls=Commands,
-    places={name: f"eventlog.cli.{module}" for name, module in COMMANDS.items() if module},
+    places=PLACES,
     prefix="",
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )

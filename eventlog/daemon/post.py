@@ -5,9 +5,8 @@ A stream is captured into a log first, see `streams`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from functools import partial
 from threading import RLock
 from time import monotonic
 from typing import TYPE_CHECKING, Final
@@ -65,7 +64,13 @@ class Post:
     more = False
     """Whether there may be more in a stream than was captured."""
 
-    def __init__(self, config: Config, engine: Engine | None, alive: Callable[[], bool]) -> None:
+    def __init__(
+        self,
+        config: Config,
+        vitals: PublisherHealth,
+        records: BoundLogger,
+        engine: Engine | None = None,
+    ) -> None:
         source = config.source
         if engine is None:
             if not source.url:
@@ -79,12 +84,13 @@ class Post:
             engine.dispose()
             raise
         log = Log(engine, names)
-        self._work_on(config, log, alive, f"event log {log.name}", shown_url(engine.url))
+        self._vitals, self._records = vitals, records
+        self._work_on(config, log, f"event log {log.name}", shown_url(engine.url))
         settings = config.publisher
         self._statements = settings.post_poll_statements
         self.wakeup = Wakeup(log, due=settings.handle_future_events) if settings.wake_up else None
 
-    def _work_on(self, config: Config, log: Log, alive: Callable[[], bool], name: str, address: str) -> None:
+    def _work_on(self, config: Config, log: Log, name: str, address: str) -> None:
         """Prepares for the work on this log."""
         self.name = name
         """What is published there, for messages and the journal."""
@@ -93,7 +99,8 @@ class Post:
         settings = config.publisher
         self._config = config
         self.engine, self._names = log.engine, log.names
-        self.lock = LogLock(log, settings.lease, alive)
+        # A publisher that hangs does not keep the lock.
+        self.lock = LogLock(log, settings.lease, self._vitals.is_alive)
         self._watch = HolderWatch(self.lock, due=settings.handle_future_events)
         self._gauge = Gauge(self.lock.log, settings)
         self._ledger = Ledger(self.lock)
@@ -122,10 +129,10 @@ class Post:
             self._watch.forget()
         return has_it
 
-    def stand_by(self, vitals: PublisherHealth, journal: BoundLogger) -> None:
+    def stand_by(self) -> None:
         """Another publisher has it: says who, and whether that one does its work."""
-        self._watch.look(self.name, vitals, journal)
-        self._gauge.measure(vitals)
+        self._watch.look(self.name, self._vitals, self._records)
+        self._gauge.measure(self._vitals)
 
     def confirm(self) -> None:
         """OccupiedError when this publisher has it no more; asked before an output is written to.
@@ -134,11 +141,11 @@ class Post:
         """
         self.lock.confirm_lease()
 
-    def leave(self, vitals: PublisherHealth) -> None:
+    def leave(self) -> None:
         """Enters the last figures and gives it to whoever waits."""
         if self.lock.taken:
             # While it has the lock still: afterwards these marks are another publisher's.
-            self._ledger.enter(vitals.reading().outputs, now=True)
+            self._ledger.enter(self._vitals.reading().outputs, now=True)
         self._close_wakeup()
         self.lock.leave()
 
@@ -162,7 +169,7 @@ class Post:
         """Tells in our words what goes wrong inside, where it is no transaction, which does so by itself."""
         return in_our_words(self.engine, f"The {self.name}")
 
-    def lines(self, outputs: Sequence[Output], vitals: PublisherHealth, journal: BoundLogger) -> list[Line]:
+    def lines(self, outputs: Sequence[Output]) -> list[Line]:
         """The lines of work, with the tables as they look now; to be asked for after it was taken."""
         with self.guarded():
             self.lock.log.check()
@@ -177,7 +184,6 @@ class Post:
         self._end_traces()
         self._traces = BatchTraces() if tracing.is_on() else None
         settings = consumer_settings_of(self._config)
-        look_again = partial(self._looked_again, vitals=vitals, journal=journal)
         self._lines = []
         for output in outputs:
             consumer = Consumer(
@@ -186,10 +192,10 @@ class Post:
                 decider,
                 settings,
                 confirm=self.lock.confirm_lease,
-                pulse=vitals.moved,
+                pulse=self._vitals.moved,
                 traces=self._traces,
             )
-            self._lines.append(Line(consumer, vitals, look_again))
+            self._lines.append(Line(consumer, self._vitals, self._looked_again))
         return self._lines
 
     def unknown_outputs(self, outputs: Sequence[Output]) -> Iterator[tuple[str, str]]:
@@ -202,10 +208,11 @@ class Post:
             memory = view.memory
             waiting = {str(row[0]) for row in view.ask("parked_reasons")} if memory.any_parked else set()
             unknown = sorted(memory.outputs.keys() - {output.name for output in outputs})
-            lacking_rows = {name for name in unknown if name in waiting or lacking(memory, name)}
-            paused = {name for name in unknown if memory.outputs[name].paused is not None}
+            kept = waiting | {
+                name for name in unknown if lacking(memory, name) or memory.outputs[name].paused is not None
+            }
         for name in unknown:
-            if name not in lacking_rows and name not in paused:
+            if name not in kept:
                 served.forget(name)
             elif served.output(name).is_conversion:
                 yield name, f"{INTERRUPTED_CONVERSION}: eventlog outputs forget {name!r}."
@@ -262,11 +269,11 @@ class Post:
         assert self.journal is not None
         return self.journal
 
-    def _looked_again(self, former: Decider, vitals: PublisherHealth, journal: BoundLogger) -> Decider:
+    def _looked_again(self, former: Decider) -> Decider:
         """The tables as they look now, unless another line has looked since."""
         with self._looking:
             if self._decider is former:
-                self._schema.look(vitals, journal)  # so that the history has every shape
+                self._schema.look(self._vitals, self._records)  # so that the history has every shape
                 self._see_tables()
             return self._decider
 
@@ -285,27 +292,27 @@ class Post:
         self._decider = self._new_decider(self._decider.looks)
         self._served().look(self._decider.round.catalog)
 
-    def follow_tables(self, vitals: PublisherHealth, journal: BoundLogger) -> None:
+    def follow_tables(self) -> None:
         """Sees once a poll whether triggers are as their tables now ask for, and follows where it may."""
         if monotonic() < self._next_look:
             return
         with self._looking:
-            if self._schema.look(vitals, journal) and self.journal is not None:
+            if self._schema.look(self._vitals, self._records) and self.journal is not None:
                 try:
                     self._see_tables()
                 except EventlogError as error:
                     # It goes on with the tables as it knew them.
-                    journal.warning("tables_not_seen", error=str(error))
+                    self._records.warning("tables_not_seen", error=str(error))
                 for line in self._lines:
                     line.consumer.decider = self._decider
             self._next_look = monotonic() + self._config.publisher.polling_interval
 
-    def finished(self, report: Report, vitals: PublisherHealth, journal: BoundLogger) -> None:
+    def finished(self, report: Report) -> None:
         """What follows a turn: figures, and where documents went out the statements that are asked for."""
         self._ledger.settled += report.settled
         if not report.documents:
             return
-        self._ledger.enter(vitals.reading().outputs)
+        self._ledger.enter(self._vitals.reading().outputs)
         for statement in self._statements:
             try:
                 with self.lock.log.transaction() as connection:
@@ -314,17 +321,22 @@ class Post:
                 if error.may_pass:
                     raise
                 # It stops nobody: the rows are settled.
-                journal.error("post_poll_failed", statement=shortened(statement), error=str(error))
+                text = shortened(statement)
+                self._records.error("post_poll_failed", statement=text, error=str(error))
 
-    def idle(self, vitals: PublisherHealth) -> None:
+    def idle(self) -> None:
         """Nothing is waiting, or nothing can be delivered: time to take figures."""
-        self._gauge.measure(vitals)
-        self._ledger.enter(vitals.reading().outputs)
+        self._gauge.measure(self._vitals)
+        self._ledger.enter(self._vitals.reading().outputs)
 
-    def works(self, vitals: PublisherHealth, journal: BoundLogger) -> list[BackgroundWork]:
+    def works(self) -> list[BackgroundWork]:
         """What is to be done beside publishing while this publisher has it."""
         order = BackgroundOrder(
-            config=self._config, names=self._names, journal=journal, vitals=vitals, mark=self.lock.mark
+            config=self._config,
+            names=self._names,
+            journal=self._records,
+            vitals=self._vitals,
+            mark=self.lock.mark,
         )
         plugins = [loaded(offer) for offer in offers("background")]
         return [plugin.build(order) for plugin in plugins if plugin.wanted(self._config)]
@@ -334,12 +346,14 @@ class Post:
             self.wakeup.close()
 
 
-def post_of(config: Config, journal: BoundLogger, engine: Engine | None, alive: Callable[[], bool]) -> Post:
-    """The post, taken by nobody yet; `engine` is a log's database where it is open already.
-
-    A log is given up to others while `alive` says that the publisher does not move.
-    """
+def post_of(
+    config: Config,
+    vitals: PublisherHealth,
+    records: BoundLogger,
+    engine: Engine | None,
+) -> Post:
+    """The post, taken by nobody yet; `engine` is a log's database where it is open already."""
     if config.source.kind == "log":
-        return Post(config, engine, alive)
-    post: Post = streams_plugin().post(config, journal, alive)
+        return Post(config, vitals, records, engine)
+    post: Post = streams_plugin().post(config, vitals, records)
     return post

@@ -26,7 +26,7 @@ from eventlog.daemon.logging import library_journal
 from eventlog.daemon.post import Post, post_of
 from eventlog.daemon.rest import LOOK_SECONDS, CycleWait, Failures, Heartbeat
 from eventlog.daemon.side_by_side import SideBySide
-from eventlog.daemon.vitals import SILENCE_SECONDS, PublisherHealth
+from eventlog.daemon.vitals import PublisherHealth
 from eventlog.delivery.output import Output
 from eventlog.delivery.report import Report
 
@@ -70,11 +70,7 @@ class Publisher:
         self.stopped = Flag()
         self._outputs = outputs_of(config) if outputs is None else outputs
         try:
-            # The lease is renewed only while the loop is alive, by the measure of /health: a
-            # publisher that hangs does not keep the lock.
-            self.post: Post = post_of(
-                config, self.journal, engine, lambda: self.vitals.reading().silent < SILENCE_SECONDS
-            )
+            self.post: Post = post_of(config, self.vitals, self.journal, engine)
         except BaseException:
             self._close_outputs()
             raise
@@ -114,7 +110,7 @@ class Publisher:
         self._end_lines()
         # A database that is away has given the lock to nobody, or to somebody else.
         with suppress(MachineError):
-            self.post.leave(self.vitals)
+            self.post.leave()
         self._close_outputs()
         self.post.close()
 
@@ -213,10 +209,10 @@ class Publisher:
     def _begin(self) -> None:
         """Makes the lines of work. Only who has the lock knows how far each output is."""
         if not self._lines:
-            self._lines = self.post.lines(self._outputs, self.vitals, self.journal)
+            self._lines = self.post.lines(self._outputs)
             for name, hint in self.post.unknown_outputs(self._outputs):
                 self.journal.error("output_unknown", output=name, hint=hint)
-        self.post.follow_tables(self.vitals, self.journal)
+        self.post.follow_tables()
         self.post.capture()
 
     def _turn(self, line: Line) -> Report:
@@ -239,7 +235,7 @@ class Publisher:
                     if self.vitals.reading().state != "standby":
                         self.journal.info("standing_by", post=self.post.name)
                     self.vitals.now("standby")
-                    self.post.stand_by(self.vitals, self.journal)
+                    self.post.stand_by()
                     # Who is on standby has reached the database: nothing else is known to be wrong.
                     if self._failures.count:
                         self._recovered()
@@ -251,7 +247,7 @@ class Publisher:
                     self.vitals.now("publishing")
                 self._begin()
                 if not self._background.begun:
-                    self._background.begin(self.post.works(self.vitals, self.journal))
+                    self._background.begin(self.post.works())
                 for report in self._all_turns():
                     yield report
                     if self.is_over(report):
@@ -365,7 +361,7 @@ class Publisher:
         for table, note in report.unread.items():
             self.journal.warning("table_unread", table=table, error=note)
         self._told = self._told or report.documents > 0
-        self.post.finished(report, self.vitals, self.journal)
+        self.post.finished(report)
 
     def _idle(self) -> None:
         """Waits for the next turn, and lets the heart beat meanwhile."""
@@ -374,7 +370,7 @@ class Publisher:
         if self._told:
             self._heartbeat.put_off()
         self._worked = self._told = False
-        self.post.idle(self.vitals)
+        self.post.idle()
         if self.post.sweep() or self.post.more:
             return
         now = monotonic()
@@ -431,7 +427,7 @@ class Publisher:
         if isinstance(error, SinkError):
             # What is wrong with the log as well is said when it is read again.
             with suppress(MachineError):
-                self.post.idle(self.vitals)
+                self.post.idle()
         else:
             self._let_go()
         self._rest.for_seconds(seconds, self._asked)

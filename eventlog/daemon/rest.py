@@ -111,13 +111,7 @@ class CycleWait:
         """Waits so long; when `alert`, rows that come end the wait."""
         end = monotonic() + seconds
         while (left := end - monotonic()) > 0 and not self._stopped.is_set():
-            if alert and self._wakeup is not None:
-                if self._wakeup.wait(min(left, LOOK_SECONDS), self._stopped):
-                    return
-            else:
-                self._stopped.wait(min(left, LOOK_SECONDS))
-            self._pulse()
-            if each():
+            if self._step(left, each, alert=alert):
                 return
 
     def _until_time_of_day(self, each: Callable[[], object], end: float | None) -> None:
@@ -129,10 +123,19 @@ class CycleWait:
                 return
             left = (self._table.next_after(now) - now).total_seconds()
             # In short steps, for the clock on the wall may be set meanwhile.
-            self._stopped.wait(max(0.0, min(left, LOOK_SECONDS)))
-            self._pulse()
-            if each():
+            if self._step(max(0.0, left), each):
                 return
+
+    def _step(self, left: float, each: Callable[[], object], *, alert: bool = False) -> bool:
+        """Waits for a moment and shows that the loop is alive; whether the whole wait is over."""
+        seconds = min(left, LOOK_SECONDS)
+        if alert and self._wakeup is not None:
+            if self._wakeup.wait(seconds, self._stopped):
+                return True
+        else:
+            self._stopped.wait(seconds)
+        self._pulse()
+        return bool(each())
 
 
 class Heartbeat:
@@ -199,15 +202,15 @@ class Wakeup:
         self._session: Connection | None = None
         self._listens = False
         self._active = monotonic()
-        self._fruitless = False
-        self._since = 0.0
+        self._fruitless_since: float | None = None
+        """When rows were seen; None as soon as somebody says that there was work."""
         self._next_look = 0.0
         self._deaf_until = 0.0
 
     def found(self) -> None:
         """Says that there was work: from now on it looks often again."""
         self._active = monotonic()
-        self._fruitless = False
+        self._fruitless_since = None
 
     def close(self) -> None:
         """Closes the session, which may be broken; another one is opened when it is needed."""
@@ -225,9 +228,10 @@ class Wakeup:
         """
         end = monotonic() + seconds
         notified = False
-        if self._fruitless:
-            self._fruitless = False
-            reading = monotonic() - self._since  # it passes over rows that may be very many
+        if self._fruitless_since is not None:
+            # Somebody has read in vain since, and passed over rows that may be very many.
+            reading = monotonic() - self._fruitless_since
+            self._fruitless_since = None
             notified = self._pause(min(max(FRUITLESS_SECONDS, PAUSE_PART * reading), seconds), stopped)
         while (left := end - monotonic()) > 0 and not stopped.is_set():
             rows_wait = False
@@ -240,8 +244,7 @@ class Wakeup:
             if notified:
                 self._deaf_until = max(monotonic() + LONGEST_SECONDS, self._next_look)
             if rows_wait:
-                self._fruitless = True  # until somebody says that there was work
-                self._since = monotonic()
+                self._fruitless_since = monotonic()
                 return True
             rest = max(pause(monotonic() - self._active), self._next_look - monotonic())
             notified = self._pause(min(left, rest), stopped)

@@ -86,9 +86,8 @@ class Standby(Struct, frozen=True, kw_only=True):
 
 
 class OutputFigures(Struct, frozen=True, kw_only=True):
-    """What was counted of one output: documents, shares of batches that failed, and how long it took."""
+    """What was counted of one output: shares of batches that failed, and how long it took."""
 
-    documents: int = 0
     failures: int = 0
     shares: Histogram = Histogram(bounds=QUICK_SECONDS)
     """Seconds in which it took its share of a batch."""
@@ -155,6 +154,11 @@ class PublisherHealth:
         with self._lock:
             return replace(self._reading, silent=monotonic() - self._moved)
 
+    def is_alive(self) -> bool:
+        """Whether the loop has moved not long ago; told in any thread."""
+        with self._lock:
+            return monotonic() - self._moved < SILENCE_SECONDS
+
     def moved(self) -> None:
         """The loop is alive."""
         with self._lock:
@@ -203,11 +207,7 @@ class PublisherHealth:
             outputs = reading.outputs
             new = stands(outputs.get(name, OutputState()), turn, now)
             former = reading.figures.get(name, OutputFigures())
-            figures = replace(
-                former,
-                documents=former.documents + turn.documents,
-                failures=former.failures + failed,
-            )
+            figures = replace(former, failures=former.failures + failed)
             if turn.documents or failed:
                 figures = replace(figures, shares=former.shares.with_value(turn.seconds))
             for seconds, count in delays:

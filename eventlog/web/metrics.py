@@ -14,6 +14,7 @@ from prometheus_client.registry import Collector, CollectorRegistry
 
 from eventlog.core.proofs import LastProof
 from eventlog.daemon.vitals import Histogram, State, VitalsReading
+from eventlog.delivery.output import OutputState
 from eventlog.sources.log.flow import STATES
 from eventlog.version import VERSION
 
@@ -112,7 +113,7 @@ def _of_outputs(reading: VitalsReading) -> Iterator[Metric]:
     yield _counter(
         "output_documents",
         "Documents that an output has taken.",
-        {name: one.documents for name, one in figures.items()},
+        {name: reading.outputs.get(name, OutputState()).documents for name in figures},
         "output",
     )
     yield _counter(
