@@ -36,7 +36,7 @@ PLACES: Final = {
     "completion": "eventlog.cli.shell",
     "man": "eventlog.cli.shell",
 }
-"""Where the core's commands stand. A capability offers its own by entry points, as other packages do."""
+"""Where the core's commands stand; capabilities offer theirs by entry points, as others do."""
 
 
 class Commands(LazyGroup):

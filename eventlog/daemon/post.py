@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from structlog.stdlib import BoundLogger
 
+from eventlog.capture.schema_watch import SchemaWatch
 from eventlog.config.build import consumer_settings_of, decider_of, log_settings_of
 from eventlog.config.settings import Config
 from eventlog.core import tracing
@@ -22,7 +23,6 @@ from eventlog.core.registry import loaded, offers, streams_plugin
 from eventlog.core.seams import Tenure
 from eventlog.daemon.lines import Line
 from eventlog.daemon.rest import Wakeup
-from eventlog.daemon.schema import SchemaWatch
 from eventlog.daemon.vitals import Gauge, Ledger, PublisherHealth, due_after
 from eventlog.daemon.watch import HolderWatch
 from eventlog.delivery.output import Output
@@ -104,7 +104,12 @@ class Post:
         self._watch = HolderWatch(self.lock, due=settings.handle_future_events)
         self._gauge = Gauge(self.lock.log, settings)
         self._ledger = Ledger(self.lock)
-        self._schema = SchemaWatch(self.lock.log, settings)
+        self._schema = SchemaWatch(
+            self.lock.log,
+            follow=settings.follow,
+            looked=self._vitals.looked,
+            journal=self._records,
+        )
         self._next_look = self._next_sweep = 0.0
         self._looking = RLock()
         self.journal: Journal | None = None
@@ -208,9 +213,8 @@ class Post:
             memory = view.memory
             waiting = {str(row[0]) for row in view.ask("parked_reasons")} if memory.any_parked else set()
             unknown = sorted(memory.outputs.keys() - {output.name for output in outputs})
-            kept = waiting | {
-                name for name in unknown if lacking(memory, name) or memory.outputs[name].paused is not None
-            }
+            kept = {name for name in unknown if lacking(memory, name)} | waiting
+            kept |= {name for name in unknown if memory.outputs[name].paused is not None}
         for name in unknown:
             if name not in kept:
                 served.forget(name)
@@ -273,7 +277,7 @@ class Post:
         """The tables as they look now, unless another line has looked since."""
         with self._looking:
             if self._decider is former:
-                self._schema.look(self._vitals, self._records)  # so that the history has every shape
+                self._schema.look()  # so that the history has every shape
                 self._see_tables()
             return self._decider
 
@@ -297,7 +301,7 @@ class Post:
         if monotonic() < self._next_look:
             return
         with self._looking:
-            if self._schema.look(self._vitals, self._records) and self.journal is not None:
+            if self._schema.look() and self.journal is not None:
                 try:
                     self._see_tables()
                 except EventlogError as error:

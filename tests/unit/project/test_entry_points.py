@@ -11,7 +11,7 @@ PYPROJECT = Path(__file__).resolve().parents[3] / "pyproject.toml"
 
 
 def test_every_command_of_the_help_is_the_cores_or_comes_in_by_an_entry_point() -> None:
-    """A name without a place in `cli.main` is one of our entry points, and each of them has its section."""
+    """A name without a place in `cli.main` is one of our entry points, and each has its section."""
     written = tomllib.loads(PYPROJECT.read_text())["project"]["entry-points"]["eventlog.commands"]
     assert {*COMMANDS} - PLACES.keys() == {name for name in written if "." not in name}
     groups = {name.partition(".")[0] for name in written if "." in name}
