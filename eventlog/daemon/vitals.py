@@ -71,16 +71,11 @@ OTHER_TABLES: Final = "other"
 
 
 class Standby(Struct, frozen=True, kw_only=True):
-    """What a standby knows of the publisher that has the lock; times are the database's, in UTC.
+    """What a standby sees: `waiting` rows could be published now, counted up to a limit.
 
-    `waiting` rows could be published now, counted up to a limit. They have waited for
-    `stalled_seconds` while nothing was settled.
+    They have waited for `stalled_seconds` while nothing was settled.
     """
 
-    host: str | None = None
-    pid: int | None = None
-    since: str | None = None
-    lease_until: str | None = None
     waiting: int = 0
     stalled_seconds: float = 0.0
 

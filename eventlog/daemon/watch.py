@@ -5,14 +5,13 @@ from __future__ import annotations
 from time import monotonic
 from typing import Final
 
-from msgspec.structs import replace
 from sqlalchemy import Connection
 from structlog.stdlib import BoundLogger
 
 from eventlog.daemon.vitals import PublisherHealth, Standby, due_after
 from eventlog.publisher.memory import read_memory
 from eventlog.publisher.unsealed import UnsealedRows
-from eventlog.sources.log.lock import LogLock, told_moment
+from eventlog.sources.log.lock import Holder, LogLock, told_moment
 from eventlog.sources.log.reading import LogSettings
 from eventlog.sources.marks import EPOCH, OUTPUTS, Marks
 
@@ -57,22 +56,20 @@ class HolderWatch:
             self._trace = trace
             self._next_count = due_after(began, self._lock.lease)
         stalled = monotonic() - self._moved if self._waiting else 0.0
-        seen = Standby(waiting=self._waiting, stalled_seconds=stalled)
-        holder = None if self._lock.seen is None else self._lock.seen.holder
-        if holder is not None:
-            since, until = told_moment(holder.since), told_moment(holder.until)
-            seen = replace(seen, host=holder.host, pid=holder.pid, since=since, lease_until=until)
-        vitals.stands_by(seen)
+        vitals.stands_by(Standby(waiting=self._waiting, stalled_seconds=stalled))
         if stalled > self._patience and monotonic() >= self._next_alarm:
+            seen = self._lock.seen
+            # Nothing is known of one that nobody has seen.
+            holder = (seen and seen.holder) or Holder(token="")
             journal.warning(
                 "standby_while_rows_wait",
                 post=post,
-                waiting=seen.waiting,
-                seconds=round(seen.stalled_seconds, 1),
-                host=seen.host,
-                pid=seen.pid,
-                since=seen.since,
-                lease_until=seen.lease_until,
+                waiting=self._waiting,
+                seconds=round(stalled, 1),
+                host=holder.host,
+                pid=holder.pid,
+                since=told_moment(holder.since),
+                lease_until=told_moment(holder.until),
             )
             self._next_alarm = monotonic() + self._pause
             self._pause = min(2 * self._pause, ALARM_SECONDS)
