@@ -64,8 +64,6 @@ def metrics_page() -> str:
         rows=dict.fromkeys(Status, 0),
         last_cycle=0.0,
         last_document=0.0,
-        waiting=0,
-        lag=0.0,
         flow=Flow(),
         standby=Standby(),
         triggers=dict.fromkeys(TriggerCondition, 0),

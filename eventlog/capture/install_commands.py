@@ -4,11 +4,12 @@ and who may do what.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import click
 
-from eventlog.cli.asking import DryRun, agree, asking_options
+from eventlog.cli.asking import agree, asking_options
 from eventlog.cli.show import say, show_done, show_json
 from eventlog.cli.site import Site, complete_tables, json_option, number_option, site_options
 from eventlog.core.errors import InstallError, UsageError
@@ -19,6 +20,15 @@ if TYPE_CHECKING:
 
     from eventlog.capture.install import Leaving, MigrationPlan
     from eventlog.sql.names import LogNames
+
+
+class DryRun(Exception):  # noqa: N818  # it ends a command where it would begin to act, and is no error
+    """What would be done, by name."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        super().__init__()
+        self.names = [*names]
+
 
 sql_option = click.option("--sql", is_flag=True, help="Only print the statements for a DBA.")
 

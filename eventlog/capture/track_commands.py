@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from eventlog.capture.install_commands import sql_option
-from eventlog.cli.asking import DryRun, agree, asking_options
+from eventlog.capture.install_commands import DryRun, sql_option
+from eventlog.cli.asking import agree, asking_options
 from eventlog.cli.show import say, show_json, show_table
 from eventlog.cli.site import Site, complete_tables, json_option, site_options
 from eventlog.core.plural import counted
@@ -156,22 +156,30 @@ def track(
     else:
         for trigger in made:
             say(f"{trigger.state} {trigger.name} on {trigger.table}")
-    _recommend(site, made)
-    user = site.publishing_user
-    if user and not as_json:
-        effect = f"so changes by {user} are not published"
-        _note(f"The publisher connects as {user}, {effect}: `eventlog check` says more.")
+    _advise(site, made, as_json=as_json)
     return EX_CONFIG if left_out else OK
 
 
-def _recommend(site: Site, made: Sequence[TriggerState]) -> None:
-    """Says what style an output asks for, where another one was chosen."""
+def _advise(site: Site, made: Sequence[TriggerState], *, as_json: bool) -> None:
+    """Says what style an output asks for, and whose changes the publisher will not publish."""
+    from sqlalchemy.engine import make_url
+
+    from eventlog.sql.dialect import dialect_of
+
+    config = site.config
     # XDS reads back what it needs.
-    if all(output.format == "xds" for output in site.config.output):
+    if any(output.format != "xds" for output in config.output):
+        for owner in dict.fromkeys(trigger.owner for trigger in made if trigger.style != "image"):
+            need = f"{owner}: change tables and messages need --events image"
+            _note(f"{need}; without it, the rows before a change are missing.")
+    # With --database somebody else is connected: the publisher is whom the file names.
+    is_somebody_else = site.database is not None and site.file is not None
+    if as_json or is_somebody_else or config.source.user or config.publisher.allow_loopback:
         return
-    for owner in dict.fromkeys(trigger.owner for trigger in made if trigger.style != "image"):
-        need = f"{owner}: change tables and messages need --events image"
-        _note(f"{need}; without it, the rows before a change are missing.")
+    user = make_url(site.url).username
+    if user and not dialect_of(site.url).embedded:
+        effect = f"so changes by {user} are not published"
+        _note(f"The publisher connects as {user}, {effect}: `eventlog check` says more.")
 
 
 def _note(text: str) -> None:

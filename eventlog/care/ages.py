@@ -1,4 +1,4 @@
-"""Spans of time as people write them, such as `6h`, and moments as people read them. Pure."""
+"""Spans of time as people write them, such as `6h`, and moments in words and in JSON. Pure."""
 
 from __future__ import annotations
 
@@ -22,3 +22,18 @@ def utc_text(seconds: float | None) -> str | None:
     if seconds is None:
         return None
     return dt.datetime.fromtimestamp(seconds, dt.UTC).strftime("%Y-%m-%d %H:%M:%S")
+
+
+def utc_json(moment: float | str | None) -> str | None:
+    """A moment as JSON has it, in ISO 8601; given as seconds since 1970, or as people read it."""
+    if moment is None:
+        return None
+    if isinstance(moment, str):
+        return f"{moment.replace(' ', 'T', 1)}Z"
+    at = dt.datetime.fromtimestamp(moment, dt.UTC)
+    return at.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def time_json(time: str | None) -> str | None:
+    """A time of a log as JSON has it, in ISO 8601; what a log has otherwise stays as it is."""
+    return time and re.sub(r"^(\d{4}-\d\d-\d\d) (?=\d\d:)", r"\1T", time)

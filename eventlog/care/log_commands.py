@@ -5,7 +5,7 @@ for.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any
@@ -13,20 +13,20 @@ from typing import TYPE_CHECKING, Any
 import click
 from msgspec.structs import replace
 
+from eventlog.care.ages import time_json, utc_json
 from eventlog.cli.show import (
+    indented,
     on_terminal,
     page,
     readable,
     show_json,
     show_json_line,
-    show_json_list,
-    show_row,
     show_sentence,
     show_table,
-    time_json,
-    utc_json,
+    wrapped,
 )
 from eventlog.cli.site import MOST_ROWS, Site, json_option, site_options, table_option
+from eventlog.cli.tables import painted, single_line
 from eventlog.core.model import Reason
 
 if TYPE_CHECKING:
@@ -137,11 +137,11 @@ def log(
                 show_json_line(_for_programs(row))
             else:
                 cells = _cells(row, today=None)
-                show_row(COLUMNS, ["-" if cell is None else readable(cell) for cell in cells])
+                _show_row(["-" if cell is None else readable(cell) for cell in cells])
         return
     rows, empty = _rows_or_reason(the_log, filters, limit, width)
     if as_json:
-        show_json_list(map(_for_programs, rows))
+        _show_json_list(map(_for_programs, rows))
         return
     today = None
     if on_terminal():
@@ -214,6 +214,31 @@ def check_letters(letters: str) -> str:
     if len(unique) > MOST_LETTERS or not unique.isprintable():
         raise UsageError(f"--status takes up to {MOST_LETTERS} letters, such as E or EW.")
     return unique
+
+
+def _show_row(cells: Sequence[str]) -> None:
+    """Prints a row without a heading: in a pipe it is one line, a terminal has it whole."""
+    where = page()
+    texts = cells if where.terminal else single_line(COLUMNS, cells, where.width)
+    # Only the status is painted: it is where the eye looks in a log that goes by.
+    letter = COLUMNS.index("status")
+    begin = "  ".join([*texts[:letter], ""])
+    # Painted last: to whoever breaks lines the codes of a colour would be letters.
+    rest = wrapped("  ".join(texts)).removeprefix(begin + texts[letter])
+    click.echo(begin + painted(texts[letter]) + rest)
+
+
+def _show_json_list(values: Iterable[Any]) -> None:
+    """Prints values as `show_json` prints a list of them, and keeps none."""
+    before = "["
+    for value in values:
+        inner = indented(value).replace("\n", "\n  ")
+        click.echo(f"{before}\n  {inner}", nl=False)
+        before = ","
+    if before == "[":
+        click.echo("[]")
+    else:
+        click.echo("\n]")
 
 
 def _for_programs(row: LogRow) -> dict[str, Any]:

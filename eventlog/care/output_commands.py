@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Final
 import click
 from msgspec.structs import asdict
 
+from eventlog.care.ages import utc_json
 from eventlog.care.row_commands import somebody
 from eventlog.cli.asking import agree, asking_options
 from eventlog.cli.lazy import LazyGroup
-from eventlog.cli.show import show_done, show_json_list, show_sentence, show_table, utc_json
+from eventlog.cli.show import show_done, show_json, show_sentence, show_table
 from eventlog.cli.site import Site, complete_outputs, json_option, site_options
 from eventlog.core.errors import UsageError
 from eventlog.core.plural import counted
@@ -48,13 +49,15 @@ def list_outputs(site: Site, as_json: bool) -> None:
 
     listed = standings(site.log(), site.config.publisher, configured(site))
     if as_json:
-        show_json_list(
-            {
-                **asdict(output),
-                "at": utc_json(output.at),
-                "failed_at": utc_json(output.failed_at),
-            }
-            for output in listed
+        show_json(
+            [
+                {
+                    **asdict(output),
+                    "at": utc_json(output.at),
+                    "failed_at": utc_json(output.failed_at),
+                }
+                for output in listed
+            ]
         )
         return
     behind = ("rows behind", "seconds behind")

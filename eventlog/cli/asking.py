@@ -1,5 +1,4 @@
-"""Asks before what cannot be taken back: --dry-run says what would be done, --yes does it without a
-question.
+"""Asks before what cannot be taken back; --dry-run says what would be done, --yes does not ask.
 
 Law: a question is only asked at a terminal. Where nobody can be asked, a command that destroys
 wants --yes: an answer that comes out of a pipe is none.
@@ -19,14 +18,6 @@ from eventlog.core.errors import UsageError
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
-class DryRun(Exception):  # noqa: N818  # it ends a command where it would begin to act, and is no error
-    """What would be done, by name."""
-
-    def __init__(self, names: Sequence[str]) -> None:
-        super().__init__()
-        self.names = [*names]
-
-
 def asking_options(command: Command) -> Command:
     yes = click.option("--yes", "-y", is_flag=True, help="Do not ask; needed without a terminal.")
     dry = click.option("--dry-run", "dry", is_flag=True, help="Only say what would be done.")
@@ -38,9 +29,7 @@ def can_ask() -> bool:
 
 
 def agree(lines: Sequence[str], *, yes: bool) -> None:
-    """Shows what is to be done and asks; refuses where nobody can be asked, also when there would
-    be nothing to do today.
-    """
+    """Shows what is to be done and asks; refuses where nobody can be asked, even of nothing."""
     if yes or (can_ask() and not lines):
         return
     for line in lines:

@@ -1,8 +1,6 @@
-"""Groups whose commands are imported only when somebody asks for them, so that none pays for what
-another needs.
+"""Groups whose commands are imported only when they are called: none pays for what another needs.
 
-The core's commands stand in a table; what a capability has comes in by the entry points
-`eventlog.commands`.
+The core's commands stand in a table; others come by the entry points `eventlog.commands`.
 """
 
 from __future__ import annotations
@@ -21,31 +19,25 @@ if TYPE_CHECKING:
     from eventlog.core.registry import Offer
 
 DEBUG: Final = click.Option(["--debug"], is_flag=True, expose_value=False, hidden=True)
-"""Whoever saw an error adds this at the end of the line; what it does is found among the program's
-own options.
-"""
-
-# A point inside of a word, as in 0.3, ends no clause.
-_pause = re.compile(r"[.:;](?:\s|$)").search
+"""Whoever saw an error adds this at the end of the line; the program's own option does the rest."""
 
 
 class LazyGroup(click.Group):
-    """Knows of each command of its own where it stands: in which module and under which name,
-    `module:name`.
+    """Knows by `places` where each command of its own stands: `module:name`.
 
-    Others are those that packages offer under a name that begins with `prefix`. They are looked for
-    where a word is not in the table, for that costs 25 ms.
+    Packages offer others under names that begin with `prefix`. They are looked for where a word is
+    not in the table, for that costs 25 ms.
     """
 
     def __init__(
         self,
         *,
-        places: Mapping[str, str] | None = None,
+        places: Mapping[str, str] = {},
         prefix: str | None = None,
         **given: Any,
     ) -> None:
         super().__init__(**given)
-        self.places = places or {}
+        self.places = places
         self._prefix = prefix
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -91,7 +83,7 @@ class LazyGroup(click.Group):
         formatter: click.HelpFormatter,
         names: Iterable[str],
     ) -> None:
-        """A line for each command, which is never cut in a sentence."""
+        """A line for each command."""
         lines = []
         for name in names:
             command = self.get_command(ctx, name)
@@ -120,22 +112,12 @@ class LazyGroup(click.Group):
         else:
             return None
         assert isinstance(command, click.Command)
-        return with_debug(command)
-
-
-def with_debug(command: click.Command) -> click.Command:
-    """The command, which takes --debug as all do."""
-    if DEBUG not in command.params:
-        command.params.append(DEBUG)
-    return command
+        if DEBUG not in command.params:
+            command.params.append(DEBUG)
+        return command
 
 
 def summary(command: click.Command) -> str:
-    """The first clause of what a command's help says: enough for a list, and never cut in a
-    sentence.
-    """
-    text = " ".join((command.help or "").split())
-    pause = _pause(text)
-    if pause is None:
-        return text
-    return text[: pause.start()]
+    """The first clause of what a command's help says; click would cut it in a sentence."""
+    # A point inside of a word, as in 0.3, ends no clause.
+    return re.split(r"[.:;](?:\s|$)", " ".join((command.help or "").split()), maxsplit=1)[0]

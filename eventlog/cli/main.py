@@ -1,13 +1,10 @@
-"""The command `eventlog`: finds a command's module when it is called, and turns errors into
-sentences and exit codes.
-"""
+"""The command `eventlog`: finds the module of a command; errors become sentences and exit codes."""
 
 from __future__ import annotations
 
 import io
 import os
 import sys
-from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Final, NoReturn
@@ -18,51 +15,28 @@ from eventlog.cli.lazy import LazyGroup
 from eventlog.cli.mishaps import CLOSED_PIPE, INTERRUPTED, misused, told, traced
 from eventlog.version import VERSION
 
-SECTIONS: Final[Mapping[str, Mapping[str, str]]] = {
-    "To begin": {"demo": "", "init": "", "config": "", "rules": ""},
-    "Log and triggers": {
-        "install": "",
-        "upgrade": "",
-        "uninstall": "",
-        "track": "",
-        "untrack": "",
-        "triggers": "",
-        "catalog": "",
-        "rights": "",
-        "check": "",
-    },
-    "Publishing": {
-        "run": "run",
-        "outputs": "",
-        "policy": "policy",
-        "refresh": "",
-        "verify": "",
-        "web": "",
-        "receive": "",
-    },
-    "Rows of the log": {
-        "status": "",
-        "log": "",
-        "explain": "",
-        "hold": "",
-        "release": "",
-        "requeue": "",
-        "purge": "",
-    },
-    "Backlogs, streams, files": {
-        "convert": "",
-        "apply": "",
-        "decode": "decode",
-        "emulate": "emulate",
-        "validate": "",
-    },
-    "Your shell": {"help": "shell:helped", "completion": "shell", "man": "shell"},
+SECTIONS: Final = {
+    "To begin": "demo init config rules",
+    "Log and triggers": "install upgrade uninstall track untrack triggers catalog rights check",
+    "Publishing": "run outputs policy refresh verify web receive",
+    "Rows of the log": "status log explain hold release requeue purge",
+    "Backlogs, streams, files": "convert apply decode emulate validate",
+    "Your shell": "help completion man",
 }
-"""The sections of the help, in its order: each command with its module in eventlog.cli; without one
-where it belongs to a capability, which offers it among its entry points as other packages do.
-"""
+"""The sections of the help with their commands, in its order."""
 
-COMMANDS: Final = {name: module for section in SECTIONS.values() for name, module in section.items()}
+COMMANDS: Final = [name for names in SECTIONS.values() for name in names.split()]
+
+PLACES: Final = {
+    "run": "eventlog.cli.run",
+    "policy": "eventlog.cli.groups",
+    "decode": "eventlog.cli.groups",
+    "emulate": "eventlog.cli.groups",
+    "help": "eventlog.cli.shell:helped",
+    "completion": "eventlog.cli.shell",
+    "man": "eventlog.cli.shell",
+}
+"""Where the core's commands stand; capabilities offer theirs by entry points, as others do."""
 
 
 class Commands(LazyGroup):
@@ -77,14 +51,15 @@ class Commands(LazyGroup):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         # The word is one of our capabilities', and the package as it is installed does not offer it.
-        if args and COMMANDS.get(args[0]) == "" and args[0] not in self.brought():
+        word = args[0] if args else ""
+        if word in COMMANDS and word not in PLACES and word not in self.brought():
             from eventlog.core.registry import outdated
 
-            raise outdated(f"command {args[0]}")
+            raise outdated(f"command {word}")
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        sections = {title: [*section] for title, section in SECTIONS.items()}
+        sections = {title: names.split() for title, names in SECTIONS.items()}
         sections["Of other packages"] = [name for name in self.list_commands(ctx) if name not in COMMANDS]
         for title, names in sections.items():
             if names:
@@ -94,7 +69,7 @@ class Commands(LazyGroup):
 
 @click.group(
     cls=Commands,
-    places={name: f"eventlog.cli.{module}" for name, module in COMMANDS.items() if module},
+    places=PLACES,
     prefix="",
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
@@ -124,9 +99,7 @@ def run(arguments: list[str] | None = None) -> NoReturn:
 
 
 def _emptied(code: int, arguments: list[str]) -> int:
-    """Writes out what standard output still holds back; Python would try it last of all, and end
-    with a code of its own.
-    """
+    """Writes out what standard output holds back; Python would end with a code of its own."""
     stream = sys.stdout
     # None at all, or the one that click takes when nobody reads any more.
     if not isinstance(stream, io.TextIOBase):
@@ -144,9 +117,7 @@ def _emptied(code: int, arguments: list[str]) -> int:
 
 
 def exit_code(arguments: list[str]) -> int:
-    """Runs the command; errors become one or two sentences on stderr, a traceback only with
-    --debug.
-    """
+    """Runs the command; errors become a sentence on stderr, a traceback only with --debug."""
     try:
         outcome = main.main(args=arguments, prog_name="eventlog", standalone_mode=False, obj=arguments)
     except click.exceptions.Exit as ended:

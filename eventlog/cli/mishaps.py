@@ -1,6 +1,4 @@
-"""What went wrong, in a sentence or two on standard error, and the exit code that says whose fault
-it was.
-"""
+"""What went wrong, in a sentence or two, and the exit code that says whose fault it was."""
 
 from __future__ import annotations
 
@@ -25,12 +23,9 @@ TERMINATED: Final = 143
 CLOSED_PIPE: Final = 141
 """What a shell shows of a program that SIGPIPE ended, as `git log | head` is."""
 
-PASSING: Final = frozenset(
-    (
-        *(errno.ENOSPC, errno.EDQUOT, errno.ENOMEM),
-        *(errno.EAGAIN, errno.EMFILE, errno.ENFILE),
-    )
-)
+NO_SPACE: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
+
+PASSING: Final = NO_SPACE | {errno.ENOMEM, errno.EAGAIN, errno.EMFILE, errno.ENFILE}
 """What may be over when the command is given once more: somebody makes room."""
 
 
@@ -63,15 +58,14 @@ def told(error: Exception, arguments: Sequence[str]) -> int:
 
 
 def in_words(error: Exception, arguments: Sequence[str] = ()) -> tuple[str, int]:
-    """What an error was, and its exit code; one that nobody foresaw is called a fault of
-    eventlog.
-    """
+    """What an error was, and its exit code; one that nobody foresaw is a fault of eventlog."""
     known: EventlogError | None
     if isinstance(error, EventlogError):
         known = error
     else:
-        # The operating system last: errors of drivers may be some of its own as well.
-        known = _from_package(error) or _from_database(error) or _from_text(error, arguments) or _from_machine(error)
+        known = _from_package(error) or _from_database(error) or _from_text(error, arguments)
+        # Last: errors of drivers may be errors of the operating system as well.
+        known = known or _from_machine(error)
     if known is None:
         sentence = shown(f"{type(error).__name__}: {error}")
         blame = "This is a fault of eventlog; --debug shows where it happened."
@@ -103,9 +97,8 @@ def _from_package(error: Exception) -> EventlogError | None:
 
 
 def _from_database(error: Exception) -> EventlogError | None:
-    """A database's error that nobody caught nearer to its cause; SQLAlchemy is loaded if it was
-    raised at all.
-    """
+    """A database's error that nobody caught nearer to its cause."""
+    # SQLAlchemy has been loaded if it has raised it.
     loaded: Any = sys.modules.get("sqlalchemy.exc")
     if loaded is None or not isinstance(error, loaded.SQLAlchemyError):
         return None
@@ -115,9 +108,7 @@ def _from_database(error: Exception) -> EventlogError | None:
 
 
 def _from_text(error: Exception, arguments: Sequence[str]) -> EventlogError | None:
-    """A name on the command line whose bytes are no text can be opened, and neither stored nor
-    compared.
-    """
+    """A name on the command line whose bytes are no text: it can be opened, but not stored."""
     if not isinstance(error, UnicodeEncodeError):
         return None
     # Python keeps such bytes as halves of characters, which no text of its own has.
@@ -136,7 +127,7 @@ def _from_machine(error: Exception) -> EventlogError | None:
     what, hint = "Something could not be read or written", None
     if error.filename:
         what = f"{error.filename} cannot be used"
-    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+    if error.errno in NO_SPACE:
         hint = "Free some space and run it again."
     may_pass = error.errno in PASSING
     return MachineError(f"{what}: {error.strerror}.", hint=hint, may_pass=may_pass)

@@ -101,9 +101,7 @@ def run(
         vitals = PublisherHealth(watched=http is not None, on_move=systemd.alive)
         with _traced(config), _watched(http, config, vitals, journal) as adopt:
             if once or until_empty:
-                total = None
-                if not once:
-                    total = _backlog(site, config)
+                total = None if once else _backlog(site, config)
                 return _some_cycles(config, journal, vitals, once=once, total=total)
             from eventlog.daemon.service import Service
             from eventlog.daemon.signals import requests_by_signal
@@ -120,9 +118,7 @@ def run(
 
 
 def _ended(publish: Callable[[], Ending]) -> Ending:
-    """How it ended, whatever that was: errors become the sentence and the exit code that a command
-    ends with.
-    """
+    """How it ended: errors become the sentence and the exit code that a command ends with."""
     from eventlog.daemon.service import STOPPED, Ending
     from eventlog.daemon.signals import StoppedIdle, Terminated
 
@@ -145,18 +141,14 @@ def _ended(publish: Callable[[], Ending]) -> Ending:
 
 
 HINT_SECONDS: Final = 1.0
-"""After which somebody at a terminal is told why the end does not come. Mostly it comes sooner, and
-says enough.
-"""
+"""After which somebody at a terminal is told why the end does not come; mostly it comes sooner."""
 
 HINT: Final = b"The current batch is finished first; Ctrl-C again interrupts it, and the batch comes again.\n"
 
 
 @contextmanager
 def _answered(stop: Callable[[], None]) -> Iterator[Callable[[], None]]:
-    """What asks for the end; where that takes long, whoever sits at a terminal is told what comes
-    before it.
-    """
+    """What asks for the end; where that takes long, whoever sits at a terminal is told why."""
     # A signal may come in the middle of another write, so these go past Python's buffers.
     hint = Timer(HINT_SECONDS, lambda: os.write(sys.stderr.fileno(), HINT))
     hint.daemon = True
@@ -176,9 +168,7 @@ def _answered(stop: Callable[[], None]) -> Iterator[Callable[[], None]]:
 
 
 def _backlog(site: Site, config: Config) -> int | None:
-    """How many rows wait, for the bar; None where nobody sees one, or documents go to the same
-    terminal.
-    """
+    """How many rows wait; None where nobody sees a bar, or documents go to the same terminal."""
     if not watched() or config.source.kind != "log":
         return None
     # Without an output documents go to standard output.
@@ -238,9 +228,7 @@ def _journal(
 
 
 def learning(secrets: list[str], journal: BoundLogger) -> Callable[[Config], None]:
-    """What adds the secrets of a configuration to those that are hidden, and warns once of those
-    that are too weak for it.
-    """
+    """What hides the secrets of a configuration too, and warns once of those that are too weak."""
     from eventlog.config.weak_secrets import MEND, WEAK, known_secrets
 
     warned: set[str] = set()
@@ -280,9 +268,7 @@ def _watched(
     vitals: PublisherHealth,
     journal: BoundLogger,
 ) -> Iterator[Adopt]:
-    """An address to watch the publisher at, while it runs; what is yielded is told of other
-    configurations.
-    """
+    """An address to watch the publisher at while it runs; told of other configurations."""
     if address is None:
         yield lambda _config: None
         return
@@ -301,9 +287,7 @@ def _watched(
 
 
 def _with_folder(config: Config, out: str | None, *, no_policies: bool) -> Config:
-    """The configuration with a folder in the place of its outputs; UsageError where that would tell
-    what they hide.
-    """
+    """A folder in the place of the outputs; UsageError where that would tell what they hide."""
     if no_policies and out is None:
         why = "which takes the place of the outputs and their policies"
         raise UsageError(f"--no-policies needs --out, {why}.")

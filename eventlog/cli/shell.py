@@ -1,6 +1,4 @@
-"""`eventlog completion` and `eventlog man`: what a shell and a manual need to know of the commands,
-made when it is asked.
-"""
+"""`eventlog completion`, `help`, `man`: what shells and manuals need to know of the commands."""
 
 from __future__ import annotations
 
@@ -19,9 +17,7 @@ QUOTED: Final = {
     "COMPREPLY+=($value)": 'COMPREPLY+=("$(printf %q "$value")")',
     'string split "," $completion': 'string split --max 1 "," $completion',
 }
-"""What bash and fish do otherwise than click has it: a name with a blank stays one word, a text
-with a comma is not cut.
-"""
+"""What bash and fish need: a name with a blank stays one word, a text with a comma is not cut."""
 
 
 @click.command()
@@ -107,10 +103,19 @@ def _options(command: click.Command, context: click.Context) -> Iterator[str]:
 
 
 def _codes() -> Iterator[str]:
-    meanings = {0: "well", 64: "called wrongly", 65: "data", 69: "unavailable", 70: "a fault of eventlog"}
-    # 130 and 141 are 128 and a signal's number: 2 is Ctrl-C, 13 a broken pipe.
-    later = {75: "try again", 78: "configuration or installation", 130: "interrupted"}
-    for code, meaning in (meanings | later | {141: "nobody reads the pipe any more"}).items():
+    meanings = {
+        0: "well",
+        64: "called wrongly",
+        65: "data",
+        69: "unavailable",
+        70: "a fault of eventlog",
+        75: "try again",
+        78: "configuration or installation",
+        # 128 and a signal's number: 2 is Ctrl-C, 13 a broken pipe.
+        130: "interrupted",
+        141: "nobody reads the pipe any more",
+    }
+    for code, meaning in meanings.items():
         yield from (".TP", f".B {code}", f"{meaning}.")
 
 

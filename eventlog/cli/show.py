@@ -1,21 +1,19 @@
-"""How commands report: tables and records for people, a pager where somebody sits, JSON for
-programs.
-"""
+"""How commands report: tables for people, a pager where somebody sits, JSON for programs."""
 
 from __future__ import annotations
 
-import datetime as dt
 import os
-import re
 import shutil
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import chain, islice
 from typing import Any, Final, TextIO
 
 import click
 
-from eventlog.cli.tables import Page, folded, painted, single_line, table
+from eventlog.cli.tables import Page, folded, table
+from eventlog.core.errors import EX_DATA, OK
+from eventlog.core.plural import counted
 from eventlog.core.secrets import masked, shown, visible
 
 PIPE_COLUMNS: Final = 100
@@ -31,45 +29,21 @@ NO_PAGER: Final = ("", "cat")
 
 
 def show_json(value: Any) -> None:
-    click.echo(_indented(value))
+    click.echo(indented(value))
 
 
-def show_json_list(values: Iterable[Any]) -> None:
-    """Prints values as `show_json` prints a list of them, and keeps none."""
-    before = "["
-    for value in values:
-        inner = _indented(value).replace("\n", "\n  ")
-        click.echo(f"{before}\n  {inner}", nl=False)
-        before = ","
-    if before == "[":
-        click.echo("[]")
-    else:
-        click.echo("\n]")
+def indented(value: Any) -> str:
+    """A value as JSON that people can read."""
+    import msgspec
+
+    text = msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
+    return visible(text, lines=True, json=True)
 
 
 def show_json_line(value: Any) -> None:
     import msgspec
 
     click.echo(visible(msgspec.json.encode(value).decode(), json=True))
-
-
-def utc_json(told: float | str | None) -> str | None:
-    """A time in UTC as JSON has it, in ISO 8601; given as seconds since 1970, or as people read
-    it.
-    """
-    if told is None:
-        return None
-    if isinstance(told, str):
-        return f"{told.replace(' ', 'T', 1)}Z"
-    moment = dt.datetime.fromtimestamp(told, dt.UTC)
-    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
-
-
-def time_json(told: str | None) -> str | None:
-    """A time of a log as JSON has it, in ISO 8601; what a log has written otherwise stays as it
-    is.
-    """
-    return told and re.sub(r"^(\d{4}-\d\d-\d\d) (?=\d\d:)", r"\1T", told)
 
 
 def show_done(what: str, found: object, sentence: str, *, as_json: bool) -> None:
@@ -108,9 +82,7 @@ def show_text(text: str) -> None:
 
 
 def readable(cell: object) -> str:
-    """A value in one line, without what a terminal would obey: log rows come from people whom
-    nobody knows.
-    """
+    """A value in one line, without what a terminal would obey: anybody may have written it."""
     return visible(str(cell))
 
 
@@ -147,18 +119,6 @@ def show_table(
         show_sentence(empty)
 
 
-def show_row(columns: Sequence[str], cells: Sequence[str]) -> None:
-    """Prints a row without a heading: in a pipe it is one line, a terminal has it whole."""
-    where = page()
-    texts = cells if where.terminal else single_line(columns, cells, where.width)
-    # Only the status is painted: it is where the eye looks in a log that goes by.
-    letter = columns.index("status")
-    begin = "  ".join([*texts[:letter], ""])
-    # Painted last: to whoever breaks lines the codes of a colour would be letters.
-    rest = wrapped("  ".join(texts)).removeprefix(begin + texts[letter])
-    click.echo(begin + painted(texts[letter]) + rest)
-
-
 def show_lines(lines: Iterable[str], *, paged: bool = False) -> None:
     """Prints lines, by a pager where there is one and somebody to turn its pages."""
     if paged and _has_pager():
@@ -190,8 +150,31 @@ def _has_pager() -> bool:
     return True
 
 
-def _indented(value: Any) -> str:
-    import msgspec
-
-    text = msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
-    return visible(text, lines=True, json=True)
+def show_dump(
+    dump: Iterable[Any],
+    text: Callable[[Any], str],
+    restart: Any,
+    words: tuple[str, ...],
+    *,
+    as_json: bool,
+) -> int:
+    """Prints a dump, where a reader would go on, and how much is damaged; the exit code."""
+    count = damaged = 0
+    for record in dump:
+        count += 1
+        damaged += record.damaged
+        if as_json:
+            show_json_line(record)
+        else:
+            show_text(text(record))
+    # Only now: the point moves while the dump is read.
+    point = restart.point
+    if as_json and point is not None:
+        show_json_line({"restart": point})
+    elif point is not None:
+        click.echo(point.text)
+    if not as_json:
+        click.echo(f"{counted(count, *words)}, {damaged:,} of them damaged.")
+    if damaged:
+        return EX_DATA
+    return OK

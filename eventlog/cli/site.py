@@ -1,5 +1,6 @@
-"""What a command works on: a database and a log, by options, environment and configuration file, in
-this order; files that it reads, standard input as `-`; and what a shell completes of all that.
+"""What a command works on, a database, a log and files, and what a shell completes of that.
+
+An option goes before the environment, and that before the configuration file.
 """
 
 from __future__ import annotations
@@ -27,9 +28,7 @@ DEFAULT_FILE = Path("eventlog.toml")
 
 
 class Site:
-    """The database and the log that a command was pointed at; nothing is read or opened before it
-    is needed.
-    """
+    """The database and the log of a command; nothing is read or opened before it is needed."""
 
     def __init__(
         self,
@@ -39,7 +38,7 @@ class Site:
         *,
         without_file: bool = False,
     ) -> None:
-        self._database = database
+        self.database = database
         self._file = config
         self._log = log
         self._without_file = without_file
@@ -48,19 +47,17 @@ class Site:
     def config(self) -> Config:
         """The configuration, with what the command line says put over it."""
         # A URL in the file may need a secret that whoever says --database does not have.
-        config = load(self.file, without_url=self._database is not None)
+        config = load(self.file, without_url=self.database is not None)
         source = config.source
-        if self._database is not None:
-            source = replace(source, url=self._database)
+        if self.database is not None:
+            source = replace(source, url=self.database)
         if self._log is not None:
             source = replace(source, log=self._log)
         return replace(config, source=source)
 
     @property
     def file(self) -> Path | None:
-        """The configuration file that counts, also beside --database: the one that is named, else
-        the one that lies here.
-        """
+        """The configuration file that counts: the one that is named, else the one here."""
         if self._without_file:
             return None
         if self._file is None and DEFAULT_FILE.exists():
@@ -96,30 +93,13 @@ class Site:
         return engine
 
     @property
-    def publishing_user(self) -> str | None:
-        """Who is connected, where that is also whose changes the publisher will not publish."""
-        from sqlalchemy.engine import make_url
-
-        from eventlog.sql.dialect import dialect_of
-
-        source = self.config.source
-        # With --database somebody else is connected: the publisher is whom the file names.
-        if self._database is not None and self.file is not None:
-            return None
-        if source.user or self.config.publisher.allow_loopback or dialect_of(self.url).embedded:
-            return None
-        return make_url(self.url).username
-
-    @property
     def wanted_names(self) -> LogNames:
         """The log's names as the configuration, or the command line, asks for them."""
         return self.config.source.wanted_names
 
     @property
     def schema(self) -> str | None:
-        """Where tables stand that are named without a schema; a database without schemas has
-        none.
-        """
+        """Where tables stand that are named without a schema; None where there are no schemas."""
         from eventlog.sql.dialect import dialect_of
 
         if not dialect_of(self.url).schemas:
@@ -127,15 +107,13 @@ class Site:
         return self.config.source.schema
 
     def names(self, engine: Engine) -> LogNames:
-        """The log as it stands in the database; InstallError when it is missing or lacks a
-        column.
-        """
+        """The log as it stands in the database; InstallError if it, or a column, is missing."""
         from eventlog.sql.findlog import log_columns
 
         return log_columns(engine, self.wanted_names, self.config.source.columns)
 
     def log(self) -> Log:
-        """The log; whoever has none, or an incomplete one, is told so. A stream has that of its publisher."""
+        """The log, for a stream that of its publisher; an error if it is missing or incomplete."""
         from eventlog.sql.log import Log
 
         engine, names = self.where_logged()
@@ -146,7 +124,7 @@ class Site:
     @property
     def is_stream(self) -> bool:
         """Whether the configuration's source is a stream, and nobody named a database."""
-        return self._database is None and self.config.source.kind != LOG
+        return self.database is None and self.config.source.kind != LOG
 
     @property
     def log_config(self) -> Config:
@@ -168,9 +146,7 @@ class Site:
         return engine, log_columns(engine, names)
 
     def log_of_triggers(self) -> Log:
-        """The log under the schema that its triggers name, for what compares or writes rows as they
-        do.
-        """
+        """The log under the schema that its triggers name, for what works on rows as they do."""
         from eventlog.capture import located
         from eventlog.sql.log import Log
 
@@ -297,24 +273,12 @@ def content_of(file: Path) -> bytes:
         raise DataError(message, hint="Name a file that this user may read.") from None
 
 
-def complete_files(
-    _context: click.Context,
-    _parameter: click.Parameter,
-    incomplete: str,
-) -> list[CompletionItem]:
-    """Files, where an argument may also be something else."""
-    # To click this means that the shell completes names of files by itself.
-    return [CompletionItem(incomplete, type="file")]
-
-
 def complete_tables(
     context: click.Context,
     _parameter: click.Parameter,
     incomplete: str,
 ) -> list[CompletionItem]:
-    """The tables of the database that the line names, or the configuration; none where it does not
-    answer.
-    """
+    """The tables of the database that the line names; none where it does not answer."""
     from sqlalchemy import inspect
 
     given = {name: context.params.get(name) for name in ("database", "config", "log")}

@@ -1,6 +1,4 @@
-"""Shows how far long work is: a bar on a terminal, else a line every ten seconds, both on standard
-error.
-"""
+"""Shows on standard error how far work is: a bar on a terminal, else a line every ten seconds."""
 
 from __future__ import annotations
 
@@ -97,9 +95,7 @@ class Watching:
 
 
 class StandardError:
-    """Standard error as it is when something is written: while a bar is drawn, lines go above
-    it.
-    """
+    """Standard error as it is when something is written: lines go above a bar that is drawn."""
 
     def write(self, text: str) -> int:
         return sys.stderr.write(text)

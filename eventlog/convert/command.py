@@ -11,7 +11,7 @@ from typing import Any, Final, TypeVar
 import click
 
 from eventlog.cli.lazy import LazyGroup
-from eventlog.cli.site import complete_files, complete_outputs, config_option, json_option
+from eventlog.cli.site import complete_outputs, config_option, json_option
 from eventlog.core.errors import UsageError
 from eventlog.core.packages import require
 
@@ -164,7 +164,14 @@ by_engine = several(
 )
 
 code_page_option = click.option("--code-page", metavar="NAME", help="The code page of text, e.g. cp1251.")
-inputs_argument = click.argument("inputs", metavar="INPUT", nargs=-1, required=True, shell_complete=complete_files)
+inputs_argument = click.argument(
+    "inputs",
+    metavar="INPUT",
+    nargs=-1,
+    required=True,
+    # A shell completes names of files; what else an input may be is looked at later.
+    type=click.Path(readable=False),
+)
 
 
 def from_option(source: str) -> Decorator:

@@ -196,9 +196,9 @@ class StepsPlugin(Struct, frozen=True, kw_only=True):
 
 
 class StreamsPlugin(Struct, frozen=True, kw_only=True):
-    """What publishes a change stream. `post` gets the configuration, the publisher's journal of
-    what happened, and what says whether it is alive. `catalog` gets an engine and the names of a
-    log: the tables as the stream has described them last.
+    """What publishes a change stream. `post` gets the configuration, the publisher's health, and
+    its journal of what happened. `catalog` gets an engine and the names of a log: the tables as the
+    stream has described them last.
     """
 
     post: Callable[..., Any]

@@ -21,29 +21,25 @@ LOOK_SECONDS: Final = 2.0
 
 
 class MostBehind(Struct, frozen=True, kw_only=True):
-    """How far an output may lag; 0 says that nothing is too far. `pause` says what happens then:
-    else all others wait for it.
+    """How far an output may lag; 0 is no bound. Beyond it `pause` pauses it, else all others wait.
 
-    Who resumes an output that was paused lets it catch up: it is paused again once it was inside
-    its bound and passes that, or when it gets further behind by as much again, counted from how far
-    it was behind then.
+    An output that somebody has resumed may catch up. It is paused again when it passes its bound
+    after it was inside, or when it gets further behind by as much again as when it was resumed.
     """
 
     rows: int = 0
     seconds: float = 0
     pause: bool = False
 
-    def is_passed(self, lag: OutputLag) -> bool:
-        """Whether an output that lags so far is too far behind."""
-        return self._is_passed(lag, Resumed())
+    def is_passed(self, lag: OutputLag, resumed: Resumed | None = None) -> bool:
+        """Whether an output is too far behind, counted from how far it was when it was resumed."""
+        since = resumed or Resumed()
+        rows, seconds = lag.rows - since.rows, (lag.seconds or 0.0) - since.seconds
+        return bool(self.rows and rows > self.rows) or bool(self.seconds and seconds > self.seconds)
 
     def is_paused_at(self, lag: OutputLag) -> bool:
         """Whether an output that lags so far is paused."""
-        return self.pause and self._is_passed(lag, lag.resumed or Resumed())
-
-    def _is_passed(self, lag: OutputLag, resumed: Resumed) -> bool:
-        rows, seconds = lag.rows - resumed.rows, (lag.seconds or 0.0) - resumed.seconds
-        return bool(self.rows and rows > self.rows) or bool(self.seconds and seconds > self.seconds)
+        return self.pause and self.is_passed(lag, lag.resumed)
 
 
 def most_behind_of(config: Config) -> dict[str, MostBehind]:

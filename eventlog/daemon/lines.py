@@ -1,8 +1,4 @@
-"""Lines of work of a publisher: each output by itself.
-
-A line has turns, one after the other. It fails, waits and goes on by itself, whatever becomes of
-the others.
-"""
+"""Lines of work of a publisher: each output fails, waits and goes on whatever others do."""
 
 from __future__ import annotations
 
@@ -15,7 +11,8 @@ from msgspec.structs import replace
 
 from eventlog.core.errors import ChangedError, MachineError, SourceError
 from eventlog.core.seams import Tenure
-from eventlog.daemon.vitals import OutputTurn, PublisherHealth
+from eventlog.daemon.rest import Failures
+from eventlog.daemon.vitals import PublisherHealth
 from eventlog.delivery.report import Report
 from eventlog.publisher.consumer import Consumer
 from eventlog.publisher.decide import Decider
@@ -37,7 +34,7 @@ class Line:
         self.consumer = consumer
         self._vitals = vitals
         self._look_again = look_again
-        self.failures = 0
+        self.failures = Failures()
         self.again_at = 0.0
         """When it is tried again that has failed, by the monotonic clock."""
         self.trouble: MachineError | None = None
@@ -65,22 +62,14 @@ class Line:
             try:
                 turn = self.consumer.turn(tenure)
             except SourceError as error:
-                # A connection that was lost is waited out: to look at the tables would not mend
-                # it.
+                # A lost connection is waited out: to look at the tables would not mend it.
                 if looks <= 0 or (error.may_pass and not isinstance(error, ChangedError)):
                     raise
             except MachineError as error:
                 # What an output took before it failed counts in the figures.
                 done = self.consumer.so_far()
-                share = OutputTurn(
-                    documents=done.documents,
-                    seconds=monotonic() - began,
-                    last=done.last,
-                    events=done.delivered,
-                    error=str(error),
-                    failed=True,
-                )
-                self._vitals.delivered(self.name, share)
+                done = replace(done, complaint=str(error), seconds=monotonic() - began)
+                self._vitals.delivered(self.name, done, failed=True)
                 raise
             else:
                 if turn.stale is None:
@@ -88,16 +77,10 @@ class Line:
                 decider.looks.note(turn.stale)
             looks -= 1
             self.consumer.decider = self._look_again(decider)
+        turn = replace(turn, seconds=monotonic() - began)
         if turn.documents or turn.complaint is not None:
-            share = OutputTurn(
-                documents=turn.documents,
-                seconds=monotonic() - began,
-                last=turn.last,
-                events=turn.delivered,
-                error=turn.complaint,
-            )
-            self._vitals.delivered(self.name, share)
+            self._vitals.delivered(self.name, turn)
         self.rests = not turn.moved
         self.later_at = None if turn.later is None else monotonic() + turn.later
-        # Reports may wait for the publisher's thread, and these rows would stay in memory as long.
+        # Whoever keeps the report does not keep the rows.
         return replace(turn, delivered=())

@@ -1,12 +1,11 @@
-"""Where a publisher works, who may publish it, and what else is to be done there: a lock in the
-log's database, figures, and statements that are run after a cycle.
+"""Where a publisher works: the log, its lock, figures, and statements that are run after a turn.
 
 A stream is captured into a log first, see `streams`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from threading import RLock
 from time import monotonic
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from structlog.stdlib import BoundLogger
 
+from eventlog.capture.schema_watch import SchemaWatch
 from eventlog.config.build import consumer_settings_of, decider_of, log_settings_of
 from eventlog.config.settings import Config
 from eventlog.core import tracing
@@ -23,8 +23,7 @@ from eventlog.core.registry import loaded, offers, streams_plugin
 from eventlog.core.seams import Tenure
 from eventlog.daemon.lines import Line
 from eventlog.daemon.rest import Wakeup
-from eventlog.daemon.schema import SchemaWatch
-from eventlog.daemon.vitals import Gauge, Ledger, PublisherHealth, Tempo
+from eventlog.daemon.vitals import Gauge, Ledger, PublisherHealth, due_after
 from eventlog.daemon.watch import HolderWatch
 from eventlog.delivery.output import Output
 from eventlog.delivery.report import Report
@@ -46,8 +45,11 @@ if TYPE_CHECKING:
     from eventlog.publisher.decide import Decider, Looks
     from eventlog.sources.log.reading import LogSettings
 
-SWEEP_PART: Final = 50
-"""Looking for rows that others took away takes a fiftieth of the time at most, for a million may wait."""
+UNKNOWN_OUTPUT: Final = "It keeps rows waiting. Add it again, or give them up"
+INTERRUPTED_CONVERSION: Final = (
+    "This conversion was interrupted, and no new rows go out before its rows are marked."
+    " Give its command once more with --mark, or give its rows back"
+)
 
 
 class Post:
@@ -62,7 +64,13 @@ class Post:
     more = False
     """Whether there may be more in a stream than was captured."""
 
-    def __init__(self, config: Config, engine: Engine | None, alive: Callable[[], bool]) -> None:
+    def __init__(
+        self,
+        config: Config,
+        vitals: PublisherHealth,
+        records: BoundLogger,
+        engine: Engine | None = None,
+    ) -> None:
         source = config.source
         if engine is None:
             if not source.url:
@@ -76,12 +84,13 @@ class Post:
             engine.dispose()
             raise
         log = Log(engine, names)
-        self._work_on(config, log, alive, f"event log {log.name}", shown_url(engine.url))
+        self._vitals, self._records = vitals, records
+        self._work_on(config, log, f"event log {log.name}", shown_url(engine.url))
         settings = config.publisher
         self._statements = settings.post_poll_statements
         self.wakeup = Wakeup(log, due=settings.handle_future_events) if settings.wake_up else None
 
-    def _work_on(self, config: Config, log: Log, alive: Callable[[], bool], name: str, address: str) -> None:
+    def _work_on(self, config: Config, log: Log, name: str, address: str) -> None:
         """Prepares for the work on this log."""
         self.name = name
         """What is published there, for messages and the journal."""
@@ -90,16 +99,21 @@ class Post:
         settings = config.publisher
         self._config = config
         self.engine, self._names = log.engine, log.names
-        self.lock = LogLock(log, settings.lease, alive)
+        # A publisher that hangs does not keep the lock.
+        self.lock = LogLock(log, settings.lease, self._vitals.is_alive)
         self._watch = HolderWatch(self.lock, due=settings.handle_future_events)
         self._gauge = Gauge(self.lock.log, settings)
-        self._tempo = Tempo(self.lock)
         self._ledger = Ledger(self.lock)
-        self._schema = SchemaWatch(self.lock.log, settings)
+        self._schema = SchemaWatch(
+            self.lock.log,
+            follow=settings.follow,
+            looked=self._vitals.looked,
+            journal=self._records,
+        )
         self._next_look = self._next_sweep = 0.0
         self._looking = RLock()
         self.journal: Journal | None = None
-        self._consumers: list[Consumer] = []
+        self._lines: list[Line] = []
         self._traces: BatchTraces | None = None
 
     @property
@@ -120,34 +134,30 @@ class Post:
             self._watch.forget()
         return has_it
 
-    def stand_by(self, vitals: PublisherHealth, journal: BoundLogger) -> None:
+    def stand_by(self) -> None:
         """Another publisher has it: says who, and whether that one does its work."""
-        self._watch.look(self.name, vitals, journal)
-        self._gauge.measure(vitals)
+        self._watch.look(self.name, self._vitals, self._records)
+        self._gauge.measure(self._vitals)
 
     def confirm(self) -> None:
-        """OccupiedError when this publisher has it no more; to be called before anything is written
-        to an output.
+        """OccupiedError when this publisher has it no more; asked before an output is written to.
 
         It asks nobody, unless this publisher may have slept for longer than its lease.
         """
         self.lock.confirm_lease()
 
-    def leave(self, vitals: PublisherHealth) -> None:
+    def leave(self) -> None:
         """Enters the last figures and gives it to whoever waits."""
         if self.lock.taken:
             # While it has the lock still: afterwards these marks are another publisher's.
-            self._tempo.enter(now=True)
-            self._ledger.enter(vitals.reading().outputs, now=True)
+            self._ledger.enter(self._vitals.reading().outputs, now=True)
         self._close_wakeup()
         self.lock.leave()
 
     def drop(self) -> None:
         """Lets go of connections, which may be broken, and with them of the post."""
-        self._end_traces()
         self.lock.drop()
-        self._close_wakeup()
-        self.engine.dispose()
+        self.close()
 
     def close(self) -> None:
         """Gives back what it holds."""
@@ -164,7 +174,7 @@ class Post:
         """Tells in our words what goes wrong inside, where it is no transaction, which does so by itself."""
         return in_our_words(self.engine, f"The {self.name}")
 
-    def lines(self, outputs: Sequence[Output], vitals: PublisherHealth, journal: BoundLogger) -> list[Line]:
+    def lines(self, outputs: Sequence[Output]) -> list[Line]:
         """The lines of work, with the tables as they look now; to be asked for after it was taken."""
         with self.guarded():
             self.lock.log.check()
@@ -179,8 +189,7 @@ class Post:
         self._end_traces()
         self._traces = BatchTraces() if tracing.is_on() else None
         settings = consumer_settings_of(self._config)
-        lines: list[Line] = []
-        self._consumers = []
+        self._lines = []
         for output in outputs:
             consumer = Consumer(
                 self.journal,
@@ -188,43 +197,31 @@ class Post:
                 decider,
                 settings,
                 confirm=self.lock.confirm_lease,
-                pulse=vitals.moved,
+                pulse=self._vitals.moved,
                 traces=self._traces,
             )
+            self._lines.append(Line(consumer, self._vitals, self._looked_again))
+        return self._lines
 
-            def look_again(former: Decider) -> Decider:
-                return self._looked_again(former, vitals, journal)
+    def unknown_outputs(self, outputs: Sequence[Output]) -> Iterator[tuple[str, str]]:
+        """Others that somebody has paused, or that have rows to get, and what to do about them.
 
-            self._consumers.append(consumer)
-            lines.append(Line(consumer, vitals, look_again))
-        return lines
-
-    def unknown_outputs(self, outputs: Sequence[Output]) -> list[str]:
-        """Others for which the journal keeps rows, or that somebody has paused. The rest of the
-        others are forgotten: they would keep all rows from being finished.
+        The rest of the others are forgotten: they would keep all rows from being finished.
         """
-        served, kept = self._served(), list[str]()
+        served = self._served()
         with served.reading() as view:
             memory = view.memory
             waiting = {str(row[0]) for row in view.ask("parked_reasons")} if memory.any_parked else set()
             unknown = sorted(memory.outputs.keys() - {output.name for output in outputs})
-            lacking_rows = {name for name in unknown if name in waiting or lacking(memory, name)}
-            paused = {name for name in unknown if memory.outputs[name].paused is not None}
+            kept = {name for name in unknown if lacking(memory, name)} | waiting
+            kept |= {name for name in unknown if memory.outputs[name].paused is not None}
         for name in unknown:
-            if name in lacking_rows or name in paused:
-                kept.append(name)
-            else:
+            if name not in kept:
                 served.forget(name)
-        return kept
-
-    def unknown_hint(self, name: str) -> str:
-        """What can be done about such an output."""
-        if not self._served().output(name).is_conversion:
-            return f"It keeps rows waiting. Add it again, or give them up: eventlog outputs forget {name!r}."
-        return (
-            "This conversion was interrupted, and no new rows go out before its rows are marked. Give its command once"
-            f" more with --mark, or give its rows back: eventlog outputs forget {name!r}."
-        )
+            elif served.output(name).is_conversion:
+                yield name, f"{INTERRUPTED_CONVERSION}: eventlog outputs forget {name!r}."
+            else:
+                yield name, f"{UNKNOWN_OUTPUT}: eventlog outputs forget {name!r}."
 
     def capture(self) -> None:
         """Captures what comes next in a stream; a log is filled by others."""
@@ -242,7 +239,8 @@ class Post:
             return False
         began = monotonic()
         swept = self.journal.sweep()
-        self._next_sweep = monotonic() + SWEEP_PART * (monotonic() - began)
+        # A million may wait.
+        self._next_sweep = due_after(began)
         return swept
 
     def lags(self) -> Mapping[str, OutputLag]:
@@ -275,11 +273,11 @@ class Post:
         assert self.journal is not None
         return self.journal
 
-    def _looked_again(self, former: Decider, vitals: PublisherHealth, journal: BoundLogger) -> Decider:
+    def _looked_again(self, former: Decider) -> Decider:
         """The tables as they look now, unless another line has looked since."""
         with self._looking:
             if self._decider is former:
-                self._schema.look(vitals, journal)  # so that the history has every shape
+                self._schema.look()  # so that the history has every shape
                 self._see_tables()
             return self._decider
 
@@ -298,27 +296,27 @@ class Post:
         self._decider = self._new_decider(self._decider.looks)
         self._served().look(self._decider.round.catalog)
 
-    def follow_tables(self, vitals: PublisherHealth, journal: BoundLogger) -> None:
+    def follow_tables(self) -> None:
         """Sees once a poll whether triggers are as their tables now ask for, and follows where it may."""
         if monotonic() < self._next_look:
             return
         with self._looking:
-            if self._schema.look(vitals, journal) and self.journal is not None:
+            if self._schema.look() and self.journal is not None:
                 try:
                     self._see_tables()
                 except EventlogError as error:
                     # It goes on with the tables as it knew them.
-                    journal.warning("tables_not_seen", error=str(error))
-                for consumer in self._consumers:
-                    consumer.decider = self._decider
+                    self._records.warning("tables_not_seen", error=str(error))
+                for line in self._lines:
+                    line.consumer.decider = self._decider
             self._next_look = monotonic() + self._config.publisher.polling_interval
 
-    def finished(self, report: Report, vitals: PublisherHealth, journal: BoundLogger) -> None:
+    def finished(self, report: Report) -> None:
         """What follows a turn: figures, and where documents went out the statements that are asked for."""
-        self._tempo.rows += report.settled
+        self._ledger.settled += report.settled
         if not report.documents:
             return
-        self._ledger.enter(vitals.reading().outputs)
+        self._ledger.enter(self._vitals.reading().outputs)
         for statement in self._statements:
             try:
                 with self.lock.log.transaction() as connection:
@@ -327,18 +325,22 @@ class Post:
                 if error.may_pass:
                     raise
                 # It stops nobody: the rows are settled.
-                journal.error("post_poll_failed", statement=shortened(statement), error=str(error))
+                text = shortened(statement)
+                self._records.error("post_poll_failed", statement=text, error=str(error))
 
-    def idle(self, vitals: PublisherHealth) -> None:
+    def idle(self) -> None:
         """Nothing is waiting, or nothing can be delivered: time to take figures."""
-        self._gauge.measure(vitals)
-        self._tempo.enter()
-        self._ledger.enter(vitals.reading().outputs)
+        self._gauge.measure(self._vitals)
+        self._ledger.enter(self._vitals.reading().outputs)
 
-    def works(self, vitals: PublisherHealth, journal: BoundLogger) -> list[BackgroundWork]:
+    def works(self) -> list[BackgroundWork]:
         """What is to be done beside publishing while this publisher has it."""
         order = BackgroundOrder(
-            config=self._config, names=self._names, journal=journal, vitals=vitals, mark=self.lock.mark
+            config=self._config,
+            names=self._names,
+            journal=self._records,
+            vitals=self._vitals,
+            mark=self.lock.mark,
         )
         plugins = [loaded(offer) for offer in offers("background")]
         return [plugin.build(order) for plugin in plugins if plugin.wanted(self._config)]
@@ -348,12 +350,14 @@ class Post:
             self.wakeup.close()
 
 
-def post_of(config: Config, journal: BoundLogger, engine: Engine | None, alive: Callable[[], bool]) -> Post:
-    """The post, taken by nobody yet; `engine` is a log's database where it is open already.
-
-    A log is given up to others while `alive` says that the publisher does not move.
-    """
+def post_of(
+    config: Config,
+    vitals: PublisherHealth,
+    records: BoundLogger,
+    engine: Engine | None,
+) -> Post:
+    """The post, taken by nobody yet; `engine` is a log's database where it is open already."""
     if config.source.kind == "log":
-        return Post(config, engine, alive)
-    post: Post = streams_plugin().post(config, journal, alive)
+        return Post(config, vitals, records, engine)
+    post: Post = streams_plugin().post(config, vitals, records)
     return post

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import secrets
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -24,9 +24,9 @@ from eventlog.daemon.behind import MostBehindWatch, most_behind_of
 from eventlog.daemon.lines import Line
 from eventlog.daemon.logging import library_journal
 from eventlog.daemon.post import Post, post_of
-from eventlog.daemon.rest import FAILURES, LOOK_SECONDS, CycleWait, Heartbeat
-from eventlog.daemon.side_by_side import Finished, SideBySide
-from eventlog.daemon.vitals import SILENCE_SECONDS, PublisherHealth
+from eventlog.daemon.rest import LOOK_SECONDS, CycleWait, Failures, Heartbeat
+from eventlog.daemon.side_by_side import SideBySide
+from eventlog.daemon.vitals import PublisherHealth
 from eventlog.delivery.output import Output
 from eventlog.delivery.report import Report
 
@@ -70,11 +70,7 @@ class Publisher:
         self.stopped = Flag()
         self._outputs = outputs_of(config) if outputs is None else outputs
         try:
-            # The lease is renewed only while the loop is alive, by the measure of /health: a
-            # publisher that hangs does not keep the lock.
-            self.post: Post = post_of(
-                config, self.journal, engine, lambda: self.vitals.reading().silent < SILENCE_SECONDS
-            )
+            self.post: Post = post_of(config, self.vitals, self.journal, engine)
         except BaseException:
             self._close_outputs()
             raise
@@ -86,7 +82,7 @@ class Publisher:
         self._background = Background(self.journal)
         self._at_work = SideBySide(self.stopped, self.is_over)
         self._behind = MostBehindWatch(self.post, most_behind_of(config), self.journal)
-        self._failures = 0
+        self._failures = Failures()
         self._ask_at = 0.0
         """When it looks again whether somebody wants an output tried at once."""
         self._worked = self._told = False
@@ -114,7 +110,7 @@ class Publisher:
         self._end_lines()
         # A database that is away has given the lock to nobody, or to somebody else.
         with suppress(MachineError):
-            self.post.leave(self.vitals)
+            self.post.leave()
         self._close_outputs()
         self.post.close()
 
@@ -145,8 +141,7 @@ class Publisher:
 
     def once(self) -> Iterator[Report]:
         """One turn of each output, as soon as this publisher has the lock."""
-        self.wait_for_lock(self.config.publisher.lease * 2 + STANDBY_SECONDS)
-        if not self.stopped.is_set():
+        if self._has_waited_for_lock():
             yield self.run_once()
 
     def rounds(self, *, until_empty: bool = False) -> Iterator[Report]:
@@ -158,8 +153,7 @@ class Publisher:
         if not until_empty:
             yield from self._live()
             return
-        self.wait_for_lock(self.config.publisher.lease * 2 + STANDBY_SECONDS)
-        if self.stopped.is_set():
+        if not self._has_waited_for_lock():
             return
         self._begin()
         going: list[Line] = [*self._lines]
@@ -183,13 +177,16 @@ class Publisher:
             if line.trouble is not None:
                 raise line.trouble
 
-    def wait_for_lock(self, patience: float) -> None:
-        """Takes the lock; when somebody else has it for longer than this, OccupiedError."""
-        end = monotonic() + patience
-        while not self._take() and not self.stopped.is_set():
+    def _has_waited_for_lock(self) -> bool:
+        """Takes the lock, unless it is stopped; OccupiedError where somebody else keeps it."""
+        end = monotonic() + self.config.publisher.lease * 2 + STANDBY_SECONDS
+        while not self.stopped.is_set():
+            if self._take():
+                return True
             if monotonic() >= end:
                 raise self._occupied()
             self.stopped.wait(STANDBY_SECONDS / 4)
+        return False
 
     def _take(self) -> bool:
         """Whether it has the post."""
@@ -212,19 +209,18 @@ class Publisher:
     def _begin(self) -> None:
         """Makes the lines of work. Only who has the lock knows how far each output is."""
         if not self._lines:
-            self._lines = self.post.lines(self._outputs, self.vitals, self.journal)
-            for name in self.post.unknown_outputs(self._outputs):
-                self.journal.error("output_unknown", output=name, hint=self.post.unknown_hint(name))
-        self.post.follow_tables(self.vitals, self.journal)
+            self._lines = self.post.lines(self._outputs)
+            for name, hint in self.post.unknown_outputs(self._outputs):
+                self.journal.error("output_unknown", output=name, hint=hint)
+        self.post.follow_tables()
         self.post.capture()
 
     def _turn(self, line: Line) -> Report:
         """One turn of one output, in this thread."""
         tenure = self.post.tenure
         assert tenure is not None
-        began = monotonic()
         report = line.turn(tenure)
-        self._finish(line, report, monotonic() - began)
+        self._finish(line, report)
         return report
 
     # --- as a daemon ------------------------------------------------------------------------------
@@ -235,24 +231,23 @@ class Publisher:
         while not self.stopped.is_set():
             try:
                 had_lock = self.post.taken
-                has_lock = self._take()
-                if has_lock and not had_lock:
-                    self.journal.info("seat_taken", post=self.post.name)
-                if not has_lock:
+                if not self._take():
                     if self.vitals.reading().state != "standby":
                         self.journal.info("standing_by", post=self.post.name)
                     self.vitals.now("standby")
-                    self.post.stand_by(self.vitals, self.journal)
+                    self.post.stand_by()
                     # Who is on standby has reached the database: nothing else is known to be wrong.
-                    if self._failures:
+                    if self._failures.count:
                         self._recovered()
                     self._rest.for_seconds(STANDBY_SECONDS)
                     continue
+                if not had_lock:
+                    self.journal.info("seat_taken", post=self.post.name)
                 if self.vitals.reading().state != "failing":
                     self.vitals.now("publishing")
                 self._begin()
                 if not self._background.begun:
-                    self._background.begin(self.post.works(self.vitals, self.journal))
+                    self._background.begin(self.post.works())
                 for report in self._all_turns():
                     yield report
                     if self.is_over(report):
@@ -281,21 +276,21 @@ class Publisher:
                     break
             return
         self._hold_up()
-        self._at_work.begin([line for line in self._lines if line.may_go()], tenure)
-        while (finished := self._at_work.next(self._lines)) is not None:
+        self._at_work.begin(self._lines, tenure)
+        while (finished := self._at_work.next(self._lines, tenure)) is not None:
+            line, outcome = finished
             self.vitals.moved()
             self._hold_up()
             if self._asked():
-                self._at_work.begin([line for line in self._lines if line.may_go()], tenure)
-            if finished.error is not None:
-                self._fail(finished)
-            elif finished.report is not None:
-                self._finish(finished.line, finished.report, finished.seconds)
-                yield finished.report
-            # The others may have waited for this one to take new rows, and have its batch ahead
-            # now.
-            if finished.took_new:
-                self._at_work.begin([line for line in self._lines if line.may_go()], tenure)
+                self._at_work.begin(self._lines, tenure)
+            if isinstance(outcome, MachineError):
+                self._fail(line, outcome)
+                continue
+            self._finish(line, outcome)
+            yield outcome
+            # Others may have waited for this one to take new rows, and have its batch ahead now.
+            if outcome.events > 0:
+                self._at_work.begin(self._lines, tenure)
 
     def _hold_up(self) -> None:
         """Lets all others wait where an output is further behind than it may be."""
@@ -303,42 +298,38 @@ class Publisher:
         for line in self._lines:
             line.held_up = waited_for is not None and line.name != waited_for
 
-    def _fail(self, finished: Finished) -> None:
+    def _fail(self, line: Line, error: MachineError) -> None:
         """One of several outputs failed: it is tried again after a while, and the others go on meanwhile."""
-        line, error = finished.line, finished.error
         if not isinstance(error, SinkError):
-            assert error is not None
             raise error
         line.trouble = error
-        line.failures += 1
         troubles = [other.trouble for other in self._lines if other.trouble is not None]
         others_go_on = len(troubles) < len(self._lines)
         # Nobody is left who could go on, now or later.
         if not others_go_on and not any(trouble.may_pass for trouble in troubles):
             raise error
-        seconds = FAILURES.delay(line.failures, secrets.SystemRandom().random())
-        line.again_at = monotonic() + seconds
-        why, attempt, again_in = str(error), line.failures, round(seconds, 1)
         if not others_go_on:
-            self.vitals.failed(error)
-            self.journal.warning("failed", error=why, attempt=attempt, again_in=again_in)
-        elif not line.is_behind:
+            line.again_at = monotonic() + line.failures.tell(error, self.vitals, self.journal)
+            return
+        seconds = line.failures.another()
+        line.again_at = monotonic() + seconds
+        if not line.is_behind:
             line.is_behind = True
-            self.journal.warning("output_left_behind", output=line.name, why=why)
-        else:
-            self.journal.warning(
-                "output_failed",
-                output=line.name,
-                error=why,
-                attempt=attempt,
-                again_in=again_in,
-            )
+            self.journal.warning("output_left_behind", output=line.name, why=str(error))
+            return
+        self.journal.warning(
+            "output_failed",
+            output=line.name,
+            error=str(error),
+            attempt=line.failures.count,
+            again_in=round(seconds, 1),
+        )
 
-    def _finish(self, line: Line, report: Report, seconds: float) -> None:
+    def _finish(self, line: Line, report: Report) -> None:
         """What follows a turn: the books, and the statements that an active one asks for."""
-        if self._failures:
+        if self._failures.count:
             self._recovered()
-        line.trouble, line.failures = None, 0
+        line.trouble, line.failures.count = None, 0
         if len(self._lines) > 1:
             # It is said when an output is no longer with the others, and when it is again.
             if report.paused and not line.is_behind:
@@ -347,7 +338,7 @@ class Publisher:
             elif line.is_behind and not (report.moved or report.paused or report.later is not None):
                 line.is_behind = False
                 self.journal.info("output_in_step", output=line.name)
-        self.vitals.finished(report, seconds)
+        self.vitals.finished(report)
         if report.events or report.documents:
             self._worked = True
             facts: dict[str, object] = {}
@@ -361,7 +352,7 @@ class Publisher:
             }
             if report.loopback:
                 facts["loopback"] = report.loopback
-            self.journal.info("published", **facts, seconds=round(seconds, 4))
+            self.journal.info("published", **facts, seconds=round(report.seconds, 4))
             # Where nothing comes out because of that it is said why, once.
             is_all_loopback = report.events > 0 and report.loopback == report.events
             if is_all_loopback and not self._told_loopback:
@@ -370,7 +361,7 @@ class Publisher:
         for table, note in report.unread.items():
             self.journal.warning("table_unread", table=table, error=note)
         self._told = self._told or report.documents > 0
-        self.post.finished(report, self.vitals, self.journal)
+        self.post.finished(report)
 
     def _idle(self) -> None:
         """Waits for the next turn, and lets the heart beat meanwhile."""
@@ -379,7 +370,7 @@ class Publisher:
         if self._told:
             self._heartbeat.put_off()
         self._worked = self._told = False
-        self.post.idle(self.vitals)
+        self.post.idle()
         if self.post.sweep() or self.post.more:
             return
         now = monotonic()
@@ -419,8 +410,8 @@ class Publisher:
         return bool(wanted)
 
     def _recovered(self) -> None:
-        self.journal.info("recovered", after=self._failures)
-        self._failures = 0
+        self.journal.info("recovered", after=self._failures.count)
+        self._failures.count = 0
 
     def _wait_out(self, error: MachineError) -> None:
         """Waits after a failure that may pass, longer each time; any other one goes on to whoever called."""
@@ -428,18 +419,15 @@ class Publisher:
             self.journal.warning("seat_lost", post=self.post.name)
             self._let_go()
             return
-        self.vitals.failed(error)
         if not error.may_pass:
+            self.vitals.failed(error)
             raise error
-        self._failures += 1
-        seconds = FAILURES.delay(self._failures, secrets.SystemRandom().random())
-        again_in = round(seconds, 1)
-        self.journal.warning("failed", error=str(error), attempt=self._failures, again_in=again_in)
+        seconds = self._failures.tell(error, self.vitals, self.journal)
         # The target is at fault, and the log's connections are as good as before.
         if isinstance(error, SinkError):
             # What is wrong with the log as well is said when it is read again.
             with suppress(MachineError):
-                self.post.idle(self.vitals)
+                self.post.idle()
         else:
             self._let_go()
         self._rest.for_seconds(seconds, self._asked)
@@ -464,13 +452,10 @@ def together(reports: Sequence[Report]) -> Report:
     """What several turns did, as one."""
     if len(reports) == 1:
         return reports[0]
-    statuses: dict[Status, int] = {}
-    tables: dict[str, int] = {}
+    statuses, tables = Counter[Status](), Counter[str]()
     for report in reports:
-        for status, count in report.statuses.items():
-            statuses[status] = statuses.get(status, 0) + count
-        for table, count in report.tables.items():
-            tables[table] = tables.get(table, 0) + count
+        statuses.update(report.statuses)
+        tables.update(report.tables)
     times = [report.later for report in reports if report.later is not None]
     return Report(
         events=sum(report.events for report in reports),
@@ -483,4 +468,5 @@ def together(reports: Sequence[Report]) -> Report:
         unread={table: note for report in reports for table, note in report.unread.items()},
         moved=any(report.moved for report in reports),
         ended=next((report.ended for report in reports if report.ended is not None), None),
+        seconds=sum(report.seconds for report in reports),
     )

@@ -13,6 +13,7 @@ so that a notification makes it look at once.
 from __future__ import annotations
 
 import datetime as dt
+import secrets
 from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractContextManager
 from select import select
@@ -21,10 +22,13 @@ from time import monotonic
 from typing import Any, Final
 
 from sqlalchemy import Connection
+from structlog.stdlib import BoundLogger
 
 from eventlog.config.settings import PublisherConfig
 from eventlog.config.timetable import read_times
 from eventlog.core.backoff import Backoff
+from eventlog.core.errors import MachineError
+from eventlog.daemon.vitals import PART, PublisherHealth
 from eventlog.delivery.output import Output
 from eventlog.publisher.reader import JournalReader
 from eventlog.sql.access import in_our_words, verbatim
@@ -33,6 +37,26 @@ from eventlog.sql.log import Log
 
 FAILURES: Final = Backoff(first=0.5, longest=30.0)
 """How long whoever failed waits, when trying again makes sense."""
+
+
+class Failures:
+    """Failures without a success between them, and how long to wait after each."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def another(self) -> float:
+        """Seconds to wait after one more."""
+        self.count += 1
+        return FAILURES.delay(self.count, secrets.SystemRandom().random())
+
+    def tell(self, error: MachineError, vitals: PublisherHealth, journal: BoundLogger) -> float:
+        """Says that nothing goes on after one more; the seconds to wait."""
+        seconds = self.another()
+        vitals.failed(error)
+        journal.warning("failed", error=str(error), attempt=self.count, again_in=round(seconds, 1))
+        return seconds
+
 
 LOOK_SECONDS: Final = 1.0
 """Seconds after which a wait says that it is alive and looks at the clock on the wall."""
@@ -69,10 +93,9 @@ class CycleWait:
             self._wakeup.found()
 
     def until_next(self, each: Callable[[], object], *, later: float | None = None, all_held: bool = False) -> None:
-        """Waits for the next cycle and calls `each` now and then, which says whether to end the
-        wait; `later` is when rows are offered again.
+        """Waits for the next cycle; `each` is called meanwhile, and says whether to end the wait.
 
-        `all_held` says that until then nothing is read.
+        Rows are offered again `later`, in seconds. `all_held` says that until then nothing is read.
         """
         if self.by_time_of_day:
             self._until_time_of_day(each, None if later is None else monotonic() + later)
@@ -88,13 +111,7 @@ class CycleWait:
         """Waits so long; when `alert`, rows that come end the wait."""
         end = monotonic() + seconds
         while (left := end - monotonic()) > 0 and not self._stopped.is_set():
-            if alert and self._wakeup is not None:
-                if self._wakeup.wait(min(left, LOOK_SECONDS), self._stopped):
-                    return
-            else:
-                self._stopped.wait(min(left, LOOK_SECONDS))
-            self._pulse()
-            if each():
+            if self._step(left, each, alert=alert):
                 return
 
     def _until_time_of_day(self, each: Callable[[], object], end: float | None) -> None:
@@ -106,10 +123,19 @@ class CycleWait:
                 return
             left = (self._table.next_after(now) - now).total_seconds()
             # In short steps, for the clock on the wall may be set meanwhile.
-            self._stopped.wait(max(0.0, min(left, LOOK_SECONDS)))
-            self._pulse()
-            if each():
+            if self._step(max(0.0, left), each):
                 return
+
+    def _step(self, left: float, each: Callable[[], object], *, alert: bool = False) -> bool:
+        """Waits for a moment and shows that the loop is alive; whether the whole wait is over."""
+        seconds = min(left, LOOK_SECONDS)
+        if alert and self._wakeup is not None:
+            if self._wakeup.wait(seconds, self._stopped):
+                return True
+        else:
+            self._stopped.wait(seconds)
+        self._pulse()
+        return bool(each())
 
 
 class Heartbeat:
@@ -129,10 +155,9 @@ class Heartbeat:
         self._last = monotonic()
 
     def beat(self, confirm: Callable[[], None], busy: Collection[str] = ()) -> bool:
-        """Beats if it is time; says whether it did. `confirm` fails when somebody else publishes by
-        now.
+        """Beats if it is time; says whether it did. `confirm` fails when somebody else publishes.
 
-        Those that are `busy` are left out: somebody else writes to them, or nothing is well there.
+        Those that are `busy` are left out: a turn writes to them, or nothing is well there.
         """
         if not self._seconds or monotonic() < self._last + self._seconds:
             return False
@@ -155,17 +180,12 @@ PAUSE_PART: Final = 10
 FRUITLESS_SECONDS: Final = 0.5
 """The pause after rows were seen that could not be read, for they wait behind others."""
 
-
 DEAR_SECONDS: Final = 0.005
 """Seconds from which on a look is dear: there are many rows that may not be read, and it passes over each of them."""
 
-PART: Final = 50
-"""After a dear look none is made for so many times its own time, so that it takes a fiftieth of a core."""
-
 
 class Wakeup:
-    """Looks for waiting rows in a session of its own; `due` says that only rows whose time has come
-    count.
+    """Looks for waiting rows in a session of its own; with `due` only for rows whose time has come.
 
     `seen` knows which rows others have taken, or wait for a reason: they need not be looked at.
     """
@@ -173,20 +193,24 @@ class Wakeup:
     def __init__(self, log: Log, *, due: bool = False) -> None:
         self._log = log
         self._among = "among_due" if due else "among_all"
-        self._channel = listening(log)
+        self._channel: str | None = None
+        """What makes a session listen on the channel of the log; None where there are no channels."""
+        if offers(log.dialect, "listen"):
+            channel = log.dialect.quoted(log.dialect.shortened(log.names.table))
+            self._channel = statement(log.dialect, "listen", channel=channel)
         self.seen: JournalReader | None = None
         self._session: Connection | None = None
         self._listens = False
         self._active = monotonic()
-        self._fruitless = False
-        self._since = 0.0
+        self._fruitless_since: float | None = None
+        """When rows were seen; None as soon as somebody says that there was work."""
         self._next_look = 0.0
         self._deaf_until = 0.0
 
     def found(self) -> None:
         """Says that there was work: from now on it looks often again."""
         self._active = monotonic()
-        self._fruitless = False
+        self._fruitless_since = None
 
     def close(self) -> None:
         """Closes the session, which may be broken; another one is opened when it is needed."""
@@ -204,9 +228,10 @@ class Wakeup:
         """
         end = monotonic() + seconds
         notified = False
-        if self._fruitless:
-            self._fruitless = False
-            reading = monotonic() - self._since  # it passes over rows that may be very many
+        if self._fruitless_since is not None:
+            # Somebody has read in vain since, and passed over rows that may be very many.
+            reading = monotonic() - self._fruitless_since
+            self._fruitless_since = None
             notified = self._pause(min(max(FRUITLESS_SECONDS, PAUSE_PART * reading), seconds), stopped)
         while (left := end - monotonic()) > 0 and not stopped.is_set():
             rows_wait = False
@@ -219,8 +244,7 @@ class Wakeup:
             if notified:
                 self._deaf_until = max(monotonic() + LONGEST_SECONDS, self._next_look)
             if rows_wait:
-                self._fruitless = True  # until somebody says that there was work
-                self._since = monotonic()
+                self._fruitless_since = monotonic()
                 return True
             rest = max(pause(monotonic() - self._active), self._next_look - monotonic())
             notified = self._pause(min(left, rest), stopped)
@@ -233,7 +257,7 @@ class Wakeup:
             return bool(self._log.rows(self._opened(), self._log.query("anything_waiting", among=self._among)))
 
     def _pause(self, seconds: float, stopped: Flag) -> bool:
-        """Whether somebody notified during the pause; anybody who may connect can do that, as often as he likes."""
+        """Whether somebody notified during the pause; anybody who may connect can, all the time."""
         if self._channel is None or monotonic() < self._deaf_until:
             stopped.wait(seconds)
             return False
@@ -249,8 +273,7 @@ class Wakeup:
                 driver.add_notify_handler(lambda _: None)
                 session.execute(verbatim(channel))
                 self._listens = True
-            # The driver's own waiting turns in circles for the last millisecond, which is most of
-            # what idling costs.
+            # The driver's own waiting spins for the last millisecond: most of what idling costs.
             return bool(select([driver.fileno()], [], [], seconds)[0])
 
     def _opened(self) -> Connection:
@@ -268,11 +291,3 @@ class Wakeup:
 def pause(idle: float) -> float:
     """Seconds until the next look, when nothing has happened for so long."""
     return min(max(idle / PAUSE_PART, SHORTEST_SECONDS), LONGEST_SECONDS)
-
-
-def listening(log: Log) -> str | None:
-    """The statement that makes a session listen on the channel called like the log; None where there are no channels."""
-    dialect = log.dialect
-    if not offers(dialect, "listen"):
-        return None
-    return statement(dialect, "listen", channel=dialect.quoted(dialect.shortened(log.names.table)))

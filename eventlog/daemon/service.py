@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Callable
 from threading import Event as Flag
 from typing import Final
@@ -13,7 +12,7 @@ from structlog.stdlib import BoundLogger
 from eventlog.config.settings import Config
 from eventlog.core.errors import EX_DATA, EX_UNAVAILABLE, OK, ConfigError, InstallError, MachineError
 from eventlog.daemon.publisher import Publisher
-from eventlog.daemon.rest import FAILURES
+from eventlog.daemon.rest import Failures
 from eventlog.daemon.signals import Systemd
 from eventlog.daemon.vitals import PublisherHealth
 from eventlog.delivery.report import Report
@@ -67,24 +66,25 @@ class Service:
     def stop(self) -> None:
         """Asks for the end; the batch in hand is finished first."""
         self._ending.set()
-        self._ask()
+        self.reload()
 
     def reload(self) -> None:
         """Asks for another look at the configuration, after the batch in hand."""
-        self._ask()
+        self._asked.set()
+        if self._publisher is not None:
+            self._publisher.stop()
 
     def run(self, config: Config) -> Ending:
         """Publishes; says how it ended. What it does not wait out is raised."""
-        failures = 0
+        failures = Failures()
         while not self._ending.is_set():
             try:
                 ended = self._publish(config)
-                failures = 0
+                failures.count = 0
             except MachineError as error:
                 if not error.may_pass:
                     raise
-                failures += 1
-                self._wait_out(error, failures)
+                self._asked.wait(failures.tell(error, self._vitals, self._journal))
                 if self._asked.is_set() and not self._ending.is_set():
                     config = self._reread(config)
                 continue
@@ -138,17 +138,6 @@ class Service:
         self._journal.info("reloaded")
         self._former = config
         return new
-
-    def _wait_out(self, error: MachineError, failures: int) -> None:
-        seconds = FAILURES.delay(failures, secrets.SystemRandom().random())
-        self._vitals.failed(error)
-        self._journal.warning("failed", error=str(error), attempt=failures, again_in=round(seconds, 1))
-        self._asked.wait(seconds)
-
-    def _ask(self) -> None:
-        self._asked.set()
-        if self._publisher is not None:
-            self._publisher.stop()
 
 
 def ending_of(report: Report) -> Ending:

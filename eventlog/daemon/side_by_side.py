@@ -6,10 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from queue import Empty, SimpleQueue
 from threading import Event as Flag
 from threading import Thread
-from time import monotonic
 from typing import Final
-
-from msgspec import Struct
 
 from eventlog.core.errors import MachineError
 from eventlog.core.seams import Tenure
@@ -23,18 +20,8 @@ COMPANY_SECONDS: Final = 0.05
 """Seconds for which one that is slower than the others is waited for, before somebody looks for new rows."""
 
 
-class Finished(Struct, frozen=True, kw_only=True):
-    """A turn that has ended: with a report, or with an error."""
-
-    line: Line
-    seconds: float
-    report: Report | None = None
-    error: MachineError | None = None
-
-    @property
-    def took_new(self) -> bool:
-        """Whether it took rows that the others do not have yet."""
-        return self.report is not None and self.report.events > 0
+TurnEnd = Report | MachineError
+"""How a turn ended."""
 
 
 class SideBySide:
@@ -44,9 +31,8 @@ class SideBySide:
         self._stopped = stopped
         self._is_over = is_over
         self._ending = Flag()
-        self._finished: SimpleQueue[tuple[Line, Finished | BaseException | None]] = SimpleQueue()
+        self._finished: SimpleQueue[tuple[Line, Report | BaseException | None]] = SimpleQueue()
         self._threads: dict[str, Thread] = {}
-        self._tenure: Tenure | None = None
 
     def has(self, line: Line) -> bool:
         """Whether a thread is at this line."""
@@ -58,9 +44,10 @@ class SideBySide:
         return not self._finished.empty()
 
     def begin(self, lines: Iterable[Line], tenure: Tenure) -> None:
-        """Lets these go on; one that is at work already does not rest before it has looked once more."""
-        self._tenure = tenure
+        """Lets those go on that may; one that is at work looks once more before it rests."""
         for line in lines:
+            if not line.may_go():
+                continue
             if line.name in self._threads:
                 line.wanted.set()
                 continue
@@ -70,28 +57,28 @@ class SideBySide:
             self._threads[line.name] = thread
             thread.start()
 
-    def next(self, lines: Sequence[Line]) -> Finished | None:
+    def next(self, lines: Sequence[Line], tenure: Tenure) -> tuple[Line, TurnEnd] | None:
         """The next turn that has ended. None where nobody is at work, or only such as the others need not wait for."""
         while self._threads:
             leaders = [line for line in lines if line.name in self._threads and not line.is_behind]
             try:
-                line, found = self._finished.get(timeout=LOOK_SECONDS if leaders else COMPANY_SECONDS)
+                patience = LOOK_SECONDS if leaders else COMPANY_SECONDS
+                line, outcome = self._finished.get(timeout=patience)
             except Empty:
                 # Where one that is not behind has nothing to do, somebody must look for new rows.
                 rests = any(line.name not in self._threads and not line.is_behind for line in lines)
                 if leaders and not rests:
                     continue
                 return None
-            if found is None:
-                # None is the last that a thread says, so that it has ended or does at once.
-                self._threads.pop(line.name).join()
-                if self._tenure is not None and line.wanted.is_set() and line.may_go():
-                    # It was about to rest when somebody wanted it.
-                    self.begin([line], self._tenure)
-            elif isinstance(found, Finished):
-                return found
-            else:
-                raise found
+            if isinstance(outcome, TurnEnd):
+                return line, outcome
+            if outcome is not None:
+                raise outcome
+            # None is the last that a thread says, so that it has ended or does at once.
+            self._threads.pop(line.name).join()
+            if line.wanted.is_set():
+                # It was about to rest when somebody wanted it.
+                self.begin([line], tenure)
         return None
 
     def end(self) -> None:
@@ -108,16 +95,10 @@ class SideBySide:
         queue = self._finished
         try:
             while not (self._stopped.is_set() or self._ending.is_set() or line.held_up):
-                # Before it looks: who wants it from now on may mean rows that this turn does not
-                # see.
+                # Before it looks: who wants it from now on may mean later rows.
                 line.wanted.clear()
-                began = monotonic()
-                try:
-                    report = line.turn(tenure)
-                except MachineError as error:
-                    queue.put((line, Finished(line=line, seconds=monotonic() - began, error=error)))
-                    return
-                queue.put((line, Finished(line=line, seconds=monotonic() - began, report=report)))
+                report = line.turn(tenure)
+                queue.put((line, report))
                 if self._is_over(report) or not (report.moved or line.wanted.is_set()):
                     return
         except BaseException as error:  # noqa: BLE001  # raised by the publisher's thread, which ends with it

@@ -1,11 +1,9 @@
-"""Signals become requests: SIGTERM and SIGINT ask for the end, SIGHUP for another look at the
-configuration.
+"""Signals become requests: SIGTERM and SIGINT ask for the end, SIGHUP for another configuration.
 
 Who asks for the end a second time breaks off by an exception, so that the journal gets its last
 record. A third SIGTERM ends the process at once, whatever holds it up.
 
-And what systemd wants to hear of a service of Type=notify: ready, reloading, stopping, and that it
-is still alive.
+systemd hears of a service of Type=notify when it is ready, reloading, stopping, and still alive.
 """
 
 from __future__ import annotations
@@ -109,11 +107,6 @@ class Systemd:
             # systemd advises to do it at least twice within the time.
             self._next = monotonic() + self.watchdog / 4
             self._say("WATCHDOG=1")
-
-    def status(self, text: str) -> None:
-        """A line for `systemctl status`."""
-        # Each line of a message is a variable of its own.
-        self._say("STATUS=" + text.replace("\n", " "))
 
     def _say(self, *words: str) -> None:
         if not self._address:

@@ -1,8 +1,7 @@
 """Traces by OpenTelemetry: what the words of core.tracing mean there, and where spans go.
 
-Imported only where `publisher.traces` is set. Where to is said by the variables that OpenTelemetry
-has for that, such as OTEL_EXPORTER_OTLP_ENDPOINT, and so are the name of the service and how many
-traces are taken.
+Imported only where `publisher.traces` is set. OpenTelemetry's own variables say where spans go,
+such as OTEL_EXPORTER_OTLP_ENDPOINT, what the service is called, and how many traces are taken.
 """
 
 from __future__ import annotations
@@ -66,20 +65,8 @@ def traced(log: str, processor: SpanProcessor | None = None) -> Iterator[None]:
     provider = TracerProvider(resource=resource, shutdown_on_exit=False)
     provider.add_span_processor(_sending() if processor is None else processor)
     tracer = provider.get_tracer("eventlog", VERSION)
-
-    def begin(name: str, began: int, attributes: Mapping[str, str | int]) -> OtelSpan:
-        return OtelSpan(
-            tracer,
-            tracer.start_span(
-                # No parent, even where the program around us has a span open.
-                name,
-                trace.set_span_in_context(trace.INVALID_SPAN),
-                start_time=began,
-                attributes=dict(attributes),
-            ),
-        )
-
-    tracing.switch(begin)
+    # No parent, even where the program around us has a span open.
+    tracing.switch(OtelSpan(tracer, trace.INVALID_SPAN).child)
     try:
         yield
     finally:

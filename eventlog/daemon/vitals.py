@@ -1,8 +1,7 @@
 """How the publisher is doing, counted while it works: what metrics and health checks are made from.
 
 How fast rows are settled and how the outputs stand is entered in the log's marks, for a page or
-`eventlog status` anywhere; what waits is counted now and then, for those who watch. Neither is in a
-cycle's way. What was counted answers health checks too.
+`eventlog status` anywhere. What waits is counted now and then, for those who watch.
 """
 
 from __future__ import annotations
@@ -19,12 +18,13 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from eventlog.core.errors import SinkError, SourceError
-from eventlog.core.model import Captured, Position, Status
+from eventlog.core.model import Captured, Status
 from eventlog.core.proofs import LastProof
 from eventlog.core.rules.times import moment
 from eventlog.core.secrets import shown
 from eventlog.delivery.output import OutputState, OutputStates, failing, newest, read_output_states
 from eventlog.delivery.report import Report
+from eventlog.publisher.books import Turn
 from eventlog.publisher.flow import read_flow
 from eventlog.sources.log.flow import Flow, Pace, Polling, quickened
 from eventlog.sources.log.lock import LogLock
@@ -56,15 +56,6 @@ class Histogram(Struct, frozen=True, kw_only=True):
         counts[bisect_left(self.bounds, value)] += times
         return replace(self, counts=tuple(counts), total=self.total + value * times)
 
-    def buckets(self) -> Iterator[tuple[str, float]]:
-        """Each bound, with the number of values that are no larger."""
-        counts = self.counts or (0,) * (len(self.bounds) + 1)
-        number = 0
-        for bound, count in zip((*self.bounds, float("inf")), counts, strict=True):
-            # A bucket of Prometheus counts what is in the smaller ones too.
-            number += count
-            yield "+Inf" if bound == float("inf") else str(bound), number
-
 
 SILENCE_SECONDS: Final = 300.0
 """Seconds after which a loop that has not moved is taken for dead: longer than a request or a statement may take."""
@@ -79,25 +70,18 @@ OTHER_TABLES: Final = "other"
 
 
 class Standby(Struct, frozen=True, kw_only=True):
-    """What a publisher that stands by knows of the one that has the lock, by the clock of the
-    database in UTC.
+    """What a standby sees: `waiting` rows could be published now, counted up to a limit.
 
-    `waiting` rows could be published now, counted up to a limit; for so many seconds they have
-    waited while nothing was settled.
+    They have waited for `stalled_seconds` while nothing was settled.
     """
 
-    host: str | None = None
-    pid: int | None = None
-    since: str | None = None
-    lease_until: str | None = None
     waiting: int = 0
     stalled_seconds: float = 0.0
 
 
 class OutputFigures(Struct, frozen=True, kw_only=True):
-    """What was counted of one output: documents, shares of batches that failed, and how long it took."""
+    """What was counted of one output: shares of batches that failed, and how long it took."""
 
-    documents: int = 0
     failures: int = 0
     shares: Histogram = Histogram(bounds=QUICK_SECONDS)
     """Seconds in which it took its share of a batch."""
@@ -120,8 +104,6 @@ class VitalsReading(Struct, frozen=True, kw_only=True):
     failures: Mapping[str, int] = {}
     last_cycle: float | None = None
     last_document: float | None = None
-    waiting: int | None = None
-    lag: float | None = None
     flow: Flow | None = None
     silent: float = 0.0
     outputs: Mapping[str, OutputState] = {}
@@ -140,11 +122,9 @@ class VitalsReading(Struct, frozen=True, kw_only=True):
 
 
 def seen_by_itself(flow: Flow, reading: VitalsReading) -> Flow:
-    """A flow as the process that publishes knows it, which has the lock whatever the lock's mark
-    said when it was read.
+    """A flow as the process that publishes knows it: it has the lock, whatever the mark says.
 
-    The mark may have been read before this process took the lock, and on a busy machine it is
-    renewed late.
+    The mark may have been read before it took the lock, and on a busy machine it is renewed late.
     """
     if reading.state == "publishing":
         return replace(flow, publishing=True)
@@ -168,6 +148,11 @@ class PublisherHealth:
         with self._lock:
             return replace(self._reading, silent=monotonic() - self._moved)
 
+    def is_alive(self) -> bool:
+        """Whether the loop has moved not long ago; told in any thread."""
+        with self._lock:
+            return monotonic() - self._moved < SILENCE_SECONDS
+
     def moved(self) -> None:
         """The loop is alive."""
         with self._lock:
@@ -184,8 +169,8 @@ class PublisherHealth:
         self._change(standby=standby)
 
     def measured(self, flow: Flow) -> None:
-        """What rows wait for, and for how many seconds the oldest does that nobody holds."""
-        self._change(waiting=flow.parts.total, lag=flow.lag, flow=flow)
+        """What rows wait for, and how long."""
+        self._change(flow=flow)
 
     def looked(self, triggers: Mapping[str, int], failing: int) -> None:
         """How the triggers stand to their tables."""
@@ -198,28 +183,27 @@ class PublisherHealth:
 
     def failed(self, error: Exception) -> None:
         """A cycle did not get to its end."""
-        kind = {SourceError: "source", SinkError: "sink"}
-        blame = next((name for whose, name in kind.items() if isinstance(error, whose)), "other")
+        blame = "other"
+        if isinstance(error, SourceError):
+            blame = "source"
+        elif isinstance(error, SinkError):
+            blame = "sink"
         failures = {**self._reading.failures, blame: self._reading.failures.get(blame, 0) + 1}
         self._change(state="failing", error=shown(str(error)), failures=failures)
 
-    def delivered(self, name: str, share: OutputTurn) -> None:
-        """An output has had its turn; it may say so from a thread of its own."""
+    def delivered(self, name: str, turn: Turn, *, failed: bool = False) -> None:
+        """An output has had its turn, which may have `failed`; told from a thread of its own."""
         now = time()
         # Before the lock is taken, and only when somebody looks: this goes over every row.
-        delays = list(delays_of(share.events, now)) if self.watched else []
+        delays = list(delays_of(turn.delivered, now)) if self.watched else []
         with self._lock:
             reading = self._reading
             outputs = reading.outputs
-            new = stands(outputs.get(name, OutputState()), share, now)
+            new = stands(outputs.get(name, OutputState()), turn, now)
             former = reading.figures.get(name, OutputFigures())
-            figures = replace(
-                former,
-                documents=former.documents + share.documents,
-                failures=former.failures + share.failed,
-            )
-            if share.documents or share.failed:
-                figures = replace(figures, shares=former.shares.with_value(share.seconds))
+            figures = replace(former, failures=former.failures + failed)
+            if turn.documents or failed:
+                figures = replace(figures, shares=former.shares.with_value(turn.seconds))
             for seconds, count in delays:
                 figures = replace(figures, delays=figures.delays.with_value(seconds, count))
             self._reading = replace(reading, outputs={**outputs, name: new}, figures={**reading.figures, name: figures})
@@ -235,7 +219,7 @@ class PublisherHealth:
     def beat(self) -> None:
         self._change(heartbeats=self._reading.heartbeats + 1, last_document=time())
 
-    def finished(self, report: Report, seconds: float) -> None:
+    def finished(self, report: Report) -> None:
         """A cycle came to its end."""
         former = self._reading
         rows, tables = Counter(former.rows), dict(former.tables)
@@ -255,8 +239,8 @@ class PublisherHealth:
             documents=former.documents + report.documents,
             cycles=former.cycles + 1,
             active_cycles=former.active_cycles + bool(report.documents),
-            seconds=former.seconds + seconds,
-            batches=former.batches.with_value(seconds) if report.events else former.batches,
+            seconds=former.seconds + report.seconds,
+            batches=former.batches.with_value(report.seconds) if report.events else former.batches,
             tables=tables,
             last_cycle=time(),
             last_document=time() if report.documents else former.last_document,
@@ -268,105 +252,85 @@ class PublisherHealth:
         self.moved()
 
 
-class OutputTurn(Struct, frozen=True, kw_only=True):
-    """What one output did in a turn: documents, the last one with its last row, and the rows that
-    it has now.
-
-    `error` is what a receiver had against a row, or what broke the turn off that has `failed`.
-    """
-
-    documents: int = 0
-    seconds: float = 0.0
-    last: tuple[str, Position] | None = None
-    events: Iterable[Captured] = ()
-    error: str | None = None
-    failed: bool = False
-
-
-def stands(former: OutputState, share: OutputTurn, now: float) -> OutputState:
+def stands(former: OutputState, turn: Turn, now: float) -> OutputState:
     """How an output stands after its turn, whether it ended well or not."""
-    new = replace(former, documents=former.documents + share.documents)
-    if share.last is not None:
-        document, position = share.last
+    new = replace(former, documents=former.documents + turn.documents)
+    if turn.last is not None:
+        document, position = turn.last
         new = replace(new, document=document, position=position, at=now)
-    if share.error is None:
+    if turn.complaint is None:
         return new
-    return replace(new, error=shown(share.error), failed_at=now, failing_since=new.began_to_fail or now)
+    since = new.began_to_fail or now
+    return replace(new, error=shown(turn.complaint), failed_at=now, failing_since=since)
 
 
 def delays_of(events: Iterable[Captured], now: float) -> Iterator[tuple[float, int]]:
-    """The seconds from the time of each row that an output has just taken until now, and of how many rows; by two clocks."""
+    """How long ago rows were written that an output has just taken, by two clocks, and how many."""
     for time_of_rows, count in Counter(event.time for event in events).items():
         at = None if time_of_rows is None else moment(time_of_rows)
         if at is not None:
-            # Times of rows are in UTC and name no zone; the clock of the database may be ahead of
-            # ours.
+            # Times of rows are in UTC and name no zone; the database's clock may be ahead of ours.
             yield max(0.0, now - at.replace(tzinfo=UTC).timestamp()), count
 
 
 ENTRY_SECONDS: Final = 2.0
-"""Seconds between two entries: a transaction of one or two statements that need not be on the disk."""
+"""Seconds between two entries: a transaction of a few statements that need not be on the disk."""
 
 
 class Ledger:
-    """Remembers what was entered, so that nothing is written when nothing has changed."""
+    """Enters in the log's marks how the outputs stand and how many rows were settled."""
 
     def __init__(self, lock: LogLock) -> None:
         self._lock = lock
+        self.settled = 0
+        """Rows since the last entry."""
         self._former: OutputStates | None = None
         self._seen: OutputStates = {}
+        self._pace: Pace | None = None
         # Before every time, so that the first entry is due at once.
         self._entered = float("-inf")
 
     def enter(self, present: OutputStates, *, now: bool = False) -> None:
-        """Enters how they stand, if that is news and it is time for that or must be `now`."""
-        if present == self._seen or not (now or monotonic() - self._entered >= ENTRY_SECONDS):
+        """Enters what is news, if it is time for that or must be `now`."""
+        is_due = now or monotonic() - self._entered >= ENTRY_SECONDS
+        if not is_due or (present == self._seen and not self.settled):
             return
-        log = self._lock.log
+        log, pace = self._lock.log, self._pace
+        marks = Marks(log)
         with log.transaction() as connection:
-            # Read once: nobody else enters this while this publisher has the lock.
-            if self._former is None:
-                former = read_output_states(Marks(log).get(connection, OUTPUTS))
-                self._former = {name: mine for name, mine in former.items() if name in present}
-            self._lock.mark(connection, OUTPUTS, as_text(newest(self._former, present)), soon=True)
-        self._seen, self._entered = present, monotonic()
+            # Each is read once: nobody else enters it while this publisher has the lock.
+            if present != self._seen:
+                if self._former is None:
+                    noted = read_output_states(marks.get(connection, OUTPUTS))
+                    self._former = {name: noted[name] for name in noted if name in present}
+                states = as_text(newest(self._former, present))
+                self._lock.mark(connection, OUTPUTS, states, soon=True)
+            if self.settled:
+                if pace is None:
+                    pace = value_of(marks.get(connection, PACE), Pace) or ()
+                # By the database's clock, by which whoever reads it reckons too.
+                at = log.now(connection).replace(tzinfo=UTC).timestamp()
+                pace = quickened(pace, self.settled, at)
+                self._lock.mark(connection, PACE, as_text(pace), soon=True)
+        self._seen, self._pace, self.settled, self._entered = present, pace, 0, monotonic()
 
 
-class Tempo:
-    """Counts settled rows, and enters them when that is due."""
+PART: Final = 50
+"""What takes long is done seldom: it takes a fiftieth of the time at most."""
 
-    def __init__(self, lock: LogLock) -> None:
-        self._lock = lock
-        self.rows = 0
-        """Settled since the last entry."""
-        self._pace: Pace | None = None
-        self._entered = float("-inf")
 
-    def enter(self, *, now: bool = False) -> None:
-        """Enters what was counted, if there is something and it is time for that or must be `now`."""
-        if not self.rows or not (now or monotonic() - self._entered >= ENTRY_SECONDS):
-            return
-        log = self._lock.log
-        with log.transaction() as connection:
-            if self._pace is None:
-                self._pace = value_of(Marks(log).get(connection, PACE), Pace) or ()
-            # By the database's clock, by which whoever reads it reckons too.
-            pace = quickened(self._pace, self.rows, log.now(connection).replace(tzinfo=UTC).timestamp())
-            self._lock.mark(connection, PACE, as_text(pace), soon=True)
-        self._pace, self.rows, self._entered = pace, 0, monotonic()
+def due_after(began: float, least: float = 0.0) -> float:
+    """When work that began then and ends now is due again, after at least so many seconds."""
+    now = monotonic()
+    return now + max(least, PART * (now - began))
 
 
 MEASURE_SECONDS: Final = 15.0
 """Seconds between two measurements: counting reads the index of the rows that wait."""
 
-PART: Final = 50
-"""Measuring that takes long, because rows are held, is done seldom: it takes a fiftieth of the time at most."""
-
 
 class Gauge:
-    """Counts what waits when somebody watches, and not too often. Who stands by does it too: the
-    one who publishes may hang.
-    """
+    """Counts what waits, now and then, where somebody watches. A standby does: others may hang."""
 
     def __init__(self, log: Log, settings: Polling) -> None:
         self._log = log
@@ -385,4 +349,4 @@ class Gauge:
             found = read_flow(connection, self._log, self._settings, failing=is_failing)
         tracked = None if known.triggers is None else any(known.triggers.values())
         vitals.measured(replace(seen_by_itself(found, known), tracked=tracked))
-        self._next = monotonic() + max(MEASURE_SECONDS, PART * (monotonic() - began))
+        self._next = due_after(began, MEASURE_SECONDS)

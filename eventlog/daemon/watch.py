@@ -5,14 +5,13 @@ from __future__ import annotations
 from time import monotonic
 from typing import Final
 
-from msgspec.structs import replace
 from sqlalchemy import Connection
 from structlog.stdlib import BoundLogger
 
-from eventlog.daemon.vitals import PublisherHealth, Standby
+from eventlog.daemon.vitals import PublisherHealth, Standby, due_after
 from eventlog.publisher.memory import read_memory
 from eventlog.publisher.unsealed import UnsealedRows
-from eventlog.sources.log.lock import LogLock, told_moment
+from eventlog.sources.log.lock import Holder, LogLock, told_moment
 from eventlog.sources.log.reading import LogSettings
 from eventlog.sources.marks import EPOCH, OUTPUTS, Marks
 
@@ -24,9 +23,6 @@ PATIENCE_LEASES: Final = 3
 
 ALARM_SECONDS: Final = 3_600.0
 """Each further alarm comes after twice as long, and never later than this."""
-
-PART: Final = 50
-"""Counting that takes long is done seldom: it takes a fiftieth of the time at most."""
 
 Trace = tuple[str | None, ...]
 
@@ -58,31 +54,28 @@ class HolderWatch:
             if not self._waiting or trace != self._trace:
                 self._moved, self._next_alarm, self._pause = monotonic(), 0.0, self._patience
             self._trace = trace
-            self._next_count = monotonic() + max(self._lock.lease, PART * (monotonic() - began))
+            self._next_count = due_after(began, self._lock.lease)
         stalled = monotonic() - self._moved if self._waiting else 0.0
-        seen = Standby(waiting=self._waiting, stalled_seconds=stalled)
-        holder = None if self._lock.seen is None else self._lock.seen.holder
-        if holder is not None:
-            since, until = told_moment(holder.since), told_moment(holder.until)
-            seen = replace(seen, host=holder.host, pid=holder.pid, since=since, lease_until=until)
-        vitals.stands_by(seen)
+        vitals.stands_by(Standby(waiting=self._waiting, stalled_seconds=stalled))
         if stalled > self._patience and monotonic() >= self._next_alarm:
+            seen = self._lock.seen
+            # Nothing is known of one that nobody has seen.
+            holder = (seen and seen.holder) or Holder(token="")
             journal.warning(
                 "standby_while_rows_wait",
                 post=post,
-                waiting=seen.waiting,
-                seconds=round(seen.stalled_seconds, 1),
-                host=seen.host,
-                pid=seen.pid,
-                since=seen.since,
-                lease_until=seen.lease_until,
+                waiting=self._waiting,
+                seconds=round(stalled, 1),
+                host=holder.host,
+                pid=holder.pid,
+                since=told_moment(holder.since),
+                lease_until=told_moment(holder.until),
             )
             self._next_alarm = monotonic() + self._pause
             self._pause = min(2 * self._pause, ALARM_SECONDS)
 
     def _look(self, connection: Connection) -> tuple[int, Trace]:
-        """How many rows nobody has taken, or were being delivered to every output that is foremost,
-        and what changes when who has the lock does its work.
+        """How many rows nobody has taken, or all foremost outputs are to get; and a trace of work.
 
         What an output is behind, or waits for, is no fault of who publishes.
         """

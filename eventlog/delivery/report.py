@@ -1,4 +1,4 @@
-"""What became of rows in one turn of an output, or of all of them."""
+"""What became of rows in one turn of an output, or of several."""
 
 from __future__ import annotations
 
@@ -29,6 +29,8 @@ class Report(Struct, frozen=True, kw_only=True):
     """Something was done, so that there may be more to do."""
     ended: Status | None = None
     """Nothing more may be sent: a receiver has said so, or an error ends all."""
+    seconds: float = 0.0
+    """How long it took."""
     paused: bool = False
     """Somebody has paused the output."""
 

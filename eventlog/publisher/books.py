@@ -27,7 +27,7 @@ class ConsumerSettings(Struct, frozen=True, kw_only=True):
 
 
 class Turn(Report, frozen=True, kw_only=True):
-    """What one turn of an output did."""
+    """The report of one turn, with what only whoever gave it needs to know."""
 
     stale: frozenset[Cause] | None = None
     """What rows name that cannot be read. Nothing was done: tables may look another way by now."""
@@ -36,7 +36,7 @@ class Turn(Report, frozen=True, kw_only=True):
     delivered: Iterable[Event] = ()
     """The rows that the target has now."""
     complaint: str | None = None
-    """What a receiver said of the last row that it did not take."""
+    """What a receiver said of the last row that it did not take, or why the turn failed."""
 
 
 class Books(Struct, kw_only=True):

@@ -188,6 +188,7 @@ class Consumer:
                     times.append(soonest)
                 if not times:
                     return Turn()
+                # The journal goes by milliseconds.
                 return Turn(later=max(0, min(times) - now) / 1000)
             if not self._decider.knows_tables(view.memory, view.ask):
                 return Turn(stale=frozenset())

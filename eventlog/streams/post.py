@@ -7,7 +7,7 @@ position. `marks` says for ever which stream this is, and keeps other publishers
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from uuid import uuid4
 
@@ -50,7 +50,7 @@ CAPTURED = "captured in a log"
 class StreamPost(Post):
     """What a publisher does at a stream."""
 
-    def __init__(self, config: Config, journal: BoundLogger, alive: Callable[[], bool]) -> None:
+    def __init__(self, config: Config, vitals: PublisherHealth, records: BoundLogger) -> None:
         refuse_lookups(config)
         source, plugin = config.source, source_named(config.source.kind)
         address = shown_url(read_url(source.url)) if source.url else plugin.address(source.own)
@@ -60,10 +60,11 @@ class StreamPost(Post):
         engine = connect(url, may_create=True)
         limit_sessions(engine, None, None, config.publisher.lease)
         # Not through the constructor of the former, which would open the database of the source.
-        self._work_on(config, Log(engine, names), alive, name, address)
-        self._said = journal
+        self._vitals, self._records = vitals, records
+        self._work_on(config, Log(engine, names), name, address)
         self._run = str(uuid4())
-        self._keeper = keeper_of(marks, plugin.prefix, self.name, config.publisher.lease, alive)
+        lease, alive = config.publisher.lease, vitals.is_alive
+        self._keeper = keeper_of(marks, plugin.prefix, self.name, lease, alive)
         self._kept: Tenure | None = None
         self._capture: StreamCapture | None = None
         self._stream_log = StreamLog(self.lock.log, self.lock)
@@ -85,16 +86,16 @@ class StreamPost(Post):
             return False
         return super().take()
 
-    def stand_by(self, vitals: PublisherHealth, journal: BoundLogger) -> None:
+    def stand_by(self) -> None:
         """Who has the file of marks is known to the kernel alone."""
 
     def confirm(self) -> None:
         self._keeper.confirm()
         super().confirm()
 
-    def leave(self, vitals: PublisherHealth) -> None:
+    def leave(self) -> None:
         self._end_capture()
-        super().leave(vitals)
+        super().leave()
         self._kept = None
         # Last: the next publisher begins with the marks, and finds the log free then.
         self._keeper.leave()
@@ -109,21 +110,21 @@ class StreamPost(Post):
         self._end_capture()
         super().close()
 
-    def lines(self, outputs: Sequence[Output], vitals: PublisherHealth, journal: BoundLogger) -> list[Line]:
+    def lines(self, outputs: Sequence[Output]) -> list[Line]:
         self._end_capture()
         with self.guarded():
-            self._capture = self._opened(vitals)
-        return super().lines(outputs, vitals, journal)
+            self._capture = self._opened()
+        return super().lines(outputs)
 
     def capture(self) -> None:
         assert self._capture is not None
         with self.guarded():
             self.more = self._capture.capture()
 
-    def follow_tables(self, vitals: PublisherHealth, journal: BoundLogger) -> None:
+    def follow_tables(self) -> None:
         """A stream describes its tables itself."""
 
-    def works(self, vitals: PublisherHealth, journal: BoundLogger) -> list[BackgroundWork]:
+    def works(self) -> list[BackgroundWork]:
         return []
 
     # --- the log ----------------------------------------------------------------------------------
@@ -153,15 +154,15 @@ class StreamPost(Post):
                 with self.lock.log.transaction() as connection:
                     Marks(self.lock.log).clear(connection, PUBLISHER)
 
-    def _opened(self, vitals: PublisherHealth) -> StreamCapture:
+    def _opened(self) -> StreamCapture:
         """Reads the stream from where the log, or a former version, has it."""
 
         def report(said: str) -> None:
-            self._said.warning("odd", said=said)
+            self._records.warning("odd", said=said)
 
         marks = self._keeper.marks()
         order = source_order(self._config, marks, report)
-        order = replace(order, run=self._run, pulse=vitals.moved)
+        order = replace(order, run=self._run, pulse=self._vitals.moved)
         reader = source_named(self._config.source.kind).build(order)
         try:
             text = marks.get(PLACE)
@@ -194,7 +195,7 @@ class StreamPost(Post):
     def _new_decider(self, looks: Looks | None = None) -> Decider:
         return image_decider_of(self._config, self._stream_log)
 
-    def _looked_again(self, former: Decider, vitals: PublisherHealth, journal: BoundLogger) -> Decider:
+    def _looked_again(self, former: Decider) -> Decider:
         """Its tables are those of the stream at that time, however often somebody looks."""
         return former
 

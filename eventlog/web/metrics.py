@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import accumulate
 from platform import python_version
 from typing import Final, get_args
 
@@ -14,6 +15,7 @@ from prometheus_client.registry import Collector, CollectorRegistry
 
 from eventlog.core.proofs import LastProof
 from eventlog.daemon.vitals import Histogram, State, VitalsReading
+from eventlog.delivery.output import OutputState
 from eventlog.sources.log.flow import STATES
 from eventlog.version import VERSION
 
@@ -65,9 +67,11 @@ def _gauges(reading: VitalsReading) -> Iterator[Metric]:
     standby = reading.standby
     yield _gauge("last_cycle_timestamp_seconds", "End of the last cycle.", reading.last_cycle)
     yield _gauge("last_document_timestamp_seconds", "Time of the last document.", reading.last_document)
-    yield _gauge("waiting_rows", "Rows that wait to be published.", reading.waiting)
-    yield _gauge("lag_seconds", "Age of the row that waits longest, of those that nobody holds.", reading.lag)
     flow = reading.flow
+    waiting = None if flow is None else flow.parts.total
+    lag = None if flow is None else flow.lag
+    yield _gauge("waiting_rows", "Rows that wait to be published.", waiting)
+    yield _gauge("lag_seconds", "Age of the row that waits longest, of those that nobody holds.", lag)
     yield _gauge(
         "backlog_rows",
         "Rows that wait, by what they wait for.",
@@ -110,7 +114,7 @@ def _of_outputs(reading: VitalsReading) -> Iterator[Metric]:
     yield _counter(
         "output_documents",
         "Documents that an output has taken.",
-        {name: one.documents for name, one in figures.items()},
+        {name: reading.outputs.get(name, OutputState()).documents for name in figures},
         "output",
     )
     yield _counter(
@@ -175,8 +179,11 @@ def _gauge_of_tables(name: str, meaning: str, *more: str) -> GaugeMetricFamily:
 
 def _histogram(name: str, meaning: str, figures: Mapping[str, Histogram], label: str = "") -> Metric:
     family = HistogramMetricFamily(f"eventlog_{name}", meaning, labels=_labels(label))
-    for value, one in figures.items():
-        family.add_metric([value] if label else [], list(one.buckets()), one.total)
+    for value, histogram in figures.items():
+        # A bucket of Prometheus counts what is in the smaller ones too.
+        counts = accumulate(histogram.counts or [0] * (len(histogram.bounds) + 1))
+        buckets = zip([*map(str, histogram.bounds), "+Inf"], counts, strict=True)
+        family.add_metric([value] if label else [], [*buckets], histogram.total)
     return family
 
 

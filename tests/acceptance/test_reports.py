@@ -48,7 +48,7 @@ OF_GROUPS = (
 )
 
 
-@pytest.mark.parametrize("command", sorted([*(COMMANDS.keys() - NOT_REPORTING), *OF_GROUPS]))
+@pytest.mark.parametrize("command", sorted([*({*COMMANDS} - NOT_REPORTING), *OF_GROUPS]))
 def test_every_command_that_reports_has_json(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert exit_code([*command.split(), "--help"]) == OK
     assert "--json" in capsys.readouterr().out

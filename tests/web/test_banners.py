@@ -15,8 +15,9 @@ from eventlog.capture.install import install
 from eventlog.capture.installed import TriggerCondition
 from eventlog.care.status import Publishing
 from eventlog.core.model import Status
-from eventlog.daemon.vitals import OutputTurn, VitalsReading, stands
+from eventlog.daemon.vitals import VitalsReading, stands
 from eventlog.delivery.output import OutputState, newest
+from eventlog.publisher.books import Turn
 from eventlog.publisher.flow import shares_of
 from eventlog.sources.log.flow import STATES as FLOW_STATES
 from eventlog.sources.log.flow import Flow, OutputLag, WaitingParts
@@ -103,10 +104,10 @@ def test_every_state_has_a_word_and_a_colour_on_all_pages() -> None:
 
 
 def test_an_output_fails_since_its_first_error_behind_its_last_document() -> None:
-    failed, again = (OutputTurn(error="no route", failed=True), OutputTurn(error="still none", failed=True))
+    failed, again = (Turn(complaint="no route"), Turn(complaint="still none"))
     fails = stands(OutputState(document="1", at=5.0), failed, 10.0)
     assert (fails.began_to_fail, stands(fails, again, 20.0).began_to_fail) == (10.0, 10.0)
-    took = stands(fails, OutputTurn(documents=1, last=("2", (2,))), 30.0)
+    took = stands(fails, Turn(documents=1, last=("2", (2,))), 30.0)
     assert (took.is_failing, took.began_to_fail) == (False, None)
     assert stands(took, failed, 40.0).began_to_fail == 40.0
     former = OutputState(error="no route", failed_at=10.0)  # as versions before this one noted it

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from eventlog.cli.decode import show_dump
+from eventlog.cli.show import show_dump
 from eventlog.cli.site import ReadFile, json_option
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from eventlog.cli.decode import show_dump
+from eventlog.cli.show import show_dump
 from eventlog.cli.site import content_of, json_option
 from eventlog.core.plural import counted
 

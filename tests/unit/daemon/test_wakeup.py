@@ -8,13 +8,8 @@ import pytest
 from sqlalchemy import Engine
 
 from eventlog.daemon import rest
-from eventlog.daemon.rest import (
-    DEAR_SECONDS,
-    FRUITLESS_SECONDS,
-    LONGEST_SECONDS,
-    PART,
-    Wakeup,
-)
+from eventlog.daemon.rest import DEAR_SECONDS, FRUITLESS_SECONDS, LONGEST_SECONDS, Wakeup
+from eventlog.daemon.vitals import PART
 from eventlog.sql.log import Log
 from tests.conformance.event_logs import installed
 

@@ -28,12 +28,12 @@ from eventlog.daemon.vitals import (
     MOST_TABLES,
     SILENCE_SECONDS,
     Gauge,
-    OutputTurn,
     PublisherHealth,
     State,
     VitalsReading,
 )
 from eventlog.delivery.report import Report
+from eventlog.publisher.books import Turn
 from eventlog.sources.log.flow import STATES, Flow, OutputLag, WaitingParts
 from eventlog.sql.log import Log
 from eventlog.web.endpoint import Endpoint, health, ready
@@ -50,8 +50,9 @@ def value(text: bytes, name: str) -> str:
 
 def test_what_a_cycle_did_is_counted() -> None:
     vitals = PublisherHealth()
-    vitals.finished(Report(events=5, changes=3, documents=2, statuses={Status.SUCCESS: 4, Status.NEW: 1}), 0.25)
-    vitals.finished(Report(), 0.25)
+    statuses = {Status.SUCCESS: 4, Status.NEW: 1}
+    vitals.finished(Report(events=5, changes=3, documents=2, statuses=statuses, seconds=0.25))
+    vitals.finished(Report(seconds=0.25))
     vitals.measured(Flow(parts=WaitingParts(ready=7), oldest=1, lag=12.5, publishing=True))
     vitals.beat()
     assert vitals.reading().state == "publishing"
@@ -59,16 +60,18 @@ def test_what_a_cycle_did_is_counted() -> None:
         vitals.failed(error)
     assert vitals.reading().failures == {"source": 1, "sink": 2}
     assert (vitals.reading().state, vitals.reading().error) == ("failing", "full")
-    vitals.finished(Report(), 0.0)
+    vitals.finished(Report())
     reading = vitals.reading()
     assert (reading.rows, reading.changes, reading.documents) == ({"S": 4}, 3, 2)
     assert (reading.cycles, reading.active_cycles, reading.seconds, reading.heartbeats) == (3, 1, 0.5, 1)
-    assert (reading.waiting, reading.lag, reading.state, reading.error) == (7, 12.5, "publishing", None)
+    assert reading.flow is not None
+    assert (reading.flow.parts.total, reading.flow.lag) == (7, 12.5)
+    assert (reading.state, reading.error) == ("publishing", None)
 
 
 def test_every_metric_is_explained_and_well_formed() -> None:
     vitals = PublisherHealth()
-    vitals.finished(Report(events=1, documents=1, statuses={Status.ERROR: 1}), 0.1)
+    vitals.finished(Report(events=1, documents=1, statuses={Status.ERROR: 1}, seconds=0.1))
     lines = metrics(vitals.reading()).decode().splitlines()
     samples = [line for line in lines if not line.startswith("#")]
     assert all(LINE.fullmatch(line) for line in samples), samples
@@ -82,7 +85,7 @@ def test_every_metric_is_explained_and_well_formed() -> None:
 def test_metrics_tell_apart_what_rows_wait_for_and_how_the_log_goes_on() -> None:
     vitals = PublisherHealth()
     assert "eventlog_flow{" not in metrics(vitals.reading()).decode()
-    vitals.delivered("near", OutputTurn(error="Nobody answers."))
+    vitals.delivered("near", Turn(complaint="Nobody answers."))
     parts = WaitingParts(ready=1, held=2, retrying=3, suspended=4, not_due=5)
     vitals.measured(Flow(parts=parts, publishing=True, lags={"far": OutputLag(rows=12)}))
     told = metrics(vitals.reading())
@@ -190,13 +193,12 @@ def test_systemd_hears_what_it_wants_to_hear(tmp_path: Path, monkeypatch: pytest
         systemd.alive()
         systemd.alive()  # too soon to be worth a word
         systemd.reloading()
-        systemd.status("one\nline")
         systemd.alive()
         systemd.stopping()
-        heard = [listener.recv(200).decode() for _ in range(6)]
+        heard = [listener.recv(200).decode() for _ in range(5)]
     assert heard[:2] == ["READY=1", "WATCHDOG=1"]
     assert re.fullmatch(r"RELOADING=1\nMONOTONIC_USEC=\d+", heard[2])
-    assert heard[3:] == ["STATUS=one line", "WATCHDOG=1", "STOPPING=1"]
+    assert heard[3:] == ["WATCHDOG=1", "STOPPING=1"]
 
 
 NOBODY = {"NOTIFY_SOCKET": "/nonexistent/socket", "WATCHDOG_USEC": "1000000"}
@@ -248,8 +250,8 @@ def test_each_output_has_its_own_figures() -> None:
     now = datetime.now(UTC)
     times = [now.isoformat(), (now - timedelta(seconds=20)).isoformat(), "no time", None]
     events = [event(number, time=time) for number, time in enumerate(times)]
-    vitals.delivered("near", OutputTurn(documents=2, seconds=0.2, last=("d", (3,)), events=events))
-    vitals.delivered("far", OutputTurn(seconds=7.0, error="Nobody answers.", failed=True))
+    vitals.delivered("near", Turn(documents=2, last=("d", (3,)), delivered=events, seconds=0.2))
+    vitals.delivered("far", Turn(complaint="Nobody answers.", seconds=7.0), failed=True)
     told = metrics(vitals.reading())
     assert value(told, 'eventlog_output_documents_total{output="near"}') == "2"
     assert value(told, 'eventlog_output_documents_total{output="far"}') == "0"
@@ -267,7 +269,7 @@ def test_each_output_has_its_own_figures() -> None:
 def test_tables_are_counted_by_name_while_they_are_few() -> None:
     vitals = PublisherHealth()
     for number in range(MOST_TABLES + 3):
-        vitals.finished(Report(events=2, tables={f"t{number}": 2}), 0.3)
+        vitals.finished(Report(events=2, tables={f"t{number}": 2}, seconds=0.3))
     told = metrics(vitals.reading())
     assert value(told, 'eventlog_table_rows_total{table="t49"}') == "2"
     assert value(told, 'eventlog_table_rows_total{table="other"}') == "6"

@@ -7,8 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eventlog.core.model import Position
-from eventlog.daemon.vitals import OutputTurn, stands
+from eventlog.daemon.vitals import stands
 from eventlog.delivery.output import OutputState, failing, newest, read_output_states
+from eventlog.publisher.books import Turn
 from eventlog.sources.marks import as_text
 
 standings = st.dictionaries(
@@ -30,7 +31,7 @@ standings = st.dictionaries(
 )
 def test_what_was_taken_and_what_was_not(last: tuple[str, Position] | None, error: str | None) -> None:
     former = OutputState(document="former", position=(1,), at=10.0, error="long ago", failed_at=9.0)
-    found = stands(former, OutputTurn(last=last, error=error), 20.0)
+    found = stands(former, Turn(last=last, complaint=error), 20.0)
     taken = ("former", (1,), 10.0) if last is None else (*last, 20.0)
     assert (found.document, found.position, found.at) == taken
     assert (found.error, found.failed_at) == (("long ago", 9.0) if error is None else (error, 20.0))

@@ -1,15 +1,14 @@
-"""Watches the tables under the triggers: says when one has changed, and makes its triggers anew
-where it may.
+"""Watches the tables under the triggers: says when one has changed, and makes its triggers anew.
 
 A trigger is the text of one day. A column that is added later goes by unseen; one that is renamed
-or dropped makes the trigger fail, and with it every write of the application. So the catalog is
-asked once a poll, with one query.
+or dropped makes the trigger fail, and with it every write of the application. So a publisher asks
+the catalog once a poll, with one query.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -19,10 +18,8 @@ from structlog.stdlib import BoundLogger
 from eventlog.capture import TriggerCondition, TriggerState, located, tracked
 from eventlog.capture.follow import Followed, behind, follow
 from eventlog.capture.installed import states, unseen
-from eventlog.config.settings import PublisherConfig
 from eventlog.core.errors import EventlogError, SourceError
 from eventlog.core.schema import Table
-from eventlog.daemon.vitals import PublisherHealth
 from eventlog.sources.marks import NOT_FOLLOWED, Marks, as_text
 from eventlog.sql.access import verbatim
 from eventlog.sql.definitions import Shape
@@ -41,11 +38,24 @@ from eventlog.sql.names import LogNames
 
 
 class SchemaWatch:
-    """What one publisher knows of the tables that are tracked for its log, and when it looked last."""
+    """What one publisher knows of the tables that are tracked for its log, and when it looked last.
 
-    def __init__(self, log: Log, settings: PublisherConfig) -> None:
+    `follow` says whether it may make triggers anew. `looked` is told how many triggers are in which
+    state, and how many of them fail; what happened is said to the publisher's `journal`.
+    """
+
+    def __init__(
+        self,
+        log: Log,
+        *,
+        follow: bool,
+        looked: Callable[[Mapping[str, int], int], None],
+        journal: BoundLogger,
+    ) -> None:
         self._log = log
-        self._follow = settings.follow
+        self._follow = follow
+        self._looked = looked
+        self._journal = journal
         self._since: str | None = None
         self._stamp: list[tuple[Any, ...]] | None = None
         self._shapes: dict[str, Shape] = {}
@@ -55,7 +65,7 @@ class SchemaWatch:
         self._newest: int | None = None
         """The newest row of the log when it looked last."""
 
-    def look(self, vitals: PublisherHealth, journal: BoundLogger) -> bool:
+    def look(self) -> bool:
         """Whether there is something new since it looked last.
 
         What the catalog does not tell is said once, and keeps nobody from publishing.
@@ -63,18 +73,18 @@ class SchemaWatch:
         now, before, changed = moment_text(), self._since, False
         try:
             # The first look changes nothing: the rules have just been made from these tables.
-            changed = self._look(vitals, journal) and before is not None
+            changed = self._look() and before is not None
             self._said = ""
         except (EventlogError, SQLAlchemyError) as error:
             # PostgreSQL puts the text of the statement into further lines.
             said = str(getattr(error, "orig", error)).partition("\n")[0]
             if said != self._said:
-                journal.warning("tables_not_seen", error=said)
+                self._journal.warning("tables_not_seen", error=said)
             self._said = said
         self._since = now
         return changed
 
-    def _look(self, vitals: PublisherHealth, journal: BoundLogger) -> bool:
+    def _look(self) -> bool:
         with self._log.engine.connect() as connection:
             names = located(connection, self._log.names)
             # Before the catalog, so that nothing of a gap is missed.
@@ -96,20 +106,19 @@ class SchemaWatch:
                 triggers = states(connection, names)
             tables = tracked(connection, names)
             hidden = unseen(connection, names, {trigger.owner for trigger in triggers})
-        changes = self._changes(tables, former, names, journal)
+        changes = self._changes(tables, former, names)
         for owner, change in changes.items():
-            journal.info("table_changed", table=owner, since=self._since, **change)
+            self._journal.info("table_changed", table=owner, since=self._since, **change)
             if owner in hidden:
                 why = (
-                    f"This login cannot see the triggers of {owner}, so it cannot follow, nor say whether writers fail."
+                    f"This login cannot see the triggers of {owner}, so it cannot follow, nor say"
+                    f" whether writers fail. Run `eventlog track {owner}` with a login that may."
                 )
-                journal.warning(
-                    "triggers_behind", table=owner, why=f"{why} Run `eventlog track {owner}` with a login that may."
-                )
-        self._tell(triggers, followed, journal)
+                self._journal.warning("triggers_behind", table=owner, why=why)
+        self._tell(triggers, followed)
         by_state = Counter(trigger.state.value for trigger in triggers)
         counts = {state.value: by_state[state.value] for state in TriggerCondition}
-        vitals.looked(counts, sum(trigger.fails for trigger in triggers))
+        self._looked(counts, sum(trigger.fails for trigger in triggers))
         new = stamp != self._stamp or bool(changes)
         look_again = any(table.again for table in followed)
         self._stamp, self._newest = None if look_again else stamp, newest
@@ -120,15 +129,15 @@ class SchemaWatch:
         tables: Sequence[Table],
         former: Mapping[str, Shape],
         names: LogNames,
-        journal: BoundLogger,
     ) -> dict[str, dict[str, list[str]]]:
-        """What has changed in each class since somebody looked last, entered into the history where there is one."""
+        """What has changed in each class since somebody looked last, entered into the history."""
         try:
             with self._log.transaction() as connection:
                 enter_versions(connection, names, tables)
         except SourceError as error:
             if not self._kept_apart:
-                journal.warning("history_not_kept", error=str(error), hint="`eventlog upgrade` makes its table.")
+                hint = "`eventlog upgrade` makes its table."
+                self._journal.warning("history_not_kept", error=str(error), hint=hint)
             self._kept_apart = True
         self._shapes = {table.whole: shape_of(table) for table in tables}
         return {
@@ -137,12 +146,12 @@ class SchemaWatch:
             if owner in former and former[owner] != shape
         }
 
-    def _tell(self, triggers: Iterable[TriggerState], followed: Iterable[Followed], journal: BoundLogger) -> None:
-        """Says what was followed, and once what could not be; leaves word of that for `eventlog check`."""
+    def _tell(self, triggers: Iterable[TriggerState], followed: Iterable[Followed]) -> None:
+        """Says what was followed, and once what was not; keeps that for `eventlog check`."""
         errors = {table.owner: table.error for table in followed if table.error is not None}
         for table in followed:
             if table.error is None:
-                journal.warning("triggers_followed", table=table.owner, since=self._since)
+                self._journal.warning("triggers_followed", table=table.owner, since=self._since)
         outdated = [trigger for trigger in triggers if trigger.state is TriggerCondition.OUTDATED or trigger.fails]
         waiting = {trigger.owner: trigger.note for trigger in outdated}
         failing = {trigger.owner for trigger in outdated if trigger.fails}
@@ -150,10 +159,10 @@ class SchemaWatch:
         for owner, why in told.items():
             if self._told.get(owner) == why:
                 continue
-            say = journal.error if owner in failing else journal.warning
-            say(
-                "triggers_behind", table=owner, why=why or "The table has changed since.", writers_fail=owner in failing
-            )
+            fails = owner in failing
+            say = self._journal.error if fails else self._journal.warning
+            reason = why or "The table has changed since."
+            say("triggers_behind", table=owner, why=reason, writers_fail=fails)
         self._told = told
         marks = Marks(self._log)
         with self._log.transaction() as connection:

@@ -1,0 +1,28 @@
+"""Groups that are empty by themselves: a capability brings `decode.NAME` among its commands."""
+
+from __future__ import annotations
+
+import click
+
+from eventlog.cli.lazy import LazyGroup
+
+
+@click.group(cls=LazyGroup, prefix="policy.")
+def policy() -> None:
+    """Tries policies: what each output gets, and under which names."""
+
+
+@click.group(cls=LazyGroup, prefix="decode.")
+def decode() -> None:
+    """Shows a stream or a topic record by record, also a damaged one.
+
+    Example: eventlog decode gbase capture.bin
+    """
+
+
+@click.group(cls=LazyGroup, prefix="emulate.")
+def emulate() -> None:
+    """Writes streams of made-up changes, to try a pipeline without the database.
+
+    Example: eventlog emulate gbase --rows 1000 --out capture.bin
+    """
