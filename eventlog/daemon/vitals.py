@@ -10,6 +10,7 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC
+from math import inf, nextafter
 from threading import RLock
 from time import monotonic, time
 from typing import Final, Literal, Self
@@ -199,7 +200,7 @@ class PublisherHealth:
         with self._lock:
             reading = self._reading
             outputs = reading.outputs
-            new = stands(outputs.get(name, OutputState()), turn, now)
+            new = stands(outputs.get(name, OutputState()), turn, now, failed=failed)
             former = reading.figures.get(name, OutputFigures())
             figures = replace(former, failures=former.failures + failed)
             if turn.documents or failed:
@@ -252,16 +253,18 @@ class PublisherHealth:
         self.moved()
 
 
-def stands(former: OutputState, turn: Turn, now: float) -> OutputState:
-    """How an output stands after its turn, whether it ended well or not."""
+def stands(former: OutputState, turn: Turn, now: float, *, failed: bool = False) -> OutputState:
+    """How an output stands after its turn, which may have `failed` behind its last document."""
     new = replace(former, documents=former.documents + turn.documents)
     if turn.last is not None:
         document, position = turn.last
         new = replace(new, document=document, position=position, at=now)
     if turn.complaint is None:
         return new
-    since = new.began_to_fail or now
-    return replace(new, error=shown(turn.complaint), failed_at=now, failing_since=since)
+    # Whatever the target took in this turn, it took before that.
+    failed_at = nextafter(now, inf) if failed else now
+    since = new.began_to_fail or failed_at
+    return replace(new, error=shown(turn.complaint), failed_at=failed_at, failing_since=since)
 
 
 def delays_of(events: Iterable[Captured], now: float) -> Iterator[tuple[float, int]]:

@@ -114,6 +114,13 @@ def test_an_output_fails_since_its_first_error_behind_its_last_document() -> Non
     assert stands(former, again, 20.0).began_to_fail == 10.0
 
 
+def test_an_output_that_took_documents_and_then_failed_fails() -> None:
+    took = Turn(documents=3, last=("3", (3,)), complaint="503")
+    fails = stands(OutputState(), took, 10.0, failed=True)
+    assert fails.is_failing
+    assert not stands(OutputState(), took, 10.0).is_failing, "a receiver that had something against one row goes on"
+
+
 def test_a_publisher_that_begins_anew_goes_on_failing_since_then() -> None:
     fails = OutputState(document="1", at=5.0, error="no route", failed_at=20.0, failing_since=10.0)
     anew = OutputState(error="still none", failed_at=40.0, failing_since=40.0)
