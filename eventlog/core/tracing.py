@@ -8,7 +8,7 @@ know these few words.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from datetime import UTC
 from time import time_ns
@@ -84,12 +84,15 @@ def is_on() -> bool:
     return _begin is not None
 
 
-@contextmanager
-def step(parent: Span | None, name: str, **attributes: str | int) -> Iterator[None]:
+def step(parent: Span | None, name: str, **attributes: str | int) -> AbstractContextManager[None]:
     """A span in that of a batch, around what is done within the block; nothing without one."""
     if parent is None:
-        yield
-        return
+        return nullcontext()
+    return _step(parent, name, attributes)
+
+
+@contextmanager
+def _step(parent: Span, name: str, attributes: Mapping[str, str | int]) -> Iterator[None]:
     span = parent.child(name, time_ns(), _named(attributes))
     token = _headers.set(span.headers())
     failure: BaseException | None = None
