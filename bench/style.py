@@ -1,4 +1,5 @@
-"""Figures of style over the program: ternaries, comments, functions that are used once, long lines, words in the docs.
+"""Figures of style over the program, beside those of packages that are good to read: ternaries, comments, functions that
+are used once, long lines; and words in the docs.
 
 python -m bench.style
 """
@@ -8,6 +9,8 @@ from __future__ import annotations
 import ast
 import re
 import subprocess
+import sys
+import tempfile
 from collections import Counter
 from pathlib import Path
 
@@ -20,6 +23,9 @@ GOALS = {
     "lines over 100 columns %": (2.0, True),
 }
 """Each with its goal, and whether less is better."""
+
+PEERS = ("procrastinate==3.9.0", "psycopg==3.3.9", "h11==0.16.0", "alembic==1.20.1")
+"""From the package index, without what they need: nothing of them runs."""
 
 
 def tracked(pattern: str) -> list[Path]:
@@ -44,11 +50,25 @@ def figures(files: list[Path]) -> dict[str, float]:
     }
 
 
+def peers(folder: Path) -> dict[str, dict[str, float]]:
+    """The figures of each peer, as its wheel has it."""
+    found = {}
+    for peer in PEERS:
+        name = peer.partition("==")[0]
+        command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", folder / name, peer]
+        subprocess.run(command, check=True)
+        found[peer] = figures(sorted((folder / name / name).rglob("*.py")))
+    return found
+
+
 if __name__ == "__main__":
     apart = ("tests", "bench", "docs")
     files = [file for file in tracked("*.py") if not set(apart) & set(file.relative_to(ROOT).parts[:-1])]
-    for name, found in figures(files).items():
-        goal, less = GOALS[name]
-        print(f"{name}: {found:.2f} (goal: at {'most' if less else 'least'} {goal})")
+    with tempfile.TemporaryDirectory() as folder:
+        columns = {"eventlog": figures(files), **peers(Path(folder))}
+    print(f"{'':30}{'goal':>8}", *(f"{name:>22}" for name in columns))
+    for name, (goal, less) in GOALS.items():
+        values = [f"{column[name]:22.2f}" for column in columns.values()]
+        print(f"{name:30}{'<=' if less else '>=':>4}{goal:4}", *values)
     words_in_docs = sum(len(file.read_text(encoding="utf-8").split()) for file in tracked("docs/*.md"))
     print(f"words in docs: {words_in_docs:,}")
