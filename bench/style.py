@@ -55,7 +55,7 @@ def peers(folder: Path) -> dict[str, dict[str, float]]:
     found = {}
     for peer in PEERS:
         name = peer.partition("==")[0]
-        command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", folder / name, peer]
+        command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", str(folder / name), peer]
         subprocess.run(command, check=True)
         found[peer] = figures(sorted((folder / name / name).rglob("*.py")))
     return found
