@@ -213,10 +213,16 @@ def test_messages_go_to_kafka_once(log: LogTable, tmp_path: Path, kafka: str, mo
 @pytest.mark.parametrize(
     "words, said",
     [
-        (["a.parquet", "--follow"], "--follow reads the log of a database"),
+        (
+            ["a.parquet", "--follow"],
+            "--follow is an option of `eventlog convert database`; this is `eventlog convert files`",
+        ),
         (["sqlite://", "--follow", "--engine", "local"], "--engine local cannot be combined with --follow"),
         (["sqlite://", "--follow", "--mark"], "--mark cannot be combined with --follow"),
-        (["a.bin", "--follow", "--from", "gbase"], "--from gbase cannot be combined with --follow"),
+        (
+            ["a.bin", "--follow", "--from", "gbase"],
+            "--follow is an option of `eventlog convert database`; this is `eventlog convert gbase`",
+        ),
         (["sqlite://", "--until-empty"], "--until-empty needs --follow"),
     ],
 )
