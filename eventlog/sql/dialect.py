@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import Struct
 
 from eventlog.core.errors import ConfigError, EventlogError, InstallError
-from eventlog.core.registry import database_named
+from eventlog.core.registry import database_named, problem
 from eventlog.core.registry import names as names_offered
 from eventlog.core.registry import offers as offered
 from eventlog.sql.names import STANDARD, LogNames, with_hash
@@ -275,10 +275,10 @@ def _named(backend: str) -> Dialect:
 
 
 def dialects() -> tuple[Dialect, ...]:
-    """Every database that eventlog knows."""
+    """Every database that can be used."""
+    usable = [_named(offer.name) for offer in offered("databases") if problem(offer) is None]
     # Some are offered under several names.
-    by_name = {dialect.name: dialect for dialect in map(_named, names_offered("databases"))}
-    return tuple(by_name.values())
+    return tuple({dialect.name: dialect for dialect in usable}.values())
 
 
 def drivers() -> dict[str, str]:
@@ -367,9 +367,10 @@ def texts(dialect: Dialect) -> dict[str, str]:
 
 @cache
 def known() -> frozenset[str]:
-    """The names of all queries that any database has."""
+    """The names of all queries that any of our databases has."""
     # From the folders alone: other databases are not imported for it.
-    rooms = {offer.points[0].module.rpartition(".")[0] for offer in offered("databases")}
+    ours = [offer.points[0] for offer in offered("databases") if offer.is_ours]
+    rooms = {point.module.rpartition(".")[0] for point in ours}
     return frozenset().union(*map(_in_folder, (COMMON, *rooms)))
 
 

@@ -7,11 +7,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eventlog.capture.words import as_told
+from eventlog.core.errors import ConfigError
 from eventlog.core.schema import Column
 from eventlog.databases.mysql.dialect import MYSQL
 from eventlog.databases.mysql.types import mysql_value
 from eventlog.databases.oracle.dialect import ORACLE
 from eventlog.databases.postgresql.dialect import POSTGRESQL
+from eventlog.databases.sqlite.dialect import SQLITE
+from eventlog.sql.dialect import dialect_of, dialects, drivers, offers, statement
+from tests.support.plugins import Site, site
+
+__all__ = ["site"]
 
 texts = st.text(st.sampled_from("'a\\\"ä😀;\n"), max_size=12)
 
@@ -47,3 +53,22 @@ def test_a_vector_is_read_as_base64() -> None:
         mysql_value("t.v", Column(name="v", type="VECTOR(3)")) == "REPLACE(TO_BASE64(t.v), CHAR(10 USING utf8mb4), '')"
     )
     assert mysql_value("t.v", Column(name="v", type="VARBINARY(3)")) == "t.v"
+
+
+LITE = """
+    from msgspec.structs import replace
+
+    from eventlog.databases.sqlite.dialect import SQLITE
+
+    LITE = replace(SQLITE, name="litedb")
+"""
+
+
+def test_a_package_can_bring_a_database(site: Site) -> None:
+    site.install("eventlog-lite", {"databases": {"litedb": "eventlog_lite:LITE", "odd": "eventlog_odd:ODD"}}, LITE)
+    lite = dialect_of("litedb:///app.db")
+    assert (lite.name, lite in dialects(), "litedb" in drivers().values()) == ("litedb", True, False)
+    # What none of ours has is no query of its own, and what it lacks of ours has no text.
+    assert (statement(lite, "listen", channel="x"), offers(lite, "whole_row")) == ("", offers(SQLITE, "whole_row"))
+    with pytest.raises(ConfigError, match="The database odd of the package eventlog-lite 1.0 cannot be loaded"):
+        dialect_of("odd://")
