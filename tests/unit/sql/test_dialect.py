@@ -70,5 +70,5 @@ def test_a_package_can_bring_a_database(site: Site) -> None:
     assert (lite.name, lite in dialects(), "litedb" in drivers().values()) == ("litedb", True, False)
     # What none of ours has is no query of its own, and what it lacks of ours has no text.
     assert (statement(lite, "listen", channel="x"), offers(lite, "whole_row")) == ("", offers(SQLITE, "whole_row"))
-    with pytest.raises(ConfigError, match="The database odd of the package eventlog-lite 1.0 cannot be loaded"):
+    with pytest.raises(ConfigError, match=r"The database odd of the package eventlog-lite 1\.0 cannot be loaded"):
         dialect_of("odd://")
