@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 import click
 
@@ -17,7 +17,6 @@ from eventlog.core.packages import require
 
 PART_EVENTS: Final = 100_000
 
-Command = TypeVar("Command", bound=Callable[..., Any])
 Decorator = Callable[[Any], Any]
 
 COMMANDS: Final = {name: f"{__name__}:{name}" for name in ("files", "database", "gbase", "linter")}
