@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import re
 import secrets
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from operator import itemgetter
 from typing import TYPE_CHECKING, Final, TypeVar
@@ -146,7 +146,7 @@ def runs(numbers: Iterable[int]) -> list[Run]:
     return found
 
 
-_first = itemgetter(0)
+_first, _last = itemgetter(0), itemgetter(1)
 
 
 class Stretches:
@@ -186,6 +186,11 @@ class Stretches:
         return made
 
     @classmethod
+    def run(cls, first: int, last: int) -> Stretches:
+        """The numbers from the first to the last; none, where the last comes before the first."""
+        return cls([(first, last)] if first <= last else ())
+
+    @classmethod
     def union(cls, sets: Sequence[Stretches]) -> Stretches:
         """The numbers of all of these sets."""
         if len(sets) == 1:
@@ -199,6 +204,12 @@ class Stretches:
             if place >= 0 and self.parts[place][1] >= first:
                 return True
         return False
+
+    def within(self, first: int, last: int) -> Stretches:
+        """Those from the first to the last."""
+        begin = bisect_left(self.parts, first, key=_last)
+        end = bisect_right(self.parts, last, key=_first)
+        return Stretches([(max(start, first), min(stop, last)) for start, stop in self.parts[begin:end]])
 
     def __contains__(self, number: int) -> bool:
         place = bisect_right(self.parts, number, key=_first) - 1

@@ -13,18 +13,22 @@ into too many pieces.
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Final
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
+
+from eventlog.sources.marks import Run, Stretches
 
 MOST_GAPS: Final = 10_000
 """Gaps that an offset may have."""
 
 NEAR_NUMBERS: Final = 100
 """Stretches with no more numbers between them are read as one."""
+
+NONE: Final = Stretches()
 
 
 class Gap(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -39,10 +43,6 @@ class Gap(Struct, frozen=True, kw_only=True, omit_defaults=True):
     writers: tuple[str, ...] = ()
     since: float = 0
     held: bool = False
-
-
-Run = tuple[int, int]
-"""Numbers side by side: the first and the last of them."""
 
 
 class Offset(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -79,13 +79,11 @@ class GapLook(Struct, frozen=True, kw_only=True):
 
 
 class Step(Struct, frozen=True, kw_only=True):
-    """What lies between two offsets: numbers from first to last without those in between, which
-    come in order.
-    """
+    """What lies between two offsets: numbers from first to last without some of those between."""
 
     first: int
     last: int
-    without: tuple[Run, ...] = ()
+    without: Stretches = NONE
 
 
 def read_offset(written: object) -> Offset:
@@ -95,19 +93,20 @@ def read_offset(written: object) -> Offset:
 
 def advanced(offset: Offset, look: GapLook) -> Offset:
     """The offset after a look; the same one where nothing is new."""
-    found, held = sorted(look.found), sorted(look.held)
+    found, held = Stretches.of(look.found), Stretches.of(look.held)
+    before = sorted(offset.gaps, key=_first)
     kept: list[Gap] = []
     late: list[Run] = []
-    for gap in sorted(offset.gaps, key=_first):
+    for gap in before:
         left, came = _looked_at(gap, look, found, held)
         # There is no room for so many pieces: nothing is taken out of it for now.
         if len(left) > 1 and len(kept) + len(left) > MOST_GAPS:
-            left, came = [gap], []
+            left, came = [gap], NONE
         kept += left
-        late += came
+        late += came.parts
     upto, missed = _gone_on(offset.upto, look, held, room=max(0, MOST_GAPS - len(kept)))
     # To Spark an offset that is another one is a batch, though it may have no rows.
-    if upto == offset.upto and not late and kept == sorted(offset.gaps, key=_first):
+    if upto == offset.upto and not late and kept == before:
         return offset
     return Offset(upto=upto, gaps=tuple(sorted((*kept, *missed), key=_first)), late=tuple(late))
 
@@ -118,17 +117,17 @@ def steps(start: Offset, end: Offset) -> list[Step]:
     """
     if start == end:
         return []
-    gaps = [(gap.first, gap.last) for gap in sorted(end.gaps, key=_first)]
+    missing = _numbers_of(end.gaps)
     late = end.late
     if late is None:
         # An offset of a former version: what its gaps have lost since came out of them.
-        late = tuple(run for gap in start.gaps for run in _beside(gap.first, gap.last, _within(gaps, gap)))
+        late = (_numbers_of(start.gaps) - missing).parts
     wanted = together(late)
-    new = Gap(first=start.upto + 1, last=end.upto)
-    without = _within(gaps, new)
+    new = Stretches.run(start.upto + 1, end.upto)
+    without = missing.within(start.upto + 1, end.upto)
     # Nothing is new, or all that is new is missing.
-    if new.last >= new.first and without != ((new.first, new.last),):
-        wanted.append(Step(first=new.first, last=new.last, without=without))
+    if new != without:
+        wanted.append(Step(first=start.upto + 1, last=end.upto, without=without))
     return wanted
 
 
@@ -136,71 +135,58 @@ def together(runs: Iterable[Run]) -> list[Step]:
     """The runs as steps, of which each is worth a question: those that are near each other are one
     step.
     """
-    steps: list[Step] = []
-    for first, last in sorted(runs):
-        if not steps or first - steps[-1].last > NEAR_NUMBERS:
-            steps.append(Step(first=first, last=last))
-            continue
-        former = steps[-1]
-        without = former.without
-        if first > former.last + 1:
-            without = (*without, (former.last + 1, first - 1))
-        steps[-1] = Step(first=former.first, last=last, without=without)
-    return steps
-
-
-def chosen(step: Step, numbers: Iterable[int]) -> list[bool]:
-    """Of each number whether the step hands it out."""
-    firsts = [first for first, _ in step.without]
-    is_chosen = []
-    for number in numbers:
-        at = bisect_right(firsts, number)
-        is_chosen.append(not at or number > step.without[at - 1][1])
-    return is_chosen
+    wanted = Stretches(runs)
+    ends: list[Run] = []
+    for first, last in wanted.parts:
+        if ends and first - ends[-1][1] <= NEAR_NUMBERS:
+            ends[-1] = (ends[-1][0], last)
+        else:
+            ends.append((first, last))
+    between = Stretches(ends) - wanted
+    return [Step(first=first, last=last, without=between.within(first, last)) for first, last in ends]
 
 
 def _first(gap: Gap) -> int:
     return gap.first
 
 
-def _looked_at(gap: Gap, look: GapLook, found: list[int], held: list[int]) -> tuple[list[Gap], list[Run]]:
+def _numbers_of(gaps: Iterable[Gap]) -> Stretches:
+    return Stretches([(gap.first, gap.last) for gap in gaps])
+
+
+def _looked_at(gap: Gap, look: GapLook, found: Stretches, held: Stretches) -> tuple[list[Gap], Stretches]:
     """What is left of a gap, and what comes out of it; rows that came in it and are held stay in
     it.
     """
-    waiting = _between(held, gap.first, gap.last)
+    numbers = Stretches.run(gap.first, gap.last)
+    waiting = held.within(gap.first, gap.last)
     # Its rows are there: what nobody holds any more comes out, without a look at the writers.
     if gap.held:
-        runs = list(_runs(waiting))
-        return [_held(run) for run in runs], list(_beside(gap.first, gap.last, runs))
-    there = _between(found, gap.first, gap.last)
-    known = set(there)
+        return _held(waiting), numbers - waiting
+    there = found.within(gap.first, gap.last)
     # What came after the numbers were read is of the next look.
-    stays = [_held(run) for run in _runs(number for number in waiting if number in known)]
-    came = list(_runs(number for number in there if number not in look.held))
-    left = []
+    left = _held(waiting & there)
     # Else all who may have drawn its numbers have ended, and what is not there never comes.
     if _open(gap, look):
-        for first, last in _beside(gap.first, gap.last, _runs(there)):
-            left.append(msgspec.structs.replace(gap, first=first, last=last))
-    return sorted((*stays, *left), key=_first), came
+        left += [replace(gap, first=first, last=last) for first, last in (numbers - there).parts]
+    return sorted(left, key=_first), there - waiting
 
 
-def _gone_on(upto: int, look: GapLook, held: list[int], *, room: int) -> tuple[int, list[Gap]]:
+def _gone_on(upto: int, look: GapLook, held: Stretches, *, room: int) -> tuple[int, list[Gap]]:
     """How far the next numbers lead, and the gaps among them: only so far that there is room for
     these.
     """
     if not look.numbers:
         return upto, []
     last = look.numbers[-1]
+    there = Stretches.of(look.numbers)
     # Whoever writes after the numbers were read may have drawn what is missing among them.
     writers = tuple(sorted(look.after or ()))
     # The time matters only where nobody can say who writes.
     since = look.now if look.after is None else 0
-    missing = _beside(upto + 1, last, _runs(look.numbers))
-    gaps = [Gap(first=first, last=end, writers=writers, since=since) for first, end in missing]
-    known = set(look.numbers)
-    held_here = [number for number in _between(held, upto + 1, last) if number in known]
-    gaps += map(_held, _runs(held_here))
+    missing = Stretches.run(upto + 1, last) - there
+    gaps = [Gap(first=first, last=end, writers=writers, since=since) for first, end in missing.parts]
+    gaps += _held(held.within(upto + 1, last) & there)
     gaps.sort(key=_first)
     if len(gaps) > room:
         # Before the first gap that has no room: what follows is new at the next look.
@@ -208,8 +194,8 @@ def _gone_on(upto: int, look: GapLook, held: list[int], *, room: int) -> tuple[i
     return last, gaps
 
 
-def _held(run: Run) -> Gap:
-    return Gap(first=run[0], last=run[1], held=True)
+def _held(numbers: Stretches) -> list[Gap]:
+    return [Gap(first=first, last=last, held=True) for first, last in numbers.parts]
 
 
 def _open(gap: Gap, look: GapLook) -> bool:
@@ -219,37 +205,3 @@ def _open(gap: Gap, look: GapLook) -> bool:
     if look.before is None:
         return look.now - gap.since < look.patience
     return not look.before.isdisjoint(gap.writers)
-
-
-def _between(numbers: list[int], first: int, last: int) -> list[int]:
-    """Those of the ordered numbers that lie in a stretch."""
-    return numbers[bisect_left(numbers, first) : bisect_right(numbers, last)]
-
-
-def _runs(numbers: Iterable[int]) -> Iterator[Run]:
-    """Ordered numbers as runs."""
-    run: Run | None = None
-    for number in numbers:
-        if run is not None and number > run[1] + 1:
-            yield run
-            run = None
-        run = (number if run is None else run[0], number)
-    if run is not None:
-        yield run
-
-
-def _beside(first: int, last: int, runs: Iterable[Run]) -> Iterator[Run]:
-    """What is left of a stretch without the runs, which come in order."""
-    for start, end in runs:
-        if start > first:
-            yield first, start - 1
-        first = end + 1
-    if first <= last:
-        yield first, last
-
-
-def _within(runs: list[Run], gap: Gap) -> tuple[Run, ...]:
-    """The parts of the ordered runs that lie in a stretch."""
-    begin = bisect_left(runs, gap.first, key=lambda run: run[1])
-    end = bisect_right(runs, gap.last, key=lambda run: run[0])
-    return tuple((max(first, gap.first), min(last, gap.last)) for first, last in runs[begin:end])

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from itertools import compress
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
@@ -16,17 +15,7 @@ from eventlog.convert.withheld import held_numbers
 from eventlog.core.errors import ConfigError, SourceError
 from eventlog.sql.dialect import offers
 from eventlog_spark.faults import travelling
-from eventlog_spark.gaps import (
-    MOST_GAPS,
-    GapLook,
-    Offset,
-    Step,
-    advanced,
-    chosen,
-    read_offset,
-    steps,
-    together,
-)
+from eventlog_spark.gaps import MOST_GAPS, GapLook, Offset, Step, advanced, read_offset, steps, together
 from eventlog_spark.log import BulkLog, NumberRange, stretches, told
 
 if TYPE_CHECKING:
@@ -103,8 +92,7 @@ class LogStream(DataSourceStreamReader):
     def _pieces(self, step: Step) -> Iterator[Step]:
         worthwhile = -(-(step.last - step.first) // WORTHWHILE_NUMBERS) or 1
         for piece in stretches(step.first, step.last, min(self._options.partitions, worthwhile)):
-            without = [(first, last) for first, last in step.without if first <= piece.last and last >= piece.first]
-            yield Step(first=piece.first, last=piece.last, without=tuple(without))
+            yield Step(first=piece.first, last=piece.last, without=step.without.within(piece.first, piece.last))
 
     def _look(self, before: Offset) -> GapLook:
         """Who writes is asked before and after the numbers, each time in a transaction of its
@@ -120,7 +108,7 @@ class LogStream(DataSourceStreamReader):
             gaps = [(gap.first, gap.last) for gap in before.gaps if not gap.held]
             for step in together(gaps):
                 present = log.numbers(connection, "numbers_within", first=step.first, last=step.last)
-                found += compress(present, chosen(step, present))
+                found += [number for number in present if number not in step.without]
             if before.upto and not numbers:
                 _refuse_restarted(log, connection, before.upto)
         last = numbers[-1] if numbers else before.upto
@@ -175,5 +163,5 @@ def _rows(log: BulkLog, step: Step, *, transactions: bool) -> Iterator[pa.Record
         if not step.without:
             yield batch
             continue
-        numbers = batch.column("record_id").to_pylist()
-        yield batch.filter(pa.array(chosen(step, numbers), pa.bool_()))
+        taken = [number not in step.without for number in batch.column("record_id").to_pylist()]
+        yield batch.filter(pa.array(taken, pa.bool_()))

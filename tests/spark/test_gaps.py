@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from eventlog.sources.marks import Stretches
 from eventlog_spark import gaps
-from eventlog_spark.gaps import Gap, GapLook, Offset, Step, advanced, chosen, read_offset, steps, together
+from eventlog_spark.gaps import Gap, GapLook, Offset, Step, advanced, read_offset, steps, together
 
 
 class World(Struct):
@@ -59,7 +60,7 @@ def handed_out(world: World, start: Offset, end: Offset) -> list[int]:
         number
         for step in steps(start, end)
         for number in range(step.first, step.last + 1)
-        if number in world.committed and chosen(step, [number]) == [True]
+        if number in world.committed and number not in step.without
     ]
 
 
@@ -152,10 +153,9 @@ def test_what_an_older_version_noted_is_handed_out_by_what_is_left_of_its_gaps()
 
 def test_runs_that_are_near_each_other_are_read_together() -> None:
     assert together([(200, 201), (3, 3), (5, 6), (7, 7)]) == [
-        Step(first=3, last=7, without=((4, 4),)),
+        Step(first=3, last=7, without=Stretches.of([4])),
         Step(first=200, last=201),
     ]
-    assert chosen(Step(first=3, last=7, without=((4, 4),)), range(3, 8)) == [True, False, True, True, True]
 
 
 def test_an_offset_has_so_many_gaps_and_no_more() -> None:
@@ -168,4 +168,4 @@ def test_an_offset_has_so_many_gaps_and_no_more() -> None:
     assert later.gaps == ()
     assert [(step.first, step.last) for step in steps(offset, later)] == [(1, 99)]
     [new] = steps(Offset(), offset)
-    assert sum(chosen(new, range(1, new.last + 1))) == gaps.MOST_GAPS
+    assert new.last - len(new.without) == gaps.MOST_GAPS

@@ -120,6 +120,13 @@ def test_they_are_sets(one: set[int], other: set[int]) -> None:
     assert mine | others == Stretches.of(one | other)
 
 
+@given(number_sets, st.integers(-7, 63), st.integers(-7, 63))
+def test_a_stretch_of_them_is_a_set_too(one: set[int], first: int, last: int) -> None:
+    stretch = Stretches.run(first, last)
+    assert [*stretch] == [*range(first, last + 1)]
+    assert Stretches.of(one).within(first, last) == Stretches.of(one) & stretch
+
+
 @given(number_sets)
 def test_they_are_as_short_as_can_be_and_read_back(one: set[int]) -> None:
     found = Stretches.of(one)
