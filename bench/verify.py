@@ -19,13 +19,13 @@ from bench.ending import at_end
 from bench.measure import Benchmark, Contestant, Target, Timings
 from bench.peers import symmetric
 from bench.peers.checksums import Checksums
-from eventlog.compare.columns import place_of
+from eventlog.compare.columns import selection_of
 from eventlog.compare.engine import Comparison
 from eventlog.compare.known import Ends, Recognition
 from eventlog.compare.ranges import Range
 from eventlog.compare.scratch import ScratchSide
 from eventlog.compare.sides import Totals
-from eventlog.compare.tables import Place, TableSide
+from eventlog.compare.tables import Selection, TableSide
 from tests.support.reflected import reflect_table
 from tests.support.servers_mysql import mariadb_running
 
@@ -97,13 +97,13 @@ class Pair(Struct, kw_only=True):
 
     def side(self, table: str) -> TableSide:
         found = reflect_table(self.engine, table)
-        place, compared = place_of(found)
-        return TableSide(self.engine, Place(table=found, columns=place.columns), compared)
+        place, compared = selection_of(found)
+        return TableSide(self.engine, Selection(table=found, columns=place.columns), compared)
 
     def proved(self, label: str, there: str, differing: int) -> None:
         """A proof; it must find so many rows."""
         before = self.wire.bytes
-        _, compared = place_of(reflect_table(self.engine, "usr"))
+        _, compared = selection_of(reflect_table(self.engine, "usr"))
         found = sum(1 for _ in Comparison(self.side("usr"), self.side(there), compared).differences())
         assert found == differing, (found, differing)
         self.carried[label] = self.wire.bytes - before
@@ -216,7 +216,7 @@ class Remembered:
 
 def _cycle(one: Pair) -> Contestant:
     """An idle cycle of a source without triggers: the table against the state that it left."""
-    _, compared = place_of(reflect_table(one.engine, "usr"))
+    _, compared = selection_of(reflect_table(one.engine, "usr"))
     state, remembered = ScratchSide(compared), Remembered()
     at_end(state.close)
     state.write(one.side("usr").every())

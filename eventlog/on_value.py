@@ -1,9 +1,9 @@
-"""What becomes of a change when its format cannot say one of its values: the object is published
+"""What becomes of a change when its format cannot write one of its values: the object is published
 all the same.
 
-An attribute with a value that is left out is not told at all: a receiver keeps what it has, for
+An attribute with a value that is left out is not sent at all: a receiver keeps what it has, for
 nothing is removed that nobody has removed. What it has then, nobody knows: the next value that can
-be said takes the place of whatever it is. Or the nearest value that the format can say is told
+be written takes the place of whatever it is. Or the nearest value that the format has is sent
 instead. Looked at only after a format has failed with a change, so that all others cost nothing
 more.
 """
@@ -22,26 +22,26 @@ from eventlog.core.errors import DataError, ExpressionError, value_shown
 from eventlog.core.model import ABSENT, Absent, Cell, Change, Edit, Op, Refusal, Value
 from eventlog.core.outputs import OnValue
 
-Told = Cell | Literal[Absent.ABSENT]
+CellOrAbsent = Cell | Literal[Absent.ABSENT]
 Wrote = TypeVar("Wrote")
 
 NAMED_VALUES: Final = 3
-"""Values of which a note says why they could not be said."""
+"""Values of which a note says why they could not be written."""
 
 
 class Sayer(Protocol):
     """What a format knows about single values."""
 
     def check(self, column: str, value: Value) -> None:
-        """ExpressionError says why the value cannot be said in this column."""
+        """ExpressionError says why the value cannot be written in this column."""
 
     def nearest(self, column: str, value: Value) -> Value:
-        """The nearest value that can be said; None where nobody knows one."""
+        """The nearest value that can be written; None where nobody knows one."""
 
     def holds_several(self, column: str) -> bool:
         """Whether the column holds several values, each of which comes and goes by itself.
 
-        ExpressionError where its name cannot be said: the change is refused then.
+        ExpressionError where its name cannot be written: the change is refused then.
         """
 
 
@@ -52,7 +52,7 @@ def written_otherwise(
     on_value: OnValue,
     write: Callable[[Change], Wrote],
 ) -> tuple[Refusal, Wrote | None]:
-    """What the events are told of a change that a format has failed with, and what it `write`s
+    """The answer to the events of a change that a format has failed with, and what it `write`s
     instead, if anything.
 
     Nothing is written where the fault is not that of a value, or where objects are to be refused.
@@ -75,7 +75,7 @@ def written_otherwise(
 
 
 def refused(change: Change, error: DataError, *, partial: bool = False) -> Refusal:
-    """Which object cannot be told, or not with all its values, and why."""
+    """Which object cannot be sent, or not with all its values, and why."""
     reason = str(error).removesuffix(".")
     note = f"{value_shown(change.row.table)} {value_shown(change.row.key)}: {reason}."
     return Refusal(positions=change.positions, note=note, partial=partial)
@@ -90,12 +90,12 @@ class _Cure:
         self._replacing = replacing
 
     def edits(self, change: Change) -> tuple[Edit, ...]:
-        """What can be said of a change."""
+        """What can be written of a change."""
         cured = [self._edit(edit, change.op) for edit in change.edits]
         return tuple([edit for edit in cured if edit is not None])
 
     def _edit(self, edit: Edit, op: Op) -> Edit | None:
-        """The edit with values that can be said; None where nothing of it can be."""
+        """The edit with values that can be written; None where nothing of it can be."""
         old = self._cell(edit.column, edit.old)
         new = self._cell(edit.column, edit.new)
         if old is edit.old and new is edit.new:
@@ -105,8 +105,8 @@ class _Cure:
         if not self._sayer.holds_several(edit.column):
             if without_new or (without_old and op is Op.DELETE):
                 return None
-            # The receiver has some former value, for the one that could not be said has not taken
-            # its place.
+            # The receiver has some former value, for the one that could not be written has not
+            # taken its place.
             reset = edit.reset or (without_old and op is Op.MODIFY)
             return replace(edit, old=old, new=new, reset=reset)
         # Of several values each comes by itself: None says that no new one does.
@@ -124,8 +124,8 @@ class _Cure:
             more = f"; and {len(faults) - NAMED_VALUES} more"
         return ExpressionError("; ".join(faults[:NAMED_VALUES]) + more)
 
-    def _cell(self, column: str, cell: Told) -> Told:
-        """What can be said of a cell; ABSENT where nothing of it can be."""
+    def _cell(self, column: str, cell: CellOrAbsent) -> CellOrAbsent:
+        """What can be written of a cell; ABSENT where nothing of it can be."""
         if cell is None or cell is ABSENT:
             return cell
         if not isinstance(cell, tuple):
@@ -163,7 +163,7 @@ class _Cure:
         return None
 
 
-def _says(old: Told, new: Told) -> bool:
+def _says(old: CellOrAbsent, new: CellOrAbsent) -> bool:
     """Whether there is anything left in an edit."""
     return not (old in _NOTHING and new in _NOTHING)
 
@@ -172,7 +172,7 @@ _NOTHING: Final = (None, ABSENT, ())
 
 
 class BeyondSide(Enum):
-    """On which side of all times that can be said a time lies."""
+    """On which side of all times that can be written a time lies."""
 
     EARLY = "early"
     LATE = "late"

@@ -13,11 +13,11 @@ from bench.ending import at_end
 from bench.growth.series import powers, targets
 from bench.measure import Benchmark, Contestant
 from bench.verify import COLUMNS, FILLED, TIMESTAMPS, Remembered
-from eventlog.compare.columns import place_of
+from eventlog.compare.columns import selection_of
 from eventlog.compare.engine import Comparison
 from eventlog.compare.known import Recognition
 from eventlog.compare.scratch import ScratchSide
-from eventlog.compare.tables import Place, TableSide
+from eventlog.compare.tables import Selection, TableSide
 from tests.support.reflected import reflect_table
 from tests.support.servers_mysql import mariadb_running
 
@@ -56,7 +56,7 @@ class GrownPair:
         """A cycle has looked at the table before."""
         self.made()
         if self._state is None:
-            self._state = ScratchSide(place_of(reflect_table(self._engine, self._names[0]))[1])
+            self._state = ScratchSide(selection_of(reflect_table(self._engine, self._names[0]))[1])
             at_end(self._state.close)
             self._state.write(self._side(self._names[0]).every())
             self.cycle()
@@ -73,11 +73,11 @@ class GrownPair:
 
     def _side(self, name: str) -> TableSide:
         table = reflect_table(self._engine, name)
-        place, compared = place_of(table)
-        return TableSide(self._engine, Place(table=table, columns=place.columns), compared)
+        place, compared = selection_of(table)
+        return TableSide(self._engine, Selection(table=table, columns=place.columns), compared)
 
     def _compared(self, one: TableSide, other: TableSide | ScratchSide, known: Recognition | None) -> None:
-        _, compared = place_of(reflect_table(self._engine, self._names[0]))
+        _, compared = selection_of(reflect_table(self._engine, self._names[0]))
         if list(Comparison(one, other, compared, known=known).differences()):
             raise AssertionError("the tables were to be equal")
 

@@ -212,9 +212,9 @@ def believed(
     return options
 
 
-def same(one: TriggerOptions, other: TriggerOptions) -> bool:
+def same(left: TriggerOptions, right: TriggerOptions) -> bool:
     """Whether two options ask for the same, whatever the table adds to them."""
-    return _comparable(one) == _comparable(other)
+    return _comparable(left) == _comparable(right)
 
 
 def words(options: TriggerOptions) -> str:

@@ -279,7 +279,7 @@ class StatementBodies(Bodies, frozen=True, kw_only=True):
 
     def _truncated(self, clauses: Clauses, child: ChildPlan) -> str:
         """The values of a child table, unless the parent may be emptied with it."""
-        # The parents' ends may have been logged already, and values after them would be told of
+        # The parents' ends may have been logged already, and values after them would be logged of
         # objects that are no more. A read-back is right in either case, for it says nothing of an
         # object that is gone.
         options = replace(self.plan.options, style=Style.FIELD_BACK)
@@ -346,12 +346,12 @@ class StatementBodies(Bodies, frozen=True, kw_only=True):
             fresh = f"({clauses.missing(Side.OLD)})"
             # Where a row came, all columns of the row before are NULL, so a value that is there
             # differs.
-            told = clauses.changed(stayed)
+            changed = clauses.changed(stayed)
             if came.test is Test.FILLED_OR_ALL_EMPTY:
-                told = any_of([told, all_of([fresh, *clauses.all_empty(came)])])
+                changed = any_of([changed, all_of([fresh, *clauses.all_empty(came)])])
             came_kind, stayed_kind = _kind(clauses, came), _kind(clauses, stayed)
             kind = f"CASE WHEN {fresh} THEN {came_kind} ELSE {stayed_kind} END"
-            condition = all_of([f"NOT ({clauses.missing(Side.NEW)})", told])
+            condition = all_of([f"NOT ({clauses.missing(Side.NEW)})", changed])
             written.append(clauses.holes(stayed) | {"kind": kind, "condition": condition})
         return [*written, *map(clauses.holes, others[2 * count :])]
 
@@ -406,7 +406,7 @@ class _ChildStatements(Struct, frozen=True, kw_only=True):
             clauses.dialect,
             "child_side",
             key=clauses.key(side),
-            values=", ".join(f"{value} AS value{place}" for place, value in enumerate(values)),
+            values=", ".join(f"{value} AS value{index}" for index, value in enumerate(values)),
             source=self._source(side, when),
             condition=all_of(conditions),
         )

@@ -33,7 +33,7 @@ READ_BACK = {
     Kind.UPDATE_FIELD: Kind.UPDATE_FIELD_BACK,
     Kind.REPLACE_FIELD: Kind.UPDATE_FIELD_BACK,
 }
-"""What tells of a column whose values a trigger cannot read."""
+"""The kind of a fact about a column whose values a trigger cannot read."""
 
 
 class Clauses(Struct, frozen=True, kw_only=True):
@@ -75,22 +75,22 @@ class Clauses(Struct, frozen=True, kw_only=True):
 
     def _values(self, fact: Fact) -> dict[str, str]:
         """Kind, column, old and new value of a log row."""
-        told = self._read_back(fact)
+        logged = self._read_back(fact)
         column = old = new = "NULL"
         if fact.column is not None:
             column = self.dialect.literal(fact.column)
         if self.plan.table.whole_row:
-            told = fact
+            logged = fact
             text = self.whole_row(fact.side)
             old, new = text if fact.image else "NULL", text if fact.new else "NULL"
         else:
             if fact.image:
                 old = self._image(fact)
-            elif told.old:
+            elif logged.old:
                 old = self.old.text(fact.watched[0].column)
-            if told.new:
+            if logged.new:
                 new = self.new.text(fact.watched[0].column)
-        kind = kind_text(self.dialect, told.kind)
+        kind = kind_text(self.dialect, logged.kind)
         return {"kind": kind, "column": column, "old": old, "new": new}
 
     def _image(self, fact: Fact) -> str:
@@ -349,7 +349,7 @@ class Clauses(Struct, frozen=True, kw_only=True):
         if not others or not self._seen(fact.watched[0].column):
             return ALWAYS
         if not all(self._seen(watched.column) for watched in fact.watched):
-            # What cannot be read is always told, so the object is not lost.
+            # What cannot be read is always logged, so the object is not lost.
             return present(self.dialect, first)
         nothing = all_of([absent(self.dialect, other) for other in others])
         return any_of([present(self.dialect, first), nothing])
@@ -359,7 +359,7 @@ class Clauses(Struct, frozen=True, kw_only=True):
 
     def _read_back(self, fact: Fact) -> Fact:
         """The fact without values where a trigger cannot read them: the publisher does."""
-        # A value that a trigger cannot read, as of a long column in Oracle, is told by the
+        # A value that a trigger cannot read, as of a long column in Oracle, is read by the
         # publisher.
         if fact.column is None or self._seen(fact.watched[0].column):
             return fact

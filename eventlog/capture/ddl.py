@@ -3,7 +3,7 @@ is made and taken off.
 
 The bridge is what it makes of a trigger's function when the table is altered, so that the trigger
 goes on: it is prepared when the table is tracked. It names no column but those of the key, and
-these by their numbers; where others are told, the database lists them as it puts the names in.
+these by their numbers; where others are logged, the database lists them as it puts the names in.
 Classes with child tables, and those whose keys wait for the end of their transaction, log rows to
 be read back then. `eventlog track` makes the whole trigger. Decision 27 says why.
 """
@@ -200,14 +200,14 @@ VALUE: Final = "eventlog{value}"
 HERE: Final = "eventlog{ddl}"
 """Where the bridge's own comment goes."""
 SCHEMA: Final = "eventlog{}"
-"""In place of a schema, so that a table with its schema is told from the bare name of a row."""
+"""In place of a schema, so that a table with its schema differs from the bare name of a row."""
 
 
 class Bridge(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A function in two parts, with numbers in place of names.
 
-    And the trigger's table, the class's, its key, its marker, and the columns that are told, where
-    these are not all.
+    And the trigger's table, the class's, its key, its marker, and the columns that are logged,
+    where these are not all.
     """
 
     head: str
@@ -226,8 +226,8 @@ def bridge_plan(plan: TriggerPlan) -> TriggerPlan:
     """
     own, *others = plan.numbered
     key = []
-    for place, column in enumerate(plan.table.key_columns):
-        key.append(replace(column, name=_column(own, place), key=place + 1))
+    for index, column in enumerate(plan.table.key_columns):
+        key.append(replace(column, name=_column(own, index), key=index + 1))
     pairs = zip(plan.children, others, strict=True)
     children = tuple([_child(child.child, numbered) for child, numbered in pairs])
     table = replace(
@@ -251,7 +251,7 @@ def bridge_plan(plan: TriggerPlan) -> TriggerPlan:
 
 def _child(child: Child, numbered: Numbered) -> Child:
     by_name = {column.name: column for column in child.columns}
-    names = tuple([_column(numbered, place) for place in range(len(child.parent_key))])
+    names = tuple([_column(numbered, index) for index in range(len(child.parent_key))])
     held = zip(child.parent_key, names, strict=True)
     columns = [replace(by_name[former], name=name) for former, name in held]
     return Child(name=_table(numbered), parent_key=names, columns=tuple(columns))
@@ -259,7 +259,7 @@ def _child(child: Child, numbered: Numbered) -> Child:
 
 def bridge_comment(bridge: Bridge, this: Numbered, own: Numbered) -> str:
     """A comment that the event trigger reads: what to watch, how that looks now, and the bridge."""
-    # By their numbers, so that a class's own table, which is both, is told once.
+    # By their numbers, so that a class's own table, which is both, is listed once.
     tables = {this.number: this, own.number: own}.values()
     keys = [[table.number, number, kind] for table in tables for number, kind in table.keys]
     # Base64, for the bridge holds a function's text, which may end a comment.
@@ -292,5 +292,5 @@ def _table(numbered: Numbered) -> str:
     return f"eventlog{{{numbered.number}}}"
 
 
-def _column(numbered: Numbered, place: int) -> str:
-    return f"eventlog{{{numbered.number}.{numbered.keys[place][0]}}}"
+def _column(numbered: Numbered, index: int) -> str:
+    return f"eventlog{{{numbered.number}.{numbered.keys[index][0]}}}"

@@ -87,7 +87,7 @@ def retrack(
     """
     with engine.connect() as connection:
         log = located(connection, names)
-        triggers = [one for one in installed(connection, log) if one.marker.table == owner]
+        triggers = [trigger for trigger in installed(connection, log) if trigger.marker.table == owner]
         standing = [trigger.marker.options for trigger in triggers]
         if not standing:
             message = f"All triggers of {owner} are gone, so somebody may have taken them off."

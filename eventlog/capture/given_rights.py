@@ -107,7 +107,7 @@ def given(connection: Connection, names: LogNames) -> list[str]:
 
 
 def take_back(connection: Connection, grants: Iterable[str]) -> list[str]:
-    """Takes rights back, and tells those that could not be; rights on what is gone have gone with
+    """Takes rights back, and returns those that could not be; rights on what is gone have gone with
     it.
     """
     transactional = dialect_of(connection).transactional_ddl

@@ -57,7 +57,7 @@ def install(
     columns: str | Sequence[str] = "auto",
     storage: Storage = UNSAID,
 ) -> bool:
-    """Makes what is missing, and says whether the log itself was; twice is once.
+    """Makes what is missing, and returns whether the log itself was; twice is once.
 
     A log that somebody else made gets companions and is not altered. `columns` is how those of a
     log that is there already are found.
@@ -69,7 +69,7 @@ def install(
         is_new = not has_log(connection, names)
         if is_new:
             refuse_sorted(columns)
-        elif _found_revision(connection, names) is None:
+        elif _checked_revision(connection, names) is None:
             # Tried before anything is made: a log whose columns are not known gets no companions.
             log_columns(connection, names, columns if names.columns == STANDARD else names.columns)
         _bring_up(connection, names, NEWEST_MIGRATION, order=tuple(order), storage=storage)
@@ -111,7 +111,7 @@ def upgrade(
     """Brings an installed log to the newest migration, or `to` another one, which may be a former
     one.
 
-    `agree` is told from where to where before anything is done, and may raise.
+    `agree` gets from where to where before anything is done, and may raise.
     """
     names = names or LogNames()
     with engine.connect() as connection:
@@ -196,7 +196,7 @@ def uninstall(
     """Takes off triggers, functions, tables and rights; refuses while rows wait, unless they are to
     be thrown away.
 
-    An adopted log stays. `agree` is told what goes before anything does, and may raise. Tells the
+    An adopted log stays. `agree` gets what goes before anything does, and may raise. Returns the
     grants that stay, because whoever uninstalls may not take them back.
     """
     names = names or LogNames()
@@ -230,7 +230,7 @@ def _leaving(connection: Connection, names: LogNames, *, purge: bool) -> Leaving
 
 def _is_own(leaving: Leaving, grant: str) -> bool:
     """Whether a grant was about a table that is gone now."""
-    # Databases tell the grant with other blanks than it was written with.
+    # Databases show the grant with other blanks than it was written with.
     written = " ".join(grant.split())
     return any(f" ON {table} TO " in written for table in leaving.tables)
 
@@ -262,8 +262,8 @@ def uninstall_sql(
         kept = [grant for grant in leaving.grants if not _is_own(leaving, grant)]
         last += [text for text in map(taking_back, kept) if text]
     url = where.url.render_as_string(hide_password=False)
-    found: dict[str, Any] = {"marks": marks, "before": drops, "after": last}
-    return _printed(url, names, f"{revision}:base", NEW_ORDER, **found)
+    known: dict[str, Any] = {"marks": marks, "before": drops, "after": last}
+    return _printed(url, names, f"{revision}:base", NEW_ORDER, **known)
 
 
 def revisions(engine: Engine, names: LogNames) -> tuple[str | None, str]:
@@ -271,7 +271,7 @@ def revisions(engine: Engine, names: LogNames) -> tuple[str | None, str]:
     is.
     """
     with engine.connect() as connection:
-        return _found_revision(connection, names), NEWEST_MIGRATION
+        return _checked_revision(connection, names), NEWEST_MIGRATION
 
 
 def _check_sequence(dialect: Dialect, names: LogNames) -> None:
@@ -308,13 +308,13 @@ def is_adopted(names: LogNames) -> bool:
 
 
 def _revision(connection: Connection, names: LogNames) -> str:
-    revision = _found_revision(connection, names)
+    revision = _checked_revision(connection, names)
     if revision is None:
         raise no_log(names)
     return revision
 
 
-def _found_revision(connection: Connection, names: LogNames) -> str | None:
+def _checked_revision(connection: Connection, names: LogNames) -> str | None:
     options = {"version_table": names.version, "version_table_schema": names.schema}
     revision = MigrationContext.configure(connection, opts=options).get_current_revision()
     refuse_newer(names, revision)
@@ -341,16 +341,16 @@ def _run(
 
 
 def _printed(
-    url: str, names: LogNames, goal: str, order: tuple[str, ...], *, storage: Storage = UNSAID, **found: Any
+    url: str, names: LogNames, goal: str, order: tuple[str, ...], *, storage: Storage = UNSAID, **known: Any
 ) -> str:
-    """The statements of a way up, or down where the goal is the base; `found` is what a database
+    """The statements of a way up, or down where the goal is the base; `known` is what a database
     was asked before.
     """
     dialect = dialect_of(url)
     write = writing(dialect, storage)
     transactional = dialect.transactional_ddl
     settings = {"url": read_url(url), "transactional": transactional, "storage": storage}
-    config = _config(names, order, **settings, **found)
+    config = _config(names, order, **settings, **known)
     config.output_buffer = StringIO()
     first, _, last = goal.rpartition(":")
     # A single migration as the goal is a way up from nothing: `first` is empty then, and comes
@@ -438,7 +438,7 @@ class Leaving(Struct, frozen=True, kw_only=True):
     waiting: int
     adopted: bool
 
-    def told(self) -> list[str]:
+    def lines(self) -> list[str]:
         """Lines for who decides."""
         lines = [f"table {name}" for name in self.tables]
         rows = f"{counted(self.rows, 'row')} of the log, of which {self.waiting:,} wait"
@@ -453,7 +453,7 @@ class Leaving(Struct, frozen=True, kw_only=True):
 
 
 def what_goes(connection: Connection, names: LogNames, *, adopted: bool) -> Leaving:
-    """What is there of a log, as the database tells it now."""
+    """What is there of a log, as the database shows it now."""
     dialect = dialect_of(connection)
     log = with_schema(connection, names)
     triggers = [f"{trigger.name} on {trigger.table}" for trigger in installed(connection, log)]

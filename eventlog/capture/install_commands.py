@@ -144,7 +144,7 @@ def uninstall(site: Site, purge: bool, dry: bool, yes: bool, sql: bool, as_json:
     from eventlog.capture.install import uninstall as take_off
     from eventlog.capture.install import uninstall_sql
 
-    if sql and not names_a_place(site.url):
+    if sql and not has_address(site.url):
         # Only the kind of the database is known, so nobody can ask what columns the log has.
         click.echo(uninstall_sql(site.url, site.wanted_names, purge=purge), nl=False)
         return
@@ -191,7 +191,7 @@ def _agreed(leaving: Leaving, *, dry: bool, yes: bool, as_json: bool) -> None:
     # With --dry-run the list is what was asked for, and a pipe gets it; else it is talk.
     on_stderr = not dry or as_json
     say("This would be removed:" if dry else "This is removed:", err=on_stderr)
-    for line in leaving.told():
+    for line in leaving.lines():
         say(f"  {line}", err=on_stderr)
     if dry:
         raise DryRun(leaving.triggers)
@@ -268,7 +268,7 @@ def rights(
             click.echo(shown(f"ran {statement.sql}"))
 
 
-def names_a_place(url: str) -> bool:
+def has_address(url: str) -> bool:
     """Whether the URL says where a database is, and not only which one it is, as `oracle://` does."""
     from eventlog.sql.connect import read_url
 

@@ -17,7 +17,7 @@ from eventlog.capture.ddl import ddl_trigger_name, standing_ddl
 from eventlog.capture.plan import Style, TriggerOptions, captured, plan
 from eventlog.capture.render import Trigger, render
 from eventlog.capture.table_needs import TableNeeds
-from eventlog.capture.words import as_told
+from eventlog.capture.words import as_in_catalog
 from eventlog.core.errors import EventlogError, InstallError
 from eventlog.core.schema import Table
 from eventlog.sql.access import answers, verbatim
@@ -40,7 +40,7 @@ class TriggerCondition(StrEnum):
 
 
 class Installed(Struct, frozen=True, kw_only=True):
-    """A trigger of ours as the database tells of it."""
+    """A trigger of ours as the catalog has it."""
 
     name: str
     schema: str | None
@@ -83,7 +83,7 @@ def installed(connection: Connection, names: LogNames) -> list[Installed]:
             schema=row.table_schema,
             table=row.table_name,
             marker=marker,
-            source=as_told(dialect, _exact(connection, dialect, row)),
+            source=as_in_catalog(dialect, _exact(connection, dialect, row)),
             enabled=bool(row.enabled),
         )
         triggers.append(trigger)
@@ -102,7 +102,7 @@ def by_owner(
 
 
 def _exact(connection: Connection, dialect: Dialect, row: Any) -> str:
-    # The catalog may tell quoted names in another spelling; then the text would look OUTDATED, so
+    # The catalog may give quoted names in another spelling; then the text would look OUTDATED, so
     # it is asked for itself.
     if not dialect.tells_roughly or "`" not in row.source:
         return str(row.source)
@@ -144,8 +144,8 @@ def states(connection: Connection, names: LogNames) -> list[TriggerState]:
         if following is None and any(trigger.marker.options.follow_ddl for trigger in standing):
             following = owner
     if following is not None:
-        # A log has one event trigger. It is told as one of the first class's, which makes it stand
-        # when it is tracked anew.
+        # A log has one event trigger. It is listed as one of the first class's, which makes it
+        # stand when it is tracked anew.
         ddl_trigger = standing_ddl(connection, names)
         if ddl_trigger is None:
             state = TriggerCondition.MISSING
@@ -258,7 +258,7 @@ def _class_states(
         states = []
         for state in compare(wanted, standing, owner, options):
             if state.name in differing:
-                state = _differing(state, options)  # noqa: PLW2901  # as it is told
+                state = _differing(state, options)  # noqa: PLW2901  # as it is shown
             states.append(state)
     # The event trigger leaves a marker without a hash. After a renaming its triggers stand under
     # the former name, so they are not strays, and those that would be made now are not missing.
@@ -344,7 +344,7 @@ def _state(
 
 def is_current(trigger: Trigger, standing: Installed) -> bool:
     """Whether marker and text are what would be made now."""
-    # Databases tell the text whole or without its head. An empty text is a part of every other, and
+    # Databases give the text whole or without its head. An empty text is a part of every other, and
     # proves nothing.
     text = standing.source.strip()
     is_same = bool(text) and text in trigger.source

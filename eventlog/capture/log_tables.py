@@ -38,9 +38,9 @@ def ddl_transaction(engine: Engine) -> Iterator[Connection]:
         try:
             yield connection
         except DBAPIError as error:
-            told = error.orig
-            first = told.args[0] if told is not None and told.args else None
-            if {getattr(told, "sqlstate", None), first}.isdisjoint(dialect.lock_codes):
+            cause = error.orig
+            first = cause.args[0] if cause is not None and cause.args else None
+            if {getattr(cause, "sqlstate", None), first}.isdisjoint(dialect.lock_codes):
                 raise
             message = f"Somebody works with the table, and the lock on it did not come within {DDL_LOCK_SECONDS} s."
             hint = "Try again when long transactions have ended: nothing was changed."

@@ -103,8 +103,8 @@ class TriggerPlan(Struct, frozen=True, kw_only=True):
     DDL is followed.
 
     With `listed` the database itself puts the columns into their text: it says in which style they
-    are told. With `others` a row in which only columns have changed that are not told is to be read
-    back: nobody has said whether they may be.
+    are logged. With `others` a row in which only columns have changed that are not logged is to be
+    read back: nobody has said whether they may be.
     """
 
     table: Table
@@ -149,7 +149,7 @@ class TriggerPlan(Struct, frozen=True, kw_only=True):
 
     @property
     def whole_rows(self) -> bool:
-        """Whether any change of a row counts, and nothing but the key is told of it."""
+        """Whether any change of a row counts, and nothing but its key is logged."""
         asked = self.options
         is_limited = asked.columns or asked.exclude or asked.when or self.table.view
         return asked.style == Style.ROW_BACK and not is_limited
@@ -387,7 +387,7 @@ def _looks_back(plan: TriggerPlan, fate: Fate) -> list[Fact]:
     """What stands under a key that was left is read back, whoever brought it there."""
     if not plan.looks_back:
         return []
-    # As an insert, for the end of the key was told just before: readers of change tables see no
+    # As an insert, for the end of the key was logged just before: readers of change tables see no
     # update after a delete.
     return [Fact(kind=Kind.INSERT_ROW_BACK, side=Side.OLD, fate=fate, test=Test.LEFT_BEHIND)]
 
@@ -417,7 +417,7 @@ def _arrival(plan: TriggerPlan, fate: Fate) -> list[Fact]:
         new=new,
     )
     others = plan.watched[1:]
-    return [speaker, *(_value(kind, one, Side.NEW, fate=fate, valued=new) for one in others)]
+    return [speaker, *(_value(kind, attribute, Side.NEW, fate=fate, valued=new) for attribute in others)]
 
 
 def _changes(plan: TriggerPlan) -> list[Fact]:
@@ -434,7 +434,7 @@ def _changes(plan: TriggerPlan) -> list[Fact]:
 
 
 def listed_kinds(style: Style) -> tuple[Kind, Kind]:
-    """What the columns of a row are told as that came, and of one that stayed."""
+    """The kinds of the columns of a row that came, and of one that stayed."""
     return _inserted.get(style, Kind.INSERT_FIELD), _updated.get(style, Kind.UPDATE_FIELD)
 
 

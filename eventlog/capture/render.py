@@ -18,7 +18,7 @@ from eventlog.capture.ddl import HERE, Bridge, bridge_comment, bridge_plan
 from eventlog.capture.plan import EVERY, ChildPlan, Style, TriggerPlan, When
 from eventlog.capture.words import (
     Row,
-    as_told,
+    as_in_catalog,
     common_holes,
     declarations,
     number_holes,
@@ -140,7 +140,7 @@ class _Writer(Struct, frozen=True, kw_only=True):
             create=tuple(text for text in texts.values() if text),
             drop=tuple(text for text in drops if text),
             function=called,
-            source=as_told(self.dialect, "\n".join((texts[function], texts[form]))),
+            source=as_in_catalog(self.dialect, "\n".join((texts[function], texts[form]))),
             hash=digest,
         )
 
@@ -337,7 +337,7 @@ class _Writer(Struct, frozen=True, kw_only=True):
         # Where the row is compared as a whole, no column but the key is spoken of.
         if self.plan.whole_rows and offers(self.dialect, "row_differs"):
             return self.plan.key
-        return self.plan.key + tuple(one.column for one in self.plan.watched)
+        return self.plan.key + tuple(attribute.column for attribute in self.plan.watched)
 
     def _bridge(
         self,
@@ -353,8 +353,8 @@ class _Writer(Struct, frozen=True, kw_only=True):
         own = this = self.plan.numbered[0]
         numbered_child = None
         if child:
-            place = self.plan.children.index(child)
-            numbered_child, this = plan.children[place], self.plan.numbered[place + 1]
+            index = self.plan.children.index(child)
+            numbered_child, this = plan.children[index], self.plan.numbered[index + 1]
         text = replace(self, plan=plan).bridging(numbered_child, events, name, part)
         head, body, _ = text.split(BODY_QUOTE)
         bridge = Bridge(

@@ -73,7 +73,7 @@ class RightsScope(Struct, frozen=True, kw_only=True):
     names: LogNames
     standing: bool
     companions: tuple[str, ...]
-    places: tuple[CapturedTable, ...]
+    tables: tuple[CapturedTable, ...]
     read_apart: bool = False
     given: frozenset[str] = frozenset()
 
@@ -129,8 +129,8 @@ def give_rights(
     *,
     read_apart: bool = False,
 ) -> list[RoleStatement]:
-    """Gives the roles what they need, and tells the statements; InstallError when the writer still
-    reaches the log.
+    """Gives the roles what they need, and returns the statements; InstallError when the writer
+    still reaches the log.
     """
     with engine.begin() as connection:
         site = _site(connection, roles, names, tables, schema, read_apart=read_apart)
@@ -250,11 +250,11 @@ class _Grants(Struct, frozen=True, kw_only=True):
             yield from self._on_table("installer_on_companion", role, companion)
         yield from self._on_schema("installer_on_place", role, self._foreign())
         texts: list[str] = []
-        for place in site.places:
-            texts += self._on_place("installer_on_table", role, place)
+        for captured in site.tables:
+            texts += self._on_captured("installer_on_table", role, captured)
         yield from dict.fromkeys(texts)  # an owner of several tables is named once
         yield from self._on_sequence("installer_on_sequence", role)
-        owners = [place.owner for place in site.places if place.owner not in (None, role)]
+        owners = [captured.owner for captured in site.tables if captured.owner not in (None, role)]
         for owner in dict.fromkeys(owners):
             # A trigger's function writes with the rights of its table's owner.
             quoted = self.dialect.quoted(str(owner))
@@ -280,8 +280,8 @@ class _Grants(Struct, frozen=True, kw_only=True):
             yield from self._reads(role, self._foreign())
             return
         # Somebody else reads: what was given before for that is taken back.
-        for place in self.site.places:
-            for sql in self._on_place("publisher_on_table", role, place):
+        for captured in self.site.tables:
+            for sql in self._on_captured("publisher_on_table", role, captured):
                 if sql in self.site.given:
                     yield taking_back(sql) or ""
 
@@ -289,14 +289,14 @@ class _Grants(Struct, frozen=True, kw_only=True):
         # It has no right on the log: what the owners of captured tables bring along runs with the
         # reader's rights.
         yield from self.writer(role)
-        yield from self._reads(role, dict.fromkeys(place.schema for place in self.site.places))
+        yield from self._reads(role, dict.fromkeys(captured.schema for captured in self.site.tables))
 
     def _refuse_powers(self, role: str) -> None:
         """Refuses to make an installer a member of a role that may do more than own tables."""
         owned: dict[tuple[str, str], list[str]] = {}
-        for place in self.site.places:
-            if place.owner is not None and place.power is not None and place.owner != role:
-                owned.setdefault((place.owner, place.power), []).append(place.whole)
+        for captured in self.site.tables:
+            if captured.owner is not None and captured.power is not None and captured.owner != role:
+                owned.setdefault((captured.owner, captured.power), []).append(captured.whole)
         if not owned:
             return
         (owner, power), tables = next(iter(owned.items()))
@@ -314,12 +314,12 @@ class _Grants(Struct, frozen=True, kw_only=True):
 
     def _reads(self, role: str, schemas: Iterable[str | None]) -> Iterator[str]:
         yield from self._on_schema("publisher_on_place", role, schemas)
-        for place in self.site.places:
-            yield from self._on_place("publisher_on_table", role, place)
+        for captured in self.site.tables:
+            yield from self._on_captured("publisher_on_table", role, captured)
 
     def _foreign(self) -> Iterable[str | None]:
         """Schemas of captured tables that are not the log's."""
-        schemas = [place.schema for place in self.site.places]
+        schemas = [captured.schema for captured in self.site.tables]
         return dict.fromkeys(schema for schema in schemas if schema != self.site.names.schema)
 
     def _on_schema(self, query: str, role: str, schemas: Iterable[str | None]) -> Iterator[str]:
@@ -337,11 +337,11 @@ class _Grants(Struct, frozen=True, kw_only=True):
             sequence = self.dialect.qualified(names.schema, names.sequence)
             yield from self._text(query, role, sequence=sequence, **holes)
 
-    def _on_place(self, query: str, role: str, place: CapturedTable) -> Iterator[str]:
-        if place.owner == role:  # nobody can be given himself
+    def _on_captured(self, query: str, role: str, captured: CapturedTable) -> Iterator[str]:
+        if captured.owner == role:  # nobody can be given himself
             return
-        table = self.dialect.qualified(place.schema, place.name)
-        owner = self.dialect.quoted(place.owner or "")
+        table = self.dialect.qualified(captured.schema, captured.name)
+        owner = self.dialect.quoted(captured.owner or "")
         yield from self._text(query, role, table=table, owner=owner)
 
     def _text(self, query: str, role: str, **holes: str) -> Iterator[str]:
@@ -370,12 +370,12 @@ def _site(
         known = {table.whole: table for table in classes}
         classes = _named(Classes(connection, schema), tables, log, known)
     powers: dict[str, str | None] = {}
-    places = [place for table in classes for place in _places(connection, table, powers)]
+    in_scope = [captured for table in classes for captured in _captured_tables(connection, table, powers)]
     return RightsScope(
         names=log,
         standing=standing,
         companions=tuple(present_companions(connection, log) or log.own[1:]),
-        places=tuple(places),
+        tables=tuple(in_scope),
         read_apart=read_apart or roles.reader is not None,
         given=frozenset(given(connection, log)) if standing else frozenset(),
     )
@@ -401,7 +401,7 @@ def _named(
         yield known.get(table.whole, table)
 
 
-def _places(
+def _captured_tables(
     connection: Connection,
     table: Table,
     powers: dict[str, str | None],
@@ -421,12 +421,12 @@ def _places(
         yield captured
 
 
-def _owner(connection: Connection, place: CapturedTable) -> str | None:
+def _owner(connection: Connection, captured: CapturedTable) -> str | None:
     dialect = dialect_of(connection)
     if not offers(dialect, "table_owner"):
         # A user's schema belongs to that user there.
-        return place.schema if dialect.schemas else None
-    name = dialect.qualified(place.schema, place.name)
+        return captured.schema if dialect.schemas else None
+    name = dialect.qualified(captured.schema, captured.name)
     owners = answers(connection, "table_owner", {"place": name})
     if not owners:
         return None

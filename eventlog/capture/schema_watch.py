@@ -40,8 +40,8 @@ from eventlog.sql.names import LogNames
 class SchemaWatch:
     """What one publisher knows of the tables that are tracked for its log, and when it looked last.
 
-    `follow` says whether it may make triggers anew. `looked` is told how many triggers are in which
-    state, and how many of them fail; what happened is said to the publisher's `journal`.
+    `follow` says whether it may make triggers anew. `looked` gets how many triggers are in which
+    state, and how many of them fail; what happened is logged to the publisher's `journal`.
     """
 
     def __init__(
@@ -59,8 +59,8 @@ class SchemaWatch:
         self._since: str | None = None
         self._stamp: list[tuple[Any, ...]] | None = None
         self._shapes: dict[str, Shape] = {}
-        self._told: dict[str, str] = {}
-        self._said = ""
+        self._reported: dict[str, str] = {}
+        self._last_error = ""
         self._kept_apart = False
         self._newest: int | None = None
         """The newest row of the log when it looked last."""
@@ -68,19 +68,19 @@ class SchemaWatch:
     def look(self) -> bool:
         """Whether there is something new since it looked last.
 
-        What the catalog does not tell is said once, and keeps nobody from publishing.
+        A catalog that cannot be read is logged once, and keeps nobody from publishing.
         """
         now, before, changed = moment_text(), self._since, False
         try:
             # The first look changes nothing: the rules have just been made from these tables.
             changed = self._look() and before is not None
-            self._said = ""
+            self._last_error = ""
         except (EventlogError, SQLAlchemyError) as error:
             # PostgreSQL puts the text of the statement into further lines.
-            said = str(getattr(error, "orig", error)).partition("\n")[0]
-            if said != self._said:
-                self._journal.warning("tables_not_seen", error=said)
-            self._said = said
+            message = str(getattr(error, "orig", error)).partition("\n")[0]
+            if message != self._last_error:
+                self._journal.warning("tables_not_seen", error=message)
+            self._last_error = message
         self._since = now
         return changed
 
@@ -115,7 +115,7 @@ class SchemaWatch:
                     f" whether writers fail. Run `eventlog track {owner}` with a login that may."
                 )
                 self._journal.warning("triggers_behind", table=owner, why=why)
-        self._tell(triggers, followed)
+        self._report(triggers, followed)
         by_state = Counter(trigger.state.value for trigger in triggers)
         counts = {state.value: by_state[state.value] for state in TriggerCondition}
         self._looked(counts, sum(trigger.fails for trigger in triggers))
@@ -146,8 +146,8 @@ class SchemaWatch:
             if owner in former and former[owner] != shape
         }
 
-    def _tell(self, triggers: Iterable[TriggerState], followed: Iterable[Followed]) -> None:
-        """Says what was followed, and once what was not; keeps that for `eventlog check`."""
+    def _report(self, triggers: Iterable[TriggerState], followed: Iterable[Followed]) -> None:
+        """Logs what was followed, and once what was not; keeps that for `eventlog check`."""
         errors = {table.owner: table.error for table in followed if table.error is not None}
         for table in followed:
             if table.error is None:
@@ -155,15 +155,15 @@ class SchemaWatch:
         outdated = [trigger for trigger in triggers if trigger.state is TriggerCondition.OUTDATED or trigger.fails]
         waiting = {trigger.owner: trigger.note for trigger in outdated}
         failing = {trigger.owner for trigger in outdated if trigger.fails}
-        told = {owner: errors.get(owner) or note or "" for owner, note in waiting.items()} | errors
-        for owner, why in told.items():
-            if self._told.get(owner) == why:
+        reasons = {owner: errors.get(owner) or note or "" for owner, note in waiting.items()} | errors
+        for owner, why in reasons.items():
+            if self._reported.get(owner) == why:
                 continue
             fails = owner in failing
             say = self._journal.error if fails else self._journal.warning
             reason = why or "The table has changed since."
             say("triggers_behind", table=owner, why=reason, writers_fail=fails)
-        self._told = told
+        self._reported = reasons
         marks = Marks(self._log)
         with self._log.transaction() as connection:
             if errors:

@@ -76,8 +76,8 @@ class TableNeeds:
             planned = plan(table, replace(options, repeated=tuple(self._repeated(table))))
             for child in planned.children:
                 repeated = planned.options.repeated
-                watched = [one for one in child.watched if one.name in repeated]
-                names = ", ".join(one.column.name for one in watched)
+                watched = [attribute for attribute in child.watched if attribute.name in repeated]
+                names = ", ".join(attribute.column.name for attribute in watched)
                 if names:
                     parent_key = ", ".join(child.child.parent_key)
                     yield (
@@ -98,7 +98,7 @@ class TableNeeds:
         if not self._dialect.transition_tables or table.view:
             return
         for schema, name in _names(table):
-            if any(self._one(schema, name, "passed_by")):
+            if any(self._answers_for(schema, name, "passed_by")):
                 why = "it has partitions or is changed by way of another table"
                 yield f"{name} gets row triggers, because {why}."
             elif (root := changed_twice_by((schema, name), self.references)) is not None:
@@ -107,9 +107,9 @@ class TableNeeds:
 
     def _unseen_actions(self, table: Table, options: TriggerOptions) -> Iterator[str]:
         """Where foreign keys change rows and no trigger fires."""
-        for place, (schema, name) in enumerate(_names(table)):
+        for index, (schema, name) in enumerate(_names(table)):
             references = acting((schema, name), self.references)
-            if place > 0:
+            if index > 0:
                 # A child's row that goes with its own parent needs no trigger: the parent's end
                 # tells of it.
                 back = options.style == Style.ROW_BACK
@@ -149,12 +149,12 @@ class TableNeeds:
         """What the catalog answers about a table and each of its child tables; nothing where it has
         no such question.
         """
-        found = []
+        answered = []
         for schema, name in _names(table):
-            found += self._one(schema, name, query)
-        return found
+            answered += self._answers_for(schema, name, query)
+        return answered
 
-    def _one(self, schema: str | None, name: str, query: str) -> list[Any]:
+    def _answers_for(self, schema: str | None, name: str, query: str) -> list[Any]:
         rows = answers(self._connection, query, {"table": name, "schema": schema})
         return [row[0] for row in rows if row[0]]
 

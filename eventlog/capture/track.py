@@ -131,10 +131,10 @@ def untrack(
     *,
     agree: Callable[[list[str]], None] = lambda _names: None,
 ) -> list[str]:
-    """Takes the triggers of these classes off, and tells their names; InstallError where a class
+    """Takes the triggers of these classes off, and returns their names; InstallError where a class
     has none.
 
-    `agree` is told the names before anything is done, and may raise.
+    `agree` gets the names before anything is done, and may raise.
     """
     with engine.connect() as connection:
         asked_about, _, _ = _of_owners(connection, located(connection, names), tables, schema)

@@ -137,7 +137,7 @@ def track(
         asked["key"] = (WHOLE_ROW,)
     request = TrackRequest(style=None if style is None else Style(style), **asked)
     engine = site.engine()
-    # A pattern: what of it cannot be tracked is left out and told, and not refused.
+    # A pattern: what of it cannot be tracked is left out and reported, and not refused.
     wanted = ("*",) if every else tables
     left_out: list[str] = []
 

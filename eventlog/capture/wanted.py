@@ -121,8 +121,8 @@ def former_name(
         children: set[str] = set()
         for trigger in triggers:
             children.update(child.rpartition(".")[2] for child in trigger.marker.options.children)
-        place = (table.schema, table.name)
-        stands = any((trigger.schema, trigger.table) == place for trigger in triggers)
+        table_name = (table.schema, table.name)
+        stands = any((trigger.schema, trigger.table) == table_name for trigger in triggers)
         # A child table bears triggers of its class too, and is not the class that got another name.
         if stands and owner != table.whole and table.name not in children and not classes.has(owner):
             return owner

@@ -86,8 +86,8 @@ def is_unseen(dialect: Dialect, column: Column) -> bool:
     return bare_type(column.type) in dialect.unseen_types
 
 
-def as_told(dialect: Dialect, source: str) -> str:
-    """A trigger's text such that what was sent and what the catalog tells are the same."""
+def as_in_catalog(dialect: Dialect, source: str) -> str:
+    """A trigger's text such that what was sent and what the catalog gives are the same."""
     if not dialect.tells_roughly:
         return source
     return re.sub("'+", "'", re.sub("[^\0-\uffff]", "?", source))
@@ -164,13 +164,13 @@ class Row(Struct, frozen=True, kw_only=True):
     def value(self, column: Column) -> str:
         """SQL that gives the value, in a type that comes with the database."""
         if column.formula is not None:
-            held = [one for one in self.columns if one.formula is None]
-            selected = [f"{self.stored(one)} AS {self.dialect.quoted(one.name)}" for one in held]
+            held = [base for base in self.columns if base.formula is None]
+            selected = [f"{self.stored(base)} AS {self.dialect.quoted(base.name)}" for base in held]
             names = ", ".join(selected)
             # Where an outer join found no row, the formula might make a value of NULLs: without a
             # key there is none.
-            keys = [one for one in held if one.key is not None]
-            there = [present(self.dialect, self.stored(one)) for one in keys]
+            keys = [base for base in held if base.key is not None]
+            there = [present(self.dialect, self.stored(base)) for base in keys]
             condition = ""
             if there:
                 condition = f" WHERE {' AND '.join(there)}"

@@ -65,14 +65,14 @@ class Kept(Struct, frozen=True, kw_only=True):
     held: Stretches = Stretches()
 
 
-def conversion_name(place: str) -> str:
+def conversion_name(target: str) -> str:
     """How the journal calls the conversion into a folder, or to an address."""
-    name = f"convert {place}"
+    name = f"convert {target}"
     if len(name.encode()) <= NAME_CHARACTERS:
         return name
     digest = blake2b(name.encode(), digest_size=8).hexdigest()
     # Cut by bytes, so that half a character may stand first, which is left out.
-    ending = place[-100:].encode()[-150:].decode(errors="ignore")
+    ending = target[-100:].encode()[-150:].decode(errors="ignore")
     return f"convert …{ending} ({digest})"
 
 
@@ -266,7 +266,7 @@ class ConversionJournal(FreeingJournal):
         """Gives the rows of a batch their letters; how many.
 
         `others` did not simply end as published, of those that the conversion knows. What a paused
-        output lacks stays N, and what is to be said of it is kept.
+        output lacks stays N, and its outcome is kept.
         """
         with self.transaction() as (connection, memory):
             own = memory.outputs.get(self.name)

@@ -1,4 +1,4 @@
-"""What people are told of a log: its rows by letter, what they wait for, and how fast it is."""
+"""What is shown of a log: its rows by letter, what they wait for, and how fast it is."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def rate_of(flow: Flow) -> Rate:
 
 
 def unread_tables(connection: Connection, log: Log) -> dict[str, str]:
-    """Tables that the publisher may not read, and what the database said of each."""
+    """Tables that the publisher may not read, and the database's message for each."""
     return {table: note for table, (note, _) in unread_rows(connection, log).items()}
 
 
@@ -100,7 +100,7 @@ def waiting_for(flow: Flow, output: str, *, failing: bool) -> OutputLag | None:
     return OutputLag(rows=rows, first=flow.oldest, seconds=flow.lag)
 
 
-def said_of_state(flow: Flow) -> str:
+def state_sentence(flow: Flow) -> str:
     nobody = "" if flow.publishing else " No publisher works on this log."
     match flow.state:
         case "stuck":
@@ -128,7 +128,7 @@ def said_of_state(flow: Flow) -> str:
             return "Nothing is stuck."
 
 
-def said_of_parts(flow: Flow) -> Iterator[str]:
+def waiting_reasons(flow: Flow) -> Iterator[str]:
     """A sentence for each reason why rows wait, but for their turn that has not come yet."""
     parts = flow.parts
     if parts.held:

@@ -107,8 +107,8 @@ class CaredJournal(Journal):
         """
         bounds = {"first": run[0], "last": run[1], **choice}
         with self.transaction() as (connection, memory):
-            found = self.ask(connection, "requeue_numbers", **bounds, limit=PIECE_ROWS)
-            self.leave(connection, memory, [int(number) for (number,) in found])
+            rows = self.ask(connection, "requeue_numbers", **bounds, limit=PIECE_ROWS)
+            self.leave(connection, memory, [int(number) for (number,) in rows])
             count = int(connection.execute(self.log.query("requeue_run"), bounds).rowcount)
             connection.execute(self.log.query("forget_run"), bounds)
             return count
@@ -127,8 +127,8 @@ class CaredJournal(Journal):
             self._tell(connection, "hold_drop", [{"first": first, "last": last}])
         known = rows & memory.taken
         if memory.any_parked:
-            found = self.ask(connection, "parked_elsewhere", output=NOBODY, ids=ids)
-            known |= Stretches.of(int(number) for (number,) in found)
+            parked = self.ask(connection, "parked_elsewhere", output=NOBODY, ids=ids)
+            known |= Stretches.of(int(number) for (number,) in parked)
         if memory.any_said:
             known = rows  # few are ever said of, and those that are belong to rows of the journal
         if known:
@@ -163,7 +163,7 @@ class CaredJournal(Journal):
         meant = [sent for sent in documents if numbers is None or not sent.records - numbers]
         records = Stretches.union([sent.records for sent in meant])
         if meant:
-            self.done(name, Done(planned=meant, said=_skipped(records, note)))
+            self.done(name, Done(planned=meant, outcomes=_skipped(records, note)))
         skipped = len(records)
         while (passed := self._give_up_batch(name, numbers, note)) is not None:
             skipped += passed
@@ -192,8 +192,8 @@ class CaredJournal(Journal):
         return memory.outputs[name]
 
     def _documents(self, connection: Connection, name: str, *, alone: bool) -> list[OnTheWay]:
-        found = [OnTheWay.read(row) for row in self.ask(connection, "planned_read", output=name)]
-        return [one for one in found if one.body is not None or not alone]
+        documents = [OnTheWay.read(row) for row in self.ask(connection, "planned_read", output=name)]
+        return [document for document in documents if document.body is not None or not alone]
 
     def _give_up_batch(self, name: str, numbers: Stretches | None, note: str) -> int | None:
         """Passes the next batch, if rows of it or of one behind it are given up; else None."""
@@ -216,12 +216,12 @@ class CaredJournal(Journal):
         with self.transaction() as (connection, memory):
             bounds = {"first": run[0], "last": run[1], "limit": PIECE_ROWS}
             rows = self.ask(connection, "parked_last", output=name, **bounds)
-            found = [Parked.read(name, row) for row in rows]
-            if not found:
+            parked = [Parked.read(name, row) for row in rows]
+            if not parked:
                 return []
-            records = sorted(one.record for one in found)
-            self._unpark(connection, memory, found)
-            self._lead(connection, name, [one.object for one in found if one.due is not None])
+            records = sorted(parked_row.record for parked_row in parked)
+            self._unpark(connection, memory, parked)
+            self._lead(connection, name, [parked_row.object for parked_row in parked if parked_row.due is not None])
             self._settle(connection, memory, name, Stretches.of(records), _skipped(records, note))
             return records
 

@@ -62,7 +62,7 @@ class Filters(Choice, frozen=True, kw_only=True):
         """Whether only waiting rows can be meant."""
         return self.letters == Status.NEW
 
-    def said(self) -> str:
+    def summary(self) -> str:
         """What is asked for, in a few words, but for the key and the words that are looked for:
         they may be values.
         """
@@ -88,10 +88,10 @@ class Filters(Choice, frozen=True, kw_only=True):
 
 
 class Cursor(Struct, frozen=True, kw_only=True):
-    """Where a page begins: below a number, and where the disk's order is read, before a place."""
+    """Where a page begins: below a number, and where the disk's order is read, before a block."""
 
     before: int = BEYOND
-    place: int | None = None
+    block: int | None = None
 
 
 class Listing(Struct, frozen=True, kw_only=True):
@@ -112,7 +112,7 @@ class _Stretch(Struct, frozen=True, kw_only=True):
     parameters: dict[str, Any]
     entries: str = "list_log"
     behind: Cursor | None
-    place: int | None = None
+    block: int | None = None
 
 
 def listing(
@@ -126,15 +126,15 @@ def listing(
     """A page of the rows that are asked for; `numbered` says that the log has an index of its
     numbers.
     """
-    by_place = not (numbered or filters.waiting) and has_places(log)
+    by_block = not (numbered or filters.waiting) and reads_by_block(log)
     page: list[LogRow] = []
     end = monotonic() + PATIENCE_SECONDS
     further: Cursor | None = cursor
     with log.transaction() as connection:
         while further is not None and len(page) < limit:
             wanted = limit - len(page)
-            if by_place:
-                stretch = _by_place(log, connection, further)
+            if by_block:
+                stretch = _by_block(log, connection, further)
             else:
                 # Where every row is meant, no more need be looked through than the page still
                 # lacks.
@@ -148,11 +148,11 @@ def listing(
             page += rows
             further = stretch.behind
             if len(rows) == wanted:  # the stretch may have more of them
-                further = Cursor(before=rows[-1].record_id, place=stretch.place)
+                further = Cursor(before=rows[-1].record_id, block=stretch.block)
             # The page is shown with what there is, and says where to look further.
             if monotonic() >= end:
                 break
-    return Listing(rows=tuple(page), further=further, ordered=not by_place)
+    return Listing(rows=tuple(page), further=further, ordered=not by_block)
 
 
 def newest(
@@ -233,7 +233,7 @@ def follow(
                 seen[row.record_id] = row
                 yield row
         spent = monotonic() - start
-        # Numbers are given before a transaction ends, so a row may appear below one that was told
+        # Numbers are given before a transaction ends, so a row may appear below one that was shown
         # already.
         after = max(seen, default=LATE_ROWS) - LATE_ROWS
         seen = {number: row for number, row in seen.items() if number > after}
@@ -241,7 +241,7 @@ def follow(
         rows = newest(log, filters, limit=BEYOND, width=width, after=after, reach=LATE_ROWS)
 
 
-def has_places(log: Log) -> bool:
+def reads_by_block(log: Log) -> bool:
     """Whether the database reads a part of a table by where it lies on the disk."""
     return offers(log.dialect, "list_places")
 
@@ -282,13 +282,13 @@ def _by_number(
     return _Stretch(entries=entries, condition=condition, parameters={"low": int(low)}, behind=behind)
 
 
-def _by_place(log: Log, connection: Connection, cursor: Cursor) -> _Stretch | None:
+def _by_block(log: Log, connection: Connection, cursor: Cursor) -> _Stretch | None:
     table = {"log": log.dialect.qualified(log.names.schema, log.names.table)}
     end, reach = map(int, log.rows(connection, log.query("list_end"), table)[0])
-    if cursor.place is not None:
-        # An address may name any place, and a table may have become smaller.
+    if cursor.block is not None:
+        # An address may name any block, and a table may have become smaller.
         last_stretch_ends = -(-end // reach) * reach
-        end = min(cursor.place, last_stretch_ends)
+        end = min(cursor.block, last_stretch_ends)
     if end <= 0:
         return None
     # Stretches lie where they lay for the page before, although the table has grown meanwhile.
@@ -298,8 +298,8 @@ def _by_place(log: Log, connection: Connection, cursor: Cursor) -> _Stretch | No
     return _Stretch(
         condition="list_places",
         parameters={"first_place": first_place, "last_place": last_place},
-        behind=Cursor(place=first) if first > 0 else None,
-        place=first + reach,
+        behind=Cursor(block=first) if first > 0 else None,
+        block=first + reach,
     )
 
 

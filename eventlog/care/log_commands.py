@@ -160,7 +160,7 @@ def _rows_or_reason(
     limit: int,
     width: int,
 ) -> tuple[Iterator[LogRow], str]:
-    """The rows, and what is to be said if there are none. A table may be named without its
+    """The rows, and the message if there are none. A table may be named without its
     schema.
     """
     from eventlog.care.listing import newest

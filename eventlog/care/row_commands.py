@@ -114,7 +114,7 @@ def requeue(
 
 
 def meant_table(log: Log, table: str | None) -> str:
-    """The table as the log names it; that nothing is about it is said and no failure, for its rows
+    """The table as the log names it; that nothing is about it is a notice and no failure, for its rows
     may have gone already.
     """
     from eventlog.care.rows import table_meant

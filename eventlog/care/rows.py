@@ -93,7 +93,7 @@ class Choice(Struct, frozen=True, kw_only=True):
         # The query has five places: fewer letters are repeated until all are filled.
         letters = (self.letters or "?") * MOST_LETTERS
         return {
-            **{f"letter_{place + 1}": letters[place] for place in range(MOST_LETTERS)},
+            **{f"letter_{index + 1}": letters[index] for index in range(MOST_LETTERS)},
             "any_status": int(not self.letters),
             "any_table": int(not self.table),
             "named": self.table,
@@ -150,7 +150,7 @@ def read_age(text: str) -> int:
 
 
 def table_meant(log: Log, table: str) -> tuple[str, str | None]:
-    """The name that the log has for a table, and what is to be said if there is none.
+    """The name that the log has for a table, and the message if there is none.
 
     The table may be named without its schema; UsageError for a bare name that several schemas have.
     """
@@ -182,7 +182,7 @@ class HeldRows(Struct, frozen=True, kw_only=True):
 
     @property
     def sentence(self) -> str:
-        """What is to be said of outputs that do not wait; nothing where all do."""
+        """The message about outputs that do not wait; nothing where all do."""
         if not self.late:
             return ""
         return f"{', '.join(self.late)}: a row of these is being delivered, and is not kept from there."

@@ -14,9 +14,9 @@ from eventlog.care.flow import (
     backlog,
     has_recovered,
     rate_of,
-    said_of_parts,
-    said_of_state,
+    state_sentence,
     unread_tables,
+    waiting_reasons,
 )
 from eventlog.care.proofs import read_proofs
 from eventlog.config.settings import PublisherConfig
@@ -27,7 +27,7 @@ from eventlog.core.proofs import LastProof
 from eventlog.delivery.output import OutputState, failing, read_output_states
 from eventlog.publisher.flow import read_flow
 from eventlog.sources.log.flow import FlowState, OutputLag, Polling, WaitingParts
-from eventlog.sources.log.lock import Sight, look_at, told_moment
+from eventlog.sources.log.lock import Sight, look_at, written_moment
 from eventlog.sources.marks import OUTPUTS, VERIFIED, Marks
 from eventlog.sql.log import Log
 from eventlog.sql.names import LogNames
@@ -79,7 +79,7 @@ class Facts(Struct, frozen=True, kw_only=True):
     outputs: Mapping[str, OutputState] = {}
     publisher: Publishing | None = None
     unread: Mapping[str, str] = {}
-    """Tables that the publisher may not read, and what the database said of them."""
+    """Tables that the publisher may not read, and the database's message for each."""
     failing: Mapping[str, str] = {}
     """Triggers that fail every write to their table, and the table."""
     state: FlowState = "flowing"
@@ -116,8 +116,8 @@ class Facts(Struct, frozen=True, kw_only=True):
             yield f"The last error is row {error.record_id}: {error.note or error.reason}"
         for output, standing in self.outputs.items():
             if standing.position is not None:
-                place = written(standing.position)
-                yield f"{output} took {standing.document}, up to row {place}, at {utc_text(standing.at)} UTC."
+                position = written(standing.position)
+                yield f"{output} took {standing.document}, up to row {position}, at {utc_text(standing.at)} UTC."
             if standing.error is not None and not has_recovered(standing):
                 # The promise of another try was made when it failed.
                 why = without_promise(standing.error)
@@ -127,7 +127,7 @@ class Facts(Struct, frozen=True, kw_only=True):
             yield f"{equal:,} of {counted(len(self.proofs), 'table')} at outputs were equal when last compared."
         for proof in self.proofs:
             if proof.error or not proof.equal:
-                sentence = f"{proof.table} at {proof.output}: {proof.said}"
+                sentence = f"{proof.table} at {proof.output}: {proof.verdict}"
                 if proof.at is not None:
                     sentence += f" at {utc_text(proof.at)} UTC"
                 if proof.error:
@@ -180,7 +180,7 @@ def facts(engine: Engine, names: LogNames, settings: Polling | None = None) -> F
         unread=unread,
         state=flow.state,
         backlog=flow.parts,
-        why=(said_of_state(flow), *said_of_parts(flow)),
+        why=(state_sentence(flow), *waiting_reasons(flow)),
         lags=flow.lags,
         proofs=proofs,
     )
@@ -194,8 +194,8 @@ def publishing(sight: Sight) -> Publishing | None:
     return Publishing(
         host=holder.host,
         pid=holder.pid,
-        since=told_moment(holder.since),
-        lease_until=told_moment(holder.until),
+        since=written_moment(holder.since),
+        lease_until=written_moment(holder.until),
         expired=holder.is_over(sight.now),
     )
 

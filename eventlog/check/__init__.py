@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from sqlalchemy import Engine
 
 from eventlog.check.log import log_points
-from eventlog.check.outputs import output_points, told
+from eventlog.check.outputs import finding_points, output_points
 from eventlog.check.plugins import plugin_points
 from eventlog.check.point import Point, PointLevel, failure, ok, points, warning
 from eventlog.check.server import local_time, server_points
@@ -65,7 +65,7 @@ def _source(config: Config) -> Iterator[Point]:
     if check_it is None:
         yield ok("source", f"the source {kind} has nothing to try")
     else:
-        yield from told("source", check_it(source_order(config, None, lambda _odd: None)))
+        yield from finding_points("source", check_it(source_order(config, None, lambda _odd: None)))
 
 
 def _database_points(config: Config, clock: Callable[[], dt.datetime]) -> Iterator[Point]:
@@ -107,10 +107,10 @@ def _policies(engine: Engine, config: Config) -> Iterator[Point]:
     """
     from eventlog.config.build import catalog_of
 
-    found = policies_of(config)
-    if found and config.source.kind == "log":
+    policies = policies_of(config)
+    if policies and config.source.kind == "log":
         step_needs_of(config, catalog_of(engine, config.source.wanted_names, config))
-        yield ok("policies", f"all is there that the policies of {counted(len(found), 'output')} name")
+        yield ok("policies", f"all is there that the policies of {counted(len(policies), 'output')} name")
 
 
 def _schema(engine: Engine, schema: str | None) -> Iterator[Point]:

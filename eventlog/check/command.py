@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 LEVEL_COLUMNS: Final = 9
 NAME_COLUMNS: Final = 14
 WIDE_COLUMNS: Final = 80
-"""From then on what is said stands in a column of its own."""
+"""From then on messages stand in a column of their own."""
 
 
 @click.command()

@@ -2,7 +2,7 @@
 with what mends it.
 
 `read_journal` reads the tables as they are written, and `damages` is a pure function over that.
-What a publisher meets of it first is told in the same words, as DataError.
+What a publisher meets of it first is reported in the same words, as DataError.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def read_journal(connection: Connection, log: Log) -> JournalReading:
     batches = ask("batches_read")
     readable: list[Stretches] = []
     for _, records, *_ in batches:
-        with suppress(DataError):  # which is told elsewhere
+        with suppress(DataError):  # which is reported elsewhere
             readable.append(stretches_of(records, ""))
     sealed = Stretches.union(readable)
     numbers, settled = [*sealed], Stretches()
@@ -98,13 +98,13 @@ def damages(reading: JournalReading, configured: Collection[str] = ()) -> Iterat
 def _unreadable(reading: JournalReading) -> Iterator[Damage]:
     """Columns that no publisher can read."""
     for row in reading.outputs:
-        yield from _said(JournalRow.read, row)
+        yield from _damage_if_unreadable(JournalRow.read, row)
     for number, records, _ in reading.batches:
-        yield from _said(stretches_of, records, f"records of batch {number}")
+        yield from _damage_if_unreadable(stretches_of, records, f"records of batch {number}")
     for _, plan, place, records, details, objects, covers, _ in reading.planned:
-        yield from _said(stretches_of, records, f"records of plan {plan}")
+        yield from _damage_if_unreadable(stretches_of, records, f"records of plan {plan}")
         # A body and a route are any text, so there is nothing to read in them.
-        yield from _said(OnTheWay.read, (plan, place, details, objects, covers, None, None, 0, 0))
+        yield from _damage_if_unreadable(OnTheWay.read, (plan, place, details, objects, covers, None, None, 0, 0))
     for status, reason, first in reading.words:
         if status not in set(Status) or reason not in set(Reason):
             yield Damage(
@@ -114,8 +114,8 @@ def _unreadable(reading: JournalReading) -> Iterator[Damage]:
             )
 
 
-def _said(read: Callable[..., object], *given: Any) -> Iterator[Damage]:
-    """What is said of something that cannot be read."""
+def _damage_if_unreadable(read: Callable[..., object], *given: Any) -> Iterator[Damage]:
+    """The damage of something that cannot be read."""
     try:
         read(*given)
     except DataError as error:
@@ -128,7 +128,7 @@ def _outputs(reading: JournalReading, configured: Collection[str]) -> Iterator[D
     known = {str(row[0]): row for row in reading.outputs}
     newest = max((int(row[0]) for row in reading.batches), default=None)
     for name, position, _, plan, *_ in reading.outputs:
-        # A position that is no number was told already.
+        # A position that is no number was reported already.
         if newest is not None and str(position).lstrip("-").isdecimal() and int(position) > newest:
             yield Damage(
                 said=f"{table} has the output {name} at batch {position}, and {newest} is the newest that there is:"
@@ -137,7 +137,7 @@ def _outputs(reading: JournalReading, configured: Collection[str]) -> Iterator[D
                 " It is right only if all rows of later batches were deleted from the log.",
                 serious=False,
             )
-        open_plans = {str(one[1]) for one in reading.planned if one[0] == name and int(one[7])}
+        open_plans = {str(planned[1]) for planned in reading.planned if planned[0] == name and int(planned[7])}
         for other in sorted(open_plans - {plan}):
             yield Damage(
                 said=f"{reading.tables['planned']} has the plan {other} of {name}, and {table} says that"
@@ -150,7 +150,7 @@ def _outputs(reading: JournalReading, configured: Collection[str]) -> Iterator[D
     for hole, outputs in places.items():
         for name in sorted(outputs.keys() - known.keys()):
             if hole == "said" and name.startswith("convert "):
-                # A conversion has said it, and is over; an output that was paused will end these
+                # A conversion has written it, and is over; an output that was paused will end these
                 # rows.
                 continue
             rows = counted(outputs[name], "row") if outputs[name] else "Plans"

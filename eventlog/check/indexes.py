@@ -33,8 +33,8 @@ def index_points(engine: Engine, names: LogNames) -> Iterator[Point]:
     if serving:
         yield ok("index", f"polling reads {serving[0]} and not the whole log")
         return
-    said = f"No index leads to the waiting rows of {log.table}: every poll reads the processed ones too."
-    yield warning("index", said, f"Let a DBA run: {making(dialect_of(engine), log)};")
+    message = f"No index leads to the waiting rows of {log.table}: every poll reads the processed ones too."
+    yield warning("index", message, f"Let a DBA run: {making(dialect_of(engine), log)};")
 
 
 def newest_points(engine: Engine, names: LogNames) -> Iterator[Point]:
@@ -47,11 +47,11 @@ def newest_points(engine: Engine, names: LogNames) -> Iterator[Point]:
     with engine.connect() as connection:
         log = with_schema(connection, names)
     if not has_number_index(engine, log):
-        said = (
+        message = (
             f"No index leads to the processed rows of {log.table} by their numbers: the page shows them in any order."
         )
         index = making(dialect, log, "make_number_index", "_done")
-        yield warning("newest rows", said, f"Let a DBA run: {index};")
+        yield warning("newest rows", message, f"Let a DBA run: {index};")
 
 
 def making(dialect: Dialect, log: LogNames, query: str = "make_index", ending: str = "_new") -> str:

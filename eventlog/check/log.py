@@ -14,7 +14,7 @@ from eventlog.capture import tracked
 from eventlog.capture.install import revisions
 from eventlog.capture.rights import present_companions
 from eventlog.capture.track import with_schema
-from eventlog.care.flow import backlog, said_of_parts, unread_tables
+from eventlog.care.flow import backlog, unread_tables, waiting_reasons
 from eventlog.check.indexes import index_points, newest_points
 from eventlog.check.journal import journal_points
 from eventlog.check.point import Point, failure, findings, ok, points, warning
@@ -125,7 +125,7 @@ def _rights(engine: Engine, names: LogNames, config: Config) -> Iterator[Point]:
             # To begin it shows whether that login gets in at all.
             with transaction(reading, "The database as the reader sees it (source.reader)"):
                 pass
-        except SourceError as error:  # told once, and not for each table
+        except SourceError as error:  # reported once, and not for each table
             missing.add(TABLE)
             yield failure("rights", error)
     for what, sql in _attempts(engine, dialect, names, config):
@@ -151,7 +151,7 @@ def _rights(engine: Engine, names: LogNames, config: Config) -> Iterator[Point]:
 def _unread(engine: Engine, names: LogNames) -> dict[str, str]:
     """Tables that a publisher could not read.
 
-    Nothing where the journal cannot be read, which was told already.
+    Nothing where the journal cannot be read, which was reported already.
     """
     log = Log(engine, names)
     try:
@@ -201,16 +201,16 @@ def _rows(engine: Engine, names: LogNames, config: Config) -> Iterator[Point]:
     waiting = counted(flow.parts.total, "row waits", "rows wait")
     age = duration(flow.lag or 0.0)
     if flow.state == "stuck":
-        said = f"{waiting}; row {flow.oldest} has waited for {age}."
-        yield warning("rows", said, "See that `eventlog run` runs; `eventlog status` says what is stuck.")
+        message = f"{waiting}; row {flow.oldest} has waited for {age}."
+        yield warning("rows", message, "See that `eventlog run` runs; `eventlog status` says what is stuck.")
     elif flow.state == "retrying":
-        said = f"{waiting} because a receiver did not take a row; row {flow.oldest} has waited for {age}."
-        yield warning("rows", said, "`eventlog status` shows the receiver's answer; the rows are offered again.")
+        message = f"{waiting} because a receiver did not take a row; row {flow.oldest} has waited for {age}."
+        yield warning("rows", message, "`eventlog status` shows the receiver's answer; the rows are offered again.")
     elif flow.oldest is None:
         yield ok("rows", waiting)
     else:
         yield ok("rows", f"{waiting}, the oldest that nobody holds for {age}")
-    for sentence in said_of_parts(flow):
+    for sentence in waiting_reasons(flow):
         yield ok("rows", sentence.removesuffix("."))
     for letter, number in rows.other.items():
         mend = "Set their status to N to have them published."
@@ -255,14 +255,14 @@ def _odd(engine: Engine, names: LogNames) -> Iterator[Point]:
         (row,) = fetched(connection, verbatim(statement(dialect, "odd_numbers", **holes, among=among)))
     missing, low, doubled = (int(number) for number in row)
     if missing:
-        said = f"{counted(missing, 'row')} without a record_id: the publisher cannot mark them, and stops."
-        yield failure("numbers", InstallError(said, hint="Give them numbers, or take them away."))
+        message = f"{counted(missing, 'row')} without a record_id: the publisher cannot mark them, and stops."
+        yield failure("numbers", InstallError(message, hint="Give them numbers, or take them away."))
     if doubled:
-        said = (
+        message = (
             f"{counted(doubled, 'row')} with a record_id that another row has:"
             " rows with one number end with the same status."
         )
-        yield warning("numbers", said, "Number them again, and make a unique index on the column.")
+        yield warning("numbers", message, "Number them again, and make a unique index on the column.")
     if low:
-        said = f"{counted(low, 'row')} with a record_id that is not positive; such rows come before all others."
-        yield warning("numbers", said, "Number them again; the format asks for positive numbers.")
+        message = f"{counted(low, 'row')} with a record_id that is not positive; such rows come before all others."
+        yield warning("numbers", message, "Number them again; the format asks for positive numbers.")

@@ -22,14 +22,14 @@ def output_points(config: Config) -> Iterator[Point]:
             findings: Iterable[Finding] = [Finding(said=f"the sink {output.sink} has nothing to try")]
             if plugin.check is not None:
                 findings = plugin.check(output)
-            yield from told(name, findings)
+            yield from finding_points(name, findings)
         except EventlogError as error:
             yield failure(name, error)
         except Exception as error:  # noqa: BLE001  # the other outputs are tried all the same
             yield failure(name, unforeseen(error))
 
 
-def told(name: str, findings: Iterable[Finding]) -> Iterator[Point]:
+def finding_points(name: str, findings: Iterable[Finding]) -> Iterator[Point]:
     """What a plug-in found, as points of this name."""
     for finding in findings:
         if finding.mend is None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
-from eventlog.check.outputs import told
+from eventlog.check.outputs import finding_points
 from eventlog.check.point import Point, ok, points, warning
 from eventlog.config.settings import Config
 from eventlog.core.registry import GROUPS, Offer, loaded, offers, problem
@@ -21,7 +21,7 @@ def plugin_points(config: Config) -> Iterator[Point]:
                 continue
             why = problem(offer)
             if why is None:
-                yield ok("plug-ins", offer.told)
+                yield ok("plug-ins", offer.description)
             else:
                 yield warning("plug-ins", why, "Update or uninstall it; nothing else needs it.")
     for offer in offers("checks"):
@@ -30,4 +30,4 @@ def plugin_points(config: Config) -> Iterator[Point]:
 
 
 def _findings(offer: Offer, config: Config) -> Iterator[Point]:
-    yield from told(offer.name, loaded(offer).findings(config))
+    yield from finding_points(offer.name, loaded(offer).findings(config))

@@ -37,16 +37,16 @@ class Point(Struct, frozen=True, kw_only=True):
     exit_code: int = OK
 
 
-def ok(name: str, said: str) -> Point:
-    return Point(name=name, level=PointLevel.OK, said=said)
+def ok(name: str, message: str) -> Point:
+    return Point(name=name, level=PointLevel.OK, said=message)
 
 
-def warning(name: str, said: str, mend: str) -> Point:
-    return Point(name=name, level=PointLevel.WARNING, said=said, mend=mend)
+def warning(name: str, message: str, mend: str) -> Point:
+    return Point(name=name, level=PointLevel.WARNING, said=message, mend=mend)
 
 
 def failure(name: str, error: EventlogError) -> Point:
-    """A failure that an error tells of.
+    """The failure that an error is.
 
     Whether waiting would help is not this command's question.
     """
@@ -54,14 +54,14 @@ def failure(name: str, error: EventlogError) -> Point:
     return Point(name=name, level=PointLevel.FAILURE, said=error.message, mend=error.hint, exit_code=code)
 
 
-def points(name: str, found: Callable[[], Iterable[Point]]) -> Iterator[Point]:
+def points(name: str, examine: Callable[[], Iterable[Point]]) -> Iterator[Point]:
     """The points that are found; an error on the way is one, under this name."""
     from sqlalchemy.exc import SQLAlchemyError
 
     from eventlog.sql.access import in_words
 
     try:
-        yield from found()
+        yield from examine()
     except EventlogError as error:
         yield failure(name, error)
     except SQLAlchemyError as error:
@@ -72,32 +72,32 @@ def points(name: str, found: Callable[[], Iterable[Point]]) -> Iterator[Point]:
 
 def unforeseen(error: Exception) -> EventlogError:
     """What nobody has a sentence for: the command goes on to the next point."""
-    said = f"This could not be looked at: {type(error).__name__}: {error}".rstrip(".")
-    return EventlogError(f"{said}.", hint=OUR_FAULT)
+    message = f"This could not be looked at: {type(error).__name__}: {error}".rstrip(".")
+    return EventlogError(f"{message}.", hint=OUR_FAULT)
 
 
 def findings(
     engine: Engine, name: str, query: str, nothing: str, parameters: Mapping[str, Any] | None = None
 ) -> Iterator[Point]:
-    """What a query of check.sql tells of, a line each.
+    """What a query of check.sql finds, a line each.
 
     A database that has no such query has no such point.
     """
     if not offers(dialect_of(engine), query):
         return
 
-    def found() -> Iterator[Point]:
+    def row_points() -> Iterator[Point]:
         rows = asked(engine, query, parameters)
-        for level, said, mend in rows:
+        for level, message, mend in rows:
             code = OK
             if level == PointLevel.FAILURE:
                 # A server that only reads may be a standby, which writes once it is the primary.
                 code = EX_UNAVAILABLE if name == "writing" else EX_CONFIG
-            yield Point(name=name, level=PointLevel(level), said=str(said), mend=str(mend), exit_code=code)
+            yield Point(name=name, level=PointLevel(level), said=str(message), mend=str(mend), exit_code=code)
         if not rows:
             yield ok(name, nothing)
 
-    yield from points(name, found)
+    yield from points(name, row_points)
 
 
 def asked(

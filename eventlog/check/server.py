@@ -47,18 +47,18 @@ def server_points(
     yield from findings(engine, "transactions", "long_transactions", nothing, {"seconds": long})
 
 
-def version_point(dialect: Dialect, version: tuple[int, ...], said: str) -> Point:
+def version_point(dialect: Dialect, version: tuple[int, ...], product: str) -> Point:
     """Whether the server is one that this version of eventlog was tried on."""
     if version >= dialect.oldest_server:
-        return ok("server", said)
+        return ok("server", product)
     oldest = ".".join(map(str, dialect.oldest_server))
-    return warning("server", f"{said} is older than {oldest}, the oldest that eventlog is tested on.", "Upgrade it.")
+    return warning("server", f"{product} is older than {oldest}, the oldest that eventlog is tested on.", "Upgrade it.")
 
 
 def _version(engine: Engine) -> Point:
-    said = asked(engine, "server_version")[0][0]
+    product = asked(engine, "server_version")[0][0]
     version = tuple(part for part in engine.dialect.server_version_info or () if isinstance(part, int))
-    return version_point(dialect_of(engine), version, str(said))
+    return version_point(dialect_of(engine), version, str(product))
 
 
 def _clock(engine: Engine, clock: Callable[[], dt.datetime]) -> Point:
@@ -71,8 +71,8 @@ def _clock(engine: Engine, clock: Callable[[], dt.datetime]) -> Point:
     if abs(skew) <= SKEW_SECONDS:
         return ok("clock", f"the database's clock and this machine's are {abs(skew):.1f} s apart")
     side = "behind" if skew > 0 else "ahead of"
-    said = f"The database's clock is {abs(skew):.1f} s {side} this machine's."
-    return warning("clock", said, "Let both follow a time server; times in the log are the database's.")
+    message = f"The database's clock is {abs(skew):.1f} s {side} this machine's."
+    return warning("clock", message, "Let both follow a time server; times in the log are the database's.")
 
 
 NEWEST_ROWS: Final = 20
@@ -101,12 +101,12 @@ def time_points(engine: Engine, names: LogNames, *, future: bool) -> Iterator[Po
     if not known:
         yield ok("times", "no row shows yet whose clock its time is by")
         return
-    said = judged([(time - now).total_seconds() for time in known], future=future)
-    if said is None:
+    oddity = judged([(time - now).total_seconds() for time in known], future=future)
+    if oddity is None:
         yield ok("times", f"the newest row is {_spoken((known[0] - now).total_seconds())} by the clock {names.clock}")
         return
     mend = 'Say whose time it is: source.clock = "database" or "Area/City"; with "utc" such rows are late or early.'
-    yield warning("times", f"Of the newest rows {said}. source.clock is {names.clock}.", mend)
+    yield warning("times", f"Of the newest rows {oddity}. source.clock is {names.clock}.", mend)
 
 
 def newest_times(connection: Connection, names: LogNames) -> list[dt.datetime | str | None]:

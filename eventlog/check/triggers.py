@@ -1,7 +1,7 @@
 """Points about what is captured, and who captures.
 
 Triggers, each as it would be made today, and the command that mends it; whole rows and
-transactions, where an output tells of them.
+transactions, where an output has them.
 
 Owners: whose code could run with whose rights, because a database lets the owner of a table bring
 some. Loopback: whether the publisher's own user changes captured tables, which is not published.
@@ -51,21 +51,21 @@ def trigger_points(engine: Engine, names: LogNames) -> Iterator[Point]:
         asked = standing | asked_of(connection, log)
         triggers = states(connection, log)
     if not triggers:
-        said = f"No trigger of eventlog that the connected user can see writes to {names.table}."
-        yield warning("triggers", said, "If nobody else fills it, `eventlog track TABLE` makes some.")
+        message = f"No trigger of eventlog that the connected user can see writes to {names.table}."
+        yield warning("triggers", message, "If nobody else fills it, `eventlog track TABLE` makes some.")
     others = [trigger for trigger in triggers if trigger.state is not TriggerCondition.CURRENT]
     for trigger in others:
-        said = f"The trigger {trigger.name} on {trigger.table} is {trigger.state}"
+        message = f"The trigger {trigger.name} on {trigger.table} is {trigger.state}"
         if trigger.note:
-            said += f": {trigger.note}"
-        point = warning("triggers", f"{said}.", f"Run `{mending(trigger, asked[trigger.owner])}`.")
+            message += f": {trigger.note}"
+        point = warning("triggers", f"{message}.", f"Run `{mending(trigger, asked[trigger.owner])}`.")
         if trigger.state in LOSES or trigger.fails:
             point = replace(point, level=PointLevel.FAILURE, exit_code=EX_CONFIG)
         yield point
     for owner, why in not_followed(Log(engine, log)).items():
-        said = f"The publisher could not track {owner} again: {why}"
+        message = f"The publisher could not track {owner} again: {why}"
         mend = "Run `eventlog track` as somebody who may; `eventlog rights --installer` gives the rights."
-        yield warning("triggers", said, mend)
+        yield warning("triggers", message, mend)
     if triggers and not others:
         yield ok("triggers", f"{counted(len(triggers), 'trigger')} on {counted(len(asked), 'table')}, all current")
 
@@ -87,7 +87,7 @@ def gap_points(engine: Engine, names: LogNames) -> Iterator[Point]:
         if described.unlogged_from < version.first:
             columns = ", ".join(version.changed.get("added", ()))
             rows = f"rows {described.unlogged_from} and {version.first} of the log"
-            said = (
+            message = (
                 f"Triggers of {version.table} followed a change of the table later: between {rows},"
                 f" changes of {columns} may not have been logged."
             )
@@ -95,7 +95,7 @@ def gap_points(engine: Engine, names: LogNames) -> Iterator[Point]:
             if described.table is not None and described.table.whole_row:
                 # A full load reads rows back by their keys.
                 mend = "Make its mirrors again."
-            yield warning("triggers", said, mend)
+            yield warning("triggers", message, mend)
 
 
 def not_followed(log: Log) -> dict[str, str]:
@@ -114,7 +114,7 @@ def mending(trigger: TriggerState, options: TriggerOptions) -> str:
     """
     if trigger.state is TriggerCondition.STRAY:
         return shlex.join(["eventlog", "untrack", trigger.owner])
-    # All options are said, so that nothing is taken from marks or markers that may be wrong.
+    # All options are named, so that nothing is taken from marks or markers that may be wrong.
     return f"{shlex.join(['eventlog', 'track', trigger.owner])} {words(options)} --reset"
 
 
@@ -127,24 +127,24 @@ def transaction_points(dialect: Dialect, names: LogNames, config: Config) -> Ite
     elif dialect.transaction_guess is not None:
         yield ok("transaction ids", f"the log has no column for transactions; {dialect.transaction_guess}")
     else:
-        said = "this database does not say which transaction wrote a row: transaction ids stay empty"
-        yield ok("transaction ids", said)
+        message = "this database does not say which transaction wrote a row: transaction ids stay empty"
+        yield ok("transaction ids", message)
 
 
 def image_points(engine: Engine, names: LogNames, config: Config) -> Iterator[Point]:
     """A warning for each table whose style cannot give images, where change tables or messages are
     written.
     """
-    told = sorted({output.format for output in config.output} - {"xds"})
-    if not told:
+    formats = sorted({output.format for output in config.output} - {"xds"})
+    if not formats:
         return
     with engine.connect() as connection:
         classes = tracked(connection, with_schema(connection, names))
     for table in classes:
         if not table.images:
-            said = f"{' and '.join(told)} of {table.whole} lack rows before a change, and the row of a delete."
+            message = f"{' and '.join(formats)} of {table.whole} lack rows before a change, and the row of a delete."
             mend = f"`eventlog track {table.whole} --events image` logs whole rows; publish first what waits."
-            yield warning("images", said, mend)
+            yield warning("images", message, mend)
     if classes and all(table.images for table in classes):
         yield ok("images", f"the triggers of {counted(len(classes), 'table')} log whole rows")
 
@@ -184,10 +184,10 @@ def _member_points(engine: Engine, log_name: str, reader: str) -> Iterator[Point
                 worst, through = given[0], ""
                 if worst.through != worst.role:
                     through = f", by {worst.through}"
-                said = f"The {called} {role} is a member of {worst.role}{through}, which {worst.power}."
+                message = f"The {called} {role} is a member of {worst.role}{through}, which {worst.power}."
                 quoted = dialect_of(engine).quoted
                 revoke = f"REVOKE {quoted(worst.through)} FROM {quoted(role)};"
-                yield warning("owners", said, f"Let a plain role own the captured tables, and run: {revoke}")
+                yield warning("owners", message, f"Let a plain role own the captured tables, and run: {revoke}")
 
 
 SUPERUSER: Final = "is a superuser"
@@ -198,7 +198,7 @@ waits for.
 
 
 def unseen_points(engine: Engine) -> Iterator[Point]:
-    """Changes that fired no trigger, where the catalog tells of some."""
+    """Changes that fired no trigger, where the catalog shows some."""
     fine = "no captured table was truncated since its last statistics, and no partition of one changed within 30 days"
     yield from findings(engine, "unseen", "unseen_states", f"{fine}; dropped partitions are not seen here")
 
@@ -226,12 +226,12 @@ def loopback_points(engine: Engine, names: LogNames, config: Config) -> Iterator
     listed = ", ".join(tables[:MOST_SHOWN_TABLES])
     if len(tables) > MOST_SHOWN_TABLES:
         listed += f" and {len(tables) - MOST_SHOWN_TABLES} more"
-    said = f"{user} may change {listed}; what the publisher's own user changes is not published."
+    message = f"{user} may change {listed}; what the publisher's own user changes is not published."
     mend = (
         "Give the publisher a user of its own (`eventlog rights --publisher`);"
         " to try with one user, set publisher.allow_loopback = true."
     )
-    yield warning("loopback", said, mend)
+    yield warning("loopback", message, mend)
 
 
 def _written_by(engine: Engine, names: LogNames, user: str | None) -> list[str]:
@@ -246,8 +246,8 @@ def _written_by(engine: Engine, names: LogNames, user: str | None) -> list[str]:
         for table in tracked(connection, with_schema(connection, names)):
             if table.view:
                 continue
-            place = replace(names, schema=table.schema)
-            rights = held_rights(connection, place, table.name, dialect.reported(role or ""))
+            in_schema = replace(names, schema=table.schema)
+            rights = held_rights(connection, in_schema, table.name, dialect.reported(role or ""))
             if WRITES.intersection(rights):
                 written.append(table.whole)
     return written

@@ -12,7 +12,7 @@ from typing import Final, NoReturn
 import click
 
 from eventlog.cli.lazy import LazyGroup
-from eventlog.cli.mishaps import CLOSED_PIPE, INTERRUPTED, misused, told, traced
+from eventlog.cli.mishaps import CLOSED_PIPE, INTERRUPTED, misused, report_error, traced
 from eventlog.version import VERSION
 
 SECTIONS: Final = {
@@ -112,7 +112,7 @@ def _emptied(code: int, arguments: list[str]) -> int:
             os.dup2(nowhere.fileno(), stream.fileno())
         if isinstance(error, BrokenPipeError):
             return code or CLOSED_PIPE
-        return code or told(error, arguments)
+        return code or report_error(error, arguments)
     return code
 
 
@@ -131,7 +131,7 @@ def exit_code(arguments: list[str]) -> int:
         # Click makes an Abort of Ctrl-C.
         cause = end.__cause__ if isinstance(end, click.Abort) else end
         sentence = "interrupted"
-        # A command may have said in it how to go on.
+        # A command may have put into it how to go on.
         if isinstance(cause, KeyboardInterrupt) and str(cause):
             sentence += f"; {cause}"
         click.echo(f"eventlog: {sentence}.", err=True)
@@ -139,7 +139,7 @@ def exit_code(arguments: list[str]) -> int:
     except Exception as error:  # noqa: BLE001  # whatever it was, a command ends with a sentence
         if "--debug" in arguments:
             click.echo(traced(error), err=True, nl=False)
-        return told(error, arguments)
+        return report_error(error, arguments)
     if isinstance(outcome, int):
         return outcome
     return 0

@@ -50,10 +50,10 @@ def misused(error: click.ClickException) -> int:
     return EX_USAGE
 
 
-def told(error: Exception, arguments: Sequence[str]) -> int:
-    """Says what an error was, and gives back the exit code."""
-    said, code = in_words(error, arguments)
-    click.echo(f"eventlog: {said}", err=True)
+def report_error(error: Exception, arguments: Sequence[str]) -> int:
+    """Shows what an error was, and gives back the exit code."""
+    message, code = in_words(error, arguments)
+    click.echo(f"eventlog: {message}", err=True)
     return code
 
 
@@ -78,7 +78,7 @@ def in_words(error: Exception, arguments: Sequence[str] = ()) -> tuple[str, int]
 
 
 def traced(error: BaseException) -> str:
-    """Where it happened, and what drivers and receivers have said there."""
+    """Where it happened, and what drivers and receivers have answered there."""
     lines = "".join(traceback.format_exception(error)).split("\n")
     return "\n".join(visible(masked(line), lines=True) for line in lines)
 

@@ -78,7 +78,7 @@ def run(
 
     Example: eventlog run --until-empty --out documents
     """
-    from eventlog.daemon.logging import told_by_journal
+    from eventlog.daemon.logging import recorded_by_journal
     from eventlog.daemon.signals import Systemd
     from eventlog.daemon.vitals import PublisherHealth
 
@@ -113,7 +113,7 @@ def run(
             ):
                 return service.run(config)
 
-    with told_by_journal(journal):
+    with recorded_by_journal(journal):
         return _ended(publish).enter(journal)
 
 
@@ -141,14 +141,14 @@ def _ended(publish: Callable[[], Ending]) -> Ending:
 
 
 HINT_SECONDS: Final = 1.0
-"""After which somebody at a terminal is told why the end does not come; mostly it comes sooner."""
+"""After which somebody at a terminal reads why the end does not come; mostly it comes sooner."""
 
 HINT: Final = b"The current batch is finished first; Ctrl-C again interrupts it, and the batch comes again.\n"
 
 
 @contextmanager
 def _answered(stop: Callable[[], None]) -> Iterator[Callable[[], None]]:
-    """What asks for the end; where that takes long, whoever sits at a terminal is told why."""
+    """What asks for the end; where that takes long, whoever sits at a terminal reads why."""
     # A signal may come in the middle of another write, so these go past Python's buffers.
     hint = Timer(HINT_SECONDS, lambda: os.write(sys.stderr.fileno(), HINT))
     hint.daemon = True
@@ -268,7 +268,7 @@ def _watched(
     vitals: PublisherHealth,
     journal: BoundLogger,
 ) -> Iterator[Adopt]:
-    """An address to watch the publisher at while it runs; told of other configurations."""
+    """An address to watch the publisher at while it runs; it gets other configurations."""
     if address is None:
         yield lambda _config: None
         return

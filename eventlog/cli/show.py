@@ -46,10 +46,10 @@ def show_json_line(value: Any) -> None:
     click.echo(visible(msgspec.json.encode(value).decode(), json=True))
 
 
-def show_done(what: str, found: object, sentence: str, *, as_json: bool) -> None:
-    """Prints what was done: a sentence, or `found` under its name."""
+def show_done(what: str, affected: object, sentence: str, *, as_json: bool) -> None:
+    """Prints what was done: a sentence, or what was `affected` by name."""
     if as_json:
-        show_json({what: found})
+        show_json({what: affected})
     else:
         show_sentence(sentence)
 

@@ -45,7 +45,7 @@ class Site:
 
     @cached_property
     def config(self) -> Config:
-        """The configuration, with what the command line says put over it."""
+        """The configuration, with the options of the command line put over it."""
         # A URL in the file may need a secret that whoever says --database does not have.
         config = load(self.file, without_url=self.database is not None)
         source = config.source
@@ -158,15 +158,15 @@ class Site:
         return log
 
 
-def config_option(said: str) -> Callable[[Command], Command]:
-    """The option that names a configuration; `said` is what this command takes out of it."""
+def config_option(help_text: str) -> Callable[[Command], Command]:
+    """The option that names a configuration; `help_text` is what this command takes out of it."""
     return click.option(
         "--config",
         "-c",
         metavar="FILE",
         envvar="EVENTLOG_CONFIG",
         type=click.Path(path_type=Path, dir_okay=False),
-        help=said,
+        help=help_text,
     )
 
 
@@ -204,12 +204,12 @@ MOST_ROWS: Final = 1_000_000_000
 """Rows that an option may name."""
 
 MOST_JOBS: Final = 15
-"""So many sessions SQLAlchemy opens to a database at once, unless told otherwise."""
+"""So many sessions SQLAlchemy opens to a database at once, unless set otherwise."""
 
 
 def number_option(
     name: str,
-    said: str,
+    help_text: str,
     *,
     least: int = 1,
     most: int = MOST_ROWS,
@@ -224,7 +224,7 @@ def number_option(
         # What a default of 0 means the help says in words.
         show_default=bool(default),
         metavar=metavar,
-        help=said,
+        help=help_text,
     )
 
 

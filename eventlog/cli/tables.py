@@ -187,9 +187,9 @@ def _fitted(columns: Sequence[str], rows: Sequence[Sequence[str]], page: Page) -
 def _kept(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> set[int]:
     """What is never shortened: what names a row, letters and states, numbers and times."""
     return {
-        place
-        for place, name in enumerate(columns)
-        if place == 0 or name in COLOURED or all(_number_or_time(row[place]) for row in rows)
+        index
+        for index, name in enumerate(columns)
+        if index == 0 or name in COLOURED or all(_number_or_time(row[index]) for row in rows)
     }
 
 
@@ -201,8 +201,8 @@ def _shares(
     least: int = 1,
 ) -> list[int] | None:
     """The widths, the greatest equally smaller until all fit; None if one was below `least`."""
-    room -= sum(widths[place] for place in kept)
-    free = sorted(width for place, width in enumerate(widths) if place not in kept)
+    room -= sum(widths[index] for index in kept)
+    free = sorted(width for index, width in enumerate(widths) if index not in kept)
     most = max(free, default=0)
     for number, width in enumerate(free):
         share = room // (len(free) - number)
@@ -212,7 +212,7 @@ def _shares(
         room -= width
     if most < least or not free:
         return None
-    return [width if place in kept else min(width, most) for place, width in enumerate(widths)]
+    return [width if index in kept else min(width, most) for index, width in enumerate(widths)]
 
 
 def _rows(
@@ -229,7 +229,7 @@ def _rows(
     names[-1] = names[-1].rstrip()
     yield " " + gap.join(click.style(name, bold=True) for name in names)
     yield " " + "─" * (_width(widths) - 1)
-    paint = [place for place, name in enumerate(columns) if page.terminal and name in COLOURED]
+    paint = [index for index, name in enumerate(columns) if page.terminal and name in COLOURED]
     for row in chain(measured, later):
         cells = _cells(row, widths, kept, page.width)
         begin = _width([*map(size, cells[:-1]), 0])
@@ -240,8 +240,8 @@ def _rows(
         else:
             cells[-1] = cut(cells[-1], room)
         # Painted last: to whoever measures cells the codes of a colour would be letters.
-        for place in paint:
-            cells[place] = cells[place].replace(row[place], painted(row[place]), 1)
+        for index in paint:
+            cells[index] = cells[index].replace(row[index], painted(row[index]), 1)
         yield f" {gap.join(cells)}".rstrip()
         yield from (" " * begin + part for part in more)
 

@@ -33,7 +33,7 @@ class ProgressLines:
     def __init__(self) -> None:
         self._stage = ""
         self._total: int | None = None
-        self._began = self._told = time.monotonic()
+        self._began = self._shown_at = time.monotonic()
         self._rows = 0
 
     def begin(self, stage: str, rows: int | None) -> None:
@@ -46,9 +46,9 @@ class ProgressLines:
         """Says how many rows the stage has got through, if it is time for that."""
         now = time.monotonic()
         # Since the last line of any stage: short stages one after the other write none.
-        if self._stage and rows != self._rows and now - self._told >= LINE_SECONDS:
-            self._told, self._rows = now, rows
-            click.echo(told(self._stage, rows, self._total, now - self._began), err=True)
+        if self._stage and rows != self._rows and now - self._shown_at >= LINE_SECONDS:
+            self._shown_at, self._rows = now, rows
+            click.echo(progress_line(self._stage, rows, self._total, now - self._began), err=True)
 
 
 class Bar:
@@ -89,7 +89,7 @@ class Watching:
         self._shown.begin(stage, rows)
 
     def look(self) -> None:
-        """Shows what the tally says."""
+        """Shows how far the tally is."""
         if self._tally is not None:
             self._shown.show(self._tally.rows - self._before)
 
@@ -122,7 +122,7 @@ def watching() -> Iterator[Watching]:
             looker.join()
 
 
-def told(stage: str, rows: int, total: int | None, seconds: float) -> str:
+def progress_line(stage: str, rows: int, total: int | None, seconds: float) -> str:
     """How far a stage is, in a line."""
     rate = rows / seconds if seconds > 0 else 0.0
     done = f"{rows:,}"

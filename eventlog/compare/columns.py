@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from eventlog.compare.sides import Compared
-from eventlog.compare.tables import Place
+from eventlog.compare.tables import Selection
 from eventlog.core.errors import DataError
 from eventlog.core.schema import Column, Table
 from eventlog.qlik.values import TableValues
@@ -18,10 +18,10 @@ def columns_of(table: Table, there: frozenset[str] | None = None) -> tuple[Table
     all.
     """
     values = TableValues(table)
-    others = [place for place in range(len(values.names)) if place not in values.key]
+    others = [index for index in range(len(values.names)) if index not in values.key]
     # All of the key is compared: without a part of it nobody could tell rows apart.
-    kept = [place for place in others if there is None or values.names[place].casefold() in there]
-    columns = [values.columns[place] for place in (*values.key, *kept)]
+    kept = [index for index in others if there is None or values.names[index].casefold() in there]
+    columns = [values.columns[index] for index in (*values.key, *kept)]
     width = len(values.key)
     compared = Compared(
         key=tuple([column.name for column in columns[:width]]),
@@ -31,13 +31,13 @@ def columns_of(table: Table, there: frozenset[str] | None = None) -> tuple[Table
     return values, columns, compared
 
 
-def place_of(
+def selection_of(
     table: Table,
     there: frozenset[str] | None = None,
     when: Sequence[str] = (),
     query: str | None = None,
-) -> tuple[Place, Compared]:
-    """Where those columns stand in the table itself; DataError where nothing tells its rows
+) -> tuple[Selection, Compared]:
+    """Those columns in the table itself; DataError where nothing tells its rows
     apart.
     """
     if not table.key:
@@ -46,5 +46,5 @@ def place_of(
     values, columns, compared = columns_of(table, there)
     natives = {name: native for native, name in values.natives.items()}
     stored = {column.name: column for column in table.columns}
-    places = tuple([stored[natives[column.name]] for column in columns])
-    return Place(table=table, columns=places, when=tuple(when), query=query), compared
+    own_columns = tuple([stored[natives[column.name]] for column in columns])
+    return Selection(table=table, columns=own_columns, when=tuple(when), query=query), compared

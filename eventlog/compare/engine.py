@@ -2,8 +2,8 @@
 their values.
 
 Both sides of a range are read at the same time, each in a transaction of its own that ends with the
-range: nothing is held for longer. Rows that change meanwhile may be named; who asks again is told
-what they are then.
+range: nothing is held for longer. Rows that change meanwhile may be named; a second comparison
+shows what they are then.
 """
 
 from __future__ import annotations

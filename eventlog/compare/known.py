@@ -41,8 +41,8 @@ class Recognition:
 
     def fits(self, ends: Ends) -> bool:
         """Whether the range is known and has not grown too long."""
-        found = self._known.get(ends)
-        return found is not None and found.rows <= 2 * RANGE_ROWS
+        totals = self._known.get(ends)
+        return totals is not None and totals.rows <= 2 * RANGE_ROWS
 
     def recognised(self, part: Range, totals: Totals) -> bool:
         return self._known.get((part.after, part.upto)) == totals

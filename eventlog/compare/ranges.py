@@ -41,8 +41,8 @@ class Range(Struct, frozen=True, kw_only=True):
     `buckets`.
 
     None is no bound. Rows whose first key column is NULL belong to the range without a bound below.
-    With `counted` that column is the whole key, and a row is in the bucket that its remainder says;
-    else its hash says so. `native` has both databases, which are of one kind, hash in their own
+    With `counted` that column is the whole key, and a row's bucket is given by its remainder;
+    else by its hash. `native` has both databases, which are of one kind, hash in their own
     way.
     """
 
@@ -78,8 +78,8 @@ def stretch(
 
 
 def digests(rows: Sequence[tuple[int, int, int, int]]) -> dict[int, Digest]:
-    """What a database says of buckets: the number of each, its rows, and the sum of their hashes in
-    two halves.
+    """A database's answer about buckets: the number of each, its rows, and the sum of their hashes
+    in two halves.
     """
     # In two halves, because the sum of many hashes of 60 bits has no room in 64.
     return {int(bucket): (int(count), (int(high) << HALF_BITS) + int(low)) for bucket, count, high, low in rows}

@@ -57,24 +57,24 @@ class RowTexts:
     def kept(self, row: Sequence[Any]) -> KeptRow:
         """A row as it is kept."""
         values = [read_cell(read, cell) for read, cell in zip(self._reads, row, strict=True)]
-        told = [plain_text(value) for value in values]
+        plain_texts = [plain_text(value) for value in values]
         texts = [
             canonical_text(value, text, string=string)
-            for value, text, string in zip(values, told, self._strings, strict=True)
+            for value, text, string in zip(values, plain_texts, self._strings, strict=True)
         ]
         width = self.width
         return KeptRow(
-            json.dumps(told[:width]),
+            json.dumps(plain_texts[:width]),
             self.first(values),
             hash_of(row_text(texts[:width])),
             hash_of(row_text(texts)),
-            json.dumps(told[width:]),
+            json.dumps(plain_texts[width:]),
         )
 
     def cells(self, kept: str) -> list[Any]:
         """The values of a kept row as texts."""
-        found: list[Any] = json.loads(kept)
-        return found
+        cells: list[Any] = json.loads(kept)
+        return cells
 
     def values(self, kept: str) -> tuple[Any, ...]:
         """The values of a kept row."""

@@ -36,7 +36,7 @@ SET times = times + 1, hash = (hash + excluded.hash) & {2**60 - 1}, cells = excl
 
 
 class ScratchSide:
-    """Rows in a temporary file. The last that is said of a key counts."""
+    """Rows in a temporary file. The last change of a key counts."""
 
     def __init__(self, compared: Compared) -> None:
         # Without a name SQLite makes a file of its own in TMPDIR, which goes with the connection or
@@ -90,8 +90,8 @@ class ScratchSide:
         cells: list[Any] = self._row.empty
         if not whole:
             cells = self._former_cells(key_text)
-        for place, value in values.items():
-            cells[place] = value
+        for index, value in values.items():
+            cells[index] = value
         self._database.execute(_WRITE, self._row.kept([*key, *cells]))
 
     def move(self, former: Sequence[Any], key: Sequence[Any]) -> None:

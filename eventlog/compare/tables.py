@@ -47,8 +47,8 @@ ASKED_KEYS: Final = 500
 """Rows that are read at once by their keys."""
 
 
-class Place(Struct, frozen=True, kw_only=True):
-    """Where one side's rows stand: a table, and its columns in the order of those that are
+class Selection(Struct, frozen=True, kw_only=True):
+    """What one side's rows are read from: a table, and its columns in the order of those that are
     compared, the key's first.
 
     `when` is a condition in SQL that the rows meet, in the table's own names. With a `query` they
@@ -70,23 +70,23 @@ class Place(Struct, frozen=True, kw_only=True):
 class TableSide:
     """The rows of a table."""
 
-    def __init__(self, engine: Engine, place: Place, compared: Compared) -> None:
+    def __init__(self, engine: Engine, selection: Selection, compared: Compared) -> None:
         self._engine = engine
         self._dialect = dialect_of(engine)
-        self._place = place
+        self._selection = selection
         self._compared = compared
         self._width = len(compared.key)
         self._reads = [reading_of(sql_type) for sql_type in compared.types]
-        self._sql = _Statements(self._dialect, place, compared)
+        self._sql = _Statements(self._dialect, selection, compared)
 
     @property
     def ordered(self) -> bool:
-        return self._compared.counted and self._place.columns[0].category is Category.INT
+        return self._compared.counted and self._selection.columns[0].category is Category.INT
 
     @property
     def hashable(self) -> bool:
         """Whether the database can hash its rows; Oracle hashes no LOB."""
-        lobs = [column for column in self._place.columns if qlik_type(column.type).lob]
+        lobs = [column for column in self._selection.columns if qlik_type(column.type).lob]
         return not (self._dialect.lob_parameters and lobs)
 
     @property
@@ -98,19 +98,19 @@ class TableSide:
     @contextmanager
     def snapshot(self) -> Iterator[TableSnapshot]:
         """What the table has now, for as long as the transaction lasts."""
-        what = f"The table {self._place.table.whole}"
+        what = f"The table {self._selection.table.whole}"
         with moment(self._engine, what) as connection:
             _add_functions(connection, self._dialect)
-            yield TableSnapshot(connection, self._sql, self._width, partial(self._found, connection))
+            yield TableSnapshot(connection, self._sql, self._width, partial(self._rows_by_key, connection))
 
     def rows(self, keys: Sequence[Key]) -> Rows:
         """The rows with these keys, by the index of the key where there is one."""
-        what = f"The table {self._place.table.whole}"
+        what = f"The table {self._selection.table.whole}"
         with transaction(self._engine, what) as connection:
             _add_functions(connection, self._dialect)
-            return self._found(connection, keys)
+            return self._rows_by_key(connection, keys)
 
-    def _found(self, connection: Connection, keys: Sequence[Key]) -> Rows:
+    def _rows_by_key(self, connection: Connection, keys: Sequence[Key]) -> Rows:
         rows: Rows = {}
         # To SQL a NULL equals nothing, so no row has such a key.
         for batch in batches([key for key in keys if None not in key], ASKED_KEYS):
@@ -118,10 +118,10 @@ class TableSide:
         return rows
 
     def _looked_up(self, connection: Connection, keys: Sequence[Key]) -> Rows:
-        columns, width = self._place.columns, self._width
+        columns, width = self._selection.columns, self._width
         question = Question(
-            schema=self._place.table.schema,
-            table=self._place.table.name,
+            schema=self._selection.table.schema,
+            table=self._selection.table.name,
             matched=columns[:width],
             selected=columns,
         )
@@ -143,7 +143,7 @@ class TableSide:
         """All rows as the driver hands them over, the key's values first; in pieces, whatever their
         number.
         """
-        what = f"The table {self._place.table.whole}"
+        what = f"The table {self._selection.table.whole}"
         with moment(self._engine, what) as connection:
             _add_functions(connection, self._dialect)
             # Else drivers bring the whole table into memory before the first row.
@@ -223,28 +223,28 @@ class TableSnapshot:
 class _Statements:
     """The SQL of one side."""
 
-    def __init__(self, dialect: Dialect, place: Place, compared: Compared) -> None:
+    def __init__(self, dialect: Dialect, selection: Selection, compared: Compared) -> None:
         self._dialect = dialect
-        table, width = place.table, len(compared.key)
+        table, width = selection.table, len(compared.key)
         row = dialect.quoted(table.name)
-        names = [f"{row}.{dialect.quoted(column.name)}" for column in place.columns]
-        both = list(zip(names, place.columns, compared.types, strict=True))
+        names = [f"{row}.{dialect.quoted(column.name)}" for column in selection.columns]
+        both = list(zip(names, selection.columns, compared.types, strict=True))
         texts = [canonical_sql(dialect, name, column, wanted) for name, column, wanted in both]
         self.native = offers(dialect, "compare_native")
         self._first = names[0]
         self._called = row
         self._key = _joined(dialect, texts[:width])
-        self._when = place.when
+        self._when = selection.when
         self._row = _joined(dialect, texts)
         quick = []
-        for number, (name, column, told) in enumerate(zip(names, place.columns, texts, strict=True), 1):
-            quick.append(_quick_sql(dialect, name, column, told, number))
+        for number, (name, column, sql) in enumerate(zip(names, selection.columns, texts, strict=True), 1):
+            quick.append(_quick_sql(dialect, name, column, sql, number))
         self._quick = statement(dialect, "compare_quick", parts=dialect.quick_glue.join(quick))
         self._holes = {
-            "table": in_text(place.stands(dialect)),
+            "table": in_text(selection.stands(dialect)),
             "row": in_text(row),
             "first": in_text(names[0]),
-            "keys": in_text(", ".join([_key_sql(dialect, *one) for one in both[:width]])),
+            "keys": in_text(", ".join([_key_sql(dialect, *part) for part in both[:width]])),
         }
         selected = [dialect.lookup.selected(dialect, name, column) for name, column, _ in both]
         self._values = {
@@ -322,12 +322,12 @@ def canonical_sql(dialect: Dialect, name: str, column: Column, wanted: str) -> s
     return statement(dialect, f"canonical_{kind}", value=value)
 
 
-def _quick_sql(dialect: Dialect, name: str, column: Column, told: str, place: int) -> str:
+def _quick_sql(dialect: Dialect, name: str, column: Column, sql: str, number: int) -> str:
     """SQL for a value in a row that its database compares with nothing but the same row at another
     time.
 
-    Its canonical text, `told`, unless the database has something quicker of which different values
-    are different. `place` is the column's number, by which the same value in another column is
+    Its canonical text, `sql`, unless the database has something quicker of which different values
+    are different. `number` is the column's number, by which the same value in another column is
     another one.
     """
     kind = "told" if column.made else kind_of(column.type)
@@ -340,8 +340,8 @@ def _quick_sql(dialect: Dialect, name: str, column: Column, told: str, place: in
     elif kind == "string":
         value = string_sql(dialect, name, column)
     if kind not in QUICK_KINDS or not offers(dialect, f"quick_{kind}"):
-        kind, value = "told", told
-    return statement(dialect, f"quick_{kind}", value=value, place=str(place))
+        kind, value = "told", sql
+    return statement(dialect, f"quick_{kind}", value=value, place=str(number))
 
 
 def log_text(sql_type: str, text: str) -> str:
@@ -388,7 +388,7 @@ def _key_sql(dialect: Dialect, name: str, column: Column, wanted: str) -> str:
 def _joined(dialect: Dialect, texts: Sequence[str]) -> str:
     null, between = dialect.literal(NULL), dialect.literal(BETWEEN)
     before, glue, after = dialect.concat
-    parts = [part for told in texts for part in (between, f"COALESCE({told}, {null})")][1:]
+    parts = [part for sql in texts for part in (between, f"COALESCE({sql}, {null})")][1:]
     return f"{before}{glue.join(parts)}{after}"
 
 

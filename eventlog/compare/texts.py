@@ -107,13 +107,13 @@ def is_string(sql_type: str) -> bool:
     return category(sql_type) is Category.STRING
 
 
-def canonical_text(value: Any, told: str | None, *, string: bool) -> str | None:
+def canonical_text(value: Any, plain: str | None, *, string: bool) -> str | None:
     """The canonical text of a value whose plain text is known."""
     if isinstance(value, bytes):
         return _digest(value)
-    if told is not None and string:
-        return string_text(told)
-    return told
+    if plain is not None and string:
+        return string_text(plain)
+    return plain
 
 
 def read_cell(read: Callable[[Any], Any], cell: Any) -> Any:

@@ -46,8 +46,8 @@ def catalog_of(engine: Engine, names: LogNames, config: Config) -> Catalog:
     # Without a transaction: what is computed between two statements may take longer than one may be
     # idle.
     with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
-        found = located(connection, names)
-        classes = counted(connection, found, tracked(connection, found))
+        located_names = located(connection, names)
+        classes = counted(connection, located_names, tracked(connection, located_names))
         catalog = reflect(connection, source.tables or None, schema)
     if source.tables:
         asked = {(table.schema, table.name) for table in catalog}
@@ -140,7 +140,7 @@ def log_settings_of(config: Config) -> LogSettings:
         delete_from_log=publisher.delete_from_log,
         backoff=publisher.backoff,
         transactions=whole or any(output.format != "xds" for output in config.output),
-        ends=whole or any(format_named(one.format).counts(own_table(one)) for one in config.output),
+        ends=whole or any(format_named(target.format).counts(own_table(target)) for target in config.output),
         query_bytes=publisher.query_bytes,
         value_limit=publisher.value_limit,
     )
@@ -174,8 +174,8 @@ def options_of(config: Config, connects_as: str | None = None) -> Options:
 
 def step_needs_of(config: Config, catalog: Catalog) -> StepNeeds:
     """What the steps of all outputs need beside changes."""
-    found = policies_of(config)
-    return steps_plugin().needs(found, catalog) if found else StepNeeds()
+    policies = policies_of(config)
+    return steps_plugin().needs(policies, catalog) if policies else StepNeeds()
 
 
 NAME_CHARACTERS: Final = 170

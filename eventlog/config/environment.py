@@ -22,7 +22,7 @@ SEVERAL: Final = ("output", "policy")
 
 WORDS: Final = {"yes": True, "no": False}
 STATEMENTS: Final = "post_poll_statements"
-"""Commas stand inside of SQL; its statements are told apart as SQL does it."""
+"""Commas stand inside of SQL; its statements are separated as SQL does it."""
 
 
 def with_environment(
@@ -33,7 +33,7 @@ def with_environment(
     """Puts over the settings what `EVENTLOG_SECTION__KEY` says, and `EVENTLOG_SECTION__GROUP__KEY`
     of a key's keys.
     """
-    for _, section, path, value in said_in(environment, sections):
+    for _, section, path, value in settings_in(environment, sections):
         # Of several outputs or policies a variable speaks of the first.
         if section in SEVERAL:
             table = settings.setdefault(section, [{}])[0]
@@ -44,7 +44,7 @@ def with_environment(
         table[path[-1]] = value
 
 
-def said_in(
+def settings_in(
     environment: Mapping[str, str], sections: Mapping[str, Sequence[type[Struct]]]
 ) -> Iterator[tuple[str, str, list[str], Any]]:
     """Each variable that speaks of a key: name, section, the key behind its tables, value."""

@@ -38,13 +38,13 @@ def _with_secrets_in_text(text: str, environment: Mapping[str, str]) -> str:
         quoted = [part.span() for pattern in (_login, _query) for part in pattern.finditer(bare)]
 
     def put_in(match: re.Match[str]) -> str:
-        secret, place = _secret_value(match, environment), match.start()
+        secret, offset = _secret_value(match, environment), match.start()
         # In the login and the query of a URL an @ or a / means something else, so there secrets are
         # quoted.
-        if not any(begin <= place < end for begin, end in quoted):
+        if not any(begin <= offset < end for begin, end in quoted):
             return secret
         # Where the name of a login stands there may be a name and a password.
-        if bare[:place].endswith("://"):
+        if bare[:offset].endswith("://"):
             return quote(secret, safe=":")
         return quote(secret, safe="")
 

@@ -21,7 +21,7 @@ import msgspec
 from msgspec import Struct, defstruct
 from msgspec.structs import replace
 
-from eventlog.config.environment import SEVERAL, fields_of, fitted, said_in, types_of, with_environment
+from eventlog.config.environment import SEVERAL, fields_of, fitted, settings_in, types_of, with_environment
 from eventlog.config.outputs import (
     OutputConfig,
     as_declared,
@@ -124,7 +124,7 @@ class PublisherConfig(SecretSettings, frozen=True, kw_only=True, forbid_unknown_
     receiver does not take is offered again after `retry_first` seconds, then after twice as many,
     up to `retry_longest`, and `max_attempts` times (0: for ever). `lease` is how many seconds a
     publisher that died keeps others waiting where the database has no locks that end with a
-    session. With `traces` each batch is told to OpenTelemetry.
+    session. With `traces` each batch is sent to OpenTelemetry.
     """
 
     polling_interval: int = 10
@@ -216,7 +216,7 @@ def load(path: Path | None, environment: Mapping[str, str] | None = None, *, wit
     settings, text = _read(path) if path is not None else ({}, "")
     sections = sections_of(settings, environment)
     _refuse_unknown(settings, origin, sections, text)
-    for variable, section, keys, value in said_in(environment, sections):
+    for variable, section, keys, value in settings_in(environment, sections):
         alone = reduce(lambda inner, key: {key: inner}, reversed(keys), value)
         _refuse_unknown_keys(section, alone, variable, sections[section])
     with_environment(settings, environment, sections)
@@ -235,7 +235,7 @@ def from_settings(settings: dict[str, Any], environment: Mapping[str, str], *, o
         given = fitted(with_secrets(settings, environment), (kind,))
         typed: Any = msgspec.convert(given, kind, strict=False)
     except msgspec.ValidationError as error:
-        for variable, section, keys, _ in said_in(environment, sections):
+        for variable, section, keys, _ in settings_in(environment, sections):
             table = f"{section}[0]" if section in SEVERAL else section
             if str(error).endswith(f" - at `$.{'.'.join((table, *keys))}`"):
                 origin = variable
@@ -388,22 +388,22 @@ GONE: Final = {"publisher.workers": "One process does all the work; take it out.
 """Keys that earlier versions took, each with what to do instead."""
 
 
-def _refuse_unknown_keys(place: str, table: Mapping[str, Any], origin: str, kinds: Sequence[type[Struct]]) -> None:
+def _refuse_unknown_keys(where: str, table: Mapping[str, Any], origin: str, kinds: Sequence[type[Struct]]) -> None:
     """Refuses a key that none of these kinds has, also in the tables of their keys: the types of
     plug-ins may let it pass.
     """
     known = {field.encode_name for kind in kinds for field in fields_of(kind)}
-    if place == "output":
+    if where == "output":
         known.add("sink")
     for key, value in table.items():
         if key not in known:
             # The table of a source that nobody chose may be meant.
-            meant = known.union(map(table_of, names("sources"))) if place == "source" else known
-            hint = GONE.get(f"{place}.{key}") or did_you_mean(key, meant)
-            raise ConfigError(f"{origin}: {place}.{key} is not a key.", hint=hint)
+            meant = known.union(map(table_of, names("sources"))) if where == "source" else known
+            hint = GONE.get(f"{where}.{key}") or did_you_mean(key, meant)
+            raise ConfigError(f"{origin}: {where}.{key} is not a key.", hint=hint)
         tables = [kind for kind in types_of(kinds, key) if isinstance(kind, type) and issubclass(kind, Struct)]
         if tables and isinstance(value, dict):
-            _refuse_unknown_keys(f"{place}.{key}", value, origin, tables)
+            _refuse_unknown_keys(f"{where}.{key}", value, origin, tables)
 
 
 _one_key = re.compile(r"Object (?:missing required|contains (?P<unknown>unknown)) field `(?P<name>.+)`").match
@@ -430,9 +430,9 @@ _other_kind = re.compile(r"Expected `(?P<wanted>[^`]+)`, got `(?P<found>[^`]+)`"
 
 
 def _in_words(problem: str, sections: Sections) -> str:
-    """Says what was expected and where; the value itself may be a secret and is not repeated."""
-    what, _, place = problem.partition(" - at `$.")
-    where = place.rstrip("`")
+    """What was expected and where; the value itself may be a secret and is not repeated."""
+    what, _, path = problem.partition(" - at `$.")
+    where = path.rstrip("`")
     if what.startswith("Invalid "):
         return f"{where} takes {', '.join(_choices(where, sections))}."
     key = _one_key(what)

@@ -1,4 +1,4 @@
-"""Which secrets of a configuration can be hidden wherever they are said, and which only where
+"""Which secrets of a configuration can be hidden wherever they are written, and which only where
 secrets stand.
 
 A short password, or one that is a word of ours, would hide parts of what we say: an action that an
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
-from eventlog.core.secrets import secret_places, shown_place
+from eventlog.core.secrets import secret_paths, shown_path
 
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
@@ -31,7 +31,7 @@ WEAK: Final = (
     "The secret is short, or a word that eventlog's own messages contain:"
     " it is hidden in URLs, in headers and behind its name, and not elsewhere."
 )
-"""What is said of a weak secret; it tells neither how long it is nor which word."""
+"""The warning about a weak secret; it tells neither how long it is nor which word."""
 MEND: Final = "Choose a longer one, not a word."
 
 
@@ -44,12 +44,12 @@ class KnownSecrets(Struct, frozen=True, kw_only=True):
 
 def known_secrets(config: Config) -> KnownSecrets:
     """The secrets of a configuration, also without the scheme of a header, and decoded."""
-    found = [secret for name, section in config.sections() for secret in secret_places(section, (name,))]
-    ours = _ours(dict.fromkeys(secret for _, secret in found))
-    weak = {secret for _, secret in found if len(secret) < MIN_SECRET_CHARACTERS or secret in ours}
+    secrets = [secret for name, section in config.sections() for secret in secret_paths(section, (name,))]
+    ours = _ours(dict.fromkeys(secret for _, secret in secrets))
+    weak = {secret for _, secret in secrets if len(secret) < MIN_SECRET_CHARACTERS or secret in ours}
     return KnownSecrets(
-        words=tuple(dict.fromkeys(secret for _, secret in found if secret not in weak)),
-        weak=tuple(dict.fromkeys(shown_place(place) for place, secret in found if secret in weak)),
+        words=tuple(dict.fromkeys(secret for _, secret in secrets if secret not in weak)),
+        weak=tuple(dict.fromkeys(shown_path(path) for path, secret in secrets if secret in weak)),
     )
 
 

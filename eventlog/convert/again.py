@@ -105,12 +105,12 @@ def _rows_wait(conversion: Conversion) -> bool:
     return False
 
 
-def _files(places: Iterable[Path]) -> list[tuple[str, int, int]]:
+def _files(paths: Iterable[Path]) -> list[tuple[str, int, int]]:
     """The files that stand there, with their sizes and times."""
     # Not their contents: to read a terabyte once more only to see that nothing changed takes hours.
     described = []
-    for place in places:
-        for file in sorted(place.rglob("*")) if place.is_dir() else [place]:
+    for path in paths:
+        for file in sorted(path.rglob("*")) if path.is_dir() else [path]:
             if file.is_file():
                 status = file.stat()
                 described.append((str(file.resolve()), status.st_size, status.st_mtime_ns))

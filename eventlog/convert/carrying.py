@@ -1,4 +1,4 @@
-"""Carries out what `eventlog convert` was told: chooses the engine, converts, brings the output to
+"""Carries out an order of `eventlog convert`: chooses the engine, converts, brings the output to
 its place, and marks rows.
 """
 
@@ -29,15 +29,15 @@ if TYPE_CHECKING:
 
 
 def carry_out(order: ConversionOrder) -> int:
-    """Does it, and tells what became of it; the exit code."""
+    """Does it, and shows what became of it; the exit code."""
     from eventlog.convert.fetching import copies_removed
 
     if order.follow:
         return _followed(order)
-    place, by_spark = _place(order), _by_spark(order)
+    stored, by_spark = _stored_conversion(order), _by_spark(order)
     try:
         with copies_removed(order.fetched):
-            summary = _converted(order, place, by_spark=by_spark)
+            summary = _converted(order, stored, by_spark=by_spark)
     except KeyboardInterrupt:
         from eventlog.convert.work import end_server
 
@@ -50,8 +50,8 @@ def carry_out(order: ConversionOrder) -> int:
 
     groups = bad_rows(order.out) if summary.bad else ()
     # Not earlier: where the output goes to a store, bad rows are read in the folder of this machine.
-    if place is not None:
-        place.discard()
+    if stored is not None:
+        stored.discard()
     if order.as_json:
         show_json({**asdict(summary), "bad_rows": groups})
     else:
@@ -68,7 +68,7 @@ def carry_out(order: ConversionOrder) -> int:
     return OK
 
 
-def _place(order: ConversionOrder) -> StoredConversion | None:
+def _stored_conversion(order: ConversionOrder) -> StoredConversion | None:
     """Where the output is brought to when it is made; None where it is made at its place."""
     if not order.stored:
         return None
@@ -81,7 +81,7 @@ def _place(order: ConversionOrder) -> StoredConversion | None:
 
 def _converted(
     order: ConversionOrder,
-    place: StoredConversion | None,
+    stored: StoredConversion | None,
     *,
     by_spark: bool,
 ) -> Summary:
@@ -110,38 +110,38 @@ def _converted(
     marks = isinstance(source, LogInput) and source.mark
     if isinstance(source, LogInput) and marks:
         can_be_marked(source)
-    with _marked_place(conversion, order, place, marks=marks) as marked:
+    with _marked_output(conversion, order, stored, marks=marks) as marked:
         # An output without its marks comes first: its rows still wait, so to convert once more
         # would publish them twice.
         if marks and waits_for_marks(conversion, marked):
             return _finished(conversion, order, marked)
-        if place is not None:
+        if stored is not None:
             # That is about the place in the store, not about the folder where it is made.
             conversion = replace(conversion, overwrite=False)
-        done = _already_done(conversion, order, place, marked, marks=marks)
+        done = _already_done(conversion, order, stored, marked, marks=marks)
         if done is not None:
             shown = _shown(order)
             say(f"{shown} holds this conversion already; it is complete and is as it was.", err=True)
             return done
         if not marks:
-            return _made(conversion, order, place, by_spark=by_spark, marked=None)
-        return _made(conversion, order, place, by_spark=by_spark, marked=marked)
+            return _made(conversion, order, stored, by_spark=by_spark, marked=None)
+        return _made(conversion, order, stored, by_spark=by_spark, marked=marked)
 
 
 @contextmanager
-def _marked_place(
+def _marked_output(
     conversion: Conversion,
     order: ConversionOrder,
-    place: StoredConversion | None,
+    stored: StoredConversion | None,
     *,
     marks: bool,
 ) -> Iterator[MarkedPlace]:
     """Where the output is to stand, for who marks its rows."""
     from eventlog.convert.marked_place import MarkedFolder
 
-    if place is not None:
-        place.settle()
-        yield place.marked
+    if stored is not None:
+        stored.settle()
+        yield stored.marked
     elif order.addresses and marks:
         _require_spark()
         from eventlog_spark.marked import marked_address
@@ -161,7 +161,7 @@ def _shown(order: ConversionOrder) -> str:
 def _already_done(
     conversion: Conversion,
     order: ConversionOrder,
-    place: StoredConversion | None,
+    stored: StoredConversion | None,
     marked: MarkedPlace,
     *,
     marks: bool,
@@ -178,15 +178,15 @@ def _already_done(
         if success is None:
             return None
         return same(success, conversion)
-    if place is None:
+    if stored is None:
         return complete(conversion)
-    return place.begin(conversion)
+    return stored.begin(conversion)
 
 
 def _made(
     conversion: Conversion,
     order: ConversionOrder,
-    place: StoredConversion | None,
+    stored: StoredConversion | None,
     *,
     by_spark: bool,
     marked: MarkedPlace | None,
@@ -213,14 +213,14 @@ def _made(
                 from eventlog.convert.local import convert as convert_here
 
                 made_before = None
-                if place is not None and marks is None:
+                if stored is not None and marks is None:
                     # A run that was killed while it put its output into the store had made it.
                     made_before = complete(conversion)
                 summary = made_before or convert_here(
                     conversion, jobs=order.jobs, resume=order.resume, watch=watch, marking=marks
                 )
-        if place is not None:
-            place.publish(marks)
+        if stored is not None:
+            stored.publish(marks)
         # Last of all: a row with its letter whose output is not there would be lost.
         if marks is not None:
             for sentence in marks.finish().sentences():
@@ -240,7 +240,7 @@ def _followed(order: ConversionOrder) -> int:
 
     bad = 0
 
-    def told(name: str, summary: Summary) -> None:
+    def report(name: str, summary: Summary) -> None:
         nonlocal bad
         bad += summary.bad
         if order.as_json:
@@ -256,7 +256,7 @@ def _followed(order: ConversionOrder) -> int:
         until_empty=order.until_empty,
     )
     with watching() as watch:
-        follow(following, told, cluster=_cluster(order), watch=watch)
+        follow(following, report, cluster=_cluster(order), watch=watch)
     if order.strict and bad:
         return EX_DATA
     return OK
@@ -266,16 +266,16 @@ def _finished(conversion: Conversion, order: ConversionOrder, marked: MarkedPlac
     """Marks the rows of a conversion that is complete: somebody was interrupted, or looked at the
     output first.
     """
-    from eventlog.convert.commit import SUCCESS, summary_told
+    from eventlog.convert.commit import SUCCESS, summary_from
     from eventlog.convert.mark import marking
 
     success = marked.read(SUCCESS) or b""
-    with marking(conversion, marked) as place:
-        finished = place.finish()
+    with marking(conversion, marked) as marks:
+        finished = marks.finish()
     click.echo(f"{_shown(order)} was complete and is as it was; its rows are marked now.", err=True)
     for sentence in finished.sentences():
         say(f"eventlog: {sentence}", err=True)
-    return summary_told(success)
+    return summary_from(success)
 
 
 def _by_spark(order: ConversionOrder) -> bool:
@@ -292,7 +292,7 @@ def _by_spark(order: ConversionOrder) -> bool:
         return False
     from eventlog_spark.java import find_java
 
-    # Nobody has asked for Spark, so without a Java the local engine does it, and nothing is said.
+    # Nobody has asked for Spark, so without a Java the local engine does it, without a message.
     try:
         find_java(os.environ)
     except ConfigError:

@@ -162,7 +162,7 @@ class Gather(Struct, frozen=True, kw_only=True):
 def gather(task: Gather) -> WrittenChanges:
     """Gives each change the end of its transaction, and how many of it there are."""
     endings = pa.Table.from_batches(read_label(task.ends, task.label), ENDS)
-    # Each task has said of a transaction what it saw of it: where it ended there, and how many
+    # Each task has noted what it saw of a transaction: where it ended there, and how many
     # changes it had.
     wanted = [("position", "max"), (TOLD, "sum"), (TOGETHER, "sum")]
     summed = endings.group_by(TRANSACTION).aggregate(wanted)
@@ -175,12 +175,12 @@ def gather(task: Gather) -> WrittenChanges:
         for rows in read_label(task.rendered, task.label):
             places = pc.index_in(rows.column(TRANSACTION), value_set=known.column(TRANSACTION))
             names = ("position", TOLD, TOGETHER)
-            end, told, together = (known.column(name).take(places) for name in names)
+            end, counted, together = (known.column(name).take(places) for name in names)
             # A change of no known transaction has no place among them: it ends where it stands.
             columns = [
                 pc.coalesce(end, rows.column("position")),
                 *rows.columns,
-                told,
+                counted,
                 pc.coalesce(together, 1),
             ]
             gathered.take(pa.RecordBatch.from_arrays(columns, schema=schema))

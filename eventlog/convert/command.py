@@ -47,13 +47,13 @@ class Conversions(LazyGroup):
         # It knows the options of all, so that it finds what else stands in the line.
         every_option = click.Command("convert", params=list(params.values()))
         try:
-            said, _, _ = every_option.make_parser(click.Context(every_option)).parse_args(list(args))
+            options, _, _ = every_option.make_parser(click.Context(every_option)).parse_args(list(args))
         except click.UsageError:
             # That command says what is wrong.
             return "files"
-        if said.get("source") in STREAMS:
-            return str(said["source"])
-        inputs = said.get("inputs")
+        if options.get("source") in STREAMS:
+            return str(options["source"])
+        inputs = options.get("inputs")
         # Click has a value of its own for an INPUT that is missing.
         if isinstance(inputs, tuple) and any(map(names_a_database, inputs)):
             return "database"

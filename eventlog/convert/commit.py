@@ -30,7 +30,7 @@ DAMAGED: Final = "_DAMAGED"
 """Stands in the place of `_SUCCESS` where a part of a stream is missing."""
 
 IDENTITY: Final = "identity"
-"""What `_SUCCESS` says besides the summary: of which order and input all this was made, see
+"""What `_SUCCESS` holds besides the summary: of which order and input all this was made, see
 `again`.
 """
 
@@ -104,7 +104,7 @@ class Summary(Struct, frozen=True, kw_only=True):
         return f"{line}."
 
 
-def folders_told(success: bytes) -> tuple[str, ...]:
+def folders_from(success: bytes) -> tuple[str, ...]:
     """The folders that a conversion made, by its `_SUCCESS`; none, where another program wrote
     one.
     """
@@ -116,7 +116,7 @@ def folders_told(success: bytes) -> tuple[str, ...]:
 
 def summary_in(folder: Path) -> Summary:
     """What the complete conversion in a folder did."""
-    return summary_told((folder / SUCCESS).read_bytes())
+    return summary_from((folder / SUCCESS).read_bytes())
 
 
 def success_of(summary: Summary, identity: str) -> bytes:
@@ -127,7 +127,7 @@ def success_of(summary: Summary, identity: str) -> bytes:
     return msgspec.json.format(msgspec.json.encode(facts), indent=2) + b"\n"
 
 
-def summary_told(success: bytes) -> Summary:
+def summary_from(success: bytes) -> Summary:
     """What a complete conversion did, by its `_SUCCESS`."""
     return msgspec.json.decode(success, type=Summary)
 
@@ -268,7 +268,7 @@ class Destination:
         folders = set[str]()
         for name in (SUCCESS, DAMAGED):
             if (self.folder / name).is_file():
-                folders.update(folders_told((self.folder / name).read_bytes()))
+                folders.update(folders_from((self.folder / name).read_bytes()))
         if (self.work / MOVING).is_file():
             moving = (self.work / MOVING).read_bytes()
             folders.update(msgspec.json.decode(moving, type=list[str]))
@@ -292,11 +292,11 @@ class Destination:
                 shutil.rmtree(entry) if entry.is_dir() else entry.unlink()
 
 
-def being_marked(place: str) -> UsageError:
+def being_marked(output: str) -> UsageError:
     """Nothing may take the place of an output that has what a further conversion would not find any
     more.
     """
-    message = f"{place} holds a conversion whose rows were being marked when it was interrupted."
+    message = f"{output} holds a conversion whose rows were being marked when it was interrupted."
     again = "Give its own command once more, with --mark, to mark the others"
     return UsageError(message, hint=f"{again}; or move the output away.")
 

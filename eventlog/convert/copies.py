@@ -18,7 +18,7 @@ from eventlog.sql.names import TRANSACTION
 
 BOOKKEEPING: Final = frozenset({"status", TRANSACTION})
 """What may differ between two copies of a row: one was written before it was published, or before
-the log told transactions.
+the log had transactions.
 """
 
 
@@ -79,7 +79,7 @@ def _doubled(
         if len(places) > 1:
             # Copies stand together; of those that say the same one place is kept.
             copies = rows.slice(places[0], len(places)).to_pylist()
-            place_of = {_said(copy): at for at, copy in zip(places, copies, strict=True)}
+            place_of = {_content(copy): at for at, copy in zip(places, copies, strict=True)}
             distinct = list(place_of.values())
         duplicates += [number] * (len(places) - len(distinct))
         if len(distinct) > 1 or number in contested:
@@ -103,9 +103,9 @@ def _among(numbers: Iterable[int], conflicts: Sequence[int]) -> frozenset[int]:
 
 def _by_number(rows: pa.RecordBatch) -> Iterable[tuple[int, list[int]]]:
     numbers, objects = integers(rows.column("record_id")), integers(rows.column(OBJECT))
-    for (_, number), places in groupby(range(len(rows)), key=lambda place: (objects[place], numbers[place])):
+    for (_, number), places in groupby(range(len(rows)), key=lambda index: (objects[index], numbers[index])):
         yield number, list(places)
 
 
-def _said(row: dict[str, Any]) -> tuple[Any, ...]:
+def _content(row: dict[str, Any]) -> tuple[Any, ...]:
     return tuple(value for name, value in row.items() if name not in BOOKKEEPING)

@@ -45,7 +45,7 @@ def folder_of_copies(address: str) -> str:
 
 
 def _fetch_one(address: str, folder: Path) -> None:
-    objects, names = _found(address)
+    objects, names = _objects_at(address)
     wanted = [name for name in names if not _is_hidden(name)]
     if not wanted:
         hint = "Name an object, or how names of objects begin, up to a /."
@@ -61,7 +61,7 @@ def _fetch_one(address: str, folder: Path) -> None:
     objects.each(bring, wanted)
 
 
-def _found(address: str) -> tuple[Bucket, dict[str, int]]:
+def _objects_at(address: str) -> tuple[Bucket, dict[str, int]]:
     """The objects below an address, or the one that it names, and when each was written."""
     objects = objects_at(address, what="An input")
     names = objects.times()

@@ -96,7 +96,7 @@ class FileForm(Form, Protocol):
     """How changes are written to files."""
 
     def write(self, folder: Path, rendered: Iterable[pa.RecordBatch], parts: Parts) -> int:
-        """Writes parts of changes that come in the order of their positions; says how many."""
+        """Writes parts of changes that come in the order of their positions; returns how many."""
 
 
 @runtime_checkable
@@ -136,7 +136,7 @@ class Rendering:
         self._then: tuple[DefinitionSpan, FormerNames] | None = None
         self._covering = COVERS in schema.names
         self._ends: Ends | None = None
-        self._told, self._together = Counter[int](), Counter[int]()
+        self._counted, self._together = Counter[int](), Counter[int]()
         self._rows: list[tuple[object, ...]] = []
 
     def behind(self, policy: Policy) -> Rendering:
@@ -154,9 +154,9 @@ class Rendering:
         self._ends = {}
         return self
 
-    def take(self, change: Change, place: int | None = None) -> Refusal | None:
+    def take(self, change: Change, image_number: int | None = None) -> Refusal | None:
         """Writes a change; the answer is why it, or a value of it, cannot be written. It stands at
-        `place`, else where its last event does.
+        `image_number`, else where its last event does.
         """
         if self._ends is not None:
             # What is refused counts too, as it does for a publisher.
@@ -164,7 +164,7 @@ class Rendering:
         refusal: Refusal | None = None
         if self._then is not None:
             refused_before = len(self.refused)
-            now = self._then[0].told_change(change, self._then[1], self.refused)
+            now = self._then[0].change_by_names(change, self._then[1], self.refused)
             if len(self.refused) > refused_before:
                 refusal = self.refused[-1]
             if now is None:
@@ -172,11 +172,11 @@ class Rendering:
             # A value of it may be refused, and the change is written all the same.
             change = now
         if self._tell is not None:
-            told = self._tell(change)
-            if isinstance(told, Refusal):
-                self.refused.append(told)
-                return told
-            change = told
+            transformed = self._tell(change)
+            if isinstance(transformed, Refusal):
+                self.refused.append(transformed)
+                return transformed
+            change = transformed
         # One by one: what is written must stay beside the change it is of.
         for item in self._write((change,)):
             if isinstance(item, Refusal):
@@ -184,17 +184,17 @@ class Rendering:
                 refusal = item
                 continue
             if self.in_turn is None:
-                self.keep(change, self.row(item, place))
+                self.keep(change, self.row(item, image_number))
             else:
-                self.in_turn.take(self, change, item, place)
+                self.in_turn.take(self, change, item, image_number)
         return refusal
 
-    def row(self, item: Any, place: int | None) -> tuple[object, ...]:
+    def row(self, item: Any, image_number: int | None) -> tuple[object, ...]:
         """What was written of a change, as a row."""
         positions = item.positions
-        if place is not None:
-            row = (place, *self._cells(item))
-            return (*row, [place]) if self._covering else row
+        if image_number is not None:
+            row = (image_number, *self._cells(item))
+            return (*row, [image_number]) if self._covering else row
         row = (positions[-1][0], *self._cells(item))
         if not self._covering:
             return row
@@ -222,7 +222,7 @@ class Rendering:
                     self._together[mark] += 1
                     # A row of a full load is not counted.
                     if not change.refresh:
-                        self._told[mark] += 1
+                        self._counted[mark] += 1
             arrays.append(pa.array(marks, pa.int64()))
             schema = with_transaction(schema)
         self._rows, self.changes = [], []
@@ -234,11 +234,11 @@ class Rendering:
         columns = [
             list(ends),
             [position[0] for position in ends.values()],
-            [self._told[mark] for mark in ends],
+            [self._counted[mark] for mark in ends],
             [self._together[mark] for mark in ends],
         ]
         if self._ends is not None:
-            self._ends, self._told, self._together = {}, Counter(), Counter()
+            self._ends, self._counted, self._together = {}, Counter(), Counter()
         arrays = [pa.array(column, pa.int64()) for column in columns]
         return pa.RecordBatch.from_arrays(arrays, schema=ENDS)
 
@@ -250,26 +250,26 @@ class InTurn:
 
     def __init__(self) -> None:
         self._held: tuple[Rendering, Change, Any, int | None] | None = None
-        self._told = 0
+        self._counted = 0
 
-    def take(self, rendering: Rendering, change: Change, item: Any, place: int | None) -> None:
+    def take(self, rendering: Rendering, change: Change, item: Any, image_number: int | None) -> None:
         """Holds a change, and gives the one before it to this rendering, though another may have
         written it.
         """
         self.end(rendering, item.transaction)
-        self._held = (rendering, change, item, place)
+        self._held = (rendering, change, item, image_number)
 
     def end(self, rendering: Rendering, following: int | None = None) -> None:
         """Gives the change that is held; one of the `following` transaction comes next."""
         if self._held is None:
             return
-        writer, change, item, place = self._held
+        writer, change, item, image_number = self._held
         self._held = None
         if item.transaction is not None:
             last = item.transaction != following
-            item = item.counted(self._told + 1, last)
-            self._told = 0 if last else self._told + 1
-        rendering.keep(change, writer.row(item, place))
+            item = item.counted(self._counted + 1, last)
+            self._counted = 0 if last else self._counted + 1
+        rendering.keep(change, writer.row(item, image_number))
 
 
 def with_transaction(schema: pa.Schema) -> pa.Schema:
@@ -286,12 +286,12 @@ def table_numbers(catalog: Catalog | None, first: int = 0) -> TableNumbers:
     """The numbers by which what was written names its tables: schema and name, numbered from
     `first`.
     """
-    return {(table.schema, table.name): place for place, table in enumerate(catalog or (), first)}
+    return {(table.schema, table.name): number for number, table in enumerate(catalog or (), first)}
 
 
 def covered(positions: Iterable[int]) -> tuple[Position, ...]:
     """The positions that sinks answer by."""
-    return tuple([(place,) for place in positions])
+    return tuple([(number,) for number in positions])
 
 
 def in_parts(rendered: Iterable[pa.RecordBatch], part_events: int) -> Iterator[tuple[bool, pa.RecordBatch]]:
@@ -300,7 +300,7 @@ def in_parts(rendered: Iterable[pa.RecordBatch], part_events: int) -> Iterator[t
     """
     room, last = 0, -1
     for batch in rendered:
-        # Where transactions are whole, each change says its part.
+        # Where transactions are whole, each change has its part.
         if PART in batch.schema.names:
             start = 0
             for part, rows in groupby(batch.column(PART).to_pylist()):
@@ -324,7 +324,7 @@ def form_of(conversion: Conversion, tables: Mapping[int, Table] | None = None) -
     # A stream names tables as it goes; everybody else knows them before.
     streamed = tables is not None
     if tables is None:
-        tables = conversion.told_tables
+        tables = conversion.output_tables
     if isinstance(target, TableFiles):
         from eventlog.convert.to_change_tables import TableForm
 

@@ -98,7 +98,7 @@ def _key_columns(text: str) -> tuple[str, ...]:
 
 
 def _table(name: str, key: tuple[str, ...], named: Iterable[str]) -> Table:
-    columns = {part.casefold(): Column(name=part, key=place) for place, part in enumerate(key, 1)}
+    columns = {part.casefold(): Column(name=part, key=number) for number, part in enumerate(key, 1)}
     children: dict[str, dict[str, Column]] = {}
     for column in named:
         # `child.column` is a column of a child table.

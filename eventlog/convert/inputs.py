@@ -45,48 +45,48 @@ def units(files: FilesInput) -> list[Unit]:
     """The units of all input files, in the order of their names; UsageError when a place holds no
     such file.
     """
-    found: list[Unit] = []
+    all_units: list[Unit] = []
     for path in input_files(files):
         kind, packed, size = kind_of_file(path) or "", path.suffix == ".gz", path.stat().st_size
         if kind == "csv":
             _refuse_header(path, packed=packed)
         if kind == "parquet":
-            found += _row_groups(path)
+            all_units += _row_groups(path)
         elif kind == "lines" and not packed:
             # Lines can be found from any place on. In CSV a line's end may stand inside of quotes, so
             # such a file is one unit; a packed one can be read only from its beginning.
             for start in range(0, max(size, 1), UNIT_BYTES):
                 end = min(start + UNIT_BYTES, size)
-                found.append(Unit(path=str(path), kind=kind, start=start, end=end, size=end - start))
+                all_units.append(Unit(path=str(path), kind=kind, start=start, end=end, size=end - start))
         else:
             # Rows of a log are about a quarter when they are packed.
             unpacked_size = size * 4 if packed else size
-            found.append(Unit(path=str(path), kind=kind, packed=packed, size=unpacked_size))
-    return found
+            all_units.append(Unit(path=str(path), kind=kind, packed=packed, size=unpacked_size))
+    return all_units
 
 
 def input_files(files: FilesInput) -> list[Path]:
     """The input files, each once."""
     # A set: patterns overlap, and a file that is read twice has each of its rows twice.
-    return sorted({path for place in files.places for path in _files_at(place)})
+    return sorted({path for pattern in files.places for path in _files_at(pattern)})
 
 
-def _files_at(place: str) -> list[Path]:
-    path = Path(place)
+def _files_at(pattern: str) -> list[Path]:
+    path = Path(pattern)
     if path.is_file():
         if kind_of_file(path) is None:
             kinds = "neither .parquet nor .jsonl nor .csv (the latter two also .gz)"
-            raise UsageError(f"{place} is {kinds}; give it the ending of its form.")
+            raise UsageError(f"{pattern} is {kinds}; give it the ending of its form.")
         return [path]
     inside: Iterable[Path]
     if path.is_dir():
         inside = path.rglob("*")
     else:
-        matching = iglob(place, recursive=True)  # noqa: PTH207 a Path takes no pattern from the root
+        matching = iglob(pattern, recursive=True)  # noqa: PTH207 a Path takes no pattern from the root
         inside = map(Path, matching)
     files = [file for file in inside if file.is_file() and kind_of_file(file) and not _hidden(file, path)]
     if not files:
-        message = f"There is no .parquet, .jsonl or .csv file at {place}"
+        message = f"There is no .parquet, .jsonl or .csv file at {pattern}"
         raise UsageError(f"{message}; name one, or a folder that has some.")
     return files
 

@@ -2,7 +2,7 @@
 after the other.
 
     lay        a stretch of the changes gets its numbers, and is laid into lanes by keys
-    reserve    the numbers are taken, and metadata told, before the first message goes
+    reserve    the numbers are taken, and metadata sent, before the first message goes
     send_lane  one producer sends a lane in the order of positions, under an id of the lane's own
 
 Law: a lane holds the same messages in the same documents whenever it is sent, and its mark at the
@@ -114,13 +114,13 @@ def lay(task: Lay) -> LaidStretch:
 
 
 def reserve(sink: Sink, target: SentMessages, last: str, tables: Iterable[Table]) -> None:
-    """Has the target know the last number, whose former ones are ours then; tells metadata in the
+    """Has the target know the last number, whose former ones are ours then; sends metadata in the
     same transaction.
     """
     messages = []
     for table in tables:
         writer = writer_of(table, target.settings)
-        # No writer is for a table that goes to no topic, no structure where metadata is not told.
+        # No writer is for a table that goes to no topic, no structure where metadata is not sent.
         if writer is not None and writer.structure is not None:
             structure = writer.structure
             metadata = Message(topic=structure.topic, key=None, value=None, structure=structure)
@@ -165,7 +165,7 @@ def send_lane(task: SendLane) -> Sent:
 
     target, plan = task.conversion.format, task.plan
     assert isinstance(target, SentMessages)
-    form = MessageDocuments(target, _tables_of(task.conversion, plan), told=True)
+    form = MessageDocuments(target, _tables_of(task.conversion, plan), metadata_sent=True)
     note = Path(task.folder) / task.name / "refused"
     note.parent.mkdir(exist_ok=True)
     documents = 0
@@ -213,7 +213,7 @@ def end_open(settings: KafkaSettings, lanes: Iterable[int]) -> None:
 def _tables_of(conversion: Conversion, plan: LanePlan) -> Mapping[int, Table]:
     # Tables that rows in files described are not in the conversion: they were met while it ran.
     if plan.tables is None:
-        return conversion.told_tables
+        return conversion.output_tables
     return plan.tables
 
 

@@ -39,7 +39,7 @@ def csv_columns(file: IO[bytes], origin: str) -> Iterator[dict[str, pa.Array]]:
     for rows in records.blocks(len(header)):
         # Turned around at once: a loop over rows and names would take several times as long.
         columns = list(zip(*rows, strict=True))
-        yield {name: pa.array(columns[place], pa.string()) for name, place in places.items()}
+        yield {name: pa.array(columns[index], pa.string()) for name, index in places.items()}
 
 
 def no_header(origin: str) -> DataError:
@@ -151,9 +151,9 @@ class Records:
             raise self._damaged("the text is not UTF-8", line) from None
 
     def _damaged(self, problem: str, line: int | None = None) -> DataError:
-        place = self._line if line is None else line
+        line_number = self._line if line is None else line
         return DataError(
-            f"{self._origin}, line {max(place, 1)}: {problem}.",
+            f"{self._origin}, line {max(line_number, 1)}: {problem}.",
             hint="Correct it and begin again; nothing was published.",
         )
 

@@ -32,7 +32,7 @@ from eventlog.core.rules.lifetimes import (
 )
 from eventlog.core.rules.meaning import ended
 from eventlog.core.rules.prefer import prefer
-from eventlog.core.rules.round import Round, beside_of, found_of, looked
+from eventlog.core.rules.round import Round, beside_of, looked, row_back_of
 from eventlog.core.rules.screen import Screened, Subject, SubjectId, screen
 from eventlog.core.rules.without_key import whole_row_changes
 
@@ -58,13 +58,13 @@ class PackedPositions(Sequence[Position]):
         return len(self._numbers)
 
     @overload
-    def __getitem__(self, place: int) -> Position: ...
+    def __getitem__(self, index: int) -> Position: ...
     @overload
-    def __getitem__(self, place: slice) -> Sequence[Position]: ...
-    def __getitem__(self, place: int | slice) -> Position | Sequence[Position]:
-        if isinstance(place, slice):
-            return [(number,) for number in self._numbers[place]]
-        return (self._numbers[place],)
+    def __getitem__(self, index: slice) -> Sequence[Position]: ...
+    def __getitem__(self, index: int | slice) -> Position | Sequence[Position]:
+        if isinstance(index, slice):
+            return [(number,) for number in self._numbers[index]]
+        return (self._numbers[index],)
 
 
 class LongObject:
@@ -82,13 +82,13 @@ class LongObject:
         self._over = 0
         """How many lifetimes are over."""
         self._begun = False
-        """Whether the object is new in the open lifetime, and nothing of it is told yet."""
+        """Whether the object is new in the open lifetime, and nothing of it is written yet."""
         self._coalescing = coalescing
         self._unfinished, self._net = Unfinished(), NetEdits(PackedPositions)
 
     def look_ahead(self, events: Sequence[Event]) -> None:
         """Takes in how lifetimes end."""
-        # A row without a key is told by itself, so nothing of what follows matters to it.
+        # A row without a key is written by itself, so nothing of what follows matters to it.
         if self.subject.table is not None and self.subject.table.whole_row:
             return
         for event in events:
@@ -108,48 +108,48 @@ class LongObject:
         """The attributes that must be read back; None where there are none."""
         return asked_for(self.subject, Lifetime([*self._winners.values()]))
 
-    def take(self, screened: Screened, events: list[Event], found: ReadBack | None) -> Iterator[Outcome]:
-        """Tells the changes that are certain after a piece, with the outcomes of their events."""
+    def take(self, screened: Screened, events: list[Event], read_back: ReadBack | None) -> Iterator[Outcome]:
+        """Writes the changes that are certain after a piece, with the outcomes of their events."""
         if self.subject.table is not None and self.subject.table.whole_row:
-            yield from self._told(whole_row_changes(screened, self.subject, events))
+            yield from self._write(whole_row_changes(screened, self.subject, events))
             return
-        row = found.row if isinstance(found, Unreadable) else found
+        row = read_back.row if isinstance(read_back, Unreadable) else read_back
         for lifetime in lifetimes(Subject(self.subject.row, self.subject.table, events)):
             over = lifetime.closing is not None
-            yield from self._merged(screened, self._preferred(screened, lifetime, found), row, over=over)
-            yield from self._told(ending(screened, self.subject, lifetime))
+            yield from self._merged(screened, self._preferred(screened, lifetime, read_back), row, over=over)
+            yield from self._write(ending(screened, self.subject, lifetime))
             self._over += over
 
-    def end(self, found: ReadBack | None) -> Iterator[Outcome]:
+    def end(self, read_back: ReadBack | None) -> Iterator[Outcome]:
         """The same of what was still open."""
-        row = found.row if isinstance(found, Unreadable) else found
+        row = read_back.row if isinstance(read_back, Unreadable) else read_back
         yield from self._merged(Screened(()), [], row, over=True)
 
-    def _preferred(self, screened: Screened, lifetime: Lifetime, found: ReadBack | None) -> list[Event]:
+    def _preferred(self, screened: Screened, lifetime: Lifetime, read_back: ReadBack | None) -> list[Event]:
         """What remains of a lifetime's piece, judged with what is known of the rest."""
         if lifetime.closing is not None:
-            return prefer(screened, lifetime, found)
+            return prefer(screened, lifetime, read_back)
         # This lifetime's delete stands in a later piece; that it comes is all that matters here.
         if self._over < len(self._closings):
             closing = Event(position=(self._closings[self._over],), kind=DELETE_ROW, table=None, key=None)
-            return prefer(screened, Lifetime(lifetime.events, closing), found)
-        # The winners of other pieces take part, or what they supersede here would be told.
+            return prefer(screened, Lifetime(lifetime.events, closing), read_back)
+        # The winners of other pieces take part, or what they supersede here would be written.
         here = {event.position for event in lifetime.events}
         others = [winner for winner in self._winners.values() if winner.position not in here]
-        remaining = prefer(screened, Lifetime([*lifetime.events, *others]), found)
+        remaining = prefer(screened, Lifetime([*lifetime.events, *others]), read_back)
         elsewhere = {winner.position for winner in others}
         for position in elsewhere:  # they have their outcomes in the pieces where they stand
             screened.outcomes.pop(position, None)
         return [event for event in remaining if event.position not in elsewhere]
 
     def _merged(self, screened: Screened, events: list[Event], row: Row | None, *, over: bool) -> Iterator[Outcome]:
-        """Tells the changes that no event can join any more."""
+        """Writes the changes that no event can join any more."""
         if not self._coalescing:
             changes = join(screened, self.subject, events, row, self._unfinished, over=over)
-            yield from self._told(self._begin(changes, row))
+            yield from self._write(self._begin(changes, row))
         else:
             changes = coalesce(screened, self.subject, events, row, self._net, over=over)
-            yield from self._told(self._begin(changes, row))
+            yield from self._write(self._begin(changes, row))
             yield from map(cancelled, chain.from_iterable(self._net.cancelled))
             self._net.cancelled = []
         if over:
@@ -165,7 +165,7 @@ class LongObject:
             return as_created(changes)
         return changes
 
-    def _told(self, changes: list[Change]) -> Iterator[Outcome]:
+    def _write(self, changes: list[Change]) -> Iterator[Outcome]:
         for change in changes:
             refusal = self._tell(change)
             for position in change.positions:
@@ -173,10 +173,10 @@ class LongObject:
 
 
 def decide_pieces(round_: Round, pieces: Pieces, tell: Tell) -> Iterator[list[Outcome]]:
-    """Tells changes of very long objects as they become certain; the outcomes of all events.
+    """Writes changes of very long objects as they become certain; the outcomes of all events.
 
-    The outcomes of a change's events come after it was told. The pieces are gone through twice:
-    an object's end says what must be read back for its beginning.
+    The outcomes of a change's events come after it was written. The pieces are gone through twice:
+    an object's end shows what must be read back for its beginning.
     """
     objects: dict[SubjectId, LongObject] = {}
     if round_.needs is not None or round_.looks is not None:
@@ -202,15 +202,15 @@ def decide_pieces(round_: Round, pieces: Pieces, tell: Tell) -> Iterator[list[Ou
         screened = screen(piece, round_.catalog, round_.options)
         for identity, subject in screened.subjects.items():
             long_object = objects[identity]
-            row_back = found_of(long_object.subject.row, rows)
+            row_back = row_back_of(long_object.subject.row, rows)
             yield from _at_once(long_object.take(screened, subject.events, row_back))
         yield [*screened.outcomes.values()]
     for long_object in objects.values():
-        yield from _at_once(long_object.end(found_of(long_object.subject.row, rows)))
+        yield from _at_once(long_object.end(row_back_of(long_object.subject.row, rows)))
 
 
 def _completing(round_: Round, tell: Tell) -> Tell:
-    """Tells changes with what policies need beside them, where they come one by one."""
+    """Writes changes with what policies need beside them, where they come one by one."""
     # Of the few objects that are so long their rows are read one by one, and kept.
     known: dict[RowId, tuple[frozenset[str], ReadBack | None]] = {}
 

@@ -77,13 +77,13 @@ class Marking:
     def __init__(
         self,
         conversion: Conversion,
-        place: MarkedPlace,
+        output: MarkedPlace,
         log: Log,
         journal: ConversionJournal,
     ) -> None:
         self.withheld: Withheld = NOTHING
         self._conversion = conversion
-        self._place = place
+        self._output = output
         self._log = log
         self._journal = journal
         self._order = order_of(conversion) or ""
@@ -104,11 +104,11 @@ class Marking:
             if sending:
                 self._confirm()
                 return
-            unmarked = self._place.read(UNMARKED)
+            unmarked = self._output.read(UNMARKED)
             if unmarked is not None:
                 # The note must not say that rows are reserved when they are given back below: the
                 # output can be made anew, and if it is not, those rows are marked that are free.
-                self._place.write(UNMARKED, f"{_order_in(unmarked)}\n".encode())
+                self._output.write(UNMARKED, f"{_order_in(unmarked)}\n".encode())
             self._journal.give_back()
             self._look()
 
@@ -169,8 +169,8 @@ class Marking:
         # and are free again would be published twice.
         is_there = True
         with suppress(Exception):
-            is_complete = self._place.read(SUCCESS) is not None
-            is_there = is_complete and _is_reserved(self._place.read(UNMARKED))
+            is_complete = self._output.read(SUCCESS) is not None
+            is_there = is_complete and _is_reserved(self._output.read(UNMARKED))
         if not is_there:
             # Without the database they stay reserved; who gives the order again gives them back.
             with suppress(SourceError):
@@ -182,24 +182,24 @@ class Marking:
         """Marks the rows of the complete output that are still to be marked."""
         with _in_our_words():
             self._journal.refuse_other()
-            self._place.tidy()
+            self._output.tidy()
             left = self._reserve_free_rows()
-            unmarked, being_marked = self._place.read(UNMARKED), self._place.read(MARKING)
+            unmarked, being_marked = self._output.read(UNMARKED), self._output.read(MARKING)
             order = f"{self.order}\n".encode()
             has_note = unmarked is not None or being_marked is not None
             if has_note and being_marked != order:
                 # From now on rows may be marked, so this note comes first and the other one goes
                 # after it: in between a crash leaves both, and never none.
-                self._place.write(MARKING, order)
-            self._place.remove(UNMARKED)
+                self._output.write(MARKING, order)
+            self._output.remove(UNMARKED)
             rows = self._mark()
             kept_for = self._journal.finish()
-            self._place.remove(MARKING)
+            self._output.remove(MARKING)
             return Marked(rows=rows, left=left, kept_for=tuple(kept_for))
 
     def _mark(self) -> int:
         marked = 0
-        with self._place.outcomes() as files, OutcomesInOrder(files) as outcomes:
+        with self._output.outcomes() as files, OutcomesInOrder(files) as outcomes:
             for number, records in self._journal.reserved().items():
                 # A batch may be empty when all of its rows have gone; then nothing is read for it.
                 last = -(2**63)
@@ -213,13 +213,13 @@ class Marking:
         """Reserves what can be marked of an output that was made without being told to; how many
         rows cannot be.
         """
-        notes = [self._place.read(name) for name in (UNMARKED, MARKING)]
+        notes = [self._output.read(name) for name in (UNMARKED, MARKING)]
         if self._journal.is_reserved or any(map(_is_reserved, notes)):
             return 0
         # A run that was killed may have reserved some of its batches and not the others.
         self._journal.give_back()
         self._look()
-        with self._place.outcomes() as files, OutcomesInOrder(files) as outcomes:
+        with self._output.outcomes() as files, OutcomesInOrder(files) as outcomes:
             converted, row_bytes = outcomes.numbers(), outcomes.row_bytes
         free, waiting = self._free()
         self._reserve(converted & free, row_bytes)
@@ -243,7 +243,7 @@ class Marking:
 
 
 @contextmanager
-def marking(conversion: Conversion, place: MarkedPlace | None = None) -> Iterator[Marking]:
+def marking(conversion: Conversion, output: MarkedPlace | None = None) -> Iterator[Marking]:
     """The lock of a log and a place in its journal; OccupiedError while a publisher has the lock.
     The output is made at its place, which is a folder where nobody says otherwise.
     """
@@ -252,7 +252,7 @@ def marking(conversion: Conversion, place: MarkedPlace | None = None) -> Iterato
 
     source = conversion.input
     assert isinstance(source, LogInput)
-    place = place or MarkedFolder(conversion.destination)
+    output = output or MarkedFolder(conversion.destination)
     with _log(source) as log:
         lock = LogLock(log, LEASE_SECONDS)
         if not lock.take():
@@ -261,9 +261,9 @@ def marking(conversion: Conversion, place: MarkedPlace | None = None) -> Iterato
                 hint="Stop it, and let the conversion do this; or convert without --mark.",
             )
         try:
-            name, order = conversion_name(place.name), order_of(conversion) or ""
+            name, order = conversion_name(output.name), order_of(conversion) or ""
             journal = ConversionJournal(log, lock, name, order, conversion.catalog)
-            yield Marking(conversion, place, log, journal)
+            yield Marking(conversion, output, log, journal)
         except BaseException:
             # The first error is the one to show; the lock goes with its lease in any case.
             with suppress(SourceError):
@@ -350,21 +350,21 @@ def order_of(conversion: Conversion) -> str | None:
     return blake2b(msgspec.json.encode(parts, enc_hook=str), digest_size=16).hexdigest()
 
 
-def waits_for_marks(conversion: Conversion, place: MarkedPlace | None = None) -> bool:
+def waits_for_marks(conversion: Conversion, output: MarkedPlace | None = None) -> bool:
     """Whether the complete output of this very order is there, and rows of it are not marked.
 
     Who says to overwrite it gets it made anew as long as nothing is lost by that.
     """
     from eventlog.convert.again import is_its_end
 
-    place = place or MarkedFolder(conversion.destination)
-    ended = place.read(SUCCESS)
+    output = output or MarkedFolder(conversion.destination)
+    ended = output.read(SUCCESS)
     if ended is None:
         return False
     names = [MARKING]
     if not conversion.overwrite:
         names.append(UNMARKED)
-    notes = [note for name in names if (note := place.read(name)) is not None]
+    notes = [note for name in names if (note := output.read(name)) is not None]
     if any(_order_in(note) == order_of(conversion) for note in notes):
         return True
     # On HDFS a file is seen before it has its content: who is killed then leaves an empty one.

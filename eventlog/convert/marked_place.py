@@ -74,11 +74,11 @@ class MarkedFolder:
         yield outcome_files(self._folder / OUTCOMES_FILE)
 
 
-def outcome_files(place: Path) -> list[Path]:
+def outcome_files(path: Path) -> list[Path]:
     """The files of outcomes: one, or those of a folder as Spark has it at an address."""
-    if place.is_dir():
-        return sorted(place.glob("part-*.parquet"))
-    return [place]
+    if path.is_dir():
+        return sorted(path.glob("part-*.parquet"))
+    return [path]
 
 
 @contextmanager
@@ -87,9 +87,9 @@ def fetched_outcomes(fetch: Callable[[Path], None]) -> Iterator[list[Path]]:
     place on this machine.
     """
     with tempfile.TemporaryDirectory(prefix="eventlog-") as folder:
-        place = Path(folder) / OUTCOMES_FILE
-        fetch(place)
-        yield outcome_files(place)
+        path = Path(folder) / OUTCOMES_FILE
+        fetch(path)
+        yield outcome_files(path)
 
 
 @contextmanager

@@ -156,7 +156,7 @@ def seconds_between_looks(order: ConversionOrder) -> int:
 
 
 def worth_spark(order: ConversionOrder) -> bool:
-    """Whether Spark should do it where it can: what was said is for it, or the input is worth its
+    """Whether Spark should do it where it can: the options are for it, or the input is worth its
     start.
     """
     if order.resume or order.jobs is not None:
@@ -191,9 +191,9 @@ def _refuse(order: ConversionOrder) -> None:
 
 
 def _refuse_any(unfit: Mapping[str, object], why: str, hint: str | None = None) -> None:
-    """Refuses the first of these words that was said."""
-    for word, said in unfit.items():
-        if said:
+    """Refuses the first of these options that was given."""
+    for word, given in unfit.items():
+        if given:
             raise UsageError(f"{word} {why}", hint=hint)
 
 
@@ -209,9 +209,9 @@ def _refuse_addresses(order: ConversionOrder) -> None:
     }
     if order.stored:
         _refuse_any(unfit, f"cannot be combined with an address: {order.stored}.", "Take a folder.")
-    for name, place in {"--out": order.out, "--snapshot": order.snapshot}.items():
-        if place is not None and name not in order.addresses and _scheme(str(place)):
-            message = f"{name} {place} is an address of no file system."
+    for name, path in {"--out": order.out, "--snapshot": order.snapshot}.items():
+        if path is not None and name not in order.addresses and _scheme(str(path)):
+            message = f"{name} {path} is an address of no file system."
             raise UsageError(message, hint="Name a folder.")
     for name, address in order.addresses.items():
         # An input has no option before it: it is its own name.
@@ -260,7 +260,7 @@ def _stream(order: ConversionOrder, config: Config) -> StreamInput:
     """
     from eventlog.sources.gbase.files import refuse_dirty
 
-    places = [path for place in order.inputs for path in _files_at(place)]
+    places = [path for pattern in order.inputs for path in _files_at(pattern)]
     if order.source == "linter":
         queue = config.source.table("linter")
         queue = replace(queue, code_page=order.code_page or queue.code_page)
@@ -280,18 +280,18 @@ def _stream(order: ConversionOrder, config: Config) -> StreamInput:
     return StreamInput(places=tuple(places), settings=settings)
 
 
-def _files_at(place: str) -> list[str]:
-    path = Path(place)
+def _files_at(pattern: str) -> list[str]:
+    path = Path(pattern)
     if path.is_file():
         paths = [path]
     elif path.is_dir():
         paths = sorted(path.iterdir())
     else:
-        paths = sorted(map(Path, glob(place)))  # noqa: PTH207 a Path takes no pattern from the root
+        paths = sorted(map(Path, glob(pattern)))  # noqa: PTH207 a Path takes no pattern from the root
     # In the order of their names, which is that of the stream.
     files = [str(file.absolute()) for file in paths if file.is_file() and not file.name.startswith(".")]
     if not files:
-        raise UsageError(f"There is no file at {place}; name one, a folder, or a pattern in quotes.")
+        raise UsageError(f"There is no file at {pattern}; name one, a folder, or a pattern in quotes.")
     return files
 
 
@@ -337,7 +337,7 @@ def _wherever_asked(url: str) -> str:
 
 
 def _files(order: ConversionOrder, clock: str = UTC) -> FilesInput:
-    places = tuple(str(Path(place).absolute()) for place in order.inputs)
+    places = tuple(str(Path(pattern).absolute()) for pattern in order.inputs)
     return FilesInput(places=places, statuses=order.statuses or "", clock=clock)
 
 
@@ -421,7 +421,7 @@ def _size(order: ConversionOrder) -> int:
     if order.source == "log":
         files = input_files(_files(order))
     else:
-        files = (Path(name) for place in order.inputs for name in _files_at(place))
+        files = (Path(name) for pattern in order.inputs for name in _files_at(pattern))
     return sum(file.stat().st_size for file in files)
 
 

@@ -125,9 +125,9 @@ class PartitionFile(Struct, frozen=True, kw_only=True):
             return
         with pa.OSFile(self.path, "rb") as file:
             schema = pa.ipc.read_schema(file)
-            for place, size in zip(chosen.places, chosen.sizes, strict=True):
+            for offset, size in zip(chosen.places, chosen.sizes, strict=True):
                 # Without Arrow's reader of a stream, which reads from the beginning to the end.
-                file.seek(place)
+                file.seek(offset)
                 batch = pa.ipc.read_record_batch(file.read_buffer(size), schema)
                 if columns is not None:
                     batch = batch.select(columns)
@@ -146,8 +146,8 @@ class PartitionWriter:
 
     def write(self, label: int, batch: pa.RecordBatch) -> None:
         self._writer.write_batch(batch)
-        place, self._end = self._end, self._file.tell()
-        self._batches.append((label, len(batch), place, self._end - place))
+        offset, self._end = self._end, self._file.tell()
+        self._batches.append((label, len(batch), offset, self._end - offset))
 
     def finished(self) -> PartitionFile:
         # By the label alone: those of one label stay in the order in which they were written.
@@ -156,7 +156,7 @@ class PartitionWriter:
             path=str(self._path),
             labels=tuple([label for label, _, _, _ in ordered]),
             rows=tuple([rows for _, rows, _, _ in ordered]),
-            places=tuple([place for _, _, place, _ in ordered]),
+            places=tuple([offset for _, _, offset, _ in ordered]),
             sizes=tuple([size for _, _, _, size in ordered]),
         )
 
@@ -251,7 +251,7 @@ def ranges(sampled: Iterable[int], count: int) -> tuple[int, ...]:
     ordered = sorted(sampled)
     boundaries = set[int]()
     if ordered:
-        boundaries = {ordered[len(ordered) * place // count] for place in range(1, count)}
+        boundaries = {ordered[len(ordered) * number // count] for number in range(1, count)}
     # Below the least position there is nothing, so that would be an empty range.
     return tuple(sorted(boundaries - set(ordered[:1])))
 
@@ -403,11 +403,11 @@ def _merged(runs: Sequence[Iterator[pa.RecordBatch]], keys: Sequence[str]) -> It
 
 def _end(head: pa.RecordBatch, least: tuple[Any, ...], keys: Sequence[str]) -> int:
     """Where the rows end that are not above the key."""
-    return bisect_right(range(len(head)), least, key=lambda place: _key(head, place, keys))
+    return bisect_right(range(len(head)), least, key=lambda index: _key(head, index, keys))
 
 
-def _key(batch: pa.RecordBatch, place: int, keys: Sequence[str]) -> tuple[tuple[bool, Any], ...]:
+def _key(batch: pa.RecordBatch, index: int, keys: Sequence[str]) -> tuple[tuple[bool, Any], ...]:
     """A row's place in the order, for comparing; NULLs are last."""
-    values = [batch.column(key)[place].as_py() for key in keys]
+    values = [batch.column(key)[index].as_py() for key in keys]
     # Python cannot compare None with a number; behind True it is compared only with its like.
     return tuple((value is None, "" if value is None else value) for value in values)

@@ -96,7 +96,7 @@ class ConversionRun:
     """One conversion on its way. `folder` is for what is only needed meanwhile, `staged` for the
     output.
 
-    `reserve` is told of all outcomes before anything appears, and how many bytes a row has.
+    `reserve` gets all outcomes before anything appears, and how many bytes a row has.
     """
 
     def __init__(
@@ -219,7 +219,7 @@ class ConversionRun:
         rows: int,
         refused: Mapping[int, str] | None = None,
     ) -> int:
-        """Writes the outcomes, and parts; says how many parts."""
+        """Writes the outcomes, and parts; returns how many parts."""
         outcomes = WriteOutcomes(
             name="outcomes",
             ended=tuple(ended),
@@ -266,7 +266,7 @@ def stream_summary(pieces: Sequence[StreamResult]) -> Summary:
 
 
 def with_refused(summary: Summary, refused: int) -> Summary:
-    """The same, but so many rows were told and not taken."""
+    """The same, but so many rows were sent and not taken."""
     moved = Counter(summary.outcomes)
     moved[PUBLISHED] -= refused
     moved[REFUSED] += refused

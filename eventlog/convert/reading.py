@@ -15,7 +15,7 @@ from pyarrow import parquet
 from eventlog.convert.inputs import BUFFER_BYTES, Unit, damaged, opened, places_of
 from eventlog.convert.lines import column_of, csv_columns, line_columns
 from eventlog.convert.partitions import BATCH_ROWS
-from eventlog.convert.rows import NUMBERS, shaped, told_in_utc
+from eventlog.convert.rows import NUMBERS, shaped, times_in_utc
 from eventlog.convert.settings import LogInput
 from eventlog.core.errors import SourceError
 from eventlog.sql.clocks import UTC, zone_of
@@ -38,7 +38,7 @@ def read(unit: Unit, statuses: str = "", clock: str = UTC) -> Iterator[pa.Record
     try:
         blocks = _parquet(unit) if unit.kind == "parquet" else _text(unit)
         for columns in blocks:
-            yield told_in_utc(shaped(columns, statuses), zone)
+            yield times_in_utc(shaped(columns, statuses), zone)
     except (pa.ArrowInvalid, EOFError, gzip.BadGzipFile, zlib.error, UnicodeDecodeError) as error:
         raise damaged(unit.path, error) from error
     except FileNotFoundError as error:
@@ -53,7 +53,7 @@ def _parquet(unit: Unit) -> Iterator[dict[str, pa.Array]]:
     with parquet.ParquetFile(unit.path, buffer_size=BUFFER_BYTES, pre_buffer=False) as file:
         names = file.schema_arrow.names
         places = places_of(names, unit.path)
-        wanted = {name: names[place] for name, place in places.items()}
+        wanted = {name: names[index] for name, index in places.items()}
         groups = list(range(unit.start, unit.end or 0))
         described = [file.metadata.row_group(group) for group in groups]
         rows = sum(group.num_rows for group in described) or 1
@@ -90,14 +90,14 @@ def read_log(source: LogInput) -> Iterator[pa.RecordBatch]:
         names = log_columns(engine, source.names, source.columns)
         zone = zone_of(names.clock)
         for rows in _fetched(engine, names, source.statuses):
-            yield told_in_utc(shaped(_columns(rows)), zone)
+            yield times_in_utc(shaped(_columns(rows)), zone)
     finally:
         engine.dispose()
 
 
 def _fetched(engine: Engine, names: LogNames, statuses: str) -> Iterator[list[tuple[Any, ...]]]:
     """The rows of the log as the driver gives them, some at a time, each with its transaction where
-    the log says it.
+    the log has it.
     """
     from sqlalchemy import text
 
@@ -123,7 +123,7 @@ def _fetched(engine: Engine, names: LogNames, statuses: str) -> Iterator[list[tu
 
 
 def _columns(rows: list[tuple[Any, ...]]) -> dict[str, pa.Array]:
-    # Not strict: where nobody tells transactions there is a column less.
+    # Not strict: a log without transactions has a column less.
     columns = zip((*STANDARD, TRANSACTION), zip(*rows, strict=True), strict=False)
     return {name: column_of([_plain(value) for value in column], name in NUMBERS) for name, column in columns}
 

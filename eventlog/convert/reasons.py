@@ -1,5 +1,5 @@
 """Why rows of a conversion ended as errors: notes that differ only in names, values and numbers are
-told as one.
+shown as one.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
     from eventlog.convert.settings import Conversion
 
-TOLD_NOTES: Final = 10
-"""Reasons that are told; the others have few rows each, and the outcomes have them all."""
+SHOWN_NOTES: Final = 10
+"""Reasons that are shown; the others have few rows each, and the outcomes have them all."""
 
 MOST_NOTES: Final = 10_000
 """Notes that are told apart while they are counted."""
@@ -84,7 +84,7 @@ def bad_rows(folder: Path) -> tuple[BadRows, ...]:
     )
     for batch in scanner.to_batches():
         _count(batch, counts, examples)
-    largest = sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:TOLD_NOTES]
+    largest = sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:SHOWN_NOTES]
     return tuple(BadRows(rows=rows, reason=group[0], note=examples[group]) for group, rows in largest)
 
 

@@ -50,10 +50,10 @@ _verdict = [(name, pa.string()) for name in ("status", "reason", "note")]
 OUTCOMES: Final = pa.schema([("position", pa.int64()), *_verdict])
 """What became of every row; without a position where the row had no record_id."""
 
-TOLD_OUTCOMES: Final = pa.schema([("position", pa.string()), *_verdict])
+WRITTEN_OUTCOMES: Final = pa.schema([("position", pa.string()), *_verdict])
 """The same of a stream, whose positions are several numbers."""
 
-STREAM_OUTCOMES: Final = pa.schema([("place", pa.int64()), *TOLD_OUTCOMES])
+STREAM_OUTCOMES: Final = pa.schema([("place", pa.int64()), *WRITTEN_OUTCOMES])
 """The same on the way, in the order of `place`."""
 
 
@@ -272,7 +272,7 @@ def shaped(columns: Mapping[str, pa.Array], statuses: str = "") -> pa.RecordBatc
     return batch.filter(pc.is_in(batch.column("status"), value_set=wanted))
 
 
-def told_in_utc(rows: pa.RecordBatch, zone: dt.tzinfo | None) -> pa.RecordBatch:
+def times_in_utc(rows: pa.RecordBatch, zone: dt.tzinfo | None) -> pa.RecordBatch:
     """Rows whose event_time is that of a zone, with UTC in its place; each time that occurs is
     turned once.
     """
@@ -299,7 +299,7 @@ def _number(column: pa.Array, name: str, problems: dict[int, str]) -> pa.Array:
     return numbers
 
 
-def _read(value: Any, name: str, place: int, problems: dict[int, str]) -> int | None:
+def _read(value: Any, name: str, index: int, problems: dict[int, str]) -> int | None:
     if value is None:
         return None
     text = value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
@@ -311,8 +311,8 @@ def _read(value: Any, name: str, place: int, problems: dict[int, str]) -> int | 
     if name == TRANSACTION and not text:
         return None
     # Without a record_id nothing else can be said of the row.
-    if name == "record_id" or place not in problems:
-        problems[place] = f"{name} is {shortened(text)!r}; only {MEANT[name]}."
+    if name == "record_id" or index not in problems:
+        problems[index] = f"{name} is {shortened(text)!r}; only {MEANT[name]}."
     return None
 
 
@@ -346,7 +346,7 @@ def text_of(value: Any) -> str:
     return str(value)
 
 
-def _text_of(value: Any, name: str, place: int, problems: dict[int, str]) -> str | None:
+def _text_of(value: Any, name: str, index: int, problems: dict[int, str]) -> str | None:
     if value is None or isinstance(value, str):
         return value
     if not isinstance(value, bytes):
@@ -354,5 +354,5 @@ def _text_of(value: Any, name: str, place: int, problems: dict[int, str]) -> str
     try:
         return value.decode()
     except UnicodeDecodeError:
-        problems.setdefault(place, f"{name} is not UTF-8 text.")
+        problems.setdefault(index, f"{name} is not UTF-8 text.")
         return None

@@ -1,4 +1,4 @@
-"""What a conversion is told: where rows come from, what answers read-backs, how changes are
+"""The settings of a conversion: where rows come from, what answers read-backs, how changes are
 written, and where to.
 """
 
@@ -42,7 +42,7 @@ Columns = (
 )
 
 PART_EVENTS = 100_000
-"""Changes in a part file where nobody says otherwise."""
+"""Changes in a part file by default."""
 
 
 class TableFiles(Struct, frozen=True, kw_only=True):
@@ -160,16 +160,16 @@ class Conversion(Struct, frozen=True, kw_only=True):
         return self.gathers and isinstance(self.format, MessageFiles | SentMessages)
 
     @property
-    def told_catalog(self) -> Catalog | None:
+    def output_catalog(self) -> Catalog | None:
         """What the tables look like behind the steps."""
         return self.policy(self.catalog).catalog
 
     @property
     def former_names(self) -> FormerNames:
-        """By which names it tells what was captured under a former definition, as a publisher
+        """By which names it writes what was captured under a former definition, as a publisher
         does.
         """
-        # What a step does with a column is said by the name that the column has today.
+        # A step names a column as it is called today.
         if self.steps:
             return FormerNames.ONLY_NEW
         if isinstance(self.format, XdsFormat):
@@ -177,19 +177,19 @@ class Conversion(Struct, frozen=True, kw_only=True):
         return FormerNames.OWN
 
     @property
-    def told_tables(self) -> dict[int, Table]:
+    def output_tables(self) -> dict[int, Table]:
         """All tables behind the steps by the numbers that what is written has for them: today's,
         then former definitions.
         """
-        tables = [*(self.told_catalog or ())]
+        tables = [*(self.output_catalog or ())]
         if self.catalog is not None and self.catalog.former is not None:
             former = self.catalog.former
             for table in former.former:
                 span = former.span(table)
-                told = self.policy(span.told_catalog(self.former_names)).catalog
-                if told is not None:
+                catalog = self.policy(span.catalog_by_names(self.former_names)).catalog
+                if catalog is not None:
                     # A span's former tables stand first in its catalog, and here it has one.
-                    tables.append(told.tables[0])
+                    tables.append(catalog.tables[0])
         return dict(enumerate(tables))
 
     @property

@@ -47,7 +47,7 @@ KEY: Final = "eventlog:key"
 
 class SnapshotFile(Struct, frozen=True, kw_only=True):
     """The files with the rows of one table, or of one child table of it; tables and children are
-    told by their places.
+    known by their indexes.
     """
 
     name: str
@@ -216,7 +216,7 @@ def key_text(value: Any, category: Category) -> str:
 
 
 def _moment_text(value: str | dt.datetime) -> str:
-    """Date and time with nine digits of a second, in UTC where a zone is told; what is none stays
+    """Date and time with nine digits of a second, in UTC where it has a zone; what is none stays
     as it is.
     """
     nanos = ""

@@ -253,16 +253,16 @@ class _Deciding:
         policy, numbers = self._policy, None
         if span.former:
             names = self._conversion.former_names
-            policy = self._conversion.policy(span.told_catalog(names))
+            policy = self._conversion.policy(span.catalog_by_names(names))
             numbers = self._numbers(span, policy.catalog or ())
         rendering = self._form.rendering(policy.catalog, numbers).behind(policy)
         if span.former:
             rendering.of_then(span, self._conversion.former_names)
         return rendering.in_transactions() if self._gathers else rendering
 
-    def _numbers(self, span: DefinitionSpan, told: Iterable[Table]) -> TableNumbers:
+    def _numbers(self, span: DefinitionSpan, output_tables: Iterable[Table]) -> TableNumbers:
         """The numbers of a span's tables, in which its former ones stand first
-        (`Conversion.told_tables`).
+        (`Conversion.output_tables`).
         """
         assert self._former is not None
         today = table_numbers(self._policy.catalog)
@@ -270,7 +270,7 @@ class _Deciding:
         number_of = {id(table): at for at, table in enumerate(self._former.former, len(today))}
         former_numbers = [number_of[id(table)] for table in span.former.values()]
         numbers: dict[tuple[str | None, str], int] = {}
-        for at, table in enumerate(told):
+        for at, table in enumerate(output_tables):
             if at < len(former_numbers):
                 numbers[table.schema, table.name] = former_numbers[at]
             else:
@@ -278,7 +278,7 @@ class _Deciding:
         return numbers
 
     def _events(self, rows: pa.RecordBatch) -> list[Event]:
-        """The events of rows; XDS tells no transactions, and a publisher that writes nothing else
+        """The events of rows; XDS has no transactions, and a publisher that writes nothing else
         asks for none.
         """
         return events_of(rows, transactions=self._transactions)
@@ -369,10 +369,10 @@ class _Deciding:
 
 def _stretch(pieces: Pieces, start: int, end: int) -> Iterator[Sequence[Event]]:
     """The events at these places, as they come in pieces."""
-    place = 0
+    piece_start = 0
     for piece in pieces():
-        events = piece[max(start - place, 0) : max(end - place, 0)]
-        place += len(piece)
+        events = piece[max(start - piece_start, 0) : max(end - piece_start, 0)]
+        piece_start += len(piece)
         if events:
             yield events
 
@@ -390,7 +390,7 @@ def chunks(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch | Itera
     held: list[pa.RecordBatch] = []
     for batch in source:
         held.append(batch)
-        if sum(map(len, held)) < CHUNK_ROWS and sum(one.nbytes for one in held) < CHUNK_BYTES:
+        if sum(map(len, held)) < CHUNK_ROWS and sum(part.nbytes for part in held) < CHUNK_BYTES:
             continue
         rows = one_batch(held, PLACED)
         objects = integers(rows.column(OBJECT))

@@ -30,7 +30,7 @@ from eventlog.convert.commit import (
     WORK,
     Summary,
     being_marked,
-    folders_told,
+    folders_from,
     is_ours,
 )
 from eventlog.convert.marked_place import committing, fetched_outcomes
@@ -138,7 +138,7 @@ class StoredConversion:
             return
         # Publishers and conversions keep the same notes there; only a publisher's name a log.
         if msgspec.json.decode(position.content, type=Position).owner.log:
-            message = f"{self._objects.place} is where a publisher writes."
+            message = f"{self._objects.address} is where a publisher writes."
             raise UsageError(message, hint="Choose another prefix.")
         plans = StoredPlans(self._objects)
         plans.take_over(None)
@@ -159,16 +159,16 @@ class StoredConversion:
         if self._overwrite:
             notes = [self._objects.read(name) for name in (MARKING, SUCCESS)]
             if None not in notes:
-                raise being_marked(self._objects.place)
+                raise being_marked(self._objects.address)
         elif next(self._names(), None) is not None:
-            message = f"{self._objects.place} is not empty."
+            message = f"{self._objects.address} is not empty."
             raise UsageError(message, hint="Choose another prefix, or use --overwrite.")
 
     def _refuse_strangers(self, folders: set[str]) -> None:
         """Refuses to put folders where somebody else's are: what is in them would be mixed."""
         for folder in sorted(folders):
             if next(self._objects.names(f"{folder}/"), None) is not None:
-                there = f"{self._objects.place}/{folder}"
+                there = f"{self._objects.address}/{folder}"
                 message = f"{there} is there already, and is no output of a conversion."
                 raise UsageError(message, hint="Move it away, or choose another prefix.")
 
@@ -178,7 +178,7 @@ class StoredConversion:
         for name in (SUCCESS, DAMAGED):
             summary = self._objects.read(name)
             if summary is not None:
-                folders.update(folders_told(summary.content))
+                folders.update(folders_from(summary.content))
         return folders
 
     def _former(self, folders: set[str], others: set[str]) -> tuple[str, ...]:
@@ -204,7 +204,7 @@ class MarkedObjects:
 
     @property
     def name(self) -> str:
-        return self._objects.place
+        return self._objects.address
 
     def read(self, name: str) -> bytes | None:
         stored = self._objects.read(name)
@@ -222,10 +222,10 @@ class MarkedObjects:
         """`StoredConversion.settle` has done it."""
 
     def outcomes(self) -> AbstractContextManager[list[Path]]:
-        def fetch(place: Path) -> None:
+        def fetch(path: Path) -> None:
             # Objects below the name are a folder, as Spark writes it; else it is one object.
             for name in list(self._objects.names(f"{OUTCOMES_FILE}/")) or [OUTCOMES_FILE]:
-                file = place.parent / name
+                file = path.parent / name
                 file.parent.mkdir(exist_ok=True)
                 self._objects.fetch(name, file)
 

@@ -66,7 +66,7 @@ class StreamResult(DecidedBucket, frozen=True, kw_only=True):
     """What came of a piece. `tables` are by their numbers; `notes` say what was odd, `damage` what
     ended it.
 
-    `lost` are records that were left out although they may have said something.
+    `lost` are records that were left out although they may have had changes.
     """
 
     tables: Mapping[int, Table] = {}
@@ -128,7 +128,7 @@ class LabelledRows(Protocol):
 
 
 class PieceReading:
-    """A piece on its way: what it says goes to `rendered` and `ended`, batch after batch."""
+    """A piece as it is read: changes go to `rendered`, outcomes to `ended`, batch after batch."""
 
     def __init__(
         self,
@@ -147,14 +147,14 @@ class PieceReading:
         self._form = form
         self._rendered = rendered
         self._ended = ended
-        self._place = task.number * PIECE_PLACES
+        self._image_number = task.number * PIECE_PLACES
         self._images = 0
         self._catalog: Catalog | None = None
         self._rendering: Rendering | None = None
         self._in_turn = InTurn()
 
     def steps(self) -> Iterator[None]:
-        """Reads batch after batch, and says when each was taken."""
+        """Reads batch after batch, and yields after each."""
         try:
             for batch in batches(self._task, self._note, self._lose):
                 self._take(batch)
@@ -164,11 +164,11 @@ class PieceReading:
             if split is None:
                 source = self._task.conversion.input
                 assert isinstance(source, StreamInput)
-                place, offset = ", ".join(source.places), error.offset
+                origin, offset = ", ".join(source.places), error.offset
             else:
                 # A split is read with a stretch before it, so its offsets are not the file's.
-                place, offset = split.path, split.in_file(error.offset)
-            self.damage = f"{place}, byte {offset}: {error.problem}."
+                origin, offset = split.path, split.in_file(error.offset)
+            self.damage = f"{origin}, byte {offset}: {error.problem}."
         except (DataError, SourceError) as error:
             self.damage = str(error)
         # The last change is held until it is known that none of its transaction follows.
@@ -181,17 +181,17 @@ class PieceReading:
         images = batch.images
         rendering = self._rendering_of(batch.catalog)
         decision = tell(images, batch.catalog, self._task.conversion.options)
-        # Positions are several numbers; a place is one, and orders the images of all pieces.
-        places = {image.position: self._place + number for number, image in enumerate(images, 1)}
+        # Positions are several numbers; this one number orders the images of all pieces.
+        numbers = {image.position: self._image_number + number for number, image in enumerate(images, 1)}
         for change in decision.changes:
-            rendering.take(change, places[change.positions[-1]])
-        self._place += len(images)
+            rendering.take(change, numbers[change.positions[-1]])
+        self._image_number += len(images)
         label = self._label(self._images)
         self._images += len(images)
         self._store(label, rendering)
         refused, rendering.refused = outcomes_of(rendering.refused), []
         # The form comes after the rules, so what it refuses has the last word.
-        self._end(label, images, places, {**decision.outcomes.others, **refused})
+        self._end(label, images, numbers, {**decision.outcomes.others, **refused})
         advance(len(images))
 
     def _rendering_of(self, catalog: Catalog | None) -> Rendering:
@@ -221,13 +221,13 @@ class PieceReading:
         self,
         label: int,
         images: Sequence[Image],
-        places: Mapping[Position, int],
+        numbers: Mapping[Position, int],
         others: Mapping[Position, Outcome],
     ) -> None:
         outcomes = [others.get(image.position) or Outcome(position=image.position) for image in images]
         self.counted.update(f"{outcome.status.value} {outcome.reason.value}" for outcome in outcomes)
         columns = [
-            pa.array([places[outcome.position] for outcome in outcomes]),
+            pa.array([numbers[outcome.position] for outcome in outcomes]),
             pa.array([written(outcome.position) for outcome in outcomes]),
             pa.array([outcome.status.value for outcome in outcomes]),
             pa.array([outcome.reason.value for outcome in outcomes]),
@@ -259,7 +259,7 @@ def batches(
 
         chunks: Iterator[bytes]
         if task.split is None:
-            paths = [Path(place) for place in source.places]
+            paths = [Path(path) for path in source.places]
             chunks = chain.from_iterable(map(chunks_of, paths))
         else:
             chunks = read_split(task.split)
@@ -285,7 +285,7 @@ def _queue(
     spill = spill_to(QueueRow, Path(task.folder))
     catalog = task.conversion.catalog
     with closing(CommittedRows(catalog, source.settings, report, spill, lose)) as committed:
-        rows = export_rows([Path(place) for place in source.places], source.settings)
+        rows = export_rows([Path(path) for path in source.places], source.settings)
         images = committed.images(rows)
         while some := list(islice(images, 10_000)):
             yield ImageBatch(images=some, catalog=committed.catalog)

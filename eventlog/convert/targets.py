@@ -1,5 +1,5 @@
-"""What `eventlog convert` was told, as one value; and what it writes and where to, by that and a
-configuration's outputs.
+"""The order given to `eventlog convert`, as one value; and what it writes and where to, by that and
+a configuration's outputs.
 """
 
 from __future__ import annotations
@@ -229,7 +229,7 @@ def _nearest_first(order: ConversionOrder, config: Config) -> list[OutputConfig]
 
 
 def transactions_of(order: ConversionOrder, config: Config) -> Literal["mixed", "whole"]:
-    """Whether transactions come whole: as was said, else as that output has it of which the
+    """Whether transactions come whole: as was asked, else as that output has it of which the
     settings are.
     """
     if order.transactions is not None:

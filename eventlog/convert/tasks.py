@@ -163,7 +163,7 @@ def place(task: SnapshotFiles) -> PlacedTable:
     catalog = task.conversion.catalog
     assert catalog is not None
     batches = placed_rows(task.file, catalog)
-    # A partition file has a schema from the beginning, and the first batch tells it.
+    # A partition file has a schema from the beginning, and the first batch gives it.
     first = next(batches, None)
     if first is None:
         return PlacedTable(table=task.file.table, child=task.file.child)
@@ -251,7 +251,7 @@ def decide(task: Decide, rows: Iterable[pa.RecordBatch] | None = None) -> Decide
 
 @contextmanager
 def _changes_of(task: Decide, schema: pa.Schema) -> Iterator[tuple[ByRanges | ByTransactions, ByTransactions | None]]:
-    """Where the changes of a partition go, and what is said of transactions that are gathered."""
+    """Where the changes of a partition go, and what is known of transactions that are gathered."""
     file = Path(task.folder) / f"{task.name}-changes.arrow"
     if not task.conversion.gathers:
         with by_ranges(file, schema, task.boundaries) as rendered:

@@ -187,11 +187,11 @@ class TableForm(PackedRows):
 
         Several tables may be sent to one; `seen` counts what stands in a folder so far.
         """
-        place = folder / block.place
-        place.mkdir(parents=True, exist_ok=True)
+        subfolder = folder / block.place
+        subfolder.mkdir(parents=True, exist_ok=True)
         if block.route:
-            seen[place] = seen.get(place, -1) + 1
-            suffix = f"-to-{seen[place]}"
+            seen[subfolder] = seen.get(subfolder, -1) + 1
+            suffix = f"-to-{seen[subfolder]}"
         else:
             layouts = self._layouts[self._folder(block.table)]
             look = layouts.index(_look(block.table))
@@ -206,11 +206,11 @@ class TableForm(PackedRows):
             # As Qlik calls and counts files of a full load: from 1, in eight digits.
             stem = f"LOAD{part + 1:08d}{suffix}"
         started = dt.datetime.now(dt.UTC)
-        (place / f"{stem}.{form.ending}").write_bytes(file_bytes(block.columns, block.cells, form))
+        (subfolder / f"{stem}.{form.ending}").write_bytes(file_bytes(block.columns, block.cells, form))
         ended = dt.datetime.now(dt.UTC)
         task = self._target.task
         content = description(form, stem, block.place, block, task=task, started=started, ended=ended)
-        described = place / description_name(form, stem)
+        described = subfolder / description_name(form, stem)
         described.parent.mkdir(exist_ok=True)
         described.write_bytes(content)
 

@@ -40,7 +40,7 @@ CAPTURED: Final = pa.struct(
         ("stream", pa.string()),
     ]
 )
-"""What only a captured stream tells of a change: its positions, of several numbers each, and its
+"""What only a captured stream knows of a change: its positions, of several numbers each, and its
 transaction.
 """
 
@@ -139,8 +139,8 @@ def _cells(change: Change) -> tuple[object, ...]:
 
 
 def _edit(edit: Edit) -> dict[str, object]:
-    old, old_types = _told(edit.old)
-    new, new_types = _told(edit.new)
+    old, old_types = _texts_and_types(edit.old)
+    new, new_types = _texts_and_types(edit.new)
     return {
         "column": edit.column,
         "old": old,
@@ -151,7 +151,7 @@ def _edit(edit: Edit) -> dict[str, object]:
     }
 
 
-def _told(cell: Any) -> tuple[list[str | None] | None, str | None]:
+def _texts_and_types(cell: Any) -> tuple[list[str | None] | None, str | None]:
     """The values of a cell, and what they are where they are not one text."""
     if cell is ABSENT:
         return None, None

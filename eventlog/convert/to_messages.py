@@ -85,12 +85,12 @@ class PackedMessages:
         settings: MessageSettings,
         tables: Mapping[int, Table],
         *,
-        told: bool = False,
+        metadata_sent: bool = False,
         open_: bool = False,
     ) -> None:
         self._form = MessageFormat(settings=settings, body=False)
         self._tables = tables
-        self._told = told
+        self._metadata_sent = metadata_sent
         self._open = open_
         self._made: dict[int, TableRenderer] = {}
 
@@ -116,7 +116,7 @@ class PackedMessages:
         names = ("table", "key", "head", "tail", "deleted", COVERS, ROUTE)
         counts = _counts_in(rendered)
         rows = zip(stamps, counts, *[columns[name] for name in names], strict=True)
-        for stamp, (transaction, place, last), *cells in rows:
+        for stamp, (transaction, ordinal, last), *cells in rows:
             number, key, head, tail, deleted, covers, route = cells
             positions = covered(covers)
             # By position, which is quicker than by name, for each message.
@@ -130,7 +130,7 @@ class PackedMessages:
                 tail,
                 deleted,
                 transaction,
-                place,
+                ordinal,
             )
             yield message._replace(last=last, route=route)
 
@@ -142,12 +142,12 @@ class PackedMessages:
         tables, heads, tails = (rendered.column(name).to_pylist() for name in names)
         pieces = []
         messages = zip(tables, heads, tails, _counts_in(rendered), strict=True)
-        for table, head, tail, (mark, place, last) in messages:
+        for table, head, tail, (mark, ordinal, last) in messages:
             # Without a tail it is a row of a full load, which is in no transaction.
             if tail is None or mark is None:
                 pieces.append((head, tail))
             else:
-                pieces.append(self._table(table).closed(head, tail, place, last))
+                pieces.append(self._table(table).closed(head, tail, ordinal, last))
         return tuple(zip(*pieces, strict=True))  # type: ignore[return-value]  # pairs: two columns
 
     def _table(self, number: int) -> TableRenderer:
@@ -155,7 +155,7 @@ class PackedMessages:
         if renderer is None:
             renderer = writer_of(self._tables[number], self._form.settings)
             assert renderer is not None, "what cannot be written was refused"
-            if self._told:
+            if self._metadata_sent:
                 # Else it would write its metadata before the first message.
                 renderer.structure = None
             self._made[number] = renderer
@@ -262,22 +262,22 @@ class MessageForm(PackedMessages):
         file = MessageFile(topic=topic, name=name, routed=name, schema=schema)
         files = PartFiles(folder, avro, {0: file})
         for structure in structures.values():
-            files.add(0, structure.told(structure.version, sequence_time(sequence)))
+            files.add(0, structure.message(structure.version, sequence_time(sequence)))
         files.close()
 
 
 class MessageDocuments(PackedMessages):
-    """Messages as a broker takes them, without metadata where those were `told` before."""
+    """Messages as a broker takes them, without metadata where those were `metadata_sent` before."""
 
     def __init__(
         self,
         target: SentMessages,
         tables: Mapping[int, Table],
         *,
-        told: bool = False,
+        metadata_sent: bool = False,
         open_: bool = False,
     ) -> None:
-        super().__init__(target.settings, tables, told=told, open_=open_)
+        super().__init__(target.settings, tables, metadata_sent=metadata_sent, open_=open_)
 
     def documents(self, rendered: Iterable[pa.RecordBatch], after: str) -> Iterator[MessagesDocument]:
         """Documents of as many messages as a document of the daemon's has."""
@@ -298,7 +298,7 @@ def _counts_in(rendered: pa.RecordBatch) -> list[tuple[int | None, int | None, b
     marks, places, lasts = (rendered.column(name).to_pylist() for name in names)
     counts = zip(marks, places, lasts, strict=True)
     # A row of a full load has a transaction too, and no place in it.
-    return [(None if place is None else mark, place, last) for mark, place, last in counts]
+    return [(None if ordinal is None else mark, ordinal, last) for mark, ordinal, last in counts]
 
 
 def writer_of(table: Table, settings: MessageSettings) -> TableRenderer | None:

@@ -20,7 +20,7 @@ from eventlog.sql.names import TRANSACTION
 if TYPE_CHECKING:
     from eventlog.convert.tasks import UnitNumbers
     from eventlog.convert.withheld import Withheld
-    from eventlog.core.counting import Told
+    from eventlog.core.counting import TransactionCounts
 
 PLACE: Final = "place"
 LAST: Final = "last"
@@ -57,7 +57,7 @@ def refuse_left_rows(conversion: Conversion, withheld: Withheld) -> None:
 
 
 def unknown_transactions(units: Sequence[UnitNumbers]) -> tuple[str, ...]:
-    """What is to be said of rows that do not say their transaction; refused where none does."""
+    """The note about rows that do not name their transaction; refused where none does."""
     rows, alone = sum(unit.rows for unit in units), sum(unit.alone for unit in units)
     if not alone:
         return ()
@@ -72,12 +72,12 @@ class _Row(NamedTuple):
     """A message that is counted."""
 
     transaction: int | None
-    place: int | None = None
+    ordinal: int | None = None
     last: bool | None = None
     positions: tuple[Position, ...] = ()
 
-    def counted(self, place: int, last: bool) -> _Row:
-        return _Row(self.transaction, place, last)
+    def counted(self, ordinal: int, last: bool) -> _Row:
+        return _Row(self.transaction, ordinal, last)
 
 
 def counted_rows(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -86,23 +86,23 @@ def counted_rows(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
     Those of a full load, which have no `tail`, are not counted.
     """
-    told: Told = {}
+    so_far: TransactionCounts = {}
     for batch in batches:
         marks, counts = batch.column(TRANSACTION).to_pylist(), batch.column(TOLD).to_pylist()
         is_change = batch.column("tail").is_valid().to_pylist()
         rows = [_Row(mark if counts_here else None) for mark, counts_here in zip(marks, is_change, strict=True)]
-        numbered, told = counted(rows, told, _going_on(rows, counts, told))
-        places = pa.array([row.place for row in numbered], pa.int64())
+        numbered, so_far = counted(rows, so_far, _going_on(rows, counts, so_far))
+        places = pa.array([row.ordinal for row in numbered], pa.int64())
         lasts = pa.array([row.last for row in numbered], pa.bool_())
         yield batch.append_column(PLACE, places).append_column(LAST, lasts)
 
 
-def _going_on(rows: Sequence[_Row], counts: Sequence[int | None], told: Told) -> set[int]:
+def _going_on(rows: Sequence[_Row], counts: Sequence[int | None], so_far: TransactionCounts) -> set[int]:
     """The transaction that is not over with these rows: only that of the last can be."""
     for row, count in zip(reversed(rows), reversed(counts), strict=True):
         if row.transaction is not None and count is not None:
             here = sum(other.transaction == row.transaction for other in rows)
-            former = told.get(row.transaction, 0)
+            former = so_far.get(row.transaction, 0)
             assert isinstance(former, int)
             if former + here < count:
                 return {row.transaction}
@@ -118,15 +118,15 @@ def in_whole_parts(
     """Changes of whole transactions behind so many others, each with its part: that in which its
     transaction begins. One that has more changes than a part is cut where parts are full.
     """
-    number, place, current = before, 0, None
+    number, ordinal, current = before, 0, None
     for batch in batches:
         parts = []
         marks, counts = batch.column(TRANSACTION).to_pylist(), batch.column(TOGETHER).to_pylist()
         for mark, count in zip(marks, counts, strict=True):
-            place = place + 1 if mark is not None and mark == current else 0
+            ordinal = ordinal + 1 if mark is not None and mark == current else 0
             current = mark
             # The number of the first change of its transaction, unless that fills a part itself.
-            counted_as = number - place if count <= part_events else number
+            counted_as = number - ordinal if count <= part_events else number
             parts.append(counted_as // part_events)
             number += 1
         yield batch.append_column(PART, pa.array(parts, pa.int64()))

@@ -224,7 +224,7 @@ def workers(jobs: int, kept: Path, tally: SharedTally) -> Iterator[Workers]:
 
 
 def guarded(function: Callable[[Any], Result], task: FolderWork) -> Result:
-    """The task's result; what the disk refuses is told as our error, which survives the way between
+    """The task's result; what the disk refuses becomes our error, which survives the way between
     processes.
     """
     try:

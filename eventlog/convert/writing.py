@@ -30,7 +30,7 @@ from eventlog.convert.partitions import (
     within,
 )
 from eventlog.convert.plan import SPAN_EVENTS, PartSpan, part_spans
-from eventlog.convert.rows import OUTCOMES, TOLD_OUTCOMES, integers
+from eventlog.convert.rows import OUTCOMES, WRITTEN_OUTCOMES, integers
 from eventlog.convert.settings import Conversion
 from eventlog.convert.transactions import counted_rows, in_whole_parts
 from eventlog.convert.work import advance
@@ -160,7 +160,7 @@ def last_number(after: str, changes: int, written: Sequence[WrittenChanges]) -> 
 
 
 def produce(task: Write | WriteOutcomes) -> int:
-    """Writes parts or the outcomes; says how many."""
+    """Writes parts or the outcomes; returns how many."""
     if isinstance(task, WriteOutcomes):
         file = Path(task.staged) / OUTCOMES_FILE
         return write_outcomes(file, _outcomes(task), streamed=task.streamed)
@@ -250,7 +250,7 @@ def _outcomes(task: WriteOutcomes) -> Iterator[pa.RecordBatch]:
     keys = BY_PLACE if task.streamed else OUTCOME_ORDER
     for label in labels_of(task.ended):
         for batch in in_order(read_label(task.ended, label), keys, spill):
-            told = batch
+            outcomes = batch
             if task.refused:
                 rows = batch.to_pylist()
                 # Of a log it is the position, of a stream the place.
@@ -259,23 +259,23 @@ def _outcomes(task: WriteOutcomes) -> Iterator[pa.RecordBatch]:
                 for row in rows:
                     if row[number] in task.refused:
                         row |= {**verdict, "note": task.refused[row[number]]}
-                told = pa.RecordBatch.from_pylist(rows, batch.schema)
-            yield told
+                outcomes = pa.RecordBatch.from_pylist(rows, batch.schema)
+            yield outcomes
             advance(len(batch))
 
 
 def write_outcomes(file: Path, batches: Iterable[pa.RecordBatch], *, streamed: bool = False) -> int:
-    """Writes outcomes that come in their order (`partitions.OUTCOME_ORDER`); says how many there
-    are.
+    """Writes outcomes that come in their order (`partitions.OUTCOME_ORDER`); returns how many
+    there are.
 
     A stream's positions are texts, which stand beside the numbers that put them in order.
     """
     written = 0
     schema, encoded = OUTCOMES, ENCODED
     if streamed:
-        schema, encoded = TOLD_OUTCOMES, {"compression": "zstd"}
+        schema, encoded = WRITTEN_OUTCOMES, {"compression": "zstd"}
         # Without the numbers, which are their first column.
-        batches = (pa.RecordBatch.from_arrays(batch.columns[1:], schema=TOLD_OUTCOMES) for batch in batches)
+        batches = (pa.RecordBatch.from_arrays(batch.columns[1:], schema=WRITTEN_OUTCOMES) for batch in batches)
     try:
         with parquet.ParquetWriter(file, schema, **encoded) as writer:
             for group in _groups(batches, schema):

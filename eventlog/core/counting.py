@@ -1,8 +1,8 @@
-"""Counting what is told of a transaction: which number each change has in it, and which is the
-last.
+"""Counting what is published of a transaction: which number each change has in it, and which is
+the last.
 
-Only what is told counts, so there are no holes; and the last one is said of a change that is told,
-so there is an end. A batch that cuts a transaction leaves the last told change of it for the next
+Only what is published counts, so there are no holes; and one that is published is called the last,
+so there is an end. A batch that cuts a transaction leaves the last such change of it for the next
 batch: whatever becomes of the events behind the cut, a change is left then that can be the last
 one. Nothing overtakes what is left: later changes of its object wait with it. See
 docs/decisions/0055.
@@ -20,23 +20,23 @@ MOST_LEFT_EVENTS: Final = 1_000
 """At most so many events are left because their transactions go on, or as many as a batch has."""
 
 MOST_UNFINISHED_NUMBERS: Final = 1000
-"""How much was told is remembered of so many transactions, those that were told last."""
+"""So many transactions are remembered with how much was published, the latest ones."""
 
-Told = Mapping[int, Count]
-"""How many changes were told of each transaction whose last one was not."""
+TransactionCounts = Mapping[int, Count]
+"""How many changes were published of each transaction whose last one was not."""
 
 UNKNOWN_TABLE: Final = ""
 """Stands for the tables of changes that were counted without them."""
 
-One = TypeVar("One", bound=Countable)
+Written = TypeVar("Written", bound=Countable)
 
 
 def counted(
-    written: Sequence[One],
-    told: Told,
+    written: Sequence[Written],
+    before: TransactionCounts,
     going_on: Collection[int],
-) -> tuple[list[One], dict[int, Count]]:
-    """What was written, each with its number in its transaction; and how much of which was told
+) -> tuple[list[Written], dict[int, Count]]:
+    """What was written, each with its number in its transaction; and how much of which is published
     then.
 
     Transactions that are `going_on` have no last one here. What has a `collection` is counted in
@@ -46,16 +46,16 @@ def counted(
     if written and hasattr(written[0], "collection"):
         number_of = _numbered_by_table
     # Later ones overwrite earlier ones: what stays is the last place of each transaction.
-    lasts = {change.transaction: place for place, change in enumerate(written)}
-    counts = dict(told)
-    numbered: list[One] = []
-    for place, change in enumerate(written):
+    lasts = {change.transaction: index for index, change in enumerate(written)}
+    counts = dict(before)
+    numbered: list[Written] = []
+    for index, change in enumerate(written):
         transaction = change.transaction
         if transaction is None:
             numbered.append(change)
             continue
-        last = lasts[transaction] == place and transaction not in going_on
-        # Taken out and put in again, so that those told last stand last.
+        last = lasts[transaction] == index and transaction not in going_on
+        # Taken out and put in again, so that those published last stand last.
         count, with_number = number_of(change, counts.pop(transaction, 0), last)
         if not last:
             counts[transaction] = count
@@ -85,9 +85,9 @@ def _numbered_by_table(change: Any, former: Count, last: bool) -> tuple[Count, A
     return tables, change.counted_by_table(tables, last)
 
 
-def told_after(told: Told, cut: Iterable[CutTransaction]) -> dict[int, Count]:
-    """How much was told of which transaction once a document is there that cuts these."""
-    counts = dict(told)
+def counts_after(before: TransactionCounts, cut: Iterable[CutTransaction]) -> dict[int, Count]:
+    """How much is published of which transaction once a document is there that cuts these."""
+    counts = dict(before)
     for part in cut:
         counts.pop(part.id, None)
         if not part.ends:
@@ -96,17 +96,17 @@ def told_after(told: Told, cut: Iterable[CutTransaction]) -> dict[int, Count]:
 
 
 def left_over(
-    changes: Iterable[Change], told: Sequence[Sequence[Countable]], going_on: Collection[int]
+    changes: Iterable[Change], written_by_output: Sequence[Sequence[Countable]], going_on: Collection[int]
 ) -> list[Change]:
-    """The changes that are left for the next batch: of each transaction that goes on the last told
-    one.
+    """The changes that are left for the next batch: of each transaction that goes on the last
+    published one.
 
-    `told` is what was written for each output that counts. Later changes of their objects are left
-    with them.
+    `written_by_output` is what was written for each output that counts. Later changes of their
+    objects are left with them.
     """
     lasts: set[Position] = set()
-    for written in told:
-        last_of = {one.transaction: one.positions[-1] for one in written if one.transaction in going_on}
+    for written in written_by_output:
+        last_of = {item.transaction: item.positions[-1] for item in written if item.transaction in going_on}
         lasts.update(last_of.values())
     left: list[Change] = []
     if not lasts:

@@ -1,4 +1,4 @@
-"""What can go wrong, told apart by whose fault it is.
+"""What can go wrong, sorted by whose fault it is.
 
 Every error is one or two sentences (what, where, what to do), knows the exit code it ends a command
 with (sysexits) and pickles. Without a message of its own an error says its docstring. What a
@@ -133,8 +133,8 @@ class SinkError(MachineError):
 _promise = re.compile(r"(?P<before>[.;]?) ?It is tried again(?: with [^.;]*)?(?:\.|; (?P<rest>\w))", re.IGNORECASE)
 
 
-def without_promise(said: str) -> str:
-    """What an error says, without the promise of another try: for where nobody tries again."""
+def without_promise(message: str) -> str:
+    """An error's message, without the promise of another try: for where nobody tries again."""
 
     def without(promise: re.Match[str]) -> str:
         end = "." if promise["before"] else ""
@@ -142,7 +142,7 @@ def without_promise(said: str) -> str:
             return f"{end} {promise['rest'].upper()}"
         return end
 
-    return _promise.sub(without, said).strip()
+    return _promise.sub(without, message).strip()
 
 
 def value_shown(value: object) -> str:

@@ -1,4 +1,4 @@
-"""The words of the domain: what was captured, what a consumer is told, what became of it.
+"""The words of the domain: what was captured, what a consumer is given, what became of it.
 
 Values here are frozen and keyword-only. They are msgspec structs because one Event and one Outcome
 are made for every row of the log: a frozen dataclass costs ten times as much, and structs without
@@ -215,7 +215,7 @@ FEW_NUMBERS = 1000
 
 
 class Change(Struct, frozen=True, kw_only=True, gc=False):
-    """What a consumer is told: one object, one operation, its edits, and the events it is made of,
+    """What a consumer is given: one object, one operation, its edits, and the events it is made of,
     in their order.
 
     `whole` says that the edits are the images of a row: an attribute whose old value equals its new
@@ -224,7 +224,7 @@ class Change(Struct, frozen=True, kw_only=True, gc=False):
     all of it. `created` says that a modify is the first that is told of a new object: its values
     were read back, and XDS has no add for that. `beside` is what the row has in other attributes,
     as far as a policy has asked for them. `route` is where it goes, if not where all go. `only` is
-    the one output that is told of it, where not all are. `looked` is what policies have found in
+    the one output that gets it, where not all do. `looked` is what policies have found in
     rows of other tables; ABSENT is what could not be read.
     """
 
@@ -286,13 +286,13 @@ class Outcomes(Sequence[Outcome]):
         return len(self.positions)
 
     @overload
-    def __getitem__(self, place: int) -> Outcome: ...
+    def __getitem__(self, index: int) -> Outcome: ...
     @overload
-    def __getitem__(self, place: slice) -> Sequence[Outcome]: ...
-    def __getitem__(self, place: int | slice) -> Outcome | Sequence[Outcome]:
-        if isinstance(place, slice):
-            return [self._of(position) for position in self.positions[place]]
-        return self._of(self.positions[place])
+    def __getitem__(self, index: slice) -> Sequence[Outcome]: ...
+    def __getitem__(self, index: int | slice) -> Outcome | Sequence[Outcome]:
+        if isinstance(index, slice):
+            return [self._of(position) for position in self.positions[index]]
+        return self._of(self.positions[index])
 
     def __iter__(self) -> Iterator[Outcome]:
         return map(self._of, self.positions)
@@ -317,11 +317,11 @@ def exceptional(outcomes: Sequence[Outcome]) -> Iterable[Outcome]:
 
 
 Count = int | Mapping[str, int]
-"""How many changes were told of a transaction: of all tables, or of each by its name."""
+"""How many changes were published of a transaction: of all tables, or of each by its name."""
 
 
 class CutTransaction(Struct, frozen=True, array_like=True, gc=False):
-    """A cut transaction: what was told before and after a document, and whether it ends there."""
+    """A cut transaction: what went out before and after a document, and whether it ends there."""
 
     id: int
     before: Count
@@ -333,7 +333,7 @@ class Document(Struct, frozen=True, kw_only=True):
     """Encoded output. Its id is the same when the batch is repeated; `covers` maps event-ids to the
     events behind.
 
-    `cut` are the transactions that it has a part of, in formats that count what they tell of a
+    `cut` are the transactions that it has a part of, in formats that count what they write of a
     transaction. `route` is the folder, address or topic it goes to, if not where all go.
     """
 

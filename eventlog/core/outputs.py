@@ -1,4 +1,4 @@
-"""What every output can be told, whatever its sink is: its name, and its policies."""
+"""What can be set for every output, whatever its sink is: its name, and its policies."""
 
 from __future__ import annotations
 

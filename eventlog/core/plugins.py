@@ -110,7 +110,7 @@ class FormatPlugin(Struct, frozen=True, kw_only=True):
     behind an output's name.
     """
     counts: Callable[[Any], bool] = lambda _settings: False
-    """Whether it counts what it tells of a transaction, as its table says: then the log is asked
+    """Whether it counts what it writes of a transaction, as its table says: then the log is asked
     where each one ends."""
     folder: Callable[[SinkOrder], Sink] | None = None
     """What writes it to the folder of `sink = "files"`, where that is not a file for each document.

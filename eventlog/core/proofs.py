@@ -52,7 +52,7 @@ class LastProof(Struct, frozen=True, kw_only=True):
         return {"missing": self.missing, "extra": self.extra, "value": self.value, "double": self.double}
 
     @property
-    def said(self) -> str:
+    def verdict(self) -> str:
         """What it found, in a few words."""
         if self.at is None:
             return "not compared yet"

@@ -77,7 +77,7 @@ class Offer(Struct, frozen=True, kw_only=True):
         return self.package == DISTRIBUTION
 
     @property
-    def told(self) -> str:
+    def description(self) -> str:
         """What it is and where it comes from."""
         package = f"the package {self.package} {self.points[0].dist.version}"
         return f"{GROUPS[self.group][0]} {self.name} of {package}"
@@ -94,39 +94,39 @@ def offers(group: Group) -> list[Offer]:
 
 
 def sink_named(name: str) -> SinkPlugin:
-    plugin: SinkPlugin = _found("sinks", name)
+    plugin: SinkPlugin = _named("sinks", name)
     return plugin
 
 
 def format_named(name: str) -> FormatPlugin:
-    plugin: FormatPlugin = _found("formats", name)
+    plugin: FormatPlugin = _named("formats", name)
     return plugin
 
 
 def source_named(name: str) -> SourcePlugin:
-    plugin: SourcePlugin = _found("sources", name)
+    plugin: SourcePlugin = _named("sources", name)
     return plugin
 
 
 def database_named(name: str) -> Any:
     """Its dialect, a type of `eventlog.sql` above this folder."""
-    return _found("databases", name)
+    return _named("databases", name)
 
 
 def table_named(name: str) -> TablePlugin:
-    plugin: TablePlugin = _found("tables", name)
+    plugin: TablePlugin = _named("tables", name)
     return plugin
 
 
 def steps_plugin() -> StepsPlugin:
     """What applies the steps of outputs."""
-    plugin: StepsPlugin = _found("steps", "policies")
+    plugin: StepsPlugin = _named("steps", "policies")
     return plugin
 
 
 def streams_plugin() -> StreamsPlugin:
     """What publishes a change stream."""
-    plugin: StreamsPlugin = _found("streams", "captured")
+    plugin: StreamsPlugin = _named("streams", "captured")
     return plugin
 
 
@@ -144,27 +144,27 @@ def loaded(offer: Offer) -> Any:
     """The value that is offered; ConfigError says which package is at fault, and why."""
     if len(offer.points) > 1:
         others = sorted({_package(point) for point in offer.points} - {offer.package})
-        problem = f"The {offer.told} cannot be used: {', '.join(others)} offers that name too."
+        problem = f"The {offer.description} cannot be used: {', '.join(others)} offers that name too."
         raise ConfigError(problem, hint="Uninstall one of them.")
     try:
         value = offer.points[0].load()
     # A package's code runs when it is imported, and may raise whatever it likes.
     except Exception as error:
         reason = f"{type(error).__name__}: {error}".rstrip(".")
-        problem = f"The {offer.told} cannot be loaded: {reason}."
+        problem = f"The {offer.description} cannot be loaded: {reason}."
         raise ConfigError(problem, hint="Update or uninstall it.") from error
     module, _, class_name = GROUPS[offer.group][1].partition(":")
     kind = getattr(import_module(module), class_name)
     if not isinstance(value, kind):
         what = f"it is of the type {type(value).__name__}, and not {class_name}"
-        raise ConfigError(f"The {offer.told} cannot be used: {what}.", hint="Update or uninstall it.")
+        raise ConfigError(f"The {offer.description} cannot be used: {what}.", hint="Update or uninstall it.")
     return value
 
 
 def outdated(what: str) -> ConfigError:
     """The error where eventlog's own entry points are those of another version, or of none."""
-    said = f"The package {DISTRIBUTION} that is installed offers no {what}"
-    return ConfigError(f"{said}: it is older than this code, or not whole.", hint="Install it again.")
+    problem = f"The package {DISTRIBUTION} that is installed offers no {what}"
+    return ConfigError(f"{problem}: it is older than this code, or not whole.", hint="Install it again.")
 
 
 def forget() -> None:
@@ -175,7 +175,7 @@ def forget() -> None:
     loaded.cache_clear()
 
 
-def _found(group: Group, name: str) -> Any:
+def _named(group: Group, name: str) -> Any:
     known = _offered(group)
     if name not in known:
         raise ConfigError(f"There is no {GROUPS[group][0]} {name}.", hint=did_you_mean(name, known))

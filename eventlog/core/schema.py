@@ -167,7 +167,7 @@ class Table(Struct, frozen=True, kw_only=True, omit_defaults=True, dict=True):
         return Attribute(name=column.called or read.mapped, column=column, multiple=read.multiple)
 
 
-class Found(Struct, frozen=True):
+class TableMatch(Struct, frozen=True):
     """Where a table_name of the log leads: to a class, and to the child table that was named."""
 
     table: Table
@@ -187,11 +187,11 @@ class Catalog:
         self.tables = tuple(tables)
         self.case_sensitive = case_sensitive
         self.former = former
-        self._found: dict[str, Found | None] = {}
+        self._by_name: dict[str, TableMatch | None] = {}
         for table in self.tables:
-            self._enter(table.schema, table.name, Found(table))
+            self._enter(table.schema, table.name, TableMatch(table))
             for child in table.children:
-                self._enter(table.schema, child.name, Found(table, child))
+                self._enter(table.schema, child.name, TableMatch(table, child))
 
     def __iter__(self) -> Iterator[Table]:
         return iter(self.tables)
@@ -199,25 +199,25 @@ class Catalog:
     def __len__(self) -> int:
         return len(self.tables)
 
-    def find(self, name: str) -> Found | None:
+    def find(self, name: str) -> TableMatch | None:
         """The class or child table with this name, which may be written `schema.table`.
 
         A bare name that several schemas have is an error, because guessing would publish the wrong
         object.
         """
         folded = self.fold(name.strip(" "))
-        if folded not in self._found:
+        if folded not in self._by_name:
             return None
-        match = self._found[folded]
+        match = self._by_name[folded]
         if match is None:  # several tables have the name
             raise DataError(f"{name} is in several schemas; the log must say which, as schema.{name}.")
         return match
 
     def class_named(self, schema: str | None, name: str) -> Table | None:
         """The class of this name, of this schema if several have it; None if nobody can tell."""
-        match = self._found.get(self.fold(name))
+        match = self._by_name.get(self.fold(name))
         if schema:
-            match = self._found.get(self.fold(f"{schema}.{name}")) or match
+            match = self._by_name.get(self.fold(f"{schema}.{name}")) or match
         if match is not None and match.child is None:
             return match.table
         return None
@@ -228,11 +228,11 @@ class Catalog:
             return name
         return name.casefold()
 
-    def _enter(self, schema: str | None, name: str, entry: Found) -> None:
+    def _enter(self, schema: str | None, name: str, entry: TableMatch) -> None:
         if schema is not None:
             # The first of several counts: a class comes before a child table of another one.
-            self._found.setdefault(self.fold(f"{schema}.{name}"), entry)
+            self._by_name.setdefault(self.fold(f"{schema}.{name}"), entry)
         bare = self.fold(name)
-        earlier = self._found.setdefault(bare, entry)
+        earlier = self._by_name.setdefault(bare, entry)
         if earlier is not None and earlier.table.schema != schema:
-            self._found[bare] = None  # which `find` tells from a name that nobody has
+            self._by_name[bare] = None  # which `find` tells from a name that nobody has

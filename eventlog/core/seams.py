@@ -59,7 +59,7 @@ class Countable(Protocol):
         """The number of its transaction; None where it is not counted."""
 
     def counted(self, place: int, last: bool) -> Self:
-        """The same, as number `place` of what is told of its transaction."""
+        """The same, as number `place` of what is published of its transaction."""
 
 
 Writer = Callable[[Iterable[Change]], Iterator[Any]]
@@ -91,7 +91,7 @@ class Format(Protocol):
 
     @property
     def counts(self) -> bool:
-        """Whether it counts what it tells of a transaction: then what is written is `Countable`."""
+        """Whether it counts what it writes of a transaction, which is `Countable` then."""
 
     def writer(self, catalog: Catalog | None) -> Writer:
         """What writes changes of these tables, again and again; what says nothing is left out."""

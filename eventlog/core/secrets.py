@@ -169,7 +169,7 @@ def _without_inner(parameter: re.Match[str]) -> str:
 OPTIONS: Final = frozenset(("", "catalog", "connect", "options"))
 """Settings whose keys are a driver's own settings."""
 
-Place = tuple[str | int, ...]
+SettingPath = tuple[str | int, ...]
 """Where a value stands in a configuration: names of tables, numbers in a list, and the key."""
 
 _password = re.compile(r"://[^/@:?#]*:([^@]+)@").search
@@ -193,19 +193,19 @@ class SecretSettings(Struct, frozen=True, kw_only=True):
         return f"{type(self).__name__}({', '.join(parts)})"
 
 
-def secret_places(settings: object, place: Place = (), name: str = "") -> Iterator[tuple[Place, str]]:
-    """Every secret in a configuration, with its place; one may have several spellings."""
+def secret_paths(settings: object, path: SettingPath = (), name: str = "") -> Iterator[tuple[SettingPath, str]]:
+    """Every secret in a configuration, with its path; one may have several spellings."""
     if isinstance(settings, Struct):
         for field in msgspec.structs.fields(settings):
-            yield from secret_places(getattr(settings, field.name), (*place, field.name), field.name)
+            yield from secret_paths(getattr(settings, field.name), (*path, field.name), field.name)
     elif isinstance(settings, Mapping):
         for key, value in settings.items():
             # Elsewhere keys are the names of tables, and a table may be called anything.
             inner = name if name and isinstance(value, Mapping) else str(key)
-            yield from secret_places(value, (*place, str(key)), inner if name in OPTIONS else "")
+            yield from secret_paths(value, (*path, str(key)), inner if name in OPTIONS else "")
     elif isinstance(settings, tuple | list):
         for number, value in enumerate(settings):
-            yield from secret_places(value, (*place, number), name)
+            yield from secret_paths(value, (*path, number), name)
     elif isinstance(settings, str) and settings:
         secrets: Iterable[str] = ()
         if is_secret(name):
@@ -213,12 +213,12 @@ def secret_places(settings: object, place: Place = (), name: str = "") -> Iterat
             secrets = filter(None, dict.fromkeys((settings, _scheme.sub("", settings))))
         elif "://" in settings or "=" in settings:
             secrets = _of_text(settings)
-        yield from ((place, secret) for secret in secrets)
+        yield from ((path, secret) for secret in secrets)
 
 
-def shown_place(place: Place) -> str:
-    """A place as errors write it: output[0].path."""
-    parts = (f"[{part}]" if isinstance(part, int) else f".{part}" for part in place)
+def shown_path(path: SettingPath) -> str:
+    """A path as errors write it: output[0].path."""
+    parts = (f"[{part}]" if isinstance(part, int) else f".{part}" for part in path)
     return "".join(parts).removeprefix(".")
 
 

@@ -28,7 +28,7 @@ class Span(Protocol):
         """A span in it."""
 
     def headers(self) -> Mapping[str, str]:
-        """What whoever goes on with the trace elsewhere must be told."""
+        """What whoever goes on with the trace elsewhere must know."""
 
     def end(self, ended: int, failure: BaseException | None, attributes: Mapping[str, str | int]) -> None:
         """It has ended, well or not."""
@@ -117,5 +117,5 @@ def _named(attributes: Mapping[str, str | int]) -> Mapping[str, str | int]:
 
 
 def headers() -> Mapping[str, str]:
-    """What a receiver is told of the step that this thread is in; nothing while traces are off."""
+    """What a receiver is sent of the step that this thread is in; nothing while traces are off."""
     return _headers.get({})

@@ -35,7 +35,7 @@ class Background:
 
     def end(self) -> None:
         running, self._running = self._running or [], None
-        # All are told first, so that they end at the same time.
+        # All are asked first, so that they end at the same time.
         for work, _ in running:
             work.stop()
         for _, thread in running:

@@ -43,7 +43,7 @@ class MostBehind(Struct, frozen=True, kw_only=True):
 
 
 def most_behind_of(config: Config) -> dict[str, MostBehind]:
-    """How far each output may lag, where that is said of one."""
+    """How far each output may lag, where that is set for one."""
     return {
         name_of(output): MostBehind(
             rows=output.max_behind_rows, seconds=output.max_behind_seconds, pause=output.when_behind == "pause"

@@ -40,7 +40,7 @@ class Line:
         self.trouble: MachineError | None = None
         """What was wrong the last time; None once it goes on."""
         self.is_behind = False
-        """The others go on without it, and that was said."""
+        """The others go on without it, and that was logged."""
         self.rests = False
         """It had nothing to do in its last turn."""
         self.held_up = False

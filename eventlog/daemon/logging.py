@@ -76,7 +76,7 @@ def journal(
     )
     # What a library says is seldom the news, and no line comes between the records that is none. Python
     # uses this one where nobody has set up a handler, so whoever has keeps his own.
-    logging.lastResort = cast("Any", _Told(cast("BoundLogger", logger)))
+    logging.lastResort = cast("Any", _JournalHandler(cast("BoundLogger", logger)))
     return cast("BoundLogger", logger)
 
 
@@ -94,7 +94,7 @@ def library_journal() -> BoundLogger:
     return cast("BoundLogger", logger)
 
 
-class _Told(logging.Handler):
+class _JournalHandler(logging.Handler):
     """What a library, or a module of ours, says where nobody has set up loggers: a record like all others."""
 
     def __init__(self, journal: BoundLogger) -> None:
@@ -102,27 +102,27 @@ class _Told(logging.Handler):
         self._journal = journal
 
     def emit(self, record: logging.LogRecord) -> None:
-        said = record.getMessage()
+        message = record.getMessage()
         if record.exc_info is not None and record.exc_info[1] is not None:
-            said = f"{said}: {record.exc_info[1]}"
-        self._journal.warning("library", name=record.name, said=" ".join(said.split()))
+            message = f"{message}: {record.exc_info[1]}"
+        self._journal.warning("library", name=record.name, said=" ".join(message.split()))
 
 
 @contextmanager
-def told_by_journal(journal: BoundLogger) -> Iterator[None]:
-    """What Python would print by itself becomes records: warnings, errors of threads, and those that nobody can be told of."""
+def recorded_by_journal(journal: BoundLogger) -> Iterator[None]:
+    """What Python would print by itself becomes records: warnings, errors of threads and unraisable ones."""
 
     def warned(message: Warning | str, category: type[Warning], *_: object) -> None:
         journal.warning("library", name=category.__name__, said=" ".join(str(message).split()))
 
     def failed(error: BaseException | None, name: str) -> None:
-        said = f"{type(error).__name__}: {error}"
-        journal.warning("library", name=name, said=" ".join(said.split()))
+        message = f"{type(error).__name__}: {error}"
+        journal.warning("library", name=name, said=" ".join(message.split()))
 
     former = warnings.showwarning, threading.excepthook, sys.unraisablehook
     warnings.showwarning = cast("Any", warned)
-    threading.excepthook = lambda found: failed(found.exc_value, found.thread.name if found.thread else "thread")
-    sys.unraisablehook = lambda found: failed(found.exc_value, "unraisable")
+    threading.excepthook = lambda args: failed(args.exc_value, args.thread.name if args.thread else "thread")
+    sys.unraisablehook = lambda args: failed(args.exc_value, "unraisable")
     try:
         yield
     finally:
@@ -134,8 +134,8 @@ def _hidden(value: Any, secrets: Collection[str], *, raw: bool) -> Any:
     if isinstance(value, bool | int | float | None):
         return value
     if isinstance(value, Mapping):
-        return {str(key): _hidden(one, secrets, raw=raw) for key, one in value.items()}
+        return {str(key): _hidden(inner, secrets, raw=raw) for key, inner in value.items()}
     if isinstance(value, list | tuple):
-        return [_hidden(one, secrets, raw=raw) for one in value]
+        return [_hidden(inner, secrets, raw=raw) for inner in value]
     text = masked(str(value), secrets)
     return text if raw else visible(text)

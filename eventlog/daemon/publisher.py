@@ -85,9 +85,9 @@ class Publisher:
         self._failures = Failures()
         self._ask_at = 0.0
         """When it looks again whether somebody wants an output tried at once."""
-        self._worked = self._told = False
-        """Whether turns have found rows, and told something of them, since it waited last."""
-        self._told_loopback = False
+        self._worked = self._has_published = False
+        """Whether turns have found rows, and published something of them, since it waited last."""
+        self._warned_loopback = False
         for setting, why in ignored_settings(config):
             self.journal.warning("setting_ignored", setting=setting, why=why)
 
@@ -331,7 +331,7 @@ class Publisher:
             self._recovered()
         line.trouble, line.failures.count = None, 0
         if len(self._lines) > 1:
-            # It is said when an output is no longer with the others, and when it is again.
+            # It is logged when an output is no longer with the others, and when it is again.
             if report.paused and not line.is_behind:
                 line.is_behind = True
                 self.journal.warning("output_left_behind", output=line.name, why="Somebody has paused it.")
@@ -353,23 +353,23 @@ class Publisher:
             if report.loopback:
                 facts["loopback"] = report.loopback
             self.journal.info("published", **facts, seconds=round(report.seconds, 4))
-            # Where nothing comes out because of that it is said why, once.
+            # Where nothing comes out because of that the reason is logged, once.
             is_all_loopback = report.events > 0 and report.loopback == report.events
-            if is_all_loopback and not self._told_loopback:
+            if is_all_loopback and not self._warned_loopback:
                 self.journal.warning("nothing_published", why=ALL_LOOPBACK)
-            self._told_loopback = is_all_loopback
+            self._warned_loopback = is_all_loopback
         for table, note in report.unread.items():
             self.journal.warning("table_unread", table=table, error=note)
-        self._told = self._told or report.documents > 0
+        self._has_published = self._has_published or report.documents > 0
         self.post.finished(report)
 
     def _idle(self) -> None:
         """Waits for the next turn, and lets the heart beat meanwhile."""
         if self._worked:
             self._rest.worked()
-        if self._told:
+        if self._has_published:
             self._heartbeat.put_off()
-        self._worked = self._told = False
+        self._worked = self._has_published = False
         self.post.idle()
         if self.post.sweep() or self.post.more:
             return
@@ -425,7 +425,7 @@ class Publisher:
         seconds = self._failures.tell(error, self.vitals, self.journal)
         # The target is at fault, and the log's connections are as good as before.
         if isinstance(error, SinkError):
-            # What is wrong with the log as well is said when it is read again.
+            # What is wrong with the log as well is noticed when it is read again.
             with suppress(MachineError):
                 self.post.idle()
         else:

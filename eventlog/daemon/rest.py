@@ -90,7 +90,7 @@ class CycleWait:
     def worked(self) -> None:
         """A cycle found rows."""
         if self._wakeup is not None:
-            self._wakeup.found()
+            self._wakeup.note_work()
 
     def until_next(self, each: Callable[[], object], *, later: float | None = None, all_held: bool = False) -> None:
         """Waits for the next cycle; `each` is called meanwhile, and says whether to end the wait.
@@ -207,8 +207,8 @@ class Wakeup:
         self._next_look = 0.0
         self._deaf_until = 0.0
 
-    def found(self) -> None:
-        """Says that there was work: from now on it looks often again."""
+    def note_work(self) -> None:
+        """There was work: from now on it looks often again."""
         self._active = monotonic()
         self._fruitless_since = None
 

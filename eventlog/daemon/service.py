@@ -40,7 +40,7 @@ STOPPED: Final = Ending()
 class Service:
     """Runs a publisher until somebody asks for the end, or until it may not go on.
 
-    `read` gives its configuration, and `adopt` is told each one that it works with.
+    `read` gives its configuration, and `adopt` gets each one that it works with.
     """
 
     def __init__(

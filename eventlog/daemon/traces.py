@@ -47,7 +47,7 @@ class OtelSpan(Struct, frozen=True, eq=False):
         return carried
 
     def end(self, ended: int, failure: BaseException | None, attributes: Mapping[str, str | int]) -> None:
-        """It ends; of a failure the kind is told and not the text, which may have values."""
+        """It ends; of a failure the kind is kept and not the text, which may have values."""
         self.span.set_attributes(dict(attributes))
         if failure is not None:
             self.span.set_attribute("error.type", type(failure).__name__)

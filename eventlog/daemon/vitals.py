@@ -150,7 +150,7 @@ class PublisherHealth:
             return replace(self._reading, silent=monotonic() - self._moved)
 
     def is_alive(self) -> bool:
-        """Whether the loop has moved not long ago; told in any thread."""
+        """Whether the loop has moved not long ago; asked in any thread."""
         with self._lock:
             return monotonic() - self._moved < SILENCE_SECONDS
 
@@ -178,7 +178,7 @@ class PublisherHealth:
         self._change(triggers=triggers, failing_triggers=failing)
 
     def proved(self, proofs: Sequence[LastProof]) -> None:
-        """What the last proofs found; told from a thread of its own, which says nothing of the loop."""
+        """What the last proofs found; noted from another thread, which says nothing of the loop."""
         with self._lock:
             self._reading = replace(self._reading, proofs=tuple(proofs))
 
@@ -193,7 +193,7 @@ class PublisherHealth:
         self._change(state="failing", error=shown(str(error)), failures=failures)
 
     def delivered(self, name: str, turn: Turn, *, failed: bool = False) -> None:
-        """An output has had its turn, which may have `failed`; told from a thread of its own."""
+        """An output has had its turn, which may have `failed`; noted from a thread of its own."""
         now = time()
         # Before the lock is taken, and only when somebody looks: this goes over every row.
         delays = list(delays_of(turn.delivered, now)) if self.watched else []
@@ -349,7 +349,7 @@ class Gauge:
             # From there who stands by learns whether the publisher fails, or only does nothing.
             noted = read_output_states(Marks(self._log).get(connection, OUTPUTS))
             is_failing = failing(newest(noted, known.outputs))
-            found = read_flow(connection, self._log, self._settings, failing=is_failing)
+            flow = read_flow(connection, self._log, self._settings, failing=is_failing)
         tracked = None if known.triggers is None else any(known.triggers.values())
-        vitals.measured(replace(seen_by_itself(found, known), tracked=tracked))
+        vitals.measured(replace(seen_by_itself(flow, known), tracked=tracked))
         self._next = due_after(began, MEASURE_SECONDS)

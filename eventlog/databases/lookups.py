@@ -93,14 +93,14 @@ def lookup_holes(
             keys.append(cast_to_text(dialect, name(column), column))
         else:
             keys.append(name(column))
-    matched = [f"{key} = asked.k{place}" for place, key in enumerate(keys)]
+    matched = [f"{key} = asked.k{index}" for index, key in enumerate(keys)]
     # By the key's number, and by all values where a key has several rows, so that they repeat.
     ordered = range(1, 2)
     if question.several:
         ordered = range(1, len(selected) + 2)
     return {
         "columns": ", ".join(["asked.n", *selected, *sizes]),
-        "names": ", ".join(["n", *(f"k{place}" for place in range(len(keys)))]),
+        "names": ", ".join(["n", *(f"k{index}" for index in range(len(keys)))]),
         "table": spell(dialect.qualified(question.schema, question.table)),
         "match": " AND ".join([*matched, *nobody(question)]),
         "order": ", ".join(map(str, ordered)),
@@ -152,8 +152,8 @@ def readable(
     """
     columns: list[list[Any]] = []
     are_all_read = True
-    for place, reader in enumerate(readers):
-        column = [reader(key[place]) for key in keys]
+    for index, reader in enumerate(readers):
+        column = [reader(key[index]) for key in keys]
         columns.append(column)
         are_all_read = are_all_read and None not in column
     if are_all_read:  # nearly always

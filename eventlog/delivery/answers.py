@@ -1,4 +1,4 @@
-"""What is said of changes: what it stops, and which of several answers counts."""
+"""Answers to changes: what one stops, and which of several answers counts."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from eventlog.core.model import SEVERITY, Outcome, Status
 
-Place = TypeVar("Place")
+Key = TypeVar("Key")
 
 
 class Strictness(Struct, frozen=True, kw_only=True):
@@ -22,8 +22,8 @@ class Strictness(Struct, frozen=True, kw_only=True):
         return status is Status.FATAL or (status is Status.ERROR and self.on_error == "halt")
 
 
-def keep_worse(answers: dict[Place, Outcome], place: Place, outcome: Outcome) -> None:
-    """Adds an answer at this place, unless a worse one is there."""
-    earlier = answers.get(place)
+def keep_worse(answers: dict[Key, Outcome], key: Key, outcome: Outcome) -> None:
+    """Adds an answer under this key, unless a worse one is there."""
+    earlier = answers.get(key)
     if earlier is None or SEVERITY[outcome.status] > SEVERITY[earlier.status]:
-        answers[place] = outcome
+        answers[key] = outcome

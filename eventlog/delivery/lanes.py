@@ -38,7 +38,7 @@ class LaneTask(Struct, frozen=True, kw_only=True):
 
 
 class LaneAnswer(Struct, frozen=True, kw_only=True):
-    """What was said of the document with this number, or what kept it from its receiver."""
+    """The answer to the document with this number, or what kept it from its receiver."""
 
     number: int
     outcomes: Sequence[Outcome] = ()
@@ -177,7 +177,7 @@ def predecessors(documents: Sequence[Objects]) -> list[tuple[int, ...]]:
 
 
 class Turns:
-    """Whose turn it is among documents, told by their numbers; the first that may go goes first."""
+    """Whose turn it is among documents, by their numbers; the first that may go goes first."""
 
     def __init__(self, documents: Sequence[Objects]) -> None:
         before = predecessors(documents)

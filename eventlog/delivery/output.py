@@ -17,7 +17,7 @@ class Output(Struct, frozen=True, kw_only=True):
     """Where documents go: a format and the sink that takes it.
 
     Rows may still wait for it under one of its `former_names`. `answers` says that a receiver
-    judges each document, `whole` that transactions are told in one piece.
+    judges each document, `whole` that transactions go out in one piece.
     """
 
     format: Format

@@ -24,7 +24,7 @@ class Report(Struct, frozen=True, kw_only=True):
     loopback: int = 0
     """Events that the publisher's own user made, which are not published."""
     unread: Mapping[str, str] = {}
-    """Tables that may not be read, and what the database said of them."""
+    """Tables that may not be read, and the database's message."""
     moved: bool = False
     """Something was done, so that there may be more to do."""
     ended: Status | None = None

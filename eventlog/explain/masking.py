@@ -42,12 +42,12 @@ class Mask:
         self._identities = Identities(catalog)
         self._keys: dict[tuple[str | None, str], set[str]] = {}
         for table in catalog:
-            place = table.schema, table.name
+            table_name = table.schema, table.name
             keys: set[str] = set()
-            self._keys[place] = keys
+            self._keys[table_name] = keys
             for name, attribute in table.loggable.items():
                 column = attribute.column.name
-                if attribute.child is None and column in table.key and name in hidden.get(place, ()):
+                if attribute.child is None and column in table.key and name in hidden.get(table_name, ()):
                     # A key in a row may spell the column as the attribute, as the database, or as a
                     # view's, with its prefix.
                     keys |= {name, column, read_column_name(column).column}
@@ -122,10 +122,10 @@ class Mask:
 
         None where its object is called by one of them.
         """
-        place = change.row.schema, change.row.table
-        if self._keys.get(place, True):
+        table_name = change.row.schema, change.row.table
+        if self._keys.get(table_name, True):
             return None
-        hidden = self._hidden.get(place, frozenset())
+        hidden = self._hidden.get(table_name, frozenset())
         return replace(change, edits=tuple([edit for edit in change.edits if edit.column not in hidden]))
 
     def names(self, change: Change) -> frozenset[str]:
@@ -134,16 +134,18 @@ class Mask:
 
 
 def mask_of(config: Config, catalog: Catalog | None) -> Mask | None:
-    """What is hidden by the configuration; None where every value is told to some output."""
+    """What is hidden by the configuration; None where every value goes to some output."""
     all_steps = [steps_of(output, config.policy) for output in config.output]
     if catalog is None or not all_steps or not all(all_steps):
         return None
     policies = [Policy(steps, catalog) for steps in all_steps]
     hidden = {}
     for table in catalog:
-        place = table.schema, table.name
-        # What one output is told is no secret of the log's.
-        hidden[place] = frozenset.intersection(*[policy.hidden.get(place, frozenset()) for policy in policies])
+        table_name = table.schema, table.name
+        # What one output gets is no secret of the log's.
+        hidden[table_name] = frozenset.intersection(
+            *[policy.hidden.get(table_name, frozenset()) for policy in policies]
+        )
     if not any(hidden.values()):
         return None
     return Mask(hidden, catalog)

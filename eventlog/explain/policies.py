@@ -21,12 +21,12 @@ from eventlog.core.schema import Catalog
 from eventlog.explain.masking import Mask
 from eventlog.policies.bound import Policy
 from eventlog.policies.plugin import checked
-from eventlog.policies.values import Told
+from eventlog.policies.values import CellOrAbsent
 
 
 class PolicyStep(Struct, frozen=True, kw_only=True):
-    """What one step did: what was told before it and after it, by attribute; `note` is why nothing
-    is told any more.
+    """What one step did: the change before it and after it, by attribute; `note` is why nothing
+    is left.
     """
 
     step: str
@@ -108,7 +108,7 @@ def result(output: str, policy: Policy, change: Change, mask: Mask | None = None
         keys[change.row.key] = mask.key(change.row.table, change.row.key) or ""
 
     def shown(stage: Change, names: Mapping[str, str]) -> dict[str, str]:
-        return said(stage, frozenset(name for name, source in names.items() if source in hidden), keys)
+        return change_texts(stage, frozenset(name for name, source in names.items() if source in hidden), keys)
 
     for traced in policy.trace(change):
         last, plain = traced.after, traced.plain_after
@@ -119,7 +119,7 @@ def result(output: str, policy: Policy, change: Change, mask: Mask | None = None
         after = shown(last, plain)
         # By the values themselves: two that are hidden look alike although the step has changed
         # them.
-        left, came = said(traced.before), said(last)
+        left, came = change_texts(traced.before), change_texts(last)
         step = PolicyStep(
             step=traced.step,
             before={name: text for name, text in before.items() if came.get(name) != left[name]},
@@ -132,7 +132,7 @@ def result(output: str, policy: Policy, change: Change, mask: Mask | None = None
     return PolicyResult(output=output, outcome="told", told=shown(last, plain), steps=tuple(steps))
 
 
-def said(
+def change_texts(
     change: Change,
     hidden: frozenset[str] = frozenset(),
     keys: Mapping[str, str] = {},
@@ -175,7 +175,7 @@ def _cell(value: Any) -> Cell | Any:
     return tuple(value) if isinstance(value, list) else value
 
 
-def _text(cell: Told) -> str:
+def _text(cell: CellOrAbsent) -> str:
     if cell is ABSENT:
         return ""
     if isinstance(cell, tuple):

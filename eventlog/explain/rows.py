@@ -25,7 +25,7 @@ from eventlog.core.schema import Catalog
 from eventlog.core.seams import FormerNames, former_names_of
 from eventlog.explain.masking import Mask, mask_of, without
 from eventlog.explain.policies import PolicyResult, results
-from eventlog.explain.states import said_of_places
+from eventlog.explain.states import waiting_sentences
 from eventlog.publisher.decide import Part, parts_of
 from eventlog.sources.stream.captured import CapturedImages
 from eventlog.sql.log import Log
@@ -56,7 +56,7 @@ class Explanation(Struct, frozen=True, kw_only=True):
     gives.
 
     `refused` says why there is no document, or what was left out of it; `policies` say what outputs
-    are told that have any.
+    get that have any.
     """
 
     record_id: int
@@ -155,7 +155,7 @@ def _waits(log: Log, connection: Connection, config: Config, record_id: int) -> 
 
     With `on_retry = "stop"` others wait for what is offered again.
     """
-    sentences = list(said_of_places(connection, log, record_id))
+    sentences = list(waiting_sentences(connection, log, record_id))
     only_waits = all(sentence.endswith("It waits.") for sentence in sentences)
     if config.publisher.on_retry == "stop" and only_waits:
         retried = log.rows(connection, log.query("parked_offered_again"))
@@ -272,7 +272,7 @@ def _change(
     for part in parts:
         for change in part.decision.changes:
             if position in change.positions:
-                return part.span.told([change], names)
+                return part.span.by_names([change], names)
     return [], parts[0].span.catalog, []
 
 

@@ -88,7 +88,7 @@ def _pairs(mapping: XmlElement, tag: str) -> Iterator[tuple[str, str, XmlElement
     One that lacks a name maps nothing.
     """
     for element in mapping.iterchildren(tag):
-        vault, name = [(element.findtext(one) or "").strip() for one in ("nds-name", "app-name")]
+        vault, name = [(element.findtext(child) or "").strip() for child in ("nds-name", "app-name")]
         if vault and name:
             yield vault, name, element
 

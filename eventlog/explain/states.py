@@ -44,7 +44,7 @@ class OutputPlace(Struct, frozen=True, kw_only=True):
     @property
     def waiting(self) -> int:
         """Rows that are parked for it."""
-        return sum(one.rows for one in self.waits)
+        return sum(wait.rows for wait in self.waits)
 
     @property
     def kept(self) -> int:
@@ -79,20 +79,20 @@ def read_places(connection: Connection, log: Log) -> dict[str, OutputPlace]:
     return places
 
 
-Place = Literal["ahead", "parked", "planned", "over", "unsealed"]
+Stage = Literal["ahead", "parked", "planned", "over", "unsealed"]
 """Where a waiting row is for one output; `unsealed` are rows that no publisher has read yet."""
 
 
-class RowPlace(Struct, frozen=True, kw_only=True):
+class RowStage(Struct, frozen=True, kw_only=True):
     """Where a waiting row is for one output.
 
     Of a parked one `reason` says why, `attempts` how often it was offered, `due` when it may go,
     and `behind` after which row of its object; of one that is over, `reason` and `note` are what
-    the output has said of it.
+    the output answered.
     """
 
     output: str
-    place: Place
+    stage: Stage
     reason: str | None = None
     note: str | None = None
     attempts: int = 0
@@ -104,11 +104,11 @@ class RowPlace(Struct, frozen=True, kw_only=True):
     @property
     def sentence(self) -> str:
         """What it waits for, in words that begin a sentence."""
-        if self.place == "parked":
+        if self.stage == "parked":
             return self._parked
-        if self.place == "planned":
+        if self.stage == "planned":
             return "It is being delivered."
-        if self.place == "over":
+        if self.stage == "over":
             if self.reason:
                 return f"It is over: {self.reason}."
             return "It is there."
@@ -130,7 +130,7 @@ class RowPlace(Struct, frozen=True, kw_only=True):
         return f"It waits: {self.reason}."
 
 
-def places_of(connection: Connection, log: Log, record: int) -> list[RowPlace]:
+def stages_of(connection: Connection, log: Log, record: int) -> list[RowStage]:
     """Where a waiting row is for each output: one read of each table."""
     memory = read_memory(connection, log, "", seen=False)
     parked = _parked(log.rows(connection, log.query("parked_row"), {"record_id": record}))
@@ -139,30 +139,30 @@ def places_of(connection: Connection, log: Log, record: int) -> list[RowPlace]:
     for _, output, _, reason, note in log.rows(connection, log.query("said_read"), run):
         answers[str(output)] = (str(reason), note)
     sealed = bool(parked or answers) or record in memory.taken
-    places: list[RowPlace] = []
+    stages: list[RowStage] = []
     for name, row in memory.outputs.items():
         paused = row.paused is not None
         batches = memory.batches.items()
         ahead = [batch.records for number, batch in batches if number > row.position]
         if name in parked:
-            places.append(parked[name])
+            stages.append(parked[name])
         elif record in memory.planned.get(name, ()):
-            places.append(RowPlace(output=name, place="planned"))
+            stages.append(RowStage(output=name, stage="planned"))
         elif not sealed:
-            places.append(RowPlace(output=name, place="unsealed", paused=paused))
+            stages.append(RowStage(output=name, stage="unsealed", paused=paused))
         elif any(record in records for records in ahead):
-            places.append(RowPlace(output=name, place="ahead", paused=paused))
+            stages.append(RowStage(output=name, stage="ahead", paused=paused))
         else:
             reason, note = answers.get(name, (None, None))
-            places.append(RowPlace(output=name, place="over", reason=reason, note=note))
-    return places
+            stages.append(RowStage(output=name, stage="over", reason=reason, note=note))
+    return stages
 
 
-def _parked(rows: Sequence[Sequence[Any]]) -> Mapping[str, RowPlace]:
+def _parked(rows: Sequence[Sequence[Any]]) -> Mapping[str, RowStage]:
     """The row as outputs have it parked."""
-    places: dict[str, RowPlace] = {}
+    stages: dict[str, RowStage] = {}
     for output, reason, note, attempts, due, ahead, _, ahead_due in rows:
-        former = places.get(str(output))
+        former = stages.get(str(output))
         is_held = ahead_due is not None and int(ahead_due) >= NEVER
         # Of the rows before it only the first counts, or the first one that is held.
         if former is not None and (former.behind_held or not is_held):
@@ -170,9 +170,9 @@ def _parked(rows: Sequence[Sequence[Any]]) -> Mapping[str, RowPlace]:
         soonest = None
         if due is not None and int(due) < NEVER:
             soonest = int(due)
-        places[str(output)] = RowPlace(
+        stages[str(output)] = RowStage(
             output=str(output),
-            place="parked",
+            stage="parked",
             reason=str(reason),
             note=note,
             attempts=int(attempts),
@@ -180,19 +180,19 @@ def _parked(rows: Sequence[Sequence[Any]]) -> Mapping[str, RowPlace]:
             behind=None if ahead is None else int(ahead),
             behind_held=is_held,
         )
-    return places
+    return stages
 
 
-def said_of_places(connection: Connection, log: Log, record: int) -> Iterator[str]:
+def waiting_sentences(connection: Connection, log: Log, record: int) -> Iterator[str]:
     """Why a row waits, in sentences: one where the outputs agree, else one for each of them."""
     held = log.rows(connection, log.query("hold_row"), {"record_id": record})
     if held:
         yield f"It is {held[0][0]}" if held[0][0] else "Somebody holds it."
-    places = places_of(connection, log, record)
-    places = [place for place in places if place.place != "over" or place.reason]
-    sentences = {place.sentence for place in places}
+    stages = stages_of(connection, log, record)
+    stages = [stage for stage in stages if stage.stage != "over" or stage.reason]
+    sentences = {stage.sentence for stage in stages}
     if len(sentences) == 1:
         yield sentences.pop()
         return
-    for place in places:
-        yield f"{place.output}: {place.sentence}"
+    for stage in stages:
+        yield f"{stage.output}: {stage.sentence}"

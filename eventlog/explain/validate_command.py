@@ -25,21 +25,21 @@ def validate(files: tuple[Path, ...], as_json: bool) -> int:
     problems: list[dict[str, str | int | None]] = []
     for file in files:
         try:
-            found = problems_of(file.read_bytes())
-        # One that cannot be read is told among the others, and does not hide them.
+            faults = problems_of(file.read_bytes())
+        # One that cannot be read is reported among the others, and does not hide them.
         except OSError as error:
             message = f"the file cannot be read: {error.strerror}."
             problems.append({"file": str(file), "line": None, "message": message})
             continue
-        problems += [{"file": str(file), "line": fault.line, "message": fault.message} for fault in found]
+        problems += [{"file": str(file), "line": fault.line, "message": fault.message} for fault in faults]
     if as_json:
         show_json({"files": len(files), "problems": problems})
     else:
         for problem in problems:
-            place = str(problem["file"])
+            location = str(problem["file"])
             if problem["line"] is not None:
-                place += f":{problem['line']}"
-            say(f"{place}: {problem['message']}")
+                location += f":{problem['line']}"
+            say(f"{location}: {problem['message']}")
         click.echo(f"{counted(len(files), 'document')}, {counted(len(problems), 'problem')}.")
     if problems:
         return EX_DATA

@@ -66,7 +66,7 @@ from eventlog.init.first import (
     help="The folder, URL or brokers of that output (default for files: out).",
 )
 @click.option("--force", is_flag=True, help="Replace the file if it exists.")
-def init(file: Path, force: bool, **said: Any) -> None:
+def init(file: Path, force: bool, **options: Any) -> None:
     """Writes a first configuration file with comments; FILE is eventlog.toml unless you name
     another.
 
@@ -79,7 +79,7 @@ def init(file: Path, force: bool, **said: Any) -> None:
     """
     if file.exists() and not force:
         raise UsageError(f"{file} exists already.", hint="Name another file, or use --force to replace it.")
-    answers = _answers(**said)
+    answers = _answers(**options)
     first = first_configuration(answers)
     file.write_text(first.text, encoding="utf-8")
     for_editors = file.with_name(SCHEMA_FILE)
@@ -128,21 +128,21 @@ def _answers(
         schema=schema or None,
         tables=tables,
         sink=chosen,
-        place=_place(chosen, place, asks=asks),
+        place=_target(chosen, place, asks=asks),
     )
 
 
-def _place(sink: Sink, place: str | None, *, asks: bool) -> str:
+def _target(sink: Sink, given: str | None, *, asks: bool) -> str:
     """Where an output writes; only a folder has a name that fits everybody."""
     if sink not in PLACES:
         return ""
     key, meaning = PLACES[sink]
     usual = "out" if sink == "files" else None
-    if place is None and asks:
+    if given is None and asks:
         return _asked(meaning, usual)
-    if place is None and usual is None:
+    if given is None and usual is None:
         raise UsageError(f"An output {sink} needs its {key}.", hint="Use --place PLACE.")
-    return place or usual or ""
+    return given or usual or ""
 
 
 def _asked(question: str, usual: str | None = None) -> str:
@@ -186,7 +186,7 @@ def config(context: click.Context, site: Site, everything: bool, as_json: bool) 
         return
     from eventlog.init.origins import settings_in_force, what_was_written
 
-    # What cannot be used is told before anything is shown.
+    # What cannot be used is reported before anything is shown.
     in_force = site.config
     written = what_was_written(site.file, os.environ, _options(context))
     settings = settings_in_force(in_force, written, everything=everything)

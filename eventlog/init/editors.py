@@ -43,13 +43,13 @@ def schema_text() -> str:
     known: dict[str, Any] = whole["$defs"]
     for name, definition in made["$defs"].items():
         former = known.setdefault(name, definition)
-        for key, found in definition.get("properties", {}).items():
+        for key, schema in definition.get("properties", {}).items():
             # Formats and kinds of sources are more than ours; all other keys of ours are described
             # better there.
             if key not in former["properties"] or (name, key) == ("SourceConfig", "kind") or key == "format":
                 described = {
                     key: value for key, value in former["properties"].get(key, {}).items() if key == "description"
                 }
-                former["properties"][key] = found | described
+                former["properties"][key] = schema | described
     known["Config"]["properties"]["output"]["items"] = made["$defs"]["Config"]["properties"]["output"]["items"]
     return json.dumps(whole, indent=1, ensure_ascii=False) + "\n"

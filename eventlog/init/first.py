@@ -70,10 +70,10 @@ def first_configuration(answers: FirstAnswers) -> First:
     can be read.
     """
     url = without_secrets(answers.url, "DB_PASSWORD")
-    place = without_secrets(answers.place, "OUTPUT_PASSWORD")
-    text = _written(answers, url, place)
+    target = without_secrets(answers.place, "OUTPUT_PASSWORD")
+    text = _written(answers, url, target)
     from_settings(tomllib.loads(_named.sub(SAMPLE, text)), {}, origin="This configuration")
-    return First(text=text, names=tuple(dict.fromkeys(_from_environment.findall(f"{url} {place}"))))
+    return First(text=text, names=tuple(dict.fromkeys(_from_environment.findall(f"{url} {target}"))))
 
 
 def without_secrets(text: str, name: str) -> str:
@@ -82,8 +82,8 @@ def without_secrets(text: str, name: str) -> str:
     One that is written so already stays.
     """
     scheme, mark, rest = text.partition("://")
-    login, at, place = rest.rpartition("@")
-    text = scheme + mark + _blank.sub(lambda found: quote(found[0]), login) + at + place
+    login, at, address = rest.rpartition("@")
+    text = scheme + mark + _blank.sub(lambda match: quote(match[0]), login) + at + address
     hidden = _named.sub(HIDDEN, text)
     if hidden != text:
         if masked(hidden) != hidden:
@@ -92,7 +92,7 @@ def without_secrets(text: str, name: str) -> str:
     first, *others = masked(text).split(HIDDEN)
     names = [name, *(f"{name}_{number}" for number in range(2, len(others) + 1))]
     # Where there is no secret there is still one name, and nothing that follows it.
-    return first + "".join(f"${{{one}}}{part}" for one, part in zip(names, others, strict=False))
+    return first + "".join(f"${{{variable}}}{part}" for variable, part in zip(names, others, strict=False))
 
 
 def next_commands(answers: FirstAnswers) -> list[str]:
@@ -100,7 +100,7 @@ def next_commands(answers: FirstAnswers) -> list[str]:
     return [f"eventlog {words}" for words in ("install", f"track {tables}", "check", "run")]
 
 
-def _written(answers: FirstAnswers, url: str, place: str) -> str:
+def _written(answers: FirstAnswers, url: str, target: str) -> str:
     template = Template(files("eventlog.init").joinpath("first_configuration.txt").read_text(encoding="utf-8"))
     schema = '# schema = "app"'
     if answers.schema:
@@ -108,7 +108,7 @@ def _written(answers: FirstAnswers, url: str, place: str) -> str:
     place_lines = ""
     if answers.sink in PLACES:
         key, meaning = PLACES[answers.sink]
-        place_lines = f"# {meaning}.\n{key} = {quoted(place)}\n"
+        place_lines = f"# {meaning}.\n{key} = {quoted(target)}\n"
     return template.substitute(
         url=quoted(url),
         log=quoted(answers.log),
@@ -131,4 +131,4 @@ def quoted(text: str) -> str:
             f"{text!a} holds bytes that are no text in UTF-8.",
             hint="Give it another name.",
         )
-    return _unsaid.sub(lambda found: f"\\u{ord(found[0]):04x}", json.dumps(text, ensure_ascii=False))
+    return _unsaid.sub(lambda match: f"\\u{ord(match[0]):04x}", json.dumps(text, ensure_ascii=False))

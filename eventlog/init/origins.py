@@ -15,13 +15,13 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from eventlog.config.environment import SEVERAL, said_in
+from eventlog.config.environment import SEVERAL, settings_in
 from eventlog.config.outputs import table_of
 from eventlog.config.settings import Config, sections_of
 from eventlog.config.weak_secrets import known_secrets
 from eventlog.core.errors import ConfigError
 from eventlog.core.registry import names
-from eventlog.core.secrets import HIDDEN, Place, is_secret, masked, shown_place
+from eventlog.core.secrets import HIDDEN, SettingPath, is_secret, masked, shown_path
 from eventlog.init.editors import all_tables
 
 Origin = Literal["default", "file", "environment", "option"]
@@ -49,13 +49,13 @@ class WrittenValue(Struct, frozen=True, kw_only=True):
 
 
 def settings_in_force(
-    config: Config, written: Mapping[Place, WrittenValue], *, everything: bool = False
+    config: Config, written: Mapping[SettingPath, WrittenValue], *, everything: bool = False
 ) -> Iterator[ConfigSetting]:
     """Every key; without `everything` only those tables of a table in which somebody wrote
     something.
     """
     secrets = known_secrets(config).words
-    leaves: list[tuple[Place, Any]] = []
+    leaves: list[tuple[SettingPath, Any]] = []
     for name, section in config.sections():
         leaves += _leaves(section, (name,))
     for name in all_tables():
@@ -65,24 +65,24 @@ def settings_in_force(
                 leaves += _leaves(config.table(name), (name,))
     if everything:
         # Also the tables of sources that nobody chose.
-        written_of = {place[1] for place, _ in leaves if place[0] == "source"}
+        written_of = {key_path[1] for key_path, _ in leaves if key_path[0] == "source"}
         for name in names("sources"):
             if table_of(name) not in written_of:
                 # One may be of no use here, or have nothing by default.
                 with suppress(ConfigError):
                     leaves += _leaves(config.source.table(name), ("source", table_of(name)))
-    for place, value in leaves:
-        by_somebody = written.get(place)
+    for key_path, value in leaves:
+        by_somebody = written.get(key_path)
         if by_somebody is None and not everything:
             # A key of a section itself is shown, and one of a table in which somebody wrote something;
             # numbers count outputs.
-            is_in_table = len([part for part in place if isinstance(part, str)]) > 2
-            table = place[:-1]
+            is_in_table = len([part for part in key_path if isinstance(part, str)]) > 2
+            table = key_path[:-1]
             if is_in_table and not any(other[: len(table)] == table for other in written):
                 continue
         setting = ConfigSetting(
-            key=shown_place(place),
-            value=_shown(place, value, by_somebody, secrets),
+            key=shown_path(key_path),
+            value=_shown(key_path, value, by_somebody, secrets),
             origin="default",
             where=None,
         )
@@ -92,42 +92,42 @@ def settings_in_force(
 
 
 def what_was_written(
-    file: Path | None, environment: Mapping[str, str], options: Mapping[Place, tuple[str, str]]
-) -> dict[Place, WrittenValue]:
+    file: Path | None, environment: Mapping[str, str], options: Mapping[SettingPath, tuple[str, str]]
+) -> dict[SettingPath, WrittenValue]:
     """What the file, the environment and the options say; of several the one that counts.
 
     Options are (name, value).
     """
-    written: dict[Place, WrittenValue] = {}
+    written: dict[SettingPath, WrittenValue] = {}
     text = ""
     if file is not None:
         # Editors on Windows begin a text with a mark.
         text = file.read_text(encoding="utf-8-sig")
-        for place, (value, line) in lines_of(text).items():
-            written[place] = WrittenValue(value=value, origin="file", where=f"{file}:{line}")
+        for key_path, (value, line) in lines_of(text).items():
+            written[key_path] = WrittenValue(value=value, origin="file", where=f"{file}:{line}")
     # In the order in which they take each other's place: the environment before the file, options
     # before both.
     sections = sections_of(tomllib.loads(text), environment)
-    for name, section, path, value in said_in(environment, sections):
+    for name, section, path, value in settings_in(environment, sections):
         # Of several outputs a variable speaks of the first.
-        outer: Place = (section, 0) if section in SEVERAL else (section,)
+        outer: SettingPath = (section, 0) if section in SEVERAL else (section,)
         for inner, inner_value in _flat(value, (*outer, *path)):
             written[inner] = WrittenValue(value=inner_value, origin="environment", where=name)
-    for place, (name, value) in options.items():
+    for key_path, (name, value) in options.items():
         origin: Origin = "option" if name.startswith("--") else "environment"
-        written[place] = WrittenValue(value=value, origin=origin, where=name)
+        written[key_path] = WrittenValue(value=value, origin=origin, where=name)
     return written
 
 
-def lines_of(text: str) -> dict[Place, tuple[Any, int]]:
+def lines_of(text: str) -> dict[SettingPath, tuple[Any, int]]:
     """Every value of a TOML file that can be read, with the line in which it begins.
 
     The file is cut into the shortest pieces that are TOML by themselves: headings, keys with
     values, comments.
     """
-    values: dict[Place, tuple[Any, int]] = {}
-    several: dict[Place, int] = {}
-    table: Place = ()
+    values: dict[SettingPath, tuple[Any, int]] = {}
+    several: dict[SettingPath, int] = {}
+    table: SettingPath = ()
     piece, begin = "", 1
     for number, line in enumerate(text.split("\n"), 1):
         piece += f"{line}\n"
@@ -140,16 +140,16 @@ def lines_of(text: str) -> dict[Place, tuple[Any, int]]:
             table = _opened(content, several)
         # A comment, or an empty line, has none.
         elif content:
-            values |= {place: (value, begin) for place, value in _flat(content, table)}
+            values |= {key_path: (value, begin) for key_path, value in _flat(content, table)}
         piece, begin = "", number + 1
     return values
 
 
-def _opened(heading: Mapping[str, Any], several: dict[Place, int]) -> Place:
+def _opened(heading: Mapping[str, Any], several: dict[SettingPath, int]) -> SettingPath:
     """The table that a heading opens; `[[…]]` is one more, and a heading below it means the last
     one.
     """
-    table: Place = ()
+    table: SettingPath = ()
     inner: Any = heading
     while inner:
         # A heading that is read alone has one name at each level.
@@ -163,39 +163,39 @@ def _opened(heading: Mapping[str, Any], several: dict[Place, int]) -> Place:
     return table
 
 
-def _flat(value: Any, place: Place) -> Iterator[tuple[Place, Any]]:
-    """The values in tables and lists of tables, each with its place."""
+def _flat(value: Any, key_path: SettingPath) -> Iterator[tuple[SettingPath, Any]]:
+    """The values in tables and lists of tables, each with its key path."""
     if isinstance(value, Mapping) and value:
         for name, inner in value.items():
-            yield from _flat(inner, (*place, name))
+            yield from _flat(inner, (*key_path, name))
     elif isinstance(value, list) and value and all(isinstance(inner, Mapping) for inner in value):
         for number, inner in enumerate(value):
-            yield from _flat(inner, (*place, number))
+            yield from _flat(inner, (*key_path, number))
     else:
-        yield place, value
+        yield key_path, value
 
 
-def _leaves(value: Any, place: Place) -> Iterator[tuple[Place, Any]]:
+def _leaves(value: Any, key_path: SettingPath) -> Iterator[tuple[SettingPath, Any]]:
     if isinstance(value, Struct):
         about = value.__struct_config__
         # msgspec keeps the tag, which is `sink` or `do`, apart from the fields.
         if about.tag_field:
-            yield (*place, about.tag_field), about.tag
+            yield (*key_path, about.tag_field), about.tag
         for field in msgspec.structs.fields(value):
-            yield from _leaves(getattr(value, field.name), (*place, field.encode_name))
+            yield from _leaves(getattr(value, field.name), (*key_path, field.encode_name))
     elif isinstance(value, Mapping) and value:
         for name, inner in value.items():
-            yield from _leaves(inner, (*place, str(name)))
+            yield from _leaves(inner, (*key_path, str(name)))
     elif isinstance(value, tuple) and value and isinstance(value[0], Struct):
         for number, inner in enumerate(value):
-            yield from _leaves(inner, (*place, number))
+            yield from _leaves(inner, (*key_path, number))
     else:
-        yield place, value
+        yield key_path, value
 
 
-def _shown(place: Place, value: Any, written: WrittenValue | None, secrets: Sequence[str]) -> Any:
+def _shown(key_path: SettingPath, value: Any, written: WrittenValue | None, secrets: Sequence[str]) -> Any:
     """A value without secrets: `${NAME}` where it was written so."""
-    name = str(place[-1])
+    name = str(key_path[-1])
     if written is not None and _named.search(str(written.value)):
         return _as_written(written.value, name)
     if isinstance(value, tuple | list):

@@ -20,7 +20,7 @@ from eventlog.policies.forms import dating, numbering
 from eventlog.policies.known import rows
 from eventlog.policies.routes import routing
 from eventlog.policies.shape import Shape
-from eventlog.policies.values import Told, ValueChange, encrypting, hashing, text_of
+from eventlog.policies.values import CellOrAbsent, ValueChange, encrypting, hashing, text_of
 
 KNOWN_VALUES = 1000
 """Values of an expression that are remembered."""
@@ -73,8 +73,8 @@ def _rename(step: steps.Rename, shape: Shape, number: int) -> Action | None:
     # Others may change places in one step; only one that keeps its name is in the way.
     taken = {name for name in known if name not in names}.intersection(names.values())
     if taken:
-        said = f"Step {number} (do = 'rename'): {shape.table.whole} has an attribute {min(taken)} already."
-        raise ConfigError(said, hint="Choose another name, or drop that one before.")
+        message = f"Step {number} (do = 'rename'): {shape.table.whole} has an attribute {min(taken)} already."
+        raise ConfigError(message, hint="Choose another name, or drop that one before.")
     shape.rename(names, step.class_name)
     if not names:
         return None
@@ -105,7 +105,7 @@ def _hash(step: steps.Hash, shape: Shape, number: int) -> Action | None:
         assert isinstance(with_values, Change)  # it changes values only, so nothing is left out
         try:
             parts = parse(change.row.key).parts
-        except DataError:  # nobody has said what the key is; then nothing of it may be told
+        except DataError:  # nobody has said what the key is; then nothing of it may be published
             note = f"step {number} of the policy: the key cannot be read."
             return Refusal(positions=change.positions, note=note)
         hashed = [(name, str(keys[name](text)) if name in keys else text) for name, text in parts]
@@ -180,7 +180,7 @@ def _join(step: steps.Join, shape: Shape, number: int) -> Action:
     keys = shape.key_names(names)
     shape.add(step.attribute, "varchar")
 
-    def joined(row: Row, _change: Change) -> Told:
+    def joined(row: Row, _change: Change) -> CellOrAbsent:
         texts: list[str] = []
         for name in names:
             cell = row.get(name)
@@ -199,7 +199,7 @@ def _compute(step: steps.Compute, shape: Shape, number: int) -> Action:
     shape.add(step.attribute, step.type)
     is_text = category(step.type) is Category.STRING
 
-    def computed(row: Row, change: Change) -> Told:
+    def computed(row: Row, change: Change) -> CellOrAbsent:
         try:
             value = looks.at(row, row, change)
         except Undecided:
@@ -232,7 +232,7 @@ def _call(step: steps.Call, shape: Shape, number: int) -> Action:
     shape.add(step.attribute, step.type)
     is_text = category(step.type) is Category.STRING
 
-    def called(row: Row, _change: Change) -> Told:
+    def called(row: Row, _change: Change) -> CellOrAbsent:
         given = {name: cel_value(row[name], categories[name]) for name in names if name in row}
         try:
             value = function(given)
@@ -279,7 +279,7 @@ def _lookup(step: steps.Lookup, shape: Shape, number: int) -> Action | None:
         key = format_parts([(other.bare_key[0], text_of(cell, category))])
         return f"{other.whole}.{step.take}[{key}]", RowId(other.schema, other.name, key)
 
-    def looked_up(row: Row, change: Change) -> Told:
+    def looked_up(row: Row, change: Change) -> CellOrAbsent:
         named = place(row, change)
         if named is None:
             return None
@@ -291,7 +291,7 @@ def _lookup(step: steps.Lookup, shape: Shape, number: int) -> Action | None:
     def asked(change: Change) -> Places:
         needed: dict[str, tuple[RowId, str]] = {}
         for row in rows(change, keys, inputs):
-            # That is told where the attribute is set; nothing is to be read for it.
+            # That is reported where the attribute is set; nothing is to be read for it.
             with suppress(Undecided):
                 named = place(row, change)
                 if named is not None and named[0] not in (change.looked or {}):
@@ -304,22 +304,22 @@ def _lookup(step: steps.Lookup, shape: Shape, number: int) -> Action | None:
 def _setting(
     attribute: str,
     inputs: frozenset[str],
-    value: Callable[[Row, Change], Told],
+    value: Callable[[Row, Change], CellOrAbsent],
     keys: Mapping[str, str],
     number: int,
     asked: Callable[[Change], Places] | None = None,
 ) -> Action:
-    """Adds an attribute to what is told of an object: of all of it, or of one of its inputs."""
+    """Adds an attribute to changes of an object: of all of it, or of one of its inputs."""
 
-    def is_told(change: Change) -> bool:
+    def applies(change: Change) -> bool:
         if change.op is Op.TRUNCATE or (change.op is Op.DELETE and not change.edits):
             return False
         if change.op is not Op.MODIFY or change.whole or change.created:
             return True
         return any(edit.reset or edit.column in inputs for edit in change.edits)
 
-    def told(change: Change) -> Change | Refusal:
-        if not is_told(change):
+    def with_attribute(change: Change) -> Change | Refusal:
+        if not applies(change):
             return change
         old, new = rows(change, keys, inputs)
         try:
@@ -331,15 +331,15 @@ def _setting(
         return replace(change, edits=(*others, edit))
 
     if asked is None:
-        return Setting(attribute, inputs, told)
-    return Looking(attribute, inputs, told, asked)
+        return Setting(attribute, inputs, with_attribute)
+    return Looking(attribute, inputs, with_attribute, asked)
 
 
 def _set(
     attribute: str,
     change: Change,
     row: tuple[Row, Row],
-    value: Callable[[Row, Change], Told],
+    value: Callable[[Row, Change], CellOrAbsent],
     inputs: frozenset[str],
 ) -> Edit:
     old, new = row
@@ -419,7 +419,7 @@ def _where(step: steps.Where, shape: Shape, number: int) -> Action:
     keys = shape.key_names(looks.names)
     names = tuple(shape.table.attributes)
     if step.when_leaving == "delete":
-        # Whether the object was told before is known only with its former values.
+        # Whether the object was published before is known only with its former values.
         shape.need(names, asking=looks.names)
 
     def held(old: Row, new: Row, change: Change) -> bool:
@@ -454,14 +454,14 @@ def _where(step: steps.Where, shape: Shape, number: int) -> Action:
             except Undecided:
                 was_held = True  # nobody knows
             if was_held:
-                # To who was told of the object it ends here, as if it were deleted.
+                # To who got the object it ends here, as if it were deleted.
                 return replace(change, op=Op.DELETE, edits=(), whole=False, created=False, beside=None)
         return filtered(change, number, "the condition is not true")
 
     def entered(old: Row, change: Change) -> Change:
-        """The change, or all of the object where it may be the first that the output is told of it."""
-        told = {edit.column for edit in change.edits}
-        if change.op is not Op.MODIFY or told.isdisjoint(looks.names):
+        """The change, or all of the object where it may be the first that the output gets of it."""
+        changed = {edit.column for edit in change.edits}
+        if change.op is not Op.MODIFY or changed.isdisjoint(looks.names):
             return change
         try:
             if held(old, old, change):

@@ -43,7 +43,7 @@ class Traced(NamedTuple):
 class Bound(NamedTuple):
     """A step bound to a table; what can be read before and after it."""
 
-    said: str
+    step: str
     action: Action
     plain: Mapping[str, str] = {}
     plain_after: Mapping[str, str] = {}
@@ -111,33 +111,33 @@ class Policy:
     def hidden(self) -> Mapping[Place, frozenset[str]]:
         """The attributes of each table whose values nobody can read behind the steps."""
         return {
-            (shape.source.schema, shape.source.name): frozenset(shape.hidden - shape.told)
+            (shape.source.schema, shape.source.name): frozenset(shape.hidden - shape.exposed)
             for shape in self.shapes
             if shape.hidden
         }
 
     def tell(self, change: Change) -> Change | Refusal:
-        """What the output is told of a change, or why it is told nothing."""
+        """What the output gets of a change, or why it gets nothing."""
         row = change.row
         # Of a table that is not described nobody knows what of it is to be hidden, so nothing is
-        # told.
+        # published.
         plan = self._plans.get((row.schema, row.table), _UNKNOWN) if self._steps else _NOTHING
         for action in plan.fast:
-            told = action(change)
-            if isinstance(told, Refusal):
-                return told
-            change = told
+            after = action(change)
+            if isinstance(after, Refusal):
+                return after
+            change = after
         return change
 
     def trace(self, change: Change) -> Iterator[Traced]:
         """Each step that did something to the change, with before and after."""
         for bound in self._plan(change).actions:
-            told = bound.action(change)
-            if told is not change:
-                yield Traced(bound.said, change, told, bound.plain, bound.plain_after)
-            if isinstance(told, Refusal):
+            after = bound.action(change)
+            if after is not change:
+                yield Traced(bound.step, change, after, bound.plain, bound.plain_after)
+            if isinstance(after, Refusal):
                 return
-            change = told
+            change = after
 
     def needs(self, change: Change) -> frozenset[str]:
         """The attributes that must be read for this change, because steps look at them and it does
@@ -147,13 +147,15 @@ class Policy:
         # A whole change brings all that there is, and a row that went cannot be read any more.
         if not plan.needs or change.whole or change.op in (Op.DELETE, Op.TRUNCATE):
             return frozenset()
-        told = tuple([edit.column for edit in change.edits])
-        needed = plan.known.get(told)
+        columns = tuple([edit.column for edit in change.edits])
+        needed = plan.known.get(columns)
         if needed is None:
             if len(plan.known) >= KNOWN_CHANGES:
                 plan.known.clear()
-            asked = [attributes for asking, attributes in plan.needs if asking is None or not asking.isdisjoint(told)]
-            needed = plan.known[told] = frozenset[str]().union(*asked).difference(told)
+            asked = [
+                attributes for asking, attributes in plan.needs if asking is None or not asking.isdisjoint(columns)
+            ]
+            needed = plan.known[columns] = frozenset[str]().union(*asked).difference(columns)
         return needed
 
     @property
@@ -162,8 +164,8 @@ class Policy:
         return any(plan.looks for plan in self._plans.values())
 
     def looks(self, change: Change) -> Places:
-        """What must be read in rows of other tables before the change can be told; nothing once it
-        brings all of it.
+        """What must be read in rows of other tables before the change can be published; nothing once
+        it brings all of it.
 
         Where one is found by what another one has, they are asked for one after the other.
         """
@@ -176,10 +178,10 @@ class Policy:
             places |= asked
             if asked:
                 continue  # it cannot be done yet; what later steps ask without it is asked at once
-            told = bound.action(change)
-            if isinstance(told, Refusal):
+            after = bound.action(change)
+            if isinstance(after, Refusal):
                 break
-            change = told
+            change = after
         return places
 
     def _plan(self, change: Change) -> Plan:
@@ -228,7 +230,7 @@ class PolicyFormat:
 
     @property
     def counts(self) -> bool:
-        """As the other format does, of what the policy tells."""
+        """As the other format does, of what the policy makes."""
         return self._form.counts
 
     @property
@@ -246,17 +248,17 @@ class PolicyFormat:
         def write(changes: Iterable[Change]) -> Iterator[Any]:
             refusals: list[Refusal] = []
 
-            def told() -> Iterator[Change]:
+            def accepted() -> Iterator[Change]:
                 for change in changes:
-                    change_told = policy.tell(change)
-                    if isinstance(change_told, Refusal):
-                        refusals.append(change_told)
+                    after = policy.tell(change)
+                    if isinstance(after, Refusal):
+                        refusals.append(after)
                     else:
-                        yield change_told
+                        yield after
 
             # The format asks for changes ahead, so refusals gather; they go out before what stands
             # behind them.
-            for written in write_all(told()):
+            for written in write_all(accepted()):
                 if refusals:
                     yield from refusals
                     refusals.clear()

@@ -80,30 +80,30 @@ class Columns:
             if beside == change.beside:
                 return change
             return replace(change, beside=beside)
-        # Of a whole row unchanged columns are told too, and alone they are no change.
+        # Of a whole row unchanged columns are published too, and alone they are no change.
         is_left = any(map(says, edits)) if change.whole else edits
         if self._drops and change.op is Op.MODIFY and not is_left:
             return self._emptied(change)
         return replace(change, edits=tuple(edits), beside=beside)
 
     def _beside(self, row: Row) -> Row:
-        told: dict[str, Any] = {}
+        renamed: dict[str, Any] = {}
         for name, cell in row.items():
             way = self._ways.get(name, (name, None))
             if way is not None:
                 new_name, changed = way
-                told[new_name] = cell if changed is None else each(cell, changed)
-        return told
+                renamed[new_name] = cell if changed is None else each(cell, changed)
+        return renamed
 
     def _emptied(self, change: Change) -> Change | Refusal:
         """What becomes of a change of which nothing seems to be left: as the steps by themselves have
         it.
         """
         for step in self._steps:
-            told = step(change)
-            if isinstance(told, Refusal):
-                return told
-            change = told
+            after = step(change)
+            if isinstance(after, Refusal):
+                return after
+            change = after
         if self._steps:
             return change
         return filtered(change, self._number, "it changes only attributes that are left out")
@@ -158,21 +158,21 @@ def together(actions: Sequence[Action]) -> list[Action]:
     """
     joined: list[Action] = []
     for action in actions:
-        place = _place(joined, action) if isinstance(action, Columns) else None
-        former = None if place is None else joined[place]
-        if place is not None and isinstance(action, Columns) and isinstance(former, Columns):
-            joined[place] = former.then(action)
+        index = _partner_index(joined, action) if isinstance(action, Columns) else None
+        former = None if index is None else joined[index]
+        if index is not None and isinstance(action, Columns) and isinstance(former, Columns):
+            joined[index] = former.then(action)
         else:
             joined.append(action)
     return joined
 
 
-def _place(actions: Sequence[Action], columns: Columns) -> int | None:
-    """The action that these columns can go together with."""
-    for place in reversed(range(len(actions))):
-        action = actions[place]
+def _partner_index(actions: Sequence[Action], columns: Columns) -> int | None:
+    """The index of the action that these columns can go together with."""
+    for index in reversed(range(len(actions))):
+        action = actions[index]
         if isinstance(action, Columns):
-            return place
+            return index
         # What stands between may only set attributes that these columns do not touch.
         if not (isinstance(action, Setting) and action.lets_pass(columns)):
             return None

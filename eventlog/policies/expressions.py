@@ -38,7 +38,7 @@ _REASONS: Final = {
 }
 
 
-class Undecided(Exception):  # noqa: N818  # an outcome, told in the note of a row
+class Undecided(Exception):  # noqa: N818  # an outcome, shown in the note of a row
     """The expression has no value for these values; why, without the values."""
 
 

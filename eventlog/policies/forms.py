@@ -11,7 +11,7 @@ from eventlog.policies.shape import Shape
 from eventlog.policies.values import dated, numbered
 
 
-class Unfit(Exception):  # noqa: N818  # an outcome, told in the note of a row
+class Unfit(Exception):  # noqa: N818  # an outcome, shown in the note of a row
     """A value is none of what a step is for; which attribute it is of."""
 
 
@@ -41,14 +41,14 @@ def _written(
         return None
     columns = Columns({name: (name, _unfit(write, name, step.on_error)) for name in names}, number)
 
-    def told(change: Change) -> Change | Refusal:
+    def formatted(change: Change) -> Change | Refusal:
         try:
             return columns(change)
         except Unfit as error:
             note = f"step {number} of the policy: the value of {error} is no {kind}."
             return Refusal(positions=change.positions, note=note)
 
-    return told
+    return formatted
 
 
 def _unfit(write: Callable[[Value], str | None], name: str, on_error: steps.OnUnfit) -> Callable[[Value], Value]:

@@ -96,7 +96,7 @@ def _unknown(name: str, key: str, known: tuple[str, ...], prefix: str) -> Config
     return ConfigError(f"{key} names {{{name}}}; it knows {', '.join(takes)}.", hint=hint)
 
 
-class NoPlace(Exception):  # noqa: N818  # an outcome, told in the note of a row
+class NoPlace(Exception):  # noqa: N818  # an outcome, shown in the note of a row
     """The template gives no valid place for these values; why, without the values."""
 
 

@@ -32,7 +32,7 @@ def routing(step: steps.Route, shape: Shape, number: int) -> Action:
     shape.chosen(names, number)
     shape.need(names, asking=None)
     # Whoever sees a place sees the values in it, whatever a step hides of the documents.
-    shape.tell(names)
+    shape.expose(names)
     keys = shape.key_names(names)
     categories = {name: shape.category(name) for name in names}
     table = shape.table

@@ -68,13 +68,13 @@ def refuse_unknown_steps(
     known = {str(kind.__struct_config__.tag): kind for kind in STEPS}
     for number, table in enumerate(tables):
         steps = table.get("steps")
-        # Which is told elsewhere, with what it takes.
+        # Which is reported elsewhere, with what it takes.
         if not isinstance(steps, list):
             continue
-        for place, step in enumerate(steps):
+        for step_index, step in enumerate(steps):
             if not isinstance(step, dict):
                 continue
-            where, done = f"{origin}{line_of(text, section, number, place)}", step.get("do")
+            where, done = f"{origin}{line_of(text, section, number, step_index)}", step.get("do")
             if done not in known:
                 problem = "a step has no `do`" if done is None else f"{done!r} is nothing that a step can do"
                 raise ConfigError(f"{where}: {problem}.", hint=did_you_mean(str(done or ""), known))
@@ -89,7 +89,7 @@ def refuse_unknown_steps(
 _header: Final = re.compile(r"\s*\[\[\s*([\w.]+)\s*\]\]")
 
 
-def line_of(text: str, section: str, number: int, place: int) -> str:
+def line_of(text: str, section: str, number: int, step_index: int) -> str:
     """Where a step begins in a file, as `, line 12`.
 
     Nothing where it is not written under a heading of its own.
@@ -104,6 +104,6 @@ def line_of(text: str, section: str, number: int, place: int) -> str:
             tables, steps = tables + 1, -1
         elif header[1] == f"{section}.steps":
             steps += 1
-            if (tables, steps) == (number, place):
+            if (tables, steps) == (number, step_index):
                 return f", line {row}"
     return ""

@@ -18,9 +18,9 @@ class Shape:
     """A table on its way through the steps. `needs` are source attributes that must be known of an
     object: each with the attributes whose changes ask for them, None where every change does.
 
-    `hidden` are source attributes whose values nobody can read behind the steps so far, and `told`
-    those that a place tells. `missed` are names that a step names and the table has not, and `had`
-    what it has there, by the step's number.
+    `hidden` are source attributes whose values nobody can read behind the steps so far, and
+    `exposed` those that a place shows. `missed` are names that a step names and the table has not,
+    and `had` what it has there, by the step's number.
     """
 
     def __init__(self, table: Table, catalog: Catalog | None = None) -> None:
@@ -32,7 +32,7 @@ class Shape:
         self.had: dict[int, tuple[str, ...]] = {}
         self.names = tuple(dict.fromkeys((table.class_name or table.name, table.name, table.whole)))
         self.hidden: set[str] = set()
-        self.told: set[str] = set()
+        self.exposed: set[str] = set()
         self._source = {name: name for name in table.loggable}
         """The attributes of the source by the names that they have now; what was added has none."""
 
@@ -73,12 +73,12 @@ class Shape:
         return attribute.column.category
 
     def hide(self, names: Iterable[str]) -> None:
-        """Values of these attributes are not told, or not in a form that anybody can read."""
+        """Values of these attributes are not published, or not in a form that anybody can read."""
         self.hidden.update(self._source[name] for name in names if name in self._source)
 
-    def tell(self, names: Iterable[str]) -> None:
-        """Values of these attributes are told, whatever becomes of them later."""
-        self.told.update(source for name, source in self.plain.items() if name in names)
+    def expose(self, names: Iterable[str]) -> None:
+        """Values of these attributes are published, whatever becomes of them later."""
+        self.exposed.update(source for name, source in self.plain.items() if name in names)
 
     @property
     def plain(self) -> dict[str, str]:

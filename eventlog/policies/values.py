@@ -19,7 +19,7 @@ from eventlog.core.model import ABSENT, Absent, Cell, Value
 from eventlog.core.rules.times import moment
 from eventlog.core.sql_types import Category, truth_of
 
-Told = Cell | Literal[Absent.ABSENT]
+CellOrAbsent = Cell | Literal[Absent.ABSENT]
 ValueChange = Callable[[Value], Value]
 """What a step puts in the place of a value that is not NULL."""
 
@@ -30,7 +30,7 @@ BLOCK_BYTES = 64
 """Bytes that SHA-256 takes at once."""
 
 
-def each(cell: Told, change: ValueChange) -> Told:
+def each(cell: CellOrAbsent, change: ValueChange) -> CellOrAbsent:
     """The cell with its value changed, or each of its values; NULL and what is not known stay."""
     if cell is None or cell is ABSENT:
         return cell

@@ -36,7 +36,7 @@ class Turn(Report, frozen=True, kw_only=True):
     delivered: Iterable[Event] = ()
     """The rows that the target has now."""
     complaint: str | None = None
-    """What a receiver said of the last row that it did not take, or why the turn failed."""
+    """What a receiver answered for the last row that it did not take, or why the turn failed."""
 
 
 class Books(Struct, kw_only=True):
@@ -55,7 +55,7 @@ class Books(Struct, kw_only=True):
     ended: Status | None = None
 
     def answered(self, answers: Mapping[Position, Outcome], strictness: Strictness) -> None:
-        """A receiver, or a target, has said this."""
+        """A receiver, or a target, has answered this."""
         for outcome in answers.values():
             if outcome.status in (Status.ERROR, Status.FATAL) or outcome.reason is Reason.RETRY:
                 self.complaint = outcome.note or str(outcome.reason)
@@ -102,9 +102,9 @@ class Books(Struct, kw_only=True):
         if is_first:
             events, changes = len(taken.events), encoded.changes
         unread: Mapping[str, str] = {}
-        if encoded.said:
-            unread = failed_tables(taken.events, encoded.said.values())
-            reasons = [outcome.reason for outcome in encoded.said.values()]
+        if encoded.outcomes:
+            unread = failed_tables(taken.events, encoded.outcomes.values())
+            reasons = [outcome.reason for outcome in encoded.outcomes.values()]
             loopback = reasons.count(Reason.LOOPBACK) * is_first
         return replace(
             turn,
@@ -119,7 +119,7 @@ class Books(Struct, kw_only=True):
 
 
 def failed_tables(events: Sequence[Event], outcomes: Iterable[Outcome]) -> dict[str, str]:
-    """The tables that could not be read for want of a right, and what was said of each."""
+    """The tables that could not be read for want of a right, each with its note."""
     denied = [outcome for outcome in outcomes if outcome.reason is Reason.NO_RIGHT]
     if not denied:
         return {}

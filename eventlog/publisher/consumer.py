@@ -19,7 +19,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from eventlog.core.counting import told_after
+from eventlog.core.counting import counts_after
 from eventlog.core.errors import EventlogError
 from eventlog.core.model import CutTransaction, Outcome, Reason
 from eventlog.core.seams import Tenure
@@ -167,7 +167,7 @@ class Consumer:
         return self._hand_over(step_taken.plan.planned, now, is_new=True)
 
     def _next(self, now: int) -> Turn | MadePlan | Sequence[OnTheWay]:
-        """Plans what comes next, finds what goes again, or says why nothing goes."""
+        """Plans what comes next, finds what goes again, or why nothing goes."""
         began = time_ns()
         with self._journal.reading() as view:
             row = view.memory.output(self.name)
@@ -260,10 +260,10 @@ class Consumer:
                 made.preparing.result()
             # The last moment to see that the lock is lost: what is committed cannot be taken back.
             self._confirm()
-            said = self.output.sink.commit(made.plan.plan, made.encoded.outgoing)
+            answers = self.output.sink.commit(made.plan.plan, made.encoded.outgoing)
         if made.encoded.numbers is not None:
-            said = made.encoded.numbers.of_rows(said)
-        outcomes = worst_by(POSITION, said)
+            answers = made.encoded.numbers.of_rows(answers)
+        outcomes = worst_by(POSITION, answers)
         self._pulse()
         self._books.answered(outcomes, self._settings.strictness)
         is_over = self._finish(made.plan.planned, outcomes, now, made.taken.objects)
@@ -290,7 +290,7 @@ class Consumer:
         # Read before the thread begins: its `done` writes into this row what is reckoned here.
         row, documents = self._journal.output(self.name), made.encoded.documents
         if cut := [part for document in documents for part in document.cut]:
-            row = replace(row, told=told_after(row.told, cut))
+            row = replace(row, told=counts_after(row.told, cut))
         ahead: MadePlan | Turn | None = None
         trace, after = self._joined_trace(following, began), documents[-1].id
         with haste():
@@ -301,7 +301,7 @@ class Consumer:
                 if isinstance(ahead, MadePlan):
                     ahead = self._prepared_beside(ahead)
             except EventlogError:
-                pass  # what is wrong with the next plan is said when its turn comes
+                pass  # what is wrong with the next plan is raised when its turn comes
             finally:
                 delivering.exception()  # waits for it
         if isinstance(ahead, MadePlan) and delivering.exception() is None and delivering.result():
@@ -317,7 +317,7 @@ class Consumer:
         """Has the sink prepare the next plan, where it may while another one is committed."""
         if not (made.plan.planned and self.output.sink.capabilities.prepares):
             return made
-        # One at a time. What was wrong with the one before is said by who commits it.
+        # One at a time. What was wrong with the one before is raised by who commits it.
         if self._preparing is not None:
             self._preparing.exception()
         prepare = partial(self.output.sink.prepare, made.plan.plan, made.encoded.outgoing)
@@ -336,7 +336,7 @@ class Consumer:
         has: str | None = None,
         freed: Sequence[OnTheWay] = (),
     ) -> bool:
-        """Enters what was said, and what comes again as `freed`; whether nothing comes again."""
+        """Enters answers, and what comes again as `freed`; whether nothing comes again."""
         ended: dict[int, Outcome] = {}
         # Rows that are to come again and wait no longer. They leave everything: should one wait
         # again, it is new, and every output is to get it.
@@ -347,11 +347,11 @@ class Consumer:
         for sent in planned:
             for detail in sent.details:
                 cut.extend(detail.cut)
-                # By far the most documents: nothing was said of them, which is success.
+                # By far the most documents: no answer names them, which is success.
                 if not detail.said and (not spoken or spoken.keys().isdisjoint(detail.records)):
                     continue
                 judged = judge(sent, detail, spoken, objects, self._settings.max_attempts)
-                ended.update(judged.said)
+                ended.update(judged.over)
                 if not judged.again:
                     continue
                 # One delay for all rows of a document: they were refused together.
@@ -373,13 +373,13 @@ class Consumer:
                 parking.add(record, objects[record], reason, due, None, document.attempts)
             else:
                 gone.append(record)
-        told = told_after(self._journal.output(self.name).told, cut) if cut else None
+        counts = counts_after(self._journal.output(self.name).told, cut) if cut else None
         done = Done(
             planned=[*planned, *freed],
-            said=ended,
+            outcomes=ended,
             again=parking.rows,
             gone=Stretches.of(gone),
-            told=told,
+            told=counts,
             has=has,
             asked=self.output.sink.capabilities.resolves,
         )
@@ -452,7 +452,7 @@ class Consumer:
             known.append(row.has)
         target = sink.resolve(open_plan)
         self._after = sink.last()
-        # Where it has neither, the target or the log was restored: that is told, never guessed.
+        # Where it has neither, the target or the log was restored: a warning, never a guess.
         if target.last not in known and MOVED_PLAN not in known:
             side = "behind" if target.last < row.plan else "ahead of"
             has, made = target.last or "none", row.plan or "none"

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from msgspec import Struct
 from msgspec.structs import replace
 
-from eventlog.core.counting import MOST_LEFT_EVENTS, Told, counted, left_over
+from eventlog.core.counting import MOST_LEFT_EVENTS, TransactionCounts, counted, left_over
 from eventlog.core.model import (
     Change,
     Document,
@@ -34,7 +34,7 @@ from eventlog.core.model import (
 from eventlog.core.rules import Decision, Round
 from eventlog.core.rules.definitions import DefinitionSpan, FormerRows
 from eventlog.core.rules.meaning import ended, together
-from eventlog.core.rules.round import place_of
+from eventlog.core.rules.round import publishing_order
 from eventlog.core.rules.screen import Identities, in_order
 from eventlog.core.schema import Catalog
 from eventlog.core.seams import former_names_of
@@ -87,10 +87,10 @@ KEPT_BATCHES: Final = 2
 
 
 class Numbers(Protocol):
-    """The rows of images that outputs are told of by their places in a stream."""
+    """The rows of images, which outputs know by their positions in a stream."""
 
     def of_rows(self, outcomes: Iterable[Outcome]) -> list[Outcome]:
-        """What was said of images, as it is said of their rows."""
+        """The outcomes of images as those of their rows."""
 
     def going_on(self, going_on: GoingOn) -> GoingOn:
         """The transactions that go on, as images call them."""
@@ -100,16 +100,16 @@ class Numbers(Protocol):
 
 
 class Encoded(Struct, frozen=True, kw_only=True):
-    """What an output gets: documents in order, and what is said of events that are in none.
+    """What an output gets: documents in order, and the outcomes of events that are in none.
 
-    `left` are events that come with the next take, as their transactions go on. `told` is how much
-    of each unfinished transaction is told when all documents are there.
+    `left` are events that come with the next take, as their transactions go on. `counts` is how
+    much of each unfinished transaction is published when all documents are there.
     """
 
     documents: Sequence[Document] = ()
-    said: Mapping[Position, Outcome] = {}
+    outcomes: Mapping[Position, Outcome] = {}
     left: frozenset[Position] = frozenset()
-    told: Told = {}
+    counts: TransactionCounts = {}
     changes: int = 0
     complaint: str | None = None
     """Why the last change was refused that does not go out as an error."""
@@ -138,17 +138,17 @@ def parts_of(asked: Round, groups: Sequence[Sequence[Event]]) -> list[Part]:
         return [Part(decision=decision, span=DefinitionSpan(events=(), catalog=catalog))]
     # Rows of an object that were written under other definitions are decided apart.
     parts: list[Part] = []
-    place = place_of(asked.options)
+    order = publishing_order(asked.options)
     for group in groups:
-        told: list[tuple[DefinitionSpan, Change]] = []
+        decided: list[tuple[DefinitionSpan, Change]] = []
         decisions: list[Decision] = []
         for span in former.spans(in_order(group, asked.options)):
             decision = _decided(asked, span)
             decisions.append(decision)
-            told += [(span, change) for change in decision.changes]
-        told.sort(key=lambda of_span: place(of_span[1]))
+            decided += [(span, change) for change in decision.changes]
+        decided.sort(key=lambda of_span: order(of_span[1]))
         outcomes = together(decisions).outcomes
-        for span, changes in former.pieces(told):
+        for span, changes in former.pieces(decided):
             parts.append(Part(decision=Decision(changes, outcomes), span=span))
             outcomes = Outcomes((), {})
     return parts
@@ -176,7 +176,7 @@ class _Kept(Struct, eq=False):
 class Decider:
     """Asks the rules what rows amount to, once for all outputs that take the same.
 
-    It goes by the tables as they looked once. `tracked` is what the mark of that name said before,
+    It goes by the tables as they looked once. `tracked` is what the mark of that name was before,
     and `stamp` how many versions the history of tables had. `looks` are those of the former one.
     """
 
@@ -196,7 +196,7 @@ class Decider:
         # Numbers and no times, for only their order counts.
         self._moments = count(1)
         self._latest: dict[str, int] = {}
-        """When what each output was told last was read, in beginnings and ends of decisions."""
+        """When what each output got last was read, in beginnings and ends of decisions."""
         self._one_at_a_time = Lock()
 
     def decide(
@@ -233,7 +233,7 @@ class Decider:
         return parts
 
     def of_rows(self, events: Sequence[Event], answers: Sequence[Outcome]) -> Sequence[Outcome]:
-        """What a target has said of these rows."""
+        """What a target has answered for these rows."""
         return answers
 
     def _parts(self, asked: Round, groups: Sequence[Sequence[Event]]) -> list[Part]:
@@ -258,8 +258,8 @@ class Decider:
                     # Let go when all have it: it is as large as the rows.
                     if not kept.takers:
                         self._kept.remove(kept)
-                    # This output has had a later reading: what it would be told now of a row that
-                    # is read back is older than what it was told before.
+                    # This output has had a later reading: what it would get now of a row that
+                    # is read back is older than what it got before.
                     if kept.began < self._latest.get(output, 0):
                         return None
                     self._latest[output] = kept.ended
@@ -272,20 +272,20 @@ def encode(
     parts: Sequence[Part],
     *,
     after: str,
-    told: Told,
+    counts: TransactionCounts,
     going_on: GoingOn | None = None,
     may_leave: bool = True,
     most_left: int = 0,
 ) -> Encoded:
     """The documents of one output. A document has changes of one part only.
 
-    With `going_on` those that count say which change of its transaction each is. Of whole
+    With `going_on` formats that count number each change in its transaction. Of whole
     transactions those that go on soon are left for then, if they have at most `most_left` rows.
     """
-    said: dict[Position, Outcome] = {}
+    outcomes: dict[Position, Outcome] = {}
     groups: list[tuple[int, list[Change]]] = []
     for number, part in enumerate(parts):
-        groups.append((number, _own(output, part.decision, said)))
+        groups.append((number, _own(output, part.decision, outcomes)))
     left: set[Position] = set()
     if output.whole and going_on is not None:
         placed = [(number, change) for number, changes in groups for change in changes]
@@ -297,7 +297,7 @@ def encode(
         groups = []
         for number, of_part in groupby(placed, key=itemgetter(0)):
             groups.append((number, [change for _, change in of_part]))
-    made = _written(output, parts, groups, said)
+    made = _written(output, parts, groups, outcomes)
     pieces = made.pieces
     if output.format.counts and going_on is not None:
         written = list(chain.from_iterable(pieces))
@@ -310,7 +310,7 @@ def encode(
         left |= last
         # All pieces are numbered as one, and taken apart again.
         items = list(chain.from_iterable(kept))
-        numbered, told = counted(items, told, going_on.every | later)
+        numbered, counts = counted(items, counts, going_on.every | later)
         ends = accumulate(map(len, kept), initial=0)
         pieces = [numbered[start:end] for start, end in pairwise(ends)]
     documents: list[Document] = []
@@ -320,9 +320,9 @@ def encode(
     return Encoded(
         documents=documents,
         outgoing=documents,
-        said=said,
+        outcomes=outcomes,
         left=frozenset(left),
-        told=told,
+        counts=counts,
         changes=len(made.changes),
         complaint=made.complaint,
     )
@@ -341,34 +341,34 @@ def _written(
     output: Output,
     parts: Sequence[Part],
     groups: Iterable[tuple[int, list[Change]]],
-    said: dict[Position, Outcome],
+    outcomes: dict[Position, Outcome],
 ) -> _Written:
     made = _Written()
     names, refuses = former_names_of(output.format), output.sink.capabilities.refuses
     for number, of_part in groups:
-        own, catalog, missing = parts[number].span.told(of_part, names)
+        own, catalog, missing = parts[number].span.by_names(of_part, names)
         for refusal in missing:
-            _refuse(said, refusal)
+            _refuse(outcomes, refusal)
         made.changes += own
         piece: list[Any] = []
         made.pieces.append(piece)
         for item in output.format.writer(catalog)(own):
-            # Of what a format cannot express, and of what the target does not take, it is said why.
+            # What a format cannot express, or the target does not take, is refused with the reason.
             refused = item if isinstance(item, Refusal) else None
             if refused is None and refuses is not None and (note := refuses(item)) is not None:
                 refused = Refusal(positions=item.positions, note=note)
             if refused is None:
                 piece.append(item)
                 continue
-            _refuse(said, refused)
+            _refuse(outcomes, refused)
             if refused.reason is Reason.REFUSED:
                 made.complaint = refused.note
     return made
 
 
-def _own(output: Output, decision: Decision, said: dict[Position, Outcome]) -> list[Change]:
-    """The changes without those that another output alone is told of; the rest is `said`."""
-    said.update(decision.outcomes.others)
+def _own(output: Output, decision: Decision, outcomes: dict[Position, Outcome]) -> list[Change]:
+    """The changes without those that another output alone gets; the rest is in `outcomes`."""
+    outcomes.update(decision.outcomes.others)
     names = ("", output.name, *output.former_names)
     own: list[Change] = []
     for change in decision.changes:
@@ -376,13 +376,13 @@ def _own(output: Output, decision: Decision, said: dict[Position, Outcome]) -> l
             own.append(change)
         else:
             note = f"only the output {change.only} gets it."
-            _refuse(said, Refusal(positions=change.positions, note=note, filtered=True))
+            _refuse(outcomes, Refusal(positions=change.positions, note=note, filtered=True))
     return own
 
 
-def _refuse(said: dict[Position, Outcome], refusal: Refusal) -> None:
+def _refuse(outcomes: dict[Position, Outcome], refusal: Refusal) -> None:
     for position in refusal.positions:
-        keep_worse(said, position, ended(position, refusal))
+        keep_worse(outcomes, position, ended(position, refusal))
 
 
 def _left(
@@ -391,11 +391,11 @@ def _left(
     going_on: frozenset[int],
     parts: Sequence[Part],
 ) -> set[Position]:
-    """The last told change of each transaction that goes on, and later ones of its object."""
-    # What is refused is not left with it: it would be decided together with what was told alone.
-    told_ends = {item.positions[-1] for item in written}
-    told = [change for change in changes if change.positions[-1] in told_ends]
-    last = left_over(told, [written], going_on)
+    """The last published change of each transaction that goes on, and later ones of its object."""
+    # What is refused is not left with it: it would be decided together with what went out alone.
+    written_ends = {item.positions[-1] for item in written}
+    published = [change for change in changes if change.positions[-1] in written_ends]
+    last = left_over(published, [written], going_on)
     positions = set(chain.from_iterable(change.positions for change in last))
     positions |= _losers_of(positions, parts)
     most = max(MOST_LEFT_EVENTS, sum(len(part.decision.outcomes) for part in parts))
@@ -411,13 +411,13 @@ def _losers_of(positions: set[Position], parts: Sequence[Part]) -> set[Position]
     return {outcome.position for outcome in superseded if outcome.winner in positions}
 
 
-def waits(said: Mapping[Position, Outcome], left: Collection[Position]) -> dict[Position, Outcome]:
+def waits(outcomes: Mapping[Position, Outcome], left: Collection[Position]) -> dict[Position, Outcome]:
     """The events that have to come again, each with the reason."""
-    waiting = {at: outcome for at, outcome in said.items() if outcome.status is Status.NEW}
+    waiting = {at: outcome for at, outcome in outcomes.items() if outcome.status is Status.NEW}
     for position in left:
         waiting[position] = Outcome(position=position, status=Status.NEW, reason=Reason.GOES_ON)
     # One that was superseded waits with its winner.
-    for position, outcome in said.items():
+    for position, outcome in outcomes.items():
         if outcome.winner is not None and outcome.winner in waiting and position not in waiting:
             waiting[position] = replace(waiting[outcome.winner], position=position)
     return waiting
@@ -428,7 +428,7 @@ def planned_documents(
 ) -> list[OnTheWay]:
     """The documents for the journal, with the rows that each superseded; one entry if `asked`."""
     losers: dict[Position, list[Outcome]] = {}
-    for outcome in encoded.said.values():
+    for outcome in encoded.outcomes.values():
         if outcome.winner is not None and outcome.position[0] not in again:
             losers.setdefault(outcome.winner, []).append(outcome)
     details: list[Detail] = []
@@ -437,11 +437,11 @@ def planned_documents(
         if losers:
             superseded = chain.from_iterable(losers.get(position, ()) for position in covered)
             covered += [outcome.position for outcome in superseded]
-        said: tuple[Outcome, ...] = ()
-        if encoded.said:
-            said = tuple(encoded.said[event] for event in covered if event in encoded.said)
+        outcomes: tuple[Outcome, ...] = ()
+        if encoded.outcomes:
+            outcomes = tuple(encoded.outcomes[event] for event in covered if event in encoded.outcomes)
         records = tuple(dict.fromkeys([position[0] for position in covered]))
-        details.append(Detail(document.id, records, said, document.cut))
+        details.append(Detail(document.id, records, outcomes, document.cut))
     if not details:
         return []
     attempts = taken.attempts
@@ -449,13 +449,13 @@ def planned_documents(
         most = max(attempts.values(), default=0)
         return [OnTheWay(plan=plan, place=0, details=details, attempts=most)]
     planned: list[OnTheWay] = []
-    for place, (detail, document) in enumerate(zip(details, encoded.documents, strict=True)):
+    for index, (detail, document) in enumerate(zip(details, encoded.documents, strict=True)):
         most = 0
         if attempts:
             most = max((attempts.get(record, 0) for record in detail.records), default=0)
         entry = OnTheWay(
             plan=plan,
-            place=place,
+            place=index,
             details=[detail],
             objects=list(dict.fromkeys(taken.objects[record] for record in detail.records)),
             covers=document.covers,

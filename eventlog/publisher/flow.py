@@ -1,8 +1,8 @@
 """What rows of a log wait for, and how far its outputs are, read from the journal's tables.
 
 What a row waits for is read once for all rows: the index of waiting rows counts them, one GROUP BY
-over the parked ones says why, and batches and plans are few. With 1,000,000 rows parked that is one
-pass over an index for each of the two. Its state is told by `eventlog.sources.log.flow`.
+over the parked ones finds why, and batches and plans are few. With 1,000,000 rows parked that is
+one pass over an index for each of the two. Its state is named by `eventlog.sources.log.flow`.
 
 A row that several outputs have parked counts once, by the kind that asks most for somebody. If they
 have parked more than MOST_COUNTED_ROWS together, the one with most rows of a kind counts for all.
@@ -50,7 +50,7 @@ READY, RETRYING, SUSPENDED, HELD, NOT_DUE = range(5)
 """What parked rows wait for, as `parked_ahead` numbers it: the higher, the more for somebody."""
 
 AHEAD: Final = {"ahead": "parked_ahead"}
-"""The part of queries that says what objects wait for."""
+"""The part of queries that finds what objects wait for."""
 
 
 class ParkedRows(Struct, frozen=True):

@@ -26,7 +26,7 @@ from eventlog.publisher.memory import Memory, Sealed, see
 from eventlog.publisher.plans import Done, HoldsChangedError, Settled, TakePlan
 from eventlog.publisher.reader import JournalReader
 from eventlog.publisher.settling import note_of, settle
-from eventlog.publisher.tables import JournalRow, OnTheWay, Parked, said_of
+from eventlog.publisher.tables import JournalRow, OnTheWay, Parked, outcome_of
 from eventlog.publisher.take import Parking
 from eventlog.sources.log.reading import LogSettings
 from eventlog.sources.marks import Stretches, as_text
@@ -215,7 +215,7 @@ class Journal(JournalReader):
                 self._lead(connection, name, [waited.object for waited in plan.unparked])
             settled = Settled()
             if plan.over:
-                settled = self._settle(connection, memory, name, Stretches.of(plan.over), plan.said)
+                settled = self._settle(connection, memory, name, Stretches.of(plan.over), plan.outcomes)
             self._drop_passed(connection, memory)
             if plan.sealed is not None and memory.any_parked:
                 see(connection, self.log, memory, plan.sealed.records)
@@ -223,14 +223,14 @@ class Journal(JournalReader):
 
     def done(self, name: str, done: Done) -> Settled:
         """Planned documents are over, but for rows that come again: those are parked."""
-        # Should this not be on disk when a machine fails, a target that can be asked says it again.
+        # Should this not be on disk when a machine fails, a target that can be asked repeats it.
         with self.transaction(soon=done.asked) as (connection, memory):
             row = memory.output(name)
-            places, read = [], []
+            keys, read = [], []
             for sent in done.planned:
-                places.append({"output": name, "plan": sent.plan, "place": sent.place})
+                keys.append({"output": name, "plan": sent.plan, "place": sent.place})
                 read.append(sent.records)
-            self._tell(connection, "planned_drop", places)
+            self._tell(connection, "planned_drop", keys)
             planned = memory.planned.pop(name, Stretches())
             # Somebody else may have taken rows out of a document since it was read.
             records = Stretches.union(read) & planned
@@ -245,12 +245,12 @@ class Journal(JournalReader):
             if done.gone:
                 # An answer names rows too that left since, and may wait again by now as new ones.
                 self._leave(connection, memory, done.gone & records)
-            told = row.told if done.told is None else done.told
+            counts = row.told if done.told is None else done.told
             if done.has is not None:
                 row = replace(row, plan=done.has, has=done.has)
-            if done.has is not None or told != row.told:
-                self._move(connection, memory, replace(row, told=told))
-            return self._settle(connection, memory, name, over, done.said)
+            if done.has is not None or counts != row.told:
+                self._move(connection, memory, replace(row, told=counts))
+            return self._settle(connection, memory, name, over, done.outcomes)
 
     def later(self, name: str, documents: Sequence[OnTheWay], due: int) -> None:
         """Nobody could read what was answered: these go again as they are, with plan and id."""
@@ -377,9 +377,9 @@ class Journal(JournalReader):
         asked = sorted(set(objects))
         if not asked:
             return
-        found = self.ask(connection, "parked_first", output=name, objects=as_text(asked))
+        first_rows = self.ask(connection, "parked_first", output=name, objects=as_text(asked))
         # One with a time goes by itself, at that time.
-        numbers = [int(record) for record, due in found if due is None]
+        numbers = [int(record) for record, due in first_rows if due is None]
         leaders = [{"output": name, "record_id": record, "due": 0} for record in numbers]
         self._tell(connection, "parked_due_at", leaders)
 
@@ -429,9 +429,9 @@ class Journal(JournalReader):
         memory: Memory,
         name: str,
         over: Stretches,
-        said: Mapping[int, Outcome],
+        outcomes: Mapping[int, Outcome],
     ) -> Settled:
-        """Gives rows that are over for all their letter, and keeps what was said of the others."""
+        """Gives rows that are over for all their letter, and keeps outcomes of the others."""
         if not over:
             return Settled()
         # They are over for all but for those that an output has ahead, planned or parked.
@@ -447,11 +447,11 @@ class Journal(JournalReader):
             ids = id_list([*final])
             final -= self.numbers(connection, "parked_elsewhere", output=but, ids=ids)
         answers: dict[int, list[Outcome]] = {}
-        if said:
+        if outcomes:
             if others := over - final:
-                kept = {number: outcome for number, outcome in said.items() if number in others}
+                kept = {number: outcome for number, outcome in outcomes.items() if number in others}
                 self._keep_said(connection, memory, name, kept)
-            answers = {number: [outcome] for number, outcome in said.items() if number in final}
+            answers = {number: [outcome] for number, outcome in outcomes.items() if number in final}
         if not final:
             return Settled()
         if memory.any_said:
@@ -477,9 +477,9 @@ class Journal(JournalReader):
         settle(connection, self.log, rows, ended, self.settings)
         memory.last_noted = max([memory.last_noted, *ended])
 
-    def _keep_said(self, connection: Connection, memory: Memory, name: str, said: Mapping[int, Outcome]) -> None:
+    def _keep_said(self, connection: Connection, memory: Memory, name: str, outcomes: Mapping[int, Outcome]) -> None:
         kept: list[dict[str, Any]] = []
-        for number, outcome in said.items():
+        for number, outcome in outcomes.items():
             if outcome.reason is not Reason.PUBLISHED or outcome.note:
                 row = {"record_id": number, "output": name, "note": note_of(outcome)}
                 kept.append(row | {"status": outcome.status.value, "reason": outcome.reason.value})
@@ -489,11 +489,11 @@ class Journal(JournalReader):
     def _add_said(
         self, connection: Connection, memory: Memory, final: Stretches, answers: dict[int, list[Outcome]]
     ) -> None:
-        """Adds what other outputs have said of these rows, and forgets it."""
+        """Adds what other outputs answered for these rows, and forgets it."""
         for first, last in final.parts:
             answered = self.ask(connection, "said_read", first=first, last=last)
             for number, _, status, reason, note in answered:
-                outcome = said_of(int(number), status, reason, note)
+                outcome = outcome_of(int(number), status, reason, note)
                 answers.setdefault(int(number), []).append(outcome)
             if answered:
                 self._tell(connection, "said_drop", [{"first": first, "last": last}])

@@ -1,4 +1,4 @@
-"""How rows end: what a receiver said of a document, and the worst of what outputs said of a row."""
+"""How rows end: what a receiver answered for a document, and the worst outcome of a row."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from eventlog.core.model import SEVERITY, Event, Outcome, Position, Reason, Status
-from eventlog.delivery.answers import Place, keep_worse
+from eventlog.delivery.answers import Key, keep_worse
 from eventlog.publisher.tables import Detail, OnTheWay
 from eventlog.publisher.unsealed import touch
 
 
 def worst_of(number: int, several: Sequence[Outcome], outputs: int) -> Outcome | None:
-    """What a row ends with, of what outputs said; None where it was simply published."""
+    """What a row ends with, of its outputs' outcomes; None where it was simply published."""
     if outputs == 1 and len(several) == 1 and several[0].position == (number,):
         return several[0]  # by far the most common
     filtered = [answer for answer in several if answer.reason is Reason.FILTERED]
@@ -31,14 +31,14 @@ def worst_of(number: int, several: Sequence[Outcome], outputs: int) -> Outcome |
 
 
 Answers = Mapping[Position, Outcome]
-"""What was said of events, by their positions."""
+"""Outcomes of events, by their positions."""
 
 
-def worst_by(place: Callable[[Outcome], Place], outcomes: Iterable[Outcome]) -> dict[Place, Outcome]:
-    """The worst that was said of each event, by POSITION, or of the rows with each number."""
-    worst: dict[Place, Outcome] = {}
+def worst_by(key: Callable[[Outcome], Key], outcomes: Iterable[Outcome]) -> dict[Key, Outcome]:
+    """The worst outcome of each event, by POSITION, or of the rows with each number."""
+    worst: dict[Key, Outcome] = {}
     for outcome in outcomes:
-        keep_worse(worst, place(outcome), outcome)
+        keep_worse(worst, key(outcome), outcome)
     return worst
 
 
@@ -50,7 +50,7 @@ def number_of(outcome: Outcome) -> int:
     return outcome.position[0]
 
 
-def of_shared_numbers(events: Iterable[Event], said: Answers) -> dict[Position, Outcome]:
+def of_shared_numbers(events: Iterable[Event], answers: Answers) -> dict[Position, Outcome]:
     """What rows end with that have one number together.
 
     A database cannot tell which of them is meant: where some failed and others were published, all
@@ -61,7 +61,7 @@ def of_shared_numbers(events: Iterable[Event], said: Answers) -> dict[Position, 
         positions.setdefault(event.position[0], []).append(event.position)
     ends: dict[Position, Outcome] = {}
     for number, alike in positions.items():
-        spoken = [said[position] for position in alike if position in said]
+        spoken = [answers[position] for position in alike if position in answers]
         bad = [outcome for outcome in spoken if outcome.status in (Status.ERROR, Status.FATAL)]
         waits = any(outcome.status is Status.NEW for outcome in spoken)
         if len(alike) == 1 or not bad or len(bad) == len(alike) or waits:
@@ -79,9 +79,9 @@ def of_shared_numbers(events: Iterable[Event], said: Answers) -> dict[Position, 
 
 
 class Judged(Struct, frozen=True):
-    """What was said of a document: how its rows end, and why which of them come again."""
+    """The answer to a document: how its rows end, and why which of them come again."""
 
-    said: Mapping[int, Outcome]
+    over: Mapping[int, Outcome]
     again: Mapping[int, Outcome]
 
 
@@ -92,7 +92,7 @@ def judge(
     objects: Mapping[int, str],
     most_attempts: int,
 ) -> Judged:
-    """What was said of a document, change by change: all events of a change end alike."""
+    """The answer to a document, change by change: all events of a change end alike."""
     ended = worst_by(number_of, detail.said)
     # Silence is success.
     if not answers:
@@ -122,12 +122,12 @@ def judge(
         loser = outcome.position[0]
         if outcome.winner is not None and outcome.winner[0] in again:
             again[loser] = again[outcome.winner[0]]
-    said = {record: outcome for record, outcome in ended.items() if record not in again}
-    return Judged(said, again)
+    over = {record: outcome for record, outcome in ended.items() if record not in again}
+    return Judged(over, again)
 
 
 def given_up(most_attempts: int, outcome: Outcome, attempts: int) -> Outcome:
-    """What a receiver said: once more is an error after so many attempts. 0 is never."""
+    """A receiver's answer: once more is an error after so many attempts. 0 is never."""
     if outcome.status is not Status.NEW:
         return outcome
     if not most_attempts or attempts + 1 < most_attempts:

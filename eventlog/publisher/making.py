@@ -10,7 +10,7 @@ from itertools import chain
 from msgspec import Struct
 from msgspec.structs import replace
 
-from eventlog.core.counting import Told
+from eventlog.core.counting import TransactionCounts
 from eventlog.core.model import Event, Outcome, Position, Reason, Status, exceptional
 from eventlog.core.tracing import step
 from eventlog.delivery.output import Output
@@ -48,7 +48,7 @@ class MadePlan(Struct, frozen=True, kw_only=True):
 def answers_of_rows(
     journal: Journal, decider: Decider, answers: Sequence[Outcome], planned: Sequence[OnTheWay]
 ) -> dict[Position, Outcome]:
-    """What a target has said of planned documents, as it is said of their rows."""
+    """What a target has answered for planned documents, by their rows."""
     if not answers:
         return {}
     with journal.reading() as view:
@@ -64,7 +64,7 @@ class PlanMaker:
         self._output = output
         self._limit = limit
         self._unreadable: dict[str, tuple[int, str]] = {}
-        """Tables that may not be read: when they are tried again, and what the database said."""
+        """Tables that may not be read: when they are tried again, and the database's message."""
 
     def unreadable_at(self, now: int) -> Mapping[str, tuple[int, str]]:
         """Those that are not to be tried again yet."""
@@ -85,8 +85,8 @@ class PlanMaker:
     ) -> MadePlan | Turn:
         """Decides the rows of a take."""
         encoded = self._encoded(decider, taken, now, row.told, after, trace)
-        if encoded.said:
-            causes = causes_of(taken.events, list(encoded.said.values()))
+        if encoded.outcomes:
+            causes = causes_of(taken.events, list(encoded.outcomes.values()))
             # A row that cannot be read may be of a table that has changed since the decider looked
             # at it: then all is decided again. Just after such a look the row itself is wrong.
             if causes and not decider.looks.cover(causes):
@@ -98,15 +98,15 @@ class PlanMaker:
         plan_id = f"{row.plans + 1:012d}-{secrets.token_hex(4)}"
         asked = self._output.sink.capabilities.resolves
         planned = planned_documents(plan_id, taken, encoded, parked_again, asked=asked)
-        # What is in no document and does not come again is over: nothing is told of it.
+        # What is in no document and does not come again is over: nothing is published of it.
         over = {event.position[0] for event in taken.events} - parked_again
         for documents in planned:
             for detail in documents.details:
                 over.difference_update(detail.records)
-        said: dict[int, Outcome] = {}
-        if over and encoded.said:
-            ended = worst_by(number_of, encoded.said.values())
-            said = {number: ended[number] for number in over if number in ended}
+        outcomes: dict[int, Outcome] = {}
+        if over and encoded.outcomes:
+            ended = worst_by(number_of, encoded.outcomes.values())
+            outcomes = {number: ended[number] for number in over if number in ended}
         plan = TakePlan(
             stamp=taken.stamp,
             plan=plan_id,
@@ -115,7 +115,7 @@ class PlanMaker:
             unparked=taken.unparked,
             planned=planned,
             parked=[*taken.parked, *again],
-            said=said,
+            outcomes=outcomes,
             over=over,
             gone=taken.gone,
         )
@@ -133,7 +133,7 @@ class PlanMaker:
         decider: Decider,
         taken: Take,
         now: int,
-        told: Told,
+        counts: TransactionCounts,
         after: str,
         trace: BatchTrace | None,
     ) -> Encoded:
@@ -175,23 +175,23 @@ class PlanMaker:
                 self._output,
                 parts,
                 after=after,
-                told=told,
+                counts=counts,
                 going_on=going_on,
                 may_leave=may_leave,
                 most_left=self._limit // 2,
             )
         if numbers is not None:
             return numbers.encoded(encoded, asked=self._output.sink.capabilities.resolves)
-        if encoded.said and max(map(len, map(POSITION, taken.events)), default=0) > 1:
-            shared = of_shared_numbers(taken.events, encoded.said)
-            return replace(encoded, said={**encoded.said, **shared})
+        if encoded.outcomes and max(map(len, map(POSITION, taken.events)), default=0) > 1:
+            shared = of_shared_numbers(taken.events, encoded.outcomes)
+            return replace(encoded, outcomes={**encoded.outcomes, **shared})
         return encoded
 
     def _parked_again(self, taken: Take, encoded: Encoded, now: int) -> list[Parked]:
         """The rows of a take that the rules have wait. Nothing behind them is in a document."""
-        if not (encoded.said or encoded.left):
+        if not (encoded.outcomes or encoded.left):
             return []
-        waiting = waits(encoded.said, encoded.left)
+        waiting = waits(encoded.outcomes, encoded.left)
         if not waiting:
             return []
         parking = Parking(self._output.name)

@@ -59,7 +59,7 @@ class Memory(Struct, kw_only=True):
     last_parked: int
     """The highest number of a row that waits, or that has waited while this was known."""
     last_noted: int
-    """The highest number of a row of which the companion table says how it ended."""
+    """The highest number of a row whose outcome is in the companion table."""
     any_parked: bool
     any_said: bool
     any_held: bool
@@ -79,9 +79,9 @@ class Memory(Struct, kw_only=True):
     def output(self, name: str) -> JournalRow:
         """How far an output is."""
         if name not in self.outputs:
-            said = f"Somebody has forgotten the output {name} while this publisher writes to it."
+            message = f"Somebody has forgotten the output {name} while this publisher writes to it."
             hint = "Take it out of the configuration, or begin again: it gets what comes from then."
-            raise SourceError(said, hint=hint, may_pass=False)
+            raise SourceError(message, hint=hint, may_pass=False)
         return self.outputs[name]
 
     @property

@@ -1,4 +1,4 @@
-"""What a consumer tells the journal: where rows go, and what became of planned documents."""
+"""What a consumer enters in the journal: where rows go, and what became of planned documents."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class HoldsChangedError(EventlogError):
 
 
 class TakePlan(Struct, frozen=True, kw_only=True):
-    """Where the rows of a take go: into documents, to those that wait, or over, with nothing told.
+    """Where the rows of a take go: into documents, to those that wait, or over, unpublished.
 
     `sealed` are new rows, which become a batch by this; `passed` are batches of which the output
     has nothing ahead any more. `unparked` are rows that waited until now. `gone` are rows that
@@ -33,7 +33,7 @@ class TakePlan(Struct, frozen=True, kw_only=True):
     planned: Sequence[OnTheWay] = ()
     parked: Sequence[Parked] = ()
     over: Collection[int] = ()
-    said: Mapping[int, Outcome] = {}
+    outcomes: Mapping[int, Outcome] = {}
     gone: Stretches = Stretches()
 
 
@@ -53,7 +53,7 @@ class Done(Struct, frozen=True, kw_only=True):
 
     planned: Sequence[OnTheWay]
     asked: bool = False
-    said: Mapping[int, Outcome] = {}
+    outcomes: Mapping[int, Outcome] = {}
     again: Sequence[Parked] = ()
     gone: Stretches = Stretches()
     told: Mapping[int, Count] | None = None

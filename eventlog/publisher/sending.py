@@ -22,7 +22,7 @@ ANSWERED_DOCUMENTS: Final = 50
 """Answers on each lane that the journal does not know yet; after a crash these are sent again."""
 
 Enter = Callable[[Sequence[OnTheWay], Sequence[OnTheWay], Mapping[Position, Outcome]], None]
-"""Enters documents that are over, documents that are freed to be decided anew, and what was said."""
+"""Enters documents that are over, documents that are freed to be decided anew, and answers."""
 
 
 class HandOver:

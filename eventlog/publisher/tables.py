@@ -28,7 +28,7 @@ T = TypeVar("T")
 
 class JournalRow(Struct, frozen=True, kw_only=True):
     """One output. `plan` is the last that it was given, and `has` the one before it, which its
-    target has. `told` is how much of each unfinished transaction it was told.
+    target has. `told` is how much of each unfinished transaction it got.
     """
 
     name: str
@@ -210,8 +210,8 @@ def whole(value: Any, where: str) -> int:
         raise unreadable(where, f"{shortened(str(value))!r} is no number") from error
 
 
-def said_of(number: int, status: str, reason: str, note: str | None) -> Outcome:
-    """What an output has said of a row; DataError where somebody else has written it."""
+def outcome_of(number: int, status: str, reason: str, note: str | None) -> Outcome:
+    """The outcome of a row at one output; DataError where somebody else has written it."""
     try:
         return Outcome(position=(number,), status=Status(status), reason=Reason(reason), note=note)
     except ValueError as error:
@@ -219,6 +219,6 @@ def said_of(number: int, status: str, reason: str, note: str | None) -> Outcome:
 
 
 def unreadable(where: str, problem: str) -> DataError:
-    """What is said of a column that somebody else has written."""
+    """The error for a column that somebody else has written."""
     hint = "Stop the publisher, and restore the log with its tables from a backup."
     return DataError(f"The journal beside the log cannot be read, {where}: {problem.rstrip('.')}.", hint=hint)

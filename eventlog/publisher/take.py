@@ -31,7 +31,7 @@ EVERY_ROW_SECONDS: Final = 1.0
 """Seconds between two looks of a row of a whole table whether rows before it wait."""
 
 Unreadable = Mapping[str, tuple[int, str]]
-"""Tables that may not be read: when they are tried again, and what the database said."""
+"""Tables that may not be read: when they are tried again, and the database's message."""
 
 
 class Take(Struct, frozen=True, kw_only=True):
@@ -298,11 +298,11 @@ def _in_order(view: View, by_number: Mapping[int, Sequence[Event]]) -> list[int]
 
 def _set_aside(parked: Sequence[Parked], by_number: Mapping[int, Sequence[Event]]) -> list[tuple[int, int]]:
     """The transactions of rows that wait, and when these may go."""
-    found: list[tuple[int, int]] = []
+    waiting: list[tuple[int, int]] = []
     for row in parked:
         transactions = [event.transaction for event in by_number[row.record]]
-        found += [(known.mark, row.due or 0) for known in transactions if known is not None]
-    return found
+        waiting += [(known.mark, row.due or 0) for known in transactions if known is not None]
+    return waiting
 
 
 def _wait(
@@ -314,7 +314,7 @@ def _wait(
     unreadable: Unreadable,
     now: int,
 ) -> tuple[str, int, str | None] | None:
-    """Why a row waits, until when, and what is said of that; None where it may go."""
+    """Why a row waits, until when, and its note; None where it may go."""
     if held:
         return Reason.HELD.value, NEVER, None
     if name in parking.blocked:

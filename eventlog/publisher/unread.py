@@ -46,13 +46,13 @@ def park_unread(journal: Journal, decider: Decider, limit: int) -> bool:
         # become too many. Where it counts which rows of a transaction come last, none is passed.
         room = 0 if journal.settings.ends else limit
         passed, behind = 0, dict[int, str]()
-        for place, row in enumerate(unread):
+        for index, row in enumerate(unread):
             spelling: Spelling = row[OBJECT]
             waits = spelling in waiting
             # Nothing may pass a row that speaks of a whole table.
             if spelling[1] == EVERY_ROW or (passed == room and not waits):
                 # The head of a change must not be parked where its rest, among rows of others, is not.
-                for torn in torn_places(unread, place):
+                for torn in torn_places(unread, index):
                     behind.pop(int(unread[torn][0]), None)
                 break
             if waits:
@@ -86,5 +86,5 @@ def _waiting(
     for output in memory.outputs:
         if waiting:
             values = {"output": output, "objects": as_text(sorted(waiting))}
-            waiting = {str(one) for (one,) in journal.ask(connection, "parked_objects", **values)}
+            waiting = {str(object_name) for (object_name,) in journal.ask(connection, "parked_objects", **values)}
     return {spelling: name for spelling, name in names.items() if name in waiting}

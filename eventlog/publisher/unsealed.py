@@ -3,7 +3,7 @@
 Law: the rows above are asked for first. A transaction that commits meanwhile may have its later
 rows missed, and never its earlier ones. All gaps are asked for each time: an earlier row may be in
 one whose transaction has just committed a later row of the same object above all of them. Where one
-is late, one statement says which rows are next.
+is late, one statement finds which rows are next.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class ReadAhead:
             with self._log.transaction(lone=True) as connection:
                 return self._rows.next(connection, replace(self._request, beside=True))
         except SourceError:
-            return None  # who asks for these rows reads them then, and says what is wrong
+            return None  # who asks for these rows reads them then, and raises what is wrong
 
 
 class UnsealedRows:
@@ -152,7 +152,7 @@ class UnsealedRows:
     def _with_faults(self, connection: Connection, events: Sequence[Event]) -> Sequence[Event]:
         """The events, with a fault where the number cannot be the row's own.
 
-        Of such a row nothing is told: its document would take another one's place.
+        Of such a row nothing is published: its document would take another one's place.
         """
         # A log that numbers its rows itself has one number twice only where somebody has given it.
         processed = self._log.rows(connection, self._log.query("newest_processed"))
@@ -204,7 +204,7 @@ class UnsealedRows:
         if end >= asked:  # there are more behind them, and the last change may go on there
             end = end_with_a_change(rows, end - NEAR_ROWS)
         torn = torn_places(rows, end)
-        return [row for place, row in enumerate(rows[:end]) if place not in torn]
+        return [row for index, row in enumerate(rows[:end]) if index not in torn]
 
     def first_numbers(self, connection: Connection, memory: Memory, limit: int) -> list[int]:
         """Numbers of rows that wait and that nobody has taken: so many of the first ones."""
@@ -334,7 +334,7 @@ def fewer(gaps: Sequence[Run], most: int) -> list[Run]:
     """At most so many gaps: the nearest ones are joined, with the rows between them."""
     if len(gaps) <= most:
         return list(gaps)
-    between = sorted(range(1, len(gaps)), key=lambda place: gaps[place][0] - gaps[place - 1][1])
+    between = sorted(range(1, len(gaps)), key=lambda index: gaps[index][0] - gaps[index - 1][1])
     kept = sorted(between[len(gaps) - most :])
     starts, ends = [0, *kept], [*kept, len(gaps)]
     return [(gaps[start][0], gaps[end - 1][1]) for start, end in zip(starts, ends, strict=True)]

@@ -1,4 +1,4 @@
-"""What the journal says at one look: how far an output is, what it may take, and what waits for it.
+"""What the journal has at one look: how far an output is, what it may take, and what waits for it.
 
 Lone statements read it. Only a plan acts on what they read, and it fails where somebody has held or
 released rows since.
@@ -87,7 +87,7 @@ class View(Struct, frozen=True):
             return rows, objects
         beyond = NEVER
         if len(leaders) > most:
-            # Objects that come later have rows between these: transactions are told in order.
+            # Objects that come later have rows between these: transactions are published in order.
             beyond = int(leaders[most][1])
         may_begin = len(rows)
         is_full = len(rows) == most
@@ -245,9 +245,9 @@ def _first_changes(
     known: set[str] = set()
     left: set[str] = set()
     going: list[Parked] = []
-    for place, row in enumerate(rows):
+    for index, row in enumerate(rows):
         is_known = row.object in known
-        may_begin = room > 0 and place < most and not (is_known and row.record >= beyond)
+        may_begin = room > 0 and index < most and not (is_known and row.record >= beyond)
         if not may_begin and not (is_known and row.record in continuing):
             left.add(row.object)
         if row.object not in left:

@@ -49,13 +49,13 @@ def in_transactions(
 
     def end(placed: Placed) -> tuple[str, Position, Position]:
         change = placed[1]
-        place, transaction = change.positions[-1], change.transaction
+        position, transaction = change.positions[-1], change.transaction
         if transaction is None:
-            return "", place, place
+            return "", position, position
         time = ""
         if timed and transaction.time:
             time = transaction.time.isoformat(timespec="microseconds")
-        return time, ends[transaction.mark], place
+        return time, ends[transaction.mark], position
 
     return sorted(going, key=end), positions
 
@@ -67,8 +67,8 @@ Ends = dict[int, Position]
 def note_end(ends: Ends, change: Change) -> None:
     """Notes that the transaction of a change does not end before it."""
     if change.transaction is not None:
-        mark, place = change.transaction.mark, change.positions[-1]
-        ends[mark] = max(place, ends.get(mark, place))
+        mark, position = change.transaction.mark, change.positions[-1]
+        ends[mark] = max(position, ends.get(mark, position))
 
 
 Left = set[int | Position]

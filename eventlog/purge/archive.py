@@ -42,42 +42,42 @@ _date = re.compile(r"(\d{4,}-\d\d-\d\d) (?=\d)").match
 _kind = COLUMNS.index("event_type")
 _time = COLUMNS.index("event_time")
 _note = COLUMNS.index("note")
-_texts = tuple(place for place, name in enumerate(COLUMNS) if name not in NUMBERS)
+_texts = tuple(index for index, name in enumerate(COLUMNS) if name not in NUMBERS)
 
 Row = tuple[Any, ...]
 """A row of the query `old_rows`: the columns of COLUMNS, without the last one where the log does
-not tell it.
+not have it.
 """
 
 
 class Archive:
     """A folder of archives of one log, or objects at a place.
 
-    `told` is what of a row stands in them: all of it, or not what policies hide.
+    `masked` gives what of a row stands in them: all of it, or not what policies hide.
     """
 
     def __init__(
         self,
-        place: Path | Bucket,
+        target: Path | Bucket,
         log: str,
-        told: Callable[[Row], Row] = lambda row: row,
+        masked: Callable[[Row], Row] = lambda row: row,
     ) -> None:
         self.log = log
-        self.told = told
+        self.masked = masked
         require("An archive", "pyarrow")
         import pyarrow as pa
         import pyarrow.parquet  # loads what is reached as pa.parquet
 
         self.arrow: Any = pa
         self.objects: Bucket | None = None
-        if not isinstance(place, Path):
-            self.objects = place
+        if not isinstance(target, Path):
+            self.objects = target
             self.folder = Path(gettempdir())
             # Those of another log at the same place may be at work.
             is_ours = re.compile(rf"{re.escape(PARTS + file_name(log))}-\d+-\d+-\w+\.parquet").fullmatch
-            place.abort_uploads([note for note in place.names(PARTS) if is_ours(note)])
+            target.abort_uploads([note for note in target.names(PARTS) if is_ours(note)])
             return
-        self.folder = place
+        self.folder = target
         try:
             make_folder(self.folder)
             for path in self.folder.glob(".eventlog-*.part"):
@@ -117,7 +117,7 @@ class ArchiveFile:
 
     def write(self, rows: Iterable[Row]) -> None:
         for row in rows:
-            ready = self._archive.told(archived(row))
+            ready = self._archive.masked(archived(row))
             encoded = msgspec.json.encode(ready)
             self._digest.update(encoded)
             self._bytes += len(encoded)
@@ -144,7 +144,7 @@ class ArchiveFile:
                 assert self._nameless is not None
                 archive.objects.put_file(target.name, self._nameless)
                 self._nameless.close()
-                return f"{archive.objects.place}/{target.name}"
+                return f"{archive.objects.address}/{target.name}"
             # The content first, then the name: after a power cut the file is there entirely or not
             # at all.
             flush(self._temporary)
@@ -191,12 +191,12 @@ def archived(row: Row) -> Row:
     """A row as an archive keeps it: times in ISO 8601, texts that are text, numbers that are
     numbers.
     """
-    values = [*row, None][: len(COLUMNS)]  # a log that tells no transactions has one value less
+    values = [*row, None][: len(COLUMNS)]  # a log without transactions has one value less
     values[0] = int(values[0])
     values[-1] = int(values[-1]) if _is_number(values[-1]) else None
-    for place in _texts:
-        if values[place] is not None:
-            values[place] = _text(values[place])
+    for index in _texts:
+        if values[index] is not None:
+            values[index] = _text(values[index])
     if values[_time] is not None:
         date = _date(values[_time])
         if date:
@@ -212,7 +212,7 @@ def archived(row: Row) -> Row:
 
 
 def _text(value: object) -> str:
-    # What SQLite holds as text may be any bytes; they are told as \udc41 and the like, which no
+    # What SQLite holds as text may be any bytes; they are written as \udc41 and the like, which no
     # reader mistakes.
     return str(value).encode("utf-8", "backslashreplace").decode()
 

@@ -76,13 +76,13 @@ def purge(
         message = "--hide is about an archive, and none is asked for."
         raise UsageError(message, hint="Add --archive FOLDER.")
     # All that may be wrong with the words, before the database is asked anything.
-    place: Path | Bucket | None = None
+    target: Path | Bucket | None = None
     if archive is not None and is_address(archive):
         from eventlog.sinks.store.objects import objects_at
 
-        place = objects_at(archive, what="--archive")
+        target = objects_at(archive, what="--archive")
     elif archive is not None:
-        place = Path(archive)
+        target = Path(archive)
     wanted = deleting.Purge(age=read_age(age), letters=meant_letters(letters, f"N{PROCESSED}") or deleting.ENDED)
     log = site.log()
     wanted = replace(wanted, table=meant_table(log, table))
@@ -96,8 +96,8 @@ def purge(
         return
     agree([would] if total else [], yes=yes)
     files = None
-    if place is not None:
-        files = Archive(place, log.name, _hiding(site, log) if hide else lambda row: row)
+    if target is not None:
+        files = Archive(target, log.name, _hiding(site, log) if hide else lambda row: row)
     purged = _watched(deleting.purge(log, wanted, files), total)
     if as_json:
         show_json(purged)
@@ -130,7 +130,7 @@ def _hiding(site: Site, log: Log) -> Callable[[Row], Row]:
 
 
 def _watched(steps: Iterable[Purged], total: int | None) -> Purged:
-    """The last step; on the way it is said how far the work is, with a bar on a terminal."""
+    """The last step; on the way it shows how far the work is, with a bar on a terminal."""
     from eventlog.purge.deleting import Purged
 
     purged, tally = Purged(), RowTally()

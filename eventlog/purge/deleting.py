@@ -50,7 +50,7 @@ class PurgeStretch(Struct, frozen=True, kw_only=True):
 
 
 def purge(log: Log, wanted: Purge, archive: Archive | None = None) -> Iterator[Purged]:
-    """Purges and says after each stretch how far it is.
+    """Purges, and yields after each stretch how far it is.
 
     A repeat goes on where it was broken off.
     """
@@ -115,17 +115,17 @@ def _durable_stretches(
 def _stretches(
     log: Log, parameters: dict[str, Any], query: str
 ) -> Iterator[tuple[PurgeStretch, list[tuple[Any, ...]]]]:
-    """The stretches of the log that have old rows, each with what the query tells of them, their
+    """The stretches of the log that have old rows, each with what the query reads of them, their
     numbers first.
     """
-    place = {"log": log.dialect.qualified(log.names.schema, log.names.table), "many": STRETCH_ROWS}
+    stretch_parameters = {"log": log.dialect.qualified(log.names.schema, log.names.table), "many": STRETCH_ROWS}
     written = "transaction_told" if log.names.transaction is not None else ""
     old = log.query(query, stretch="in_stretch", past="in_past", transaction=written)
     with log.transaction() as connection:
         after = connection.execute(log.query("stretch_begin")).scalar_one()
     while True:
         with log.transaction() as connection:
-            until = connection.execute(log.query("stretch_end"), place | {"after": after}).scalar()
+            until = connection.execute(log.query("stretch_end"), stretch_parameters | {"after": after}).scalar()
             if until is None:
                 return
             rows = log.rows(connection, old, parameters | {"after": after, "until": until})

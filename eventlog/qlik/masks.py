@@ -101,7 +101,7 @@ class MovedMasks(dict[str | bytes | None, str | bytes]):
 
     def __missing__(self, mask: str | bytes | None) -> str | bytes:
         bits = bits_of_hex(mask) if isinstance(mask, str) else bits_of_bytes(mask)
-        moved = sum(1 << there for place, there in self._places.items() if bits >> place & 1)
+        moved = sum(1 << new for old, new in self._places.items() if bits >> old & 1)
         made: str | bytes = bits_to_hex(moved) if isinstance(mask, str) else bits_to_bytes(moved)
         if len(self) < KEPT_NUMBERS:
             self[mask] = made
@@ -109,7 +109,7 @@ class MovedMasks(dict[str | bytes | None, str | bytes]):
 
 
 def places_of(bits: int, offset: int = 0) -> list[int]:
-    """The places of the columns whose bit is set, in order."""
+    """The indexes of the columns whose bit is set, in order."""
     rest = bits >> offset
     # The lowest bit alone, again and again: a wide table's mask has few bits set.
     places = []

@@ -178,7 +178,7 @@ def _time(cell: Cell) -> Value:
             text += f".{(fraction + '00000')[:6]}"
         try:
             return read_clock(text + (zone or ""))
-        except ValueError:  # 25 o'clock, which the message below tells better
+        except ValueError:  # 25 o'clock, which the message below explains better
             pass
     raise _misfit(cell, "a time of day, as hh:mm:ss")
 

@@ -99,7 +99,7 @@ WHOLE_DIGITS: Final = 18
 
 
 class QlikType(Struct, frozen=True):
-    """A column's type as it is told to those who read."""
+    """A column's type as it is written for those who read."""
 
     name: str
     length: int = 0

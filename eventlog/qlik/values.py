@@ -2,7 +2,7 @@
 which are known.
 
 Law: NULL and "nobody noted it" stay apart. Lists hold None for both; the bits beside them tell
-which it is. Only the class's own columns are told: a child table's values have no place in a row.
+which it is. Only the class's own columns are read: a child table's values have no place in a row.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ class TableValues:
         self.names = tuple([column.name for column in self.columns])
         key_names = [single[name] for name in table.key if name in single]
         self.key: tuple[int, ...] = tuple([self.names.index(name) for name in key_names])
-        """The places of the key columns, in the order of the key."""
-        self.key_bits = sum(1 << place for place in self.key)
+        """The indexes of the key columns, in the order of the key."""
+        self.key_bits = sum(1 << index for index in self.key)
         self.natives: Mapping[str, str] = single
         """The columns' names in `names`, by what the database calls them, which keys do."""
 
@@ -52,7 +52,7 @@ Way = tuple[type | None, Callable[[Any], Piece]]
 """The type whose values are pieces as they are, and what makes pieces of all others but NULL."""
 
 
-Told = tuple[list[Piece], list[Piece], int, int, int, str | None]
+RowImages = tuple[list[Piece], list[Piece], int, int, int, str | None]
 """The pieces before and after, the bits of the columns that changed, of those that were and are
 known; and the key's value where it is one. A plain tuple, because one is made for every change.
 """
@@ -69,7 +69,7 @@ class Teller:
         self._values = values
         self._null = null
         self._nothing = [null] * len(values.names)
-        placed = [(place, 1 << place, *way) for place, way in enumerate(ways)]
+        placed = [(index, 1 << index, *way) for index, way in enumerate(ways)]
         self._plan = dict(zip(values.names, placed, strict=True))
         self._keys = {native: self._plan[name] for native, name in values.natives.items()}
         # Writers spell keys in any case; where two columns differ in nothing else, the exact name
@@ -85,7 +85,7 @@ class Teller:
             self._key_head, self._key_column = f"{key[0]}=", self._keys[key[0]]
         self._skip = len(self._key_head)
 
-    def told(self, change: Change) -> tuple[list[Piece] | None, list[Piece] | None, int, int, int]:
+    def images(self, change: Change) -> tuple[list[Piece] | None, list[Piece] | None, int, int, int]:
         """The row before a change and after it, and the bits of columns: what it is about, what was
         known and what is.
         """
@@ -96,10 +96,10 @@ class Teller:
         row, _, bits, *_ = self.row(change, new=change.op is Op.ADD)
         if change.op is Op.ADD:
             return None, row, bits, 0, bits
-        # A table without a key tells by a deletion all that it knew.
+        # Of a table without a key, a deletion has all that was known.
         return row, None, self._values.key_bits or bits, bits, 0
 
-    def row(self, change: Change, *, new: bool) -> Told:
+    def row(self, change: Change, *, new: bool) -> RowImages:
         """A row that begins, or one that ends."""
         row, known, key_value = self.keyed(change.row.key)
         plan, null = self._plan, self._null
@@ -108,13 +108,13 @@ class Teller:
             if cell is ABSENT:
                 continue
             try:
-                place, bit, plain, way = plan[edit.column]
+                index, bit, plain, way = plan[edit.column]
                 if type(cell) is plain:  # the most frequent case first: this runs for every value
-                    row[place] = cell
+                    row[index] = cell
                 elif cell is None:
-                    row[place] = null
+                    row[index] = null
                 else:
-                    row[place] = way(cell)
+                    row[index] = way(cell)
             except (KeyError, ExpressionError) as error:
                 self._check(edit, error)
                 continue
@@ -122,7 +122,7 @@ class Teller:
         # It has one side only, so that all that is known of it counts as changed.
         return row, row, known, known, known, key_value
 
-    def modified(self, change: Change) -> Told:
+    def modified(self, change: Change) -> RowImages:
         """A row that goes on."""
         # A modification never changes a key, which therefore stands on both sides.
         after, key_bits, key_value = self.keyed(change.row.key)
@@ -133,7 +133,7 @@ class Teller:
         for edit in change.edits:
             new, old = edit.new, edit.old
             try:
-                place, bit, plain, way = plan[edit.column]
+                index, bit, plain, way = plan[edit.column]
                 if new is not ABSENT:
                     known_after |= bit
                     # In line, as in `row` and for `old` below: a call for each value would take
@@ -144,9 +144,9 @@ class Teller:
                         piece = null
                     else:
                         piece = way(new)
-                    after[place] = piece
+                    after[index] = piece
                     if old == new and not edit.reset:
-                        before[place] = piece
+                        before[index] = piece
                         known_before |= bit
                         continue
                 # With `reset` all former values go, and None is no value that was there.
@@ -163,13 +163,13 @@ class Teller:
                     piece = null
                 else:
                     piece = way(old)
-                before[place] = piece
+                before[index] = piece
             except (KeyError, ExpressionError) as error:
                 self._check(edit, error)
                 continue
             # Two texts may be one value of the column's type, as 1.0 and 1.00: then nothing
             # changed.
-            if new is not ABSENT and piece != after[place]:
+            if new is not ABSENT and piece != after[index]:
                 changed |= bit
         return before, after, changed, known_before, known_after, key_value
 
@@ -179,11 +179,11 @@ class Teller:
         text = key[self._skip :]
         # `isalnum` spares the call for most keys: such text has nothing that could be escaped.
         if key.startswith(self._key_head) and (text.isalnum() or simple(key)):
-            place, bit, plain, way = self._key_column
+            index, bit, plain, way = self._key_column
             try:
-                row[place] = text if plain is str else way(text)
+                row[index] = text if plain is str else way(text)
             except ExpressionError as error:
-                raise named(error, self._values.names[place]) from None
+                raise named(error, self._values.names[index]) from None
             return row, bit, text
         parts = parse(key).parts if key else ()
         bits = 0
@@ -192,11 +192,11 @@ class Teller:
             if planned is None:
                 message = f"the key names {value_shown(name)}, which is no column of"
                 raise ExpressionError(f"{message} {self._values.table.name}")
-            place, bit, plain, way = planned
+            index, bit, plain, way = planned
             try:
-                row[place] = text if plain is str else way(text)
+                row[index] = text if plain is str else way(text)
             except ExpressionError as error:
-                raise named(error, self._values.names[place]) from None
+                raise named(error, self._values.names[index]) from None
             bits |= bit
         if len(parts) == 1:
             return row, bits, parts[0][1]

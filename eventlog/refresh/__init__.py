@@ -1,7 +1,7 @@
 """The full load: writes rows into the log which ask the publisher to tell every row of a table as
 it is.
 
-    loads       what is to be told, how fast, and by which SQL
+    loads       what is to be published, how fast, and by which SQL
     ranges      how far each range of a table's keys is, and how it is kept in marks; pure
     stretches   the load itself, a stretch of rows at a time, several ranges at once
     command     the command; it comes in by an entry point of `eventlog.commands`

@@ -1,4 +1,4 @@
-"""`eventlog refresh`: has every row of tables told as it is, while changes go on."""
+"""`eventlog refresh`: has every row of tables published as it is, while changes go on."""
 
 from __future__ import annotations
 

@@ -55,12 +55,12 @@ class KeyOrder:
             which = f"the row {shortened(key)} of {self._table.name}"
             problem = f"Rows after {which} cannot be asked for."
             raise DataError(problem, hint="Leave that row out with --where.")
-        return {f"{called}{place}": value for place, value in enumerate(values)}
+        return {f"{called}{index}": value for index, value in enumerate(values)}
 
     def _compared(self, query: str, called: str, sign: str) -> str:
         values = []
-        for place, form in enumerate(self._forms):
-            values.append(form.value.format(key=f":{called}{place}"))
+        for index, form in enumerate(self._forms):
+            values.append(form.value.format(key=f":{called}{index}"))
         tree = _tree(self._columns, values, sign)
         listed = ", ".join(values)
         return statement(self._dialect, query, columns=self.columns, values=listed, tree=tree)

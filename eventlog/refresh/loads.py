@@ -1,4 +1,4 @@
-"""What a full load tells, how fast it may be, and its SQL.
+"""What a full load publishes, how fast it may be, and its SQL.
 
 Stretches are kept back while too many rows wait in the log, for all jobs of a load together, and
 once it is to end.
@@ -29,15 +29,15 @@ from eventlog.sql.names import LogNames
 from eventlog.sql.reflect import Classes
 
 CHUNK_ROWS: Final = 10_000
-"""Rows of a transaction, unless somebody says otherwise."""
+"""Rows of a transaction by default."""
 
 
 class Load(Struct, frozen=True, kw_only=True):
-    """What is to be told: a class under the name that the log has for it, the rows for which the
-    conditions hold.
+    """What is to be published: a class under the name that the log has for it, the rows for which
+    the conditions hold.
 
     `tracked` says that the class has triggers of this log; `when` is the condition that they have,
-    `where` one more. `only` is the one output that is told, if not all are.
+    `where` one more. `only` is the one output that gets them, if not all do.
     """
 
     table: Table
@@ -65,7 +65,7 @@ class RefreshPace(Struct, frozen=True, kw_only=True):
 def loads(
     engine: Engine, names: LogNames, tables: Sequence[str], schema: str | None, where: str | None, only: str = ""
 ) -> list[Load]:
-    """The loads of classes by their names, for one output `only` if it is said.
+    """The loads of classes by their names, for one output `only` if it is given.
 
     InstallError where a table is missing or has no key.
     """

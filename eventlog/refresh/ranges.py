@@ -78,12 +78,12 @@ def numbered(stands: Sequence[Stand], load: str) -> Stands:
     count = len(stands)
     if count == 1:
         load = ""
-    return tuple(replace(stand, place=place, ranges=count, load=load) for place, stand in enumerate(stands))
+    return tuple(replace(stand, place=index, ranges=count, load=load) for index, stand in enumerate(stands))
 
 
-def mark_name(called: str, place: int) -> str:
+def mark_name(called: str, index: int) -> str:
     """The mark of a range; the first has the name that a load in one piece has."""
-    number = f" {place}" if place else ""
+    number = f" {index}" if index else ""
     # The table of marks has no room for more.
     return f"refresh{number}: {called}"[:NAME_CHARACTERS]
 
@@ -104,8 +104,8 @@ def read(called: str, marks: Mapping[str, str]) -> Stands | None:
     if first is None:
         return None
     stands = []
-    for place in range(first.ranges):
-        stand = _read(marks, mark_name(called, place))
+    for index in range(first.ranges):
+        stand = _read(marks, mark_name(called, index))
         # Ranges of another cut may overlap these, or leave keys between them.
         if stand is None or stand.load != first.load or stand.ranges != first.ranges:
             return None

@@ -79,7 +79,7 @@ class Refresh:
             with self._log.transaction() as connection:
                 marked = ranges.read(self._load.mark, self._marks.all(connection))
         stands = marked
-        # A load under another condition has told other rows, so it is not this one that was broken
+        # A load under another condition has written other rows, so it is not this one that was broken
         # off.
         if not stands or (stands[0].where, stands[0].only) != (self._load.where, self._load.only):
             stands = (Stand(where=self._load.where, only=self._load.only, total=self._count()),)
@@ -94,7 +94,7 @@ class Refresh:
         return cut
 
     def steps(self, stands: Sequence[Stand]) -> Iterator[Stand]:
-        """Goes through one range after the other, and says after each stretch how far its range
+        """Goes through one range after the other, and yields after each stretch how far its range
         is.
         """
         left = [stand.place for stand in stands if not stand.done]
@@ -107,7 +107,7 @@ class Refresh:
             self.end(stands)
 
     def stretches(self, stand: Stand) -> Iterator[Stand]:
-        """Writes a range stretch after stretch, and says after each how far it is.
+        """Writes a range stretch after stretch, and yields after each how far it is.
 
         The mark goes along.
         """
@@ -220,9 +220,9 @@ class Refresh:
             if error.may_pass or self._load.where is None:
                 raise
             problem = f"The condition {self._load.where!r} cannot be asked of {self._load.table.name}"
-            said = str(getattr(error.__cause__, "orig", error)).partition("\n")[0].rstrip(".")
+            reason = str(getattr(error.__cause__, "orig", error)).partition("\n")[0].rstrip(".")
             raise UsageError(
-                f"{problem}: {said}.",
+                f"{problem}: {reason}.",
                 hint="Write it with the names of the table's columns.",
             ) from None
 
@@ -235,8 +235,8 @@ GO_ON: Final = "What was written stays, and the same command continues from ther
 
 
 def work_on(load: Refresh, stands: Sequence[Stand], jobs: int, tell: Callable[[int], None]) -> None:
-    """Goes through all ranges, so many at once, and tells after each stretch how many rows the load
-    has written.
+    """Goes through all ranges, so many at once, and reports after each stretch how many rows the
+    load has written.
 
     What goes wrong in one range, or whoever interrupts, ends the others after the stretch in hand;
     it is raised then.

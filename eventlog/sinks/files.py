@@ -51,9 +51,9 @@ class FileSink:
 
     capabilities = SinkCapabilities(resolves=True, prepares=True)
 
-    def __init__(self, place: Path | Plans, suffix: str, *, routed: bool = False) -> None:
+    def __init__(self, target: Path | Plans, suffix: str, *, routed: bool = False) -> None:
         self._routed = routed
-        self._plans: Plans = PlanFolder(place, self._folders) if isinstance(place, Path) else place
+        self._plans: Plans = PlanFolder(target, self._folders) if isinstance(target, Path) else target
         self.folder = self._plans.folder
         self.suffix = suffix
         self._last = ""
@@ -199,10 +199,10 @@ class FileSink:
         if not self._routed:
             yield self.folder
             return
-        for place, below, _ in os.walk(self.folder):
+        for folder, below, _ in os.walk(self.folder):
             # In place, which is how os.walk is told where not to go.
-            below[:] = [name for name in below if name[0] != "." and not Path(place, name, OWNERS).exists()]
-            yield Path(place)
+            below[:] = [name for name in below if name[0] != "." and not Path(folder, name, OWNERS).exists()]
+            yield Path(folder)
 
     def _ids(self, paths: Iterable[PurePath]) -> Iterator[str]:
         """The ids of the documents among these files."""

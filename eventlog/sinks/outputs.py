@@ -16,8 +16,8 @@ from eventlog.qlik.messages.settings import MessageSettings
 from eventlog.sinks.change_files.settings import RowFileSettings, RowFormat
 from eventlog.sinks.http.address import HttpSettings, reach
 from eventlog.sinks.stdout import StdoutSink
-from eventlog.sinks.store.address import MODULE, StoreSettings, is_address, place_of, refuse_unknown
-from eventlog.sinks.store.findings import place_findings
+from eventlog.sinks.store.address import MODULE, StoreSettings, is_address, refuse_unknown, target_of
+from eventlog.sinks.store.findings import target_findings
 
 
 class FilesOutput(
@@ -99,8 +99,8 @@ def _file_sink(order: SinkOrder) -> Sink:
     from eventlog.sinks.files import FileSink
 
     # In order: the greatest id that is there is how far the output is.
-    place = place_of(order.output.path, order.output.store, ordered=True)
-    return FileSink(place, order.format.suffix, routed=order.routed)
+    target = target_of(order.output.path, order.output.store, ordered=True)
+    return FileSink(target, order.format.suffix, routed=order.routed)
 
 
 def _http_sink(order: SinkOrder) -> Sink:
@@ -128,7 +128,7 @@ FILES: Final = SinkPlugin(
     build=_file_sink,
     place=_folder_place,
     formats=("change-tables", "messages", "xds", EVERY_DOCUMENT),
-    check=lambda output: place_findings(output.path, output.store),
+    check=lambda output: target_findings(output.path, output.store),
     needs=_needs,
     sorts_ids=True,
 )

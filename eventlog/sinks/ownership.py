@@ -22,25 +22,25 @@ class Owner(Struct, frozen=True, kw_only=True, omit_defaults=True):
     epoch: int = 0
 
 
-def taken_over(owner: Owner, tenure: Tenure | None, place: str, way_out: str) -> Owner:
+def taken_over(owner: Owner, tenure: Tenure | None, target: str, way_out: str) -> Owner:
     """The owner from now on; refused for another log, and for a holder that is not the latest.
 
-    `place` and `way_out` are what to tell: where it is, and how a log gets a place of its own.
+    `target` and `way_out` are for the message: where it is, and how a log gets one of its own.
     """
     if tenure is None:
         # Whoever was writing there is stopped; the target stays its log's.
         return replace(owner, epoch=owner.epoch + 1)
     if owner.log and owner.log != tenure.log:
         raise ConfigError(
-            f"{place} belongs to the {owner.name}; the {tenure.name} cannot write there.",
+            f"{target} belongs to the {owner.name}; the {tenure.name} cannot write there.",
             hint=way_out,
         )
     if owner.epoch > tenure.epoch:
-        raise taken_by_a_later_one(place)
+        raise taken_by_a_later_one(target)
     return Owner(log=tenure.log, name=tenure.name, epoch=tenure.epoch)
 
 
-def taken_by_a_later_one(place: str) -> OccupiedError:
+def taken_by_a_later_one(target: str) -> OccupiedError:
     """What to tell a publisher that has been replaced."""
     hint = "This one writes nothing more there."
-    return OccupiedError(f"Somebody else has taken {place} over.", hint=hint)
+    return OccupiedError(f"Somebody else has taken {target} over.", hint=hint)

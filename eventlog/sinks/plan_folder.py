@@ -70,10 +70,10 @@ _name_of_others = re.compile(r"\.eventlog-[0-9a-f]+-\d+\.part").fullmatch
 
 def not_written(what: str, folder: Path, error: OSError) -> SinkError:
     """Why something cannot be written in the folder."""
-    place = error.filename2 or error.filename or folder
+    path = error.filename2 or error.filename or folder
     may_pass = error.errno not in PERMANENT
     hint = "It is tried again." if may_pass else "Correct that and start again."
-    message = f"{what} cannot be written to {place}: {error.strerror}."
+    message = f"{what} cannot be written to {path}: {error.strerror}."
     return SinkError(message, hint=hint, may_pass=may_pass)
 
 
@@ -203,14 +203,14 @@ class TakenFile(Struct, frozen=True, kw_only=True):
 class PlanFolder:
     """A folder with an owner, and the plans that are shown in it.
 
-    Files may be in any of its `places`.
+    Files may be in any of its `folders`.
     """
 
-    def __init__(self, folder: Path, places: Callable[[], Iterable[Path]]) -> None:
+    def __init__(self, folder: Path, folders: Callable[[], Iterable[Path]]) -> None:
         self.folder = folder
         self.plan = ""
         """The plan that is shown last, all of it."""
-        self._places = places
+        self._folders = folders
         self._owned = OwnedFolder(folder)
         self._holder = secrets.token_hex(4)
         self._mark: Mark | None = None
@@ -229,9 +229,9 @@ class PlanFolder:
         try:
             # Taken before anybody looks at the mark, so that a former owner who goes on finds nothing.
             hidden: list[Path] = []
-            for place in self._places():
-                remove_leftovers(place)  # files that have no plan
-                hidden += [path for path in _ours_in(place, HIDDEN) if not _name_of_others(path.name)]
+            for folder in self._folders():
+                remove_leftovers(folder)  # files that have no plan
+                hidden += [path for path in _ours_in(folder, HIDDEN) if not _name_of_others(path.name)]
             taken = [file for file in map(self._taken, hidden) if file is not None]
             marks = self._marks()
             # So all that was found is of former owners, and nothing of a later one.
@@ -270,7 +270,7 @@ class PlanFolder:
 
     def last(self, ids: Callable[[Iterable[PurePath]], Iterator[str]]) -> str:
         """The greatest id of the files."""
-        entries = (Path(entry) for place in self._places() for entry in os.scandir(place))
+        entries = (Path(entry) for folder in self._folders() for entry in os.scandir(folder))
         return max(ids(entries), default="")
 
     def hide(self, plan: str, files: Sequence[tuple[Path, bytes]]) -> Hidden:
@@ -374,11 +374,11 @@ class PlanFolder:
             yield Mark(int(epoch), maker, unquote(plan))
 
 
-def _ours_in(place: Path, ending: str) -> list[Path]:
+def _ours_in(folder: Path, ending: str) -> list[Path]:
     """The files there whose names begin and end so."""
-    with os.scandir(place) as entries:
+    with os.scandir(folder) as entries:
         names = [entry.name for entry in entries if entry.name.startswith(BEGINNING)]
-    return [place / name for name in names if name.endswith(ending)]
+    return [folder / name for name in names if name.endswith(ending)]
 
 
 def _no_name_of_ours(path: Path) -> DataError:

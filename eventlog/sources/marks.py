@@ -135,15 +135,15 @@ def runs(numbers: Iterable[int]) -> list[Run]:
     """The runs that numbers make, in the order given."""
     numbers = list(numbers)
     if numbers and numbers == list(range(numbers[0], numbers[0] + len(numbers))):
-        # By far the most common, and told without a look at each.
+        # By far the most common, and seen without a look at each.
         return [(numbers[0], numbers[-1])]
-    found: list[Run] = []
+    joined: list[Run] = []
     for number in numbers:
-        if found and number == found[-1][1] + 1:
-            found[-1] = (found[-1][0], number)
+        if joined and number == joined[-1][1] + 1:
+            joined[-1] = (joined[-1][0], number)
         else:
-            found.append((number, number))
-    return found
+            joined.append((number, number))
+    return joined
 
 
 _first, _last = itemgetter(0), itemgetter(1)
@@ -195,13 +195,13 @@ class Stretches:
         """The numbers of all of these sets."""
         if len(sets) == 1:
             return sets[0]
-        return cls([part for one in sets for part in one.parts])
+        return cls([part for stretches in sets for part in stretches.parts])
 
     def meets(self, other: Stretches) -> bool:
         """Whether a number is in both."""
         for first, last in other.parts:
-            place = bisect_right(self.parts, last, key=_first) - 1
-            if place >= 0 and self.parts[place][1] >= first:
+            index = bisect_right(self.parts, last, key=_first) - 1
+            if index >= 0 and self.parts[index][1] >= first:
                 return True
         return False
 
@@ -212,8 +212,8 @@ class Stretches:
         return Stretches([(max(start, first), min(stop, last)) for start, stop in self.parts[begin:end]])
 
     def __contains__(self, number: int) -> bool:
-        place = bisect_right(self.parts, number, key=_first) - 1
-        return place >= 0 and self.parts[place][1] >= number
+        index = bisect_right(self.parts, number, key=_first) - 1
+        return index >= 0 and self.parts[index][1] >= number
 
     def __iter__(self) -> Iterator[int]:
         for first, last in self.parts:
@@ -242,12 +242,12 @@ class Stretches:
         if not taken or not self.parts:
             return self
         left: list[Run] = []
-        place = 0
+        index = 0
         # Both ascend: each stretch is cut by those that begin before its end.
         for first, last in self.parts:
-            while place < len(taken) and taken[place][1] < first:
-                place += 1
-            at, start = place, first
+            while index < len(taken) and taken[index][1] < first:
+                index += 1
+            at, start = index, first
             while at < len(taken) and taken[at][0] <= last:
                 if taken[at][0] > start:
                     left.append((start, taken[at][0] - 1))

@@ -28,15 +28,15 @@ UNFINISHED = "8s2b"
 LOCKED = (
     "Another process has locked the database file and does not release it: `fuser` with the file's name says which."
 )
-"""What is said of a database that is a file, where one process that is frozen stops all others."""
+"""The hint for a database that is a file, where one process that is frozen stops all others."""
 
 
 @contextmanager
 def transaction(
     engine: Engine, what: str, *, lone: bool = False, dialect: Dialect | None = None
 ) -> Iterator[Connection]:
-    """A transaction in the session that reading needs; what the database refuses is told as a
-    SourceError.
+    """A transaction in the session that reading needs; what the database refuses is raised as
+    a SourceError.
 
     `lone` makes each statement a transaction of its own, where that costs less. Who begins many
     knows the `dialect`.
@@ -209,7 +209,7 @@ def may_pass(engine: Engine, error: Exception) -> bool:
 
 
 def words_of(error: Exception) -> str:
-    """What a database has said, in one line and not too long."""
+    """The message of a database, in one line and not too long."""
     if getattr(error, "code", None) == UNFINISHED:
         return "the connection was lost in the middle of a transaction"
     return shortened(" ".join(str(_driver_error(error)).split()), 300).rstrip(".")
@@ -280,18 +280,18 @@ def is_held_up(dialect: Dialect, error: BaseException | None) -> bool:
     return not _codes(dialect, error).isdisjoint(lock_codes) or _is_locked(dialect, error)
 
 
-def _said_first(error: BaseException | None) -> Any:
+def _first_argument(error: BaseException | None) -> Any:
     if error is None or not error.args:
         return None
     return error.args[0]
 
 
 def _codes(dialect: Dialect, error: BaseException | None) -> set[Any]:
-    """What an error may be told by. Each driver has its own: an SQLSTATE, a number that it says
+    """What an error may be known by. Each driver has its own: an SQLSTATE, a number that it says
     first, codes in what it says first, or one that it puts into words.
     """
     original = _driver_error(error)
-    first = _said_first(original)
+    first = _first_argument(original)
     codes: set[Any] = {getattr(first, name, None) for name in ("code", "full_code")}
     codes.add(getattr(original, "sqlstate", None))
     if isinstance(first, int):
@@ -308,14 +308,14 @@ def _number_of(error: BaseException | None) -> object:
         number = getattr(error, dialect.error_number, None)
         if isinstance(number, int):
             return number & 0xFF  # SQLite has details in the higher bits
-    return _said_first(error)
+    return _first_argument(error)
 
 
 def is_passing(dialect: Dialect, error: BaseException | None) -> bool:
     """Whether an error has a code that waiting may cure, if its class does not say so."""
     if not _codes(dialect, error).isdisjoint(dialect.passing_codes):
         return True
-    return bool(getattr(_said_first(_driver_error(error)), "isrecoverable", False))
+    return bool(getattr(_first_argument(_driver_error(error)), "isrecoverable", False))
 
 
 def is_denied(dialect: Dialect, error: BaseException | None) -> bool:

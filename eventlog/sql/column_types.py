@@ -52,7 +52,7 @@ class ColumnTypes(Struct, frozen=True, kw_only=True):
     log_key: ColumnType = sa.Text()
     log_value: ColumnType = sa.Text()
     log_options: Mapping[str, Any] = {}
-    """What is said of the log, in SQLAlchemy's words, besides what is said of all tables."""
+    """Options of the log, in SQLAlchemy's words, besides those of all tables."""
     table_options: Mapping[str, Any] = {}
     number_options: Mapping[str, Any] = {}
-    """What is said of a sequence, or of a column that numbers itself."""
+    """Options of a sequence, or of a column that numbers itself."""

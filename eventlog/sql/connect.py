@@ -126,14 +126,14 @@ def read_url(url: str) -> URL:
     return parsed
 
 
-def place_of(url: URL) -> str:
+def address_of(url: URL) -> str:
     """Where a database is, for people: without a user and without options that may be secret."""
     from sqlalchemy.engine import URL
 
     query = {name: value for name, value in url.query.items() if name in PLACES}
     backend = url.get_backend_name()
-    place = URL.create(backend, host=url.host, port=url.port, database=url.database, query=query)
-    return place.render_as_string()
+    address = URL.create(backend, host=url.host, port=url.port, database=url.database, query=query)
+    return address.render_as_string()
 
 
 def shown_url(url: str | URL) -> str:
@@ -309,7 +309,7 @@ def idle_seconds(lease: float) -> float:
 
 
 def _settings(dialect: Dialect, statement_seconds: float, lock_seconds: float, lease: float | None) -> list[str]:
-    """What a new session is told; limits come behind, for they are the narrower ones.
+    """The settings of a new session; limits come behind, for they are the narrower ones.
 
     With a lease nobody waits for its client much longer than that.
     """

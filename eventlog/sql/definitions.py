@@ -145,7 +145,7 @@ def derived(noted: Described, former: Described, types: Types) -> Described:
     is_new = not former.raw or former.raw[0].relation != own.relation
     if former.table is None or is_new:
         names = own.names
-        key = {names[number]: place for place, number in enumerate(noted.key, 1) if number in names}
+        key = {names[number]: position for position, number in enumerate(noted.key, 1) if number in names}
         seen = [_column(column, types, key=key.get(column.name)) for column in own.columns]
         return replace(noted, table=Table(name=own.name, schema=own.schema, columns=tuple(seen)))
     before, was = former.table, former.raw[0].names

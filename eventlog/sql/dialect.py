@@ -204,7 +204,7 @@ class Dialect(Struct, frozen=True, kw_only=True, eq=False):
     transaction: str | None = None
     """The number of the running transaction, whatever savepoints it has; None: unknown."""
     transaction_guess: str | None = None
-    """What is told of a row's transaction where the log has no column for it, in words."""
+    """What is known of a row's transaction where the log has no column for it, in words."""
     backslash: tuple[str, str] | None = ("'", "\\")
     """How a string with a backslash begins, and its backslash; None: the session decides."""
     plain_types: frozenset[str] | None = None
@@ -256,11 +256,11 @@ class Dialect(Struct, frozen=True, kw_only=True, eq=False):
 
 def dialect_of(where: str | URL | Engine | Connection) -> Dialect:
     """The dialect of a database by its URL, engine or connection; else ConfigError."""
-    place: Any = where
+    name: Any = where
     if not isinstance(where, str):
-        place = place.dialect.name if hasattr(place, "dialect") else place.drivername
+        name = name.dialect.name if hasattr(name, "dialect") else name.drivername
     # Without the driver, which stands behind a plus.
-    backend = place.partition("://")[0].partition("+")[0]
+    backend = name.partition("://")[0].partition("+")[0]
     return _named(backend)
 
 
@@ -283,7 +283,7 @@ def dialects() -> tuple[Dialect, ...]:
 
 def drivers() -> dict[str, str]:
     """The extras that bring drivers, by the module of the driver."""
-    return {one.driver: one.extra for one in dialects() if one.driver and one.extra}
+    return {dialect.driver: dialect.extra for dialect in dialects() if dialect.driver and dialect.extra}
 
 
 @cache

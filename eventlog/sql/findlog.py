@@ -66,7 +66,7 @@ def log_columns(where: Engine | Connection, names: LogNames, wanted: str | Seque
 
 
 def _migration(connection: Connection, names: LogNames) -> str | None:
-    """The migration that the log is at; nobody tells it to who may not read the companion, and has
+    """The migration that the log is at; nobody shows it to who may not read the companion, and has
     no business with it.
     """
     version = table(names.version, column("version_num"), schema=names.schema)

@@ -46,7 +46,7 @@ def has_number_index(engine: Engine, names: LogNames) -> bool:
 
 
 def option_of(index: Mapping[str, Any], what: str) -> str:
-    """What SQLAlchemy tells of an index under a name that begins with the database's."""
+    """What SQLAlchemy knows of an index under a name that begins with the database's."""
     for name, value in index.get("dialect_options", {}).items():
         if name.endswith(f"_{what}") and value is not None and value is not False:
             return str(value)

@@ -98,8 +98,8 @@ class Classes:
         own = tuple(_column(shape, column) for column in key)
         named = []
         for child in children:
-            for place, child_name in self._beside([schema], child):
-                if place.name == schema.name:
+            for child_schema, child_name in self._beside([schema], child):
+                if child_schema.name == schema.name:
                     named.append(child_name)
         return self._table(schema, shape, named, own)
 
@@ -113,10 +113,12 @@ class Classes:
         """The classes with these names; InstallError tells of one that is not there."""
         parents = dict.fromkeys(self._find(name) for name in names)
         schemas = dict.fromkeys(schema for schema, _ in parents)
-        named = dict.fromkeys((place.name, child) for name in children for place, child in self._beside(schemas, name))
+        named = dict.fromkeys(
+            (child_schema.name, child) for name in children for child_schema, child in self._beside(schemas, name)
+        )
         tables = []
         for schema, name in parents:
-            of_parent = [child for place, child in named if place == schema.name and child != name]
+            of_parent = [child for schema_name, child in named if schema_name == schema.name and child != name]
             key = schema.row_key(name)
             tables.append(self._table(schema, schema.shape(name), of_parent, key))
         taken = {(table.schema, child.name) for table in tables for child in table.children}
@@ -136,10 +138,10 @@ class Classes:
         return self._schemas[name]
 
     def _table(self, schema: Schema, shape: TableShape, named: Sequence[str], key: tuple[str, ...]) -> Table:
-        places = {name: place for place, name in enumerate(key, start=1)}
+        positions = {name: position for position, name in enumerate(key, start=1)}
         columns = shape.columns
         if key != shape.key:
-            columns = tuple(replace(column, key=places.get(column.name)) for column in columns)
+            columns = tuple(replace(column, key=positions.get(column.name)) for column in columns)
         return Table(
             name=shape.name,
             schema=shape.schema,
@@ -163,21 +165,21 @@ class Classes:
                 wanted = parent.key if key.table == parent.name else schema.row_key(key.table)
                 if wanted and set(key.referred) == set(wanted):
                     leading.append(key)
-            places = {column.name: place for place, column in enumerate(child.columns)}
-            links = sorted(leading, key=lambda key: places[key.columns[0]])
+            indexes = {column.name: index for index, column in enumerate(child.columns)}
+            links = sorted(leading, key=lambda key: indexes[key.columns[0]])
             own = [key for key in links if key.table == parent.name]
             if own and (name in named or links[0] is own[0]):
                 held = dict(zip(own[0].referred, own[0].columns, strict=True))
                 parent_key = tuple(held[column] for column in parent.key)
                 yield Child(name=child.name, parent_key=parent_key, columns=child.columns)
 
-    def _beside(self, places: Iterable[Schema], name: str) -> list[tuple[Schema, str]]:
+    def _beside(self, schemas: Iterable[Schema], name: str) -> list[tuple[Schema, str]]:
         """The tables that a child's name means: those in the schemas of the classes, where a child
         stands, else what it means by itself. So it means the same to who tracks, with a schema of
         their own, and to who looks at triggers.
         """
         beside = []
-        for schema in places:
+        for schema in schemas:
             table = schema.find(name)
             if table is not None:
                 beside.append((schema, table))
@@ -185,30 +187,30 @@ class Classes:
 
     def has(self, name: str) -> bool:
         """Whether there is a table or view of this name."""
-        return self._place(name) is not None
+        return self._existing(name) is not None
 
     def _find(self, name: str) -> tuple[Schema, str]:
-        named = self._place(name)
+        named = self._existing(name)
         if named is not None:
             return named
-        for schema, table in self._places(name):
+        for schema, table in self._candidates(name):
             self._refuse_others(schema, table)
         hint = "Write it as the database does, with its schema if it has another one."
         first, last = parts_of(name)
-        place = self.schema(first or self.default)
-        near = nearest(last, (*place.tables, *place.views))
+        searched = self.schema(first or self.default)
+        near = nearest(last, (*searched.tables, *searched.views))
         if near:
             hint = f"Did you mean {first}.{near}?" if first else f"Did you mean {near}?"
         raise InstallError(f"There is no table or view {name} in the database.", hint=hint)
 
-    def _place(self, name: str) -> tuple[Schema, str] | None:
-        for schema, table in self._places(name):
+    def _existing(self, name: str) -> tuple[Schema, str] | None:
+        for schema, table in self._candidates(name):
             reported = schema.find(table)
             if reported is not None:
                 return schema, reported
         return None
 
-    def _places(self, name: str) -> Iterator[tuple[Schema, str]]:
+    def _candidates(self, name: str) -> Iterator[tuple[Schema, str]]:
         """Where a table of this name may stand, and what it is called there."""
         first, last = parts_of(name)
         # A table's name may have a point in it.

@@ -37,7 +37,7 @@ SHORT_BYTES: Final = 1024
 """What the values of an object may have to come at once, however many objects are asked for."""
 
 NAMED_COLUMNS: Final = 3
-"""Columns that cannot be read of which it is said what the database said."""
+"""Columns that cannot be read of which the database's message is shown."""
 
 NO_ROOM: Final = "what was read back with it has filled the batch."
 MENDED: Final = "`eventlog rights --publisher ROLE` gives what a publisher needs; then the rows are published."
@@ -61,7 +61,7 @@ def column_stamps(engine: Engine, catalog: Catalog) -> ColumnStamps:
 def _stamps_now(connection: Connection, names: Sequence[TableName]) -> ColumnStamps:
     query = text(statement(dialect_of(connection), "column_stamps"))
     stamps = fetched(connection, query, {"tables": json.encode(names).decode()})
-    return {names[place - 1]: stamp for place, stamp in stamps}
+    return {names[number - 1]: stamp for number, stamp in stamps}
 
 
 def _names_of(table: Table) -> list[TableName]:
@@ -87,7 +87,7 @@ class Room(Struct, frozen=True, kw_only=True):
 class _Part(Struct, kw_only=True):
     """What was read of a table: rows, and the bytes of those that had a value too long to come."""
 
-    found: dict[RowId, dict[str, Cell] | Unreadable] = field(default_factory=dict)
+    rows: dict[RowId, dict[str, Cell] | Unreadable] = field(default_factory=dict)
     large: dict[RowId, int] = field(default_factory=dict)
 
 
@@ -132,7 +132,7 @@ class SqlRowReader:
         with transaction(self._engine, what, lone=True, dialect=dialect) as connection:
             for group in asked:
                 part = self._careful(connection, group, wanted, plain)
-                rows |= part.found
+                rows |= part.rows
                 large |= part.large
             if large:
                 rows |= self._with_room(connection, asked, wanted, large)
@@ -165,7 +165,7 @@ class SqlRowReader:
     ) -> dict[RowId, ReadBack]:
         """Of the objects with long values as many as there is room for, in the order wanted."""
         assert self._room is not None
-        found: dict[RowId, ReadBack] = {}
+        rows: dict[RowId, ReadBack] = {}
         taken: set[RowId] = set()
         room = self._room.share
         for row in wanted:
@@ -177,20 +177,20 @@ class SqlRowReader:
                     f"The row {shortened(row.key)} of {row.table} has {size} bytes, more than"
                     f" publisher.value_limit, which is {self._room.value_limit}. Raise it and requeue the row."
                 )
-                found[row] = Unreadable(note=note)
+                rows[row] = Unreadable(note=note)
             elif size <= room or not taken:
                 taken.add(row)
                 room -= size
             else:
-                found[row] = Unreadable(note=NO_ROOM, reason=Reason.NO_ROOM)
+                rows[row] = Unreadable(note=NO_ROOM, reason=Reason.NO_ROOM)
                 # Nobody overtakes: small objects would always have room, and a large one never.
                 room = 0
         for group in asked:
-            some = _of(group, [place for place, row in enumerate(group.rows) if row in taken])
+            some = _of(group, [index for index, row in enumerate(group.rows) if row in taken])
             if some.rows:
                 # A row alone, whatever it has: without a limit its long values come with it.
-                found |= self._careful(connection, some, wanted, None).found
-        return found
+                rows |= self._careful(connection, some, wanted, None).rows
+        return rows
 
     def _careful(self, connection: Connection, asked: AskedObjects, wanted: Wanted, plain: int | None) -> _Part:
         """What is found of the objects; a value that cannot be read keeps no other from being read.
@@ -207,7 +207,7 @@ class SqlRowReader:
                 mended = hint_of(self._engine, error) or MENDED
                 note = f"{asked.table.whole} may not be read back: {words_of(error)}. {mended}"
                 denied = Unreadable(note=note, reason=Reason.NO_RIGHT)
-                return _Part(found=dict.fromkeys(asked.rows, denied))
+                return _Part(rows=dict.fromkeys(asked.rows, denied))
             # Where the same question about no object fails too, the table is at fault and no value.
             try:
                 self._read(connection, asked, wanted, plain, nobody=True)
@@ -225,18 +225,18 @@ class SqlRowReader:
     ) -> _Part:
         """Reads by halves, down to the objects that cannot be read."""
         if len(asked.rows) == 1:
-            return _Part(found={asked.rows[0]: self._single(connection, asked, wanted, error)})
+            return _Part(rows={asked.rows[0]: self._single(connection, asked, wanted, error)})
         part = _Part()
         half = len(asked.rows) // 2
-        for places in (range(half), range(half, len(asked.rows))):
-            some = _of(asked, places)
+        for indexes in (range(half), range(half, len(asked.rows))):
+            some = _of(asked, indexes)
             try:
                 half_read = self._read(connection, some, wanted, plain)
             except driver_errors(self._engine) as refused:
                 if may_pass(self._engine, refused):
                     raise
                 half_read = self._narrowed(connection, some, wanted, plain, refused)
-            part.found |= half_read.found
+            part.rows |= half_read.rows
             part.large |= half_read.large
         return part
 
@@ -248,7 +248,7 @@ class SqlRowReader:
         for name in sorted(wanted[row]):
             try:
                 one_attribute = {row: frozenset({name})}
-                values = self._read(connection, asked, one_attribute, None).found.get(row)
+                values = self._read(connection, asked, one_attribute, None).rows.get(row)
             except driver_errors(self._engine) as refused:
                 if may_pass(self._engine, refused):
                     raise
@@ -333,7 +333,7 @@ class SqlRowReader:
         # Those that lack a value are read again, if there is room.
         if large:
             rows = {row: values for row, values in rows.items() if row not in large}
-        return _Part(found={**rows}, large=large)
+        return _Part(rows={**rows}, large=large)
 
 
 class _Reading(Struct, frozen=True, kw_only=True):
@@ -355,38 +355,38 @@ class _Reading(Struct, frozen=True, kw_only=True):
         asked, rows = self.asked, self.asked.rows
         several = any(map(attrgetter("multiple"), attributes))
         answers = self._answers(asked, asked.table.name, asked.columns, attributes, several=several)
-        found: _Rows = {}
+        read: _Rows = {}
         if several:
             for number, of_one in groupby(answers, itemgetter(0)):
-                found[rows[number]] = _gathered(list(of_one), attributes)
-            return found
+                read[rows[number]] = _gathered(list(of_one), attributes)
+            return read
         names = list(map(attrgetter("name"), attributes))
         for answer in answers:
             row = rows[answer[0]]
             # A view may have several rows of one object: the first counts. Behind the values may
             # stand the bytes of all.
-            if row not in found:
-                found[row] = dict(zip(names, answer[1:], strict=False))
-        return found
+            if row not in read:
+                read[row] = dict(zip(names, answer[1:], strict=False))
+        return read
 
-    def add_children(self, child: Child, attributes: Sequence[Attribute], found: _Rows) -> None:
+    def add_children(self, child: Child, attributes: Sequence[Attribute], objects: _Rows) -> None:
         """Adds a child table's values to the objects that were found."""
         some = asked = self.asked
         if not self.nobody:
-            some = _of(asked, [place for place, row in enumerate(asked.rows) if row in found])
+            some = _of(asked, [index for index, row in enumerate(asked.rows) if row in objects])
         described = {column.name: column for column in child.columns}
         parents = dict(zip(asked.table.key or child.parent_key, child.parent_key, strict=True))
         held = [(parents.get(column.name, column.name), column) for column in asked.columns]
         columns_of_key = tuple(described.get(name) or Column(name=name, type=column.type) for name, column in held)
         answers = self._answers(some, child.name, columns_of_key, attributes, several=True)
-        for row in found:
+        for row in objects:
             # Empty where the child has no rows, which is not the same as not read.
-            found[row].update(dict.fromkeys([attribute.name for attribute in attributes], ()))
+            objects[row].update(dict.fromkeys([attribute.name for attribute in attributes], ()))
         for number, rows in groupby(answers, itemgetter(0)):
             columns = zip(*(values for _, *values in rows), strict=True)
             for attribute, column in zip(attributes, columns, strict=False):
                 values = tuple(value for value in column if value is not None)
-                found[some.rows[number]][attribute.name] = values
+                objects[some.rows[number]][attribute.name] = values
 
     def _answers(
         self,
@@ -420,9 +420,9 @@ class _Reading(Struct, frozen=True, kw_only=True):
         return answers
 
 
-def _of(asked: AskedObjects, places: Sequence[int]) -> AskedObjects:
-    rows = [asked.rows[place] for place in places]
-    return replace(asked, rows=rows, keys=[asked.keys[place] for place in places])
+def _of(asked: AskedObjects, indexes: Sequence[int]) -> AskedObjects:
+    rows = [asked.rows[index] for index in indexes]
+    return replace(asked, rows=rows, keys=[asked.keys[index] for index in indexes])
 
 
 def _parts(key: str) -> tuple[tuple[str, ...], Key] | None:
@@ -440,8 +440,8 @@ def _parts(key: str) -> tuple[tuple[str, ...], Key] | None:
 def _gathered(rows: Sequence[Answer], attributes: Sequence[Attribute]) -> dict[str, Cell]:
     """One object from the several rows of a view: its distinct values, or else the first one."""
     gathered: dict[str, Cell] = {}
-    for place, attribute in enumerate(attributes, start=1):
-        values = [row[place] for row in rows]
+    for index, attribute in enumerate(attributes, start=1):
+        values = [row[index] for row in rows]
         gathered[attribute.name] = values[0]
         if attribute.multiple:
             known = [value for value in values if value is not None]

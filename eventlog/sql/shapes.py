@@ -214,19 +214,19 @@ class Schema:
             if len(foreign.columns) == 1:
                 references.setdefault(foreign.columns[0], foreign.table)
         columns = []
-        for told in described:
-            column = self._dialect.reported(str(told["name"]))
-            computed, formula = told.get("computed"), None
+        for reflected in described:
+            column = self._dialect.reported(str(reflected["name"]))
+            computed, formula = reflected.get("computed"), None
             # How a virtual column is computed, where triggers do not see its value.
             if computed and not computed.get("persisted") and self._dialect.hides_virtual_columns:
                 formula = str(computed["sqltext"])
             columns.append(
                 Column(
                     name=column,
-                    type=declared.get(column) or self._type(told["type"]),
+                    type=declared.get(column) or self._type(reflected["type"]),
                     key=key.index(column) + 1 if column in key else None,
                     references=references.get(column),
-                    nullable=bool(told["nullable"]),
+                    nullable=bool(reflected["nullable"]),
                     formula=formula,
                     made=made.get(column),
                 )

@@ -3,6 +3,6 @@ log is published as any other.
 
     post      captures the stream, and keeps other publishers away from it
     deciding  the rules for rows that are images of a stream
-    images    what is said of images, as it is said of their rows
+    images    the outcomes of images, as those of their rows
     plugin    how the core comes to both
 """

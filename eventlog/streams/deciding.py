@@ -39,7 +39,7 @@ class ImageDecider(Decider):
         return ImageNumbers(rows=rows, transactions={}).of_rows(answers)
 
     def _parts(self, asked: Round, groups: Sequence[Sequence[Event]]) -> list[Part]:
-        return _told(asked, groups, self._log)[0]
+        return _decided_parts(asked, groups, self._log)[0]
 
 
 def parts_of_rows(
@@ -48,11 +48,11 @@ def parts_of_rows(
     log: CapturedImages,
 ) -> list[Part]:
     """What groups of rows amount to, in the numbers of rows."""
-    parts, numbers = _told(asked, groups, log)
+    parts, numbers = _decided_parts(asked, groups, log)
     return [numbers.part(part) for part in parts]
 
 
-def _told(
+def _decided_parts(
     asked: Round,
     groups: Sequence[Sequence[Event]],
     log: CapturedImages,

@@ -1,6 +1,6 @@
 """Rows of a log that a stream was captured into: each has an image, which is whole.
 
-Outputs are told of a change by its place in the stream, which names documents; the journal knows it
+Outputs know a change by its place in the stream, which names documents; the journal knows it
 by its row. `ImageNumbers` leads from the one to the other.
 """
 
@@ -25,7 +25,7 @@ class ImageNumbers(Struct, frozen=True, kw_only=True):
     transactions: Mapping[int, int]
 
     def of_rows(self, outcomes: Iterable[Outcome]) -> list[Outcome]:
-        """What was said of images, as it is said of their rows."""
+        """The outcomes of images, as those of their rows."""
         rows = self.rows
         return [replace(outcome, position=rows.get(outcome.position, outcome.position)) for outcome in outcomes]
 
@@ -53,16 +53,18 @@ class ImageNumbers(Struct, frozen=True, kw_only=True):
             replace(change, positions=tuple([self.rows[position] for position in change.positions]))
             for change in part.decision.changes
         ]
-        positions, said = part.decision.outcomes.positions, part.decision.outcomes.others
+        positions, others = part.decision.outcomes.positions, part.decision.outcomes.others
         outcomes = Outcomes(
             [self.rows[position] for position in positions],
-            {outcome.position: outcome for outcome in self.of_rows(said.values())},
+            {outcome.position: outcome for outcome in self.of_rows(others.values())},
         )
         return replace(part, decision=Decision(changes, outcomes))
 
     def encoded(self, encoded: Encoded, *, asked: bool) -> Encoded:
-        """What is said of rows, which are left, and which documents cover. What goes out stays as outputs know it."""
-        said = {outcome.position: outcome for outcome in self.of_rows(encoded.said.values())}
+        """Outcomes of rows, which are left, and which documents cover. What goes out stays as outputs know it."""
+        outcomes = {outcome.position: outcome for outcome in self.of_rows(encoded.outcomes.values())}
         left = frozenset(self.rows[position] for position in encoded.left)
         documents = [self.covers(document, asked=asked) for document in encoded.documents]
-        return replace(encoded, documents=documents, outgoing=encoded.documents, said=said, left=left, numbers=self)
+        return replace(
+            encoded, documents=documents, outgoing=encoded.documents, outcomes=outcomes, left=left, numbers=self
+        )

@@ -44,7 +44,7 @@ from eventlog.sql.names import TRANSACTION
 from eventlog.streams.deciding import image_decider_of
 
 CAPTURED = "captured in a log"
-"""What the mark of the place says once a log has it: a version without such a log stops at it."""
+"""What the mark of the place holds once a log has it: a version without such a log stops at it."""
 
 
 class StreamPost(Post):
@@ -157,8 +157,8 @@ class StreamPost(Post):
     def _opened(self) -> StreamCapture:
         """Reads the stream from where the log, or a former version, has it."""
 
-        def report(said: str) -> None:
-            self._records.warning("odd", said=said)
+        def report(message: str) -> None:
+            self._records.warning("odd", said=message)
 
         marks = self._keeper.marks()
         order = source_order(self._config, marks, report)
@@ -203,8 +203,10 @@ class StreamPost(Post):
 def refuse_lookups(config: Config) -> None:
     """ConfigError where a policy reads rows of other tables, and the source is a stream."""
     if any(isinstance(step, Lookup) for output in config.output for step in steps_of(output, config.policy)):
-        said = "A step with `do = 'lookup'` reads rows of other tables, and a stream has no database to read them from."
-        raise ConfigError(said, hint="Take the step out; or let the receiver look that up.")
+        message = (
+            "A step with `do = 'lookup'` reads rows of other tables, and a stream has no database to read them from."
+        )
+        raise ConfigError(message, hint="Take the step out; or let the receiver look that up.")
 
 
 def make_stream_log(log: Log) -> None:

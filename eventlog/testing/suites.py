@@ -224,8 +224,8 @@ class FormatSuite:
                 if not made.partial:  # else its document comes too
                     covered += made.positions
             else:
-                covered += [place for places in made.covers.values() for place in places]
-        assert sorted(covered) == sorted(place for change in changes for place in change.positions)
+                covered += [position for positions in made.covers.values() for position in positions]
+        assert sorted(covered) == sorted(position for change in changes for position in change.positions)
 
     def test_it_is_the_same_whenever_it_is_written(
         self,
@@ -269,7 +269,7 @@ class FormatSuite:
 
 
 def _ids(made: Iterable[Document | Refusal]) -> list[str]:
-    return [one.id for one in made if isinstance(one, Document)]
+    return [document.id for document in made if isinstance(document, Document)]
 
 
 class SourceStream(Struct, frozen=True, kw_only=True):
@@ -293,8 +293,8 @@ class SourceSuite:
 
     def test_images_come_in_order(self, stream: SourceStream) -> None:
         stream.grow()
-        found = _read(stream.make(), 0)
-        positions = [image.position for _, image in found]
+        images = _read(stream.make(), 0)
+        positions = [image.position for _, image in images]
         assert positions
         assert positions == sorted(set(positions))
         assert all(len(position) == len(positions[0]) for position in positions)
@@ -314,16 +314,16 @@ class SourceSuite:
     def test_who_begins_at_a_place_gets_what_follows(self, stream: SourceStream) -> None:
         stream.grow()
         stream.grow()
-        found = _read(stream.make(), 0)
-        places = list(dict.fromkeys(begin for begin, _ in found if begin is not None))
-        assert len(places) >= 2, "a stream of several transactions has places between them"
-        for place in places:
-            behind = 1 + max(number for number, (begin, _) in enumerate(found) if begin == place)
-            again = [image for _, image in _read(stream.make(), place)]
-            follow = [image for _, image in found[behind:]]
+        images = _read(stream.make(), 0)
+        starts = list(dict.fromkeys(begin for begin, _ in images if begin is not None))
+        assert len(starts) >= 2, "a stream of several transactions has places between them"
+        for start in starts:
+            behind = 1 + max(number for number, (begin, _) in enumerate(images) if begin == start)
+            again = [image for _, image in _read(stream.make(), start)]
+            follow = [image for _, image in images[behind:]]
             assert again[len(again) - len(follow) :] == follow
-            # A transaction that was open at that place may make the reader begin before it.
-            known = [image for _, image in found[:behind]]
+            # A transaction that was open there may make the reader begin before it.
+            known = [image for _, image in images[:behind]]
             assert all(image in known for image in again[: len(again) - len(follow)])
 
     def test_its_images_fit_their_tables(self, stream: SourceStream) -> None:
@@ -342,14 +342,14 @@ class SourceSuite:
 
 
 def _read(reader: StreamReader, begin: int) -> list[tuple[int | None, Image]]:
-    """The images that are there now, each with the place behind its piece."""
-    found: list[tuple[int | None, Image]] = []
+    """The images that are there now, each with the position behind its piece."""
+    images: list[tuple[int | None, Image]] = []
     for piece in reader.pieces(begin):
         if piece is None:
             break
-        found += [(piece.begin, image) for image in piece.images]
+        images += [(piece.begin, image) for image in piece.images]
     reader.close()
-    return found
+    return images
 
 
 __all__ = [

@@ -9,7 +9,7 @@ not.
     proof       the proof of a table: what differs, what is on its way, and why
     opening     what an output holds, opened to be read
     background  the publisher's regular proofs; `schedule` says when, `breaking` ends them,
-                `proofs` tells of the last ones
+                `proofs` shows the last ones
     report      reports for people and for programs
     command     the command; it comes in by an entry point of `eventlog.commands`
 """

@@ -2,7 +2,7 @@
 thread beside publishing.
 
 Law: a table is compared between two looks at the flag that ends it, and what was found is kept only
-by who has the lock. What fails is said in one sentence, kept beside the last result, and tried
+by who has the lock. What fails is noted in one sentence, kept beside the last result, and tried
 again.
 """
 
@@ -158,7 +158,7 @@ class RegularProofs:
         return self._schedule.closed(dt.datetime.fromtimestamp(self._clock()))
 
     def _at_output(self, log: Log, output: OutputConfig) -> Iterator[tuple[str, str]]:
-        """Compares what is due at an output, and says all that is compared there. What fails at it
+        """Compares what is due at an output, and yields all that is compared there. What fails at it
         leaves the others.
         """
         name = name_of(output)

@@ -14,7 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 from sqlalchemy import Engine
 
-from eventlog.compare.columns import columns_of, place_of
+from eventlog.compare.columns import columns_of, selection_of
 from eventlog.compare.scratch import ScratchSide
 from eventlog.compare.sides import Compared, ComparedSide, Key
 from eventlog.compare.streamed import StreamedSide
@@ -33,7 +33,7 @@ from eventlog.qlik.readings import reading_of
 from eventlog.qlik.values import NEVER, Teller
 from eventlog.sources.compare.queries import QuerySide
 
-TOLD_ROWS: Final = 500
+BATCH_ROWS: Final = 500
 """Rows that go through a policy together: what it looks up in other tables is read for all of them
 at once.
 """
@@ -72,8 +72,8 @@ class Expected(Struct, frozen=True, kw_only=True):
 def plain(engine: Engine, source: VerifiedTable, there: frozenset[str] | None = None) -> Expected:
     """The rows of a table as they are; the database hashes those that are no query's."""
     table = source.table
-    place, compared = place_of(table, there, source.when, source.query)
-    rows = TableSide(engine, place, compared)
+    selection, compared = selection_of(table, there, source.when, source.query)
+    rows = TableSide(engine, selection, compared)
     side: ComparedSide = rows
     if source.query is not None:
         side = QuerySide(rows, table.name, compared)
@@ -130,7 +130,7 @@ class PolicySide(StreamedSide):
         there: frozenset[str],
     ) -> None:
         self._values, columns, compared = columns_of(shape.table, there)
-        super().__init__(compared, self._told_rows)
+        super().__init__(compared, self._transformed_rows)
         self._table = table
         self._source = source.table
         self._policy = policy
@@ -145,26 +145,26 @@ class PolicySide(StreamedSide):
         self._teller = Teller(self._values, readers, None)
 
     def source_key(self, key: Key) -> str | None:
-        """The key that the source has for what is told under this one, where the policy made
+        """The key that the source has for what is published under this one, where the policy made
         another one of it.
         """
         return self.filled().noted(key)
 
-    def _told_rows(self, scratch: ScratchSide) -> Iterator[tuple[Any, ...]]:
+    def _transformed_rows(self, scratch: ScratchSide) -> Iterator[tuple[Any, ...]]:
         width = len(self._compared.key)
         rows = self._table.every()
-        while batch := [self._change(row) for row in islice(rows, TOLD_ROWS)]:
+        while batch := [self._change(row) for row in islice(rows, BATCH_ROWS)]:
             for change in self._looked(batch):
-                told = self._policy.tell(change)
+                transformed = self._policy.tell(change)
                 # What the policy leaves out, or cannot make, no output has.
-                if isinstance(told, Refusal):
+                if isinstance(transformed, Refusal):
                     continue
-                if told.route:
+                if transformed.route:
                     problem = f"The policy sends rows of {self._source.whole} to several places."
                     raise UsageError(problem, hint="verify compares one place; leave that table out.")
-                row = self._teller.row(told, new=True)[0]
-                cells = tuple([row[place] for place in self._order])
-                if told.row.key != change.row.key:
+                row = self._teller.row(transformed, new=True)[0]
+                cells = tuple([row[index] for index in self._order])
+                if transformed.row.key != change.row.key:
                     scratch.note(cells[:width], change.row.key)
                 yield cells
 
@@ -231,7 +231,7 @@ def behind_policy(
     there: frozenset[str],
 ) -> Expected:
     """What a policy makes of a table's rows."""
-    table = TableSide(engine, *place_of(source.table, None, source.when, source.query))
+    table = TableSide(engine, *selection_of(source.table, None, source.when, source.query))
     side = PolicySide(table, source, shape, policy, reader, there)
     usual = KeyWriter(source.table)
 

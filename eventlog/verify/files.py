@@ -55,7 +55,7 @@ class FileTarget:
             history = origin_of(names, self._settings.prefix, compared, file)
             sequence = itemgetter(names.index(history.headers["change_seq"]))
             for piece in pieces(rows, sequence):
-                folded.take([history.told(row) for row in piece])
+                folded.take([history.change_row(row) for row in piece])
         return folded.side
 
     def behind(self, table: Table, compared: Compared, keys: Sequence[Key]) -> frozenset[Key]:
@@ -89,8 +89,8 @@ class FileTarget:
         if self._form.format == "csv" and self._form.header:
             return [name or "" for name in next(self._cells(file), [])]
         stem = file.name.removesuffix(f".{self._form.ending}")
-        places = (file.parent / f"{stem}.dfm", file.parent / APART / f"{stem}.dfm")
-        described = next((place for place in places if place.exists()), None)
+        paths = (file.parent / f"{stem}.dfm", file.parent / APART / f"{stem}.dfm")
+        described = next((path for path in paths if path.exists()), None)
         if described is None:
             otherwise = "set row_files.header = true and publish again"
             raise DataError(

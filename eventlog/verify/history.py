@@ -22,10 +22,10 @@ class FoldedChanges:
         self.side = ScratchSide(compared)
         folded = {name.casefold(): name for name in names}
         self.key = tuple([folded.get(name.casefold(), name) for name in compared.key])
-        self._places = {}
-        for place, name in enumerate(compared.names):
+        self._indexes = {}
+        for index, name in enumerate(compared.names):
             if name.casefold() in folded:
-                self._places[folded[name.casefold()]] = place
+                self._indexes[folded[name.casefold()]] = index
 
     def take(self, rows: Iterable[ChangeRow]) -> None:
         """Applies rows of a change table, in the order of their change_seq."""
@@ -53,8 +53,8 @@ class FoldedChanges:
         # Columns of the key have no place, and others may not be compared.
         cells = {}
         for name, value in values.items():
-            if name in self._places:
-                cells[self._places[name]] = value
+            if name in self._indexes:
+                cells[self._indexes[name]] = value
         self.side.change(key, cells, whole=whole)
 
     def _move(self, step: Moved) -> None:

@@ -71,19 +71,19 @@ class LakeTarget:
         folded = FoldedChanges(compared, history.names)
         # Within a change by its operation: the row before it comes first.
         headers = [history.headers[ending] for ending in ("change_seq", "change_oper")]
-        places = [history.names.index(header) for header in headers]
+        indexes = [history.names.index(header) for header in headers]
         rows = _rows(tables.batches(name), history.names)
-        with ordered(rows, len(history.names), places) as in_order:
-            for piece in pieces(in_order, itemgetter(places[0])):
-                folded.take([history.told(row) for row in piece])
+        with ordered(rows, len(history.names), indexes) as in_order:
+            for piece in pieces(in_order, itemgetter(indexes[0])):
+                folded.take([history.change_row(row) for row in piece])
         return folded.side
 
 
 def _rows(batches: Iterable[pa.RecordBatch], names: Sequence[str]) -> Rows:
     """The cells of these columns, in whatever case the table has their names."""
     for batch in batches:
-        places = {name.casefold(): place for place, name in enumerate(batch.schema.names)}
-        columns = [cells_of(batch.column(places[name.casefold()])) for name in names]
+        indexes = {name.casefold(): index for index, name in enumerate(batch.schema.names)}
+        columns = [cells_of(batch.column(indexes[name.casefold()])) for name in names]
         yield from zip(*columns, strict=True)
 
 
@@ -96,14 +96,14 @@ def ordered(rows: Iterable[Sequence[Any]], width: int, by: Sequence[int]) -> Ite
     with closing(sqlite3.connect("", isolation_level=None)) as file:
         # After a crash nobody needs the file any more, so nothing is done to save it.
         file.executescript("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA cache_size = -16000")
-        columns = ", ".join(f"c{place}" for place in range(width))
+        columns = ", ".join(f"c{index}" for index in range(width))
         file.execute(f"CREATE TABLE rows ({columns})")
         insert = f"INSERT INTO rows VALUES ({', '.join('?' * width)})"
         # Without one each row would be a transaction of its own.
         file.execute("BEGIN")
         file.executemany(insert, (list(map(_kept, row)) for row in rows))
         file.execute("COMMIT")
-        order = ", ".join(f"c{place}" for place in by)
+        order = ", ".join(f"c{index}" for index in by)
         yield file.execute(f"SELECT * FROM rows ORDER BY {order}")
 
 

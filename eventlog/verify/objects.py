@@ -1,7 +1,7 @@
 """What the log says about objects: their newest row and what became of it, and whether rows about
 them wait.
 
-A row waits until every output has it. For one output it is over before, which the journal tells.
+A row waits until every output has it. For one output it is over before, which the journal shows.
 """
 
 from __future__ import annotations

@@ -35,7 +35,7 @@ def table_of_proofs(proofs: Sequence[LastProof], schedule: Schedule, now: float)
         elif last.at is None or last.error or schedule.is_old(last, now):
             look = "warn"
         compared = last.at is not None
-        sentence = " ".join(filter(None, [f"{last.said}.", last.error, last.note]))
+        sentence = " ".join(filter(None, [f"{last.verdict}.", last.error, last.note]))
         rows.append(
             (
                 PageCell(text=last.output),
@@ -63,7 +63,7 @@ def findings_of(proofs: Sequence[LastProof], schedule: Schedule, now: float) -> 
     for last in proofs:
         name = f"{last.table} at {last.output}"
         if last.at is not None and not last.equal:
-            sentence = f"{name}: {last.said}, by the proof at {utc_text(last.at)} UTC"
+            sentence = f"{name}: {last.verdict}, by the proof at {utc_text(last.at)} UTC"
             yield Finding(said=sentence, mend=MEND)
         elif schedule.is_old(last, now):
             sentence = f"{name} was compared last at {utc_text(last.at)} UTC"

@@ -46,7 +46,7 @@ class Schedule(Struct, frozen=True, kw_only=True):
         return last.tried + min(self.every, RETRY_SECONDS)
 
     def due(self, proofs: Iterable[LastProof], now: float) -> list[LastProof]:
-        """Those that are due, the oldest first. A time that is yet to come was told by a clock that
+        """Those that are due, the oldest first. A time that is yet to come came from a clock that
         was wrong.
         """
         due_now = [proof for proof in proofs if self.due_at(proof) <= now or proof.tried > now]

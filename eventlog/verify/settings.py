@@ -48,7 +48,7 @@ class VerifyConfig(SecretSettings, frozen=True, kw_only=True, forbid_unknown_fie
             limits = f"it must be between 0 and {MOST_ROWS}"
             raise ConfigError(f"verify.rows_per_second is {self.rows_per_second}; {limits}.")
         try:
-            # So that a wrong time is told when the file is read, not in the night.
+            # So that a wrong time is reported when the file is read, not in the night.
             _ = self.window
         except UsageError as error:
             raise ConfigError(f"verify.between: {error.message}") from None

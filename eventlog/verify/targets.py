@@ -16,7 +16,7 @@ from sqlalchemy import Engine
 from eventlog.compare.scratch import ScratchSide
 from eventlog.compare.sides import Compared, ComparedSide, Key
 from eventlog.compare.streamed import StreamedSide
-from eventlog.compare.tables import Place, TableSide
+from eventlog.compare.tables import Selection, TableSide
 from eventlog.core.errors import DataError, KeySyntaxError, SourceError
 from eventlog.core.schema import Table
 from eventlog.core.tablekey import parse
@@ -86,7 +86,7 @@ class TableTarget(NamedTables):
 
     def side(self, table: Table, compared: Compared) -> ComparedSide:
         target, columns = self._compared(table, compared)
-        side = TableSide(self._engine, Place(table=target, columns=tuple(columns)), compared)
+        side = TableSide(self._engine, Selection(table=target, columns=tuple(columns)), compared)
         # Where the database cannot hash some column's type, rows are read and hashed here.
         if not side.hashable:
             return StreamedSide(compared, lambda _: side.every())
@@ -123,11 +123,11 @@ class ChangeTableTarget:
         with transaction(self._engine, WHAT) as connection:
             history = origin(connection, record, self._schema)
             folded = FoldedChanges(compared, history.names)
-            query, place = _in_order(history)
+            query, sequence_index = _in_order(history)
             # Without this drivers bring the whole table into memory before the first row.
             streaming = connection.execution_options(stream_results=True, max_row_buffer=1000)
-            for piece in pieces(streaming.execute(query), itemgetter(place)):
-                folded.take([history.told(row) for row in piece])
+            for piece in pieces(streaming.execute(query), itemgetter(sequence_index)):
+                folded.take([history.change_row(row) for row in piece])
         return folded.side
 
     def behind(self, table: Table, compared: Compared, keys: Sequence[Key]) -> frozenset[Key]:

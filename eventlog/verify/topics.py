@@ -56,10 +56,10 @@ class TopicTarget:
         # A bare message names no table; the topic is its table's.
         mine = {None, table.name, table.whole}
         with taking.side.working():
-            for place, value in self._values(topic_of(table, self._settings)):
-                message = _read(reader, place, value)
+            for position, value in self._values(topic_of(table, self._settings)):
+                message = _read(reader, position, value)
                 if message.kind == "data" and message.table in mine:
-                    taking.take(place, message)
+                    taking.take(position, message)
         return taking.side
 
     def behind(self, table: Table, compared: Compared, keys: Sequence[Key]) -> frozenset[Key]:
@@ -72,11 +72,11 @@ class MessageRows:
     def __init__(self, compared: Compared, fields: dict[str, str]) -> None:
         self.side = ScratchSide(compared)
         self._key = [fields[name] for name in compared.key]
-        self._places = {fields[name]: place for place, name in enumerate(compared.names)}
+        self._indexes = {fields[name]: index for index, name in enumerate(compared.names)}
         hexed = octets(compared)
         self._hexed = {field for name, field in fields.items() if name.casefold() in hexed}
 
-    def take(self, place: str, message: Read) -> None:
+    def take(self, position: str, message: Read) -> None:
         if message.operation == "TRUNCATE":
             self.side.empty()
             return
@@ -85,7 +85,7 @@ class MessageRows:
             key = [row[name] for name in self._key]
         except KeyError as error:
             raise DataError(
-                f"The message at {place} has no {error.args[0]}, which is part of the key.",
+                f"The message at {position} has no {error.args[0]}, which is part of the key.",
                 hint="Publish the table again with `eventlog refresh`.",
             ) from None
         if message.operation == "DELETE":
@@ -98,7 +98,9 @@ class MessageRows:
         # A message has every field; NULL may mean that a column was not logged.
         known = message.present if message.operation not in WHOLE else None
         cells: dict[int, Any] = {
-            place: row[name] for name, place in self._places.items() if name in row and (known is None or name in known)
+            index: row[name]
+            for name, index in self._indexes.items()
+            if name in row and (known is None or name in known)
         }
         self.side.change(key, cells, whole=message.operation in WHOLE)
 
@@ -107,11 +109,11 @@ class MessageRows:
         return {name: unhexed(cell) if name in self._hexed else cell for name, cell in (row or {}).items()}
 
 
-def _read(reader: MessageReader, place: str, value: bytes | None) -> Read:
+def _read(reader: MessageReader, position: str, value: bytes | None) -> Read:
     message = reader.read(value)
     if message.kind == "unread":
         raise DataError(
-            f"The message at {place} cannot be read: {message.note}.",
+            f"The message at {position} cannot be read: {message.note}.",
             hint="`eventlog decode messages` shows what can be read of a topic.",
         )
     return message

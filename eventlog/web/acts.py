@@ -1,4 +1,4 @@
-"""What somebody may do through the page: read from a question or a form, and said in words.
+"""What somebody may do through the page: read from a question or a form, and put in words.
 Pure.
 """
 
@@ -52,7 +52,7 @@ NOTHING_DONE: Final = {
     "release": "Nothing was done: none of these rows was held.",
     "requeue": "Nothing was done: none of these rows was processed.",
 }
-"""What is said where somebody or something else was quicker."""
+"""What is shown where somebody or something else was quicker."""
 
 GIVES_REASON: Final = frozenset({"hold", "pause"})
 """Acts of which it is noted why."""
@@ -67,7 +67,7 @@ FILTERED_ROWS: Final = 10_000
 """Rows that one act on all rows of a filter may mean."""
 
 Fields = Mapping[str, Sequence[str]]
-"""What an address or a form says, by name."""
+"""The fields of an address or a form, by name."""
 
 _digits = re.compile(r"-?[0-9]{1,19}").fullmatch
 
@@ -178,7 +178,7 @@ def read_number(text: str | None) -> int | None:
     return None
 
 
-def said_of(action: str, count: int) -> str:
+def done_sentence(action: str, count: int) -> str:
     """What was done, as a sentence."""
     others = {
         "refresh": ("It is refreshed already.", "The refresh has begun."),
@@ -199,10 +199,10 @@ def read_done(text: str) -> str:
     """What was done, by an address that an act leads to; nothing where it says nothing."""
     action, _, count = text.partition(" ")
     rows = read_number(count)
-    # Anybody can write an address: what is said comes from a list, and none of its words.
+    # Anybody can write an address: what is shown comes from a list, and none of its words.
     if rows is None or action not in (*ACTIONS, *OUTPUT_ACTIONS, *TABLE_ACTIONS):
         return ""
-    return said_of(action, rows)
+    return done_sentence(action, rows)
 
 
 def possible(row: LogRow) -> list[str]:

@@ -111,8 +111,8 @@ class App:
                 response = self._says(visitor, 400, "This cannot be done", str(error))
             except EventlogError as error:
                 response = self._says(visitor, 503, "This does not work now", str(error))
-            except Exception as error:  # noqa: BLE001 - who looks is told that it failed
-                # Who operates it is told why: the words of an error may name what nobody may see.
+            except Exception as error:  # noqa: BLE001 - who looks sees that it failed
+                # Only the log has the cause: the words of an error may name what nobody may see.
                 cause = f"{type(error).__name__}: {error}"
                 self._journal.error("page_failed", path=request.url.path, error=cause)
                 blame = "This is a fault of eventlog; its journal says more."
@@ -152,7 +152,7 @@ class App:
     async def _output(self, request: Request, visitor: Visitor) -> Response:
         query = request.query_params
         open_desk = await run_in_threadpool(self._reception.desk)
-        output, span = open_desk.place(query.get("name", "")), range_named(query.get("range", ""))
+        output, span = open_desk.output(query.get("name", "")), range_named(query.get("range", ""))
         done, look = read_done(query.get("done", "")), self._look(visitor)
         return _html(pages.output_page(open_desk.collector.reading(), output, look, span, done))
 
@@ -203,7 +203,7 @@ class App:
         if isinstance(act, OutputAct):
             self._journal.info(f"output_{act.action}", by=visitor.name, output=act.output, new=bool(count), **why)
             return
-        rows = {"asked": len(act.numbers)} if act.filters is None else {"filter": act.filters.said()}
+        rows = {"asked": len(act.numbers)} if act.filters is None else {"filter": act.filters.summary()}
         self._journal.info(f"rows_{act.action}", by=visitor.name, rows=count, **rows, **why)
 
     async def _events(self, request: Request, visitor: Visitor) -> Response:
@@ -218,7 +218,7 @@ class App:
             if table:
                 return open_desk.live_table(table)
             if output:
-                return pages.live_output(reading, open_desk.place(output), span)
+                return pages.live_output(reading, open_desk.output(output), span)
             return pages.live(reading, span, acts=self._look(visitor).acts)
 
         stream = self._stream(open_desk.collector, drawn, visitor)
@@ -360,7 +360,7 @@ async def _form(request: Request) -> dict[str, list[str]]:
 
 
 def _fields(request: Request) -> Fields:
-    """What an address says, by name."""
+    """The fields of an address, by name."""
     return {name: request.query_params.getlist(name) for name in request.query_params}
 
 

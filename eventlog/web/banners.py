@@ -35,7 +35,7 @@ ADVICE: Final[Mapping[str, str]] = {
     " The rows then follow by themselves.",
     "EventlogDelay": "give the receiver more `connections`, or look at what delays a change.",
 }
-"""What to do, by the section of the guide that says it."""
+"""What to do, by the section of the guide that names it."""
 
 CAUSE_CHARACTERS: Final = 600
 """Of a cause that a banner holds; the output's page has all of it."""
@@ -52,7 +52,7 @@ class Banner(Struct, frozen=True, kw_only=True):
     to: tuple[str, Mapping[str, str]] | None = None
     """A path of this page, and what is asked of it."""
     since: str = ""
-    said: str = ""
+    sentence: str = ""
     cause: str = ""
     """In the words of whoever met it."""
     output: str = ""
@@ -66,8 +66,8 @@ class Banner(Struct, frozen=True, kw_only=True):
 def banners(reading: PageReading) -> Iterator[Banner]:
     """All of them, what stops most first."""
     yield from _of_publisher(reading)
-    for place in reading.places:
-        yield from of_output(reading, place)
+    for output in reading.places:
+        yield from of_output(reading, output)
     yield from _of_slowness(reading)
     for table, wait in reading.unread.items():
         yield of_table(table, wait)
@@ -78,7 +78,7 @@ def banners(reading: PageReading) -> Iterator[Banner]:
             state="held",
             what=rows,
             to=("rows", {"status": "N", "reason": "held"}),
-            said=(f"Row {flow.first_held} is the first. Later rows of the same objects wait behind it."),
+            sentence=(f"Row {flow.first_held} is the first. Later rows of the same objects wait behind it."),
             cause=reading.held or "",
             section="EventlogHeld",
         )
@@ -91,7 +91,7 @@ def of_table(table: str, wait: UnreadTable) -> Banner:
         what=f"the table {table}",
         to=("rows", {"status": "N", "table": table}),
         since=f"row {wait.row}" + (f" of {wait.time}" if wait.time else ""),
-        said="The publisher may not read it, so its rows wait. All others are published.",
+        sentence="The publisher may not read it, so its rows wait. All others are published.",
         cause=wait.note,
         section="EventlogSuspended",
     )
@@ -112,7 +112,7 @@ def of_output(reading: PageReading, output: OutputView) -> Iterator[Banner]:
         yield replace(
             about,
             since=_moment(reading.now, output.standing.began_to_fail),
-            said=_behind(lag, reading.waiting_for(output)),
+            sentence=_behind(lag, reading.waiting_for(output)),
             cause=output.standing.error or "",
         )
     elif about.state == "lagging" and lag is not None:
@@ -120,14 +120,14 @@ def of_output(reading: PageReading, output: OutputView) -> Iterator[Banner]:
         yield replace(
             about,
             since=_age(reading.now, lag.seconds),
-            said=f"{_behind(lag, lag)}{rate}",
+            sentence=f"{_behind(lag, lag)}{rate}",
             section="EventlogDelay",
         )
 
 
 def _of_publisher(reading: PageReading) -> Iterator[Banner]:
     loop, flow = reading.loop, reading.flow
-    # The output's banner says it.
+    # The output's banner shows it.
     if reading.fails_by_an_output:
         return
     if loop is not None and loop.state == "failing":
@@ -135,7 +135,7 @@ def _of_publisher(reading: PageReading) -> Iterator[Banner]:
             state="failing",
             what="the publisher",
             since=_moment(reading.now, loop.last_cycle),
-            said="Rows wait.",
+            sentence="Rows wait.",
             cause=loop.error or "",
             section="EventlogFailing",
         )
@@ -153,7 +153,7 @@ def _of_publisher(reading: PageReading) -> Iterator[Banner]:
             state="no publisher",
             what="this log",
             since=since,
-            said=f"{counted(flow.parts.total, 'row waits', 'rows wait')}.",
+            sentence=f"{counted(flow.parts.total, 'row waits', 'rows wait')}.",
             cause=cause,
             section="EventlogNoPublisher",
         )
@@ -174,7 +174,7 @@ def _of_slowness(reading: PageReading) -> Iterator[Banner]:
         state="slow",
         what="all outputs",
         since=_age(reading.now, flow.lag),
-        said=f"{counted(flow.parts.total, 'row waits', 'rows wait')}, and {rate:,.1f} rows a second are finished.",
+        sentence=f"{counted(flow.parts.total, 'row waits', 'rows wait')}, and {rate:,.1f} rows a second are finished.",
         section="EventlogDelay",
     )
     # With one output it is that one, and can be paused here.

@@ -26,7 +26,7 @@ counts days.
 DAY_SECONDS: Final = 86_400
 
 LONG_SECONDS: Final = 120
-"""From here on a time is told in minutes, hours or days."""
+"""From here on a time is shown in minutes, hours or days."""
 
 WIDTH_PIXELS: Final = 400
 HEIGHT_PIXELS: Final = 150
@@ -71,7 +71,7 @@ class Chart(Struct, frozen=True, kw_only=True):
     """A curve, and what it shows in words for those who do not see it."""
 
     title: str
-    said: str
+    summary: str
     span: ChartRange
     levels: tuple[float, ...]
     labels: tuple[Label, ...]
@@ -88,7 +88,7 @@ def curve(title: str, unit: str, points: Points, now: float, span: ChartRange = 
     parts = [_stretch(stretch, unit, now, top, span.seconds) for stretch in _stretches(points, span)]
     return Chart(
         title=title,
-        said=_in_words(unit, points),
+        summary=_in_words(unit, points),
         span=span,
         levels=tuple([y for _, y in heights]),
         labels=(
@@ -146,10 +146,10 @@ def _in_words(unit: str, points: Points) -> str:
 def _ticks(span: ChartRange) -> Iterator[Label]:
     # So that the first and the last stay inside of the chart.
     anchors = {0: "start", len(span.ticks): "end"}
-    for place, said in enumerate((*span.ticks, "now")):
-        anchor = anchors.get(place, "middle")
-        x = LEFT_PIXELS + (WIDTH_PIXELS - LEFT_PIXELS) * place / len(span.ticks)
-        yield Label(text=said, x=round(x, 1), y=HEIGHT_PIXELS - 4, anchor=anchor)
+    for index, text in enumerate((*span.ticks, "now")):
+        anchor = anchors.get(index, "middle")
+        x = LEFT_PIXELS + (WIDTH_PIXELS - LEFT_PIXELS) * index / len(span.ticks)
+        yield Label(text=text, x=round(x, 1), y=HEIGHT_PIXELS - 4, anchor=anchor)
 
 
 def _stretches(points: Points, span: ChartRange) -> Iterator[list[tuple[float, float]]]:

@@ -85,15 +85,15 @@ def with_standings(
         replace(
             view,
             standing=_of(view, states) or OutputState(),
-            on_the_way=0 if (place := _of(view, places)) is None else place.on_the_way,
-            paused=None if place is None else place.paused,
+            on_the_way=0 if (progress := _of(view, places)) is None else progress.on_the_way,
+            paused=None if progress is None else progress.paused,
         )
         for view in views
     )
 
 
 def _of(output: OutputView, by_name: Mapping[str, Said]) -> Said | None:
-    """What is said of an output under its name, else under a former one."""
+    """What is known of an output under its name, else under a former one."""
     # Its own name first, for what stands under a former one may be older.
     names = (output.noted, *output.former_names)
     return next((by_name[name] for name in names if name in by_name), None)
@@ -129,7 +129,7 @@ def parts_of(order: PageOrder) -> Iterator[PagePart]:
         except EventlogError as error:
             yield PagePart(title=title, trouble=str(error))
         except Exception as error:  # noqa: BLE001  # a stranger's fault, and the page shows the rest
-            trouble = f"The {offer.told} failed: {type(error).__name__}: {error}"
+            trouble = f"The {offer.description} failed: {type(error).__name__}: {error}"
             yield PagePart(title=title, trouble=trouble)
 
 
@@ -258,12 +258,12 @@ class Collector:
         """The outputs of the configuration, by the names that their notes have."""
         return [output.noted for output in self._outputs]
 
-    def place(self, noted: str) -> OutputView | None:
+    def output(self, noted: str) -> OutputView | None:
         """An output by the name that its notes have, as it stands; None for one that is not
         configured.
         """
         known = next((output for output in self._outputs if output.noted == noted), None)
-        return self._reading.place(noted) or known
+        return self._reading.output(noted) or known
 
     @property
     def history(self) -> History:
@@ -338,7 +338,7 @@ class Collector:
                 view.noted: OutputSample(behind=behind.get(view.noted, 0), rate=view.rate or 0.0) for view in views
             },
         )
-        on_the_way = sum(place.on_the_way for place in places.values())
+        on_the_way = sum(progress.on_the_way for progress in places.values())
         self._publish(
             replace(
                 self._reading,

@@ -45,21 +45,21 @@ def web(site: Site, address: str | None, port: int | None, read_only: bool) -> i
     where = _one_address(address, port)
     site.where_logged()  # says what is missing before anything listens
     secrets: list[str] = []
-    said = journal("console" if sys.stderr.isatty() else "json", secrets=secrets)
-    learn = learning(secrets, said)
+    page_journal = journal("console" if sys.stderr.isatty() else "json", secrets=secrets)
+    learn = learning(secrets, page_journal)
     learn(site.config)
-    page = open_page(where, shown(site.log_config), said)
+    page = open_page(where, shown(site.log_config), page_journal)
 
     def reload() -> None:
         try:
             site.read_again()
             config = site.log_config
         except ConfigError as error:
-            said.error("reload_failed", error=str(error))
+            page_journal.error("reload_failed", error=str(error))
             return
         learn(config)
         page.adopt(shown(config))
-        said.info("reloaded")
+        page_journal.info("reloaded")
 
     asked: list[bool] = []
 

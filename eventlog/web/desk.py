@@ -104,7 +104,7 @@ class Desk:
         if mask is not None:
             shown = [mask.row(row) for row in listed.rows]
             # Else a search would tell by its results what is hidden.
-            rows = tuple([row for row in shown if is_found(row, filters)])
+            rows = tuple([row for row in shown if matches(row, filters)])
             listed = replace(listed, rows=rows)
         is_first = query.cursor == Cursor()
         return rows_page(listed, filters, look, first=is_first, done=read_done(done))
@@ -124,7 +124,7 @@ class Desk:
         return row_page(row, explained, look, read_done(done))
 
     def document(self, number: int, look: Viewer) -> str:
-        """The document that a row is part of, and what each output is told of it; DataError when
+        """The document that a row is part of, and what each output gets of it; DataError when
         there is no such row.
         """
         return document_page(number, explain(self._engine, self._names, self._config, number), look)
@@ -175,8 +175,8 @@ class Desk:
     def question(self, act: Act, look: Viewer) -> str:
         """What is asked before an act is done."""
         if isinstance(act, OutputAct):
-            place = self.place(act.output)
-            return output_question(act, place.name, look)
+            output = self.output(act.output)
+            return output_question(act, output.name, look)
         if isinstance(act, TableAct):
             return table_question(self._known(act), look)
         numbers = self._numbers(act)
@@ -197,16 +197,16 @@ class Desk:
         """Does it; where to look then, and with how many rows, or whether anything is new."""
         log = self.collector.log
         if isinstance(act, OutputAct):
-            place, configured = self.place(act.output), self.collector.outputs
+            output, configured = self.output(act.output), self.collector.outputs
             new = True
             if act.action == "pause":
-                new = pause(log, place.noted, configured, by=by, why=act.why)
+                new = pause(log, output.noted, configured, by=by, why=act.why)
             elif act.action == "try":
-                try_now(log, place.noted, configured)
+                try_now(log, output.noted, configured)
             else:
-                new = resume(log, self._config.publisher, place.noted, configured)
+                new = resume(log, self._config.publisher, output.noted, configured)
             self.collector.hurry()
-            return address("output", name=place.noted, done=f"{act.action} {int(new)}"), int(new)
+            return address("output", name=output.noted, done=f"{act.action} {int(new)}"), int(new)
         if isinstance(act, TableAct):
             table = self._known(act).table
             new = self.loading.begin(table, by) if act.action == "refresh" else self.loading.stop(table)
@@ -234,13 +234,13 @@ class Desk:
             raise DataError(message, hint="Tables has those that are.")
         return act
 
-    def place(self, noted: str) -> OutputView:
+    def output(self, noted: str) -> OutputView:
         """An output of the configuration; DataError for any other name."""
-        place = self.collector.place(noted)
-        if place is None:
+        output = self.collector.output(noted)
+        if output is None:
             message = f"{shortened(noted, 80)} is no output of the configuration."
             raise DataError(message, hint="The overview lists them.")
-        return place
+        return output
 
     def _numbers(self, act: RowsAct) -> Sequence[int]:
         """The rows that an act means, in order. UsageError where they are too many, or what is
@@ -254,7 +254,7 @@ class Desk:
                 f"{cause}, so rows are not chosen by words or keys.",
                 hint="Choose rows by status, reason and table, or tick them.",
             )
-        # One more than may be meant; of a note only what tells a held row.
+        # One more than may be meant; of a note only what marks a held row.
         limit, width = FILTERED_ROWS + 1, len(HELD_SINCE)
         rows = newest(self.collector.log, act.filters, limit=limit, width=width)
         # Rows that have come since the question are not meant.
@@ -266,8 +266,8 @@ class Desk:
 
     def _latest(self, table: str) -> tuple[LogRow, ...]:
         filters, mask = Filters(table=table), self._mask()
-        found = listing(self.collector.log, filters, Cursor(), numbered=self._numbered, limit=LATEST_ROWS).rows
-        return found if mask is None else tuple([mask.row(row) for row in found])
+        rows = listing(self.collector.log, filters, Cursor(), numbered=self._numbered, limit=LATEST_ROWS).rows
+        return rows if mask is None else tuple([mask.row(row) for row in rows])
 
     def _mask(self) -> Mask | None:
         """What policies hide from every output, by the tables as they were not long ago."""
@@ -281,20 +281,20 @@ class Desk:
         return self._looked[1]
 
 
-def is_found(row: LogRow, filters: Filters) -> bool:
+def matches(row: LogRow, filters: Filters) -> bool:
     """Whether what is shown of a row has the text and the key: a search must not find what is
     hidden.
     """
     if filters.key and HIDDEN in (row.table_key or ""):
         return False
     shown = (row.table_key, row.column_name, row.old_value, row.new_value, row.note)
-    return not filters.text or any(filters.text.lower() in (one or "").lower() for one in shown)
+    return not filters.text or any(filters.text.lower() in (cell or "").lower() for cell in shown)
 
 
 def read_query(asked: Fields) -> Query:
     """What the address of a list asks for; what cannot be read asks for nothing."""
-    before, place = (read_number((asked.get(name) or ("",))[-1]) for name in ("before", "place"))
-    return Query(filters=read_filters(asked), cursor=Cursor(before=before or BEYOND, place=place))
+    before, block = (read_number((asked.get(name) or ("",))[-1]) for name in ("before", "place"))
+    return Query(filters=read_filters(asked), cursor=Cursor(before=before or BEYOND, block=block))
 
 
 def known_as(visitor: str) -> str:
@@ -392,7 +392,7 @@ class Reception:
             self._again.clear()
             try:
                 self.desk()
-            except Exception:  # noqa: BLE001  # whoever asks for the page is told why; the publisher goes on
+            except Exception:  # noqa: BLE001  # whoever asks for the page sees why; the publisher goes on
                 self._again.wait(AGAIN_SECONDS)
             else:
                 self._again.wait()

@@ -45,15 +45,15 @@ class _EndpointServer(ThreadingHTTPServer):
         super().__init__(*arguments)
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        """Answers in a thread of its own; where too many are open, one that says nothing has to go."""
+        """Answers in a thread of its own; where too many are open, an idle one has to go."""
         new = _Connection(request, client_address[0], monotonic())
         with self._lock:
             self._open[id(request)] = new
             gone = leaving(self._open.values(), new)
-            for one in gone:
-                self._open.pop(id(one.sock), None)
-        for one in gone:
-            _end(one)
+            for connection in gone:
+                self._open.pop(id(connection.sock), None)
+        for connection in gone:
+            _end(connection)
         super().process_request(request, client_address)
 
     def shutdown_request(self, request: Any) -> None:
@@ -62,12 +62,12 @@ class _EndpointServer(ThreadingHTTPServer):
         super().shutdown_request(request)
 
     def service_actions(self) -> None:
-        """Ends connections that have said nothing, or not enough, for too long."""
+        """Ends connections that have sent nothing, or not enough, for too long."""
         now = monotonic()
         with self._lock:
-            late = [one for one in self._open.values() if is_late(one, now)]
-        for one in late:
-            _end(one)
+            late = [connection for connection in self._open.values() if is_late(connection, now)]
+        for connection in late:
+            _end(connection)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """A connection that breaks off is no news, and who asks writes no line of the journal."""
@@ -185,7 +185,7 @@ def _longest(guests: Collection[AnyGuest], count: int, newcomer: AnyGuest) -> li
         return []
     waiting = [(guest.waits_since, guest) for guest in guests if guest is not newcomer]
     idle = [(since, guest) for since, guest in waiting if since is not None]
-    return [guest for _, guest in sorted(idle, key=lambda one: one[0])[:count]]
+    return [guest for _, guest in sorted(idle, key=lambda pair: pair[0])[:count]]
 
 
 def is_late(guest: Guest, now: float) -> bool:
@@ -197,7 +197,7 @@ READY: Final = frozenset({"standby", "publishing"})
 
 
 class HealthAnswer(Struct, frozen=True, kw_only=True):
-    """What a check is told: an HTTP status and a body. Anybody may ask, so it has no text of an error."""
+    """A check's answer: an HTTP status and a body. Anybody may ask, so it has no text of an error."""
 
     status: int
     body: bytes

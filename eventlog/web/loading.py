@@ -140,7 +140,7 @@ class Loading:
             self._load(table)
         except EventlogError as error:
             self._now(table, state="failed", error=shown(str(error)))
-        except Exception as error:  # noqa: BLE001  # whoever looks is told; the page goes on
+        except Exception as error:  # noqa: BLE001  # it is shown; the page goes on
             reason = f"{type(error).__name__}, which is a fault of eventlog."
             self._now(table, state="failed", error=reason)
         finally:
@@ -175,7 +175,7 @@ class Loading:
         for called in (table, table.rpartition(".")[2]):
             stands = read(called, marks)
             if stands is not None:
-                rows, total = sum(one.rows for one in stands), sum(one.total for one in stands)
+                rows, total = sum(stand.rows for stand in stands), sum(stand.total for stand in stands)
                 return LoadView(table=table, rows=rows, total=total, state="interrupted")
         return None
 

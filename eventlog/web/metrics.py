@@ -120,32 +120,32 @@ def _of_outputs(reading: VitalsReading) -> Iterator[Metric]:
     yield _counter(
         "output_failures",
         "Shares of batches that an output did not take to their end.",
-        {name: one.failures for name, one in figures.items()},
+        {name: output.failures for name, output in figures.items()},
         "output",
     )
     yield _gauge(
         "output_last_document_timestamp_seconds",
         "Time of the last document that an output has taken.",
-        {name: one.at for name, one in reading.outputs.items() if one.at is not None},
+        {name: output.at for name, output in reading.outputs.items() if output.at is not None},
         "output",
     )
     yield _histogram("batch_seconds", "Time of a batch from reading to the status of its rows.", {"": reading.batches})
     yield _histogram(
         "delivery_seconds",
         "Time in which an output took its share of a batch, with the answers to it.",
-        {name: one.shares for name, one in figures.items()},
+        {name: output.shares for name, output in figures.items()},
         "output",
     )
     yield _histogram(
         "delay_seconds",
         "Time from a row of the log, by its event_time, until an output had it. Each row counts.",
-        {name: one.delays for name, one in figures.items()},
+        {name: output.delays for name, output in figures.items()},
         "output",
     )
 
 
 class ProofCollector(Collector):
-    """What the last proof of each table found; of one that never came to its end it is only said that it failed."""
+    """What the last proof of each table found; of one that never ended only that it failed."""
 
     def __init__(self, proofs: Sequence[LastProof]) -> None:
         self._proofs = proofs
@@ -158,18 +158,18 @@ class ProofCollector(Collector):
         seconds = _gauge_of_tables("seconds", "Time that a proof took.")
         at = _gauge_of_tables("timestamp_seconds", "Time of the last proof.")
         failed = _gauge_of_tables("failed", "1 where the newest attempt failed.")
-        for one in self._proofs:
-            labels = [one.output, one.table]
-            failed.add_metric(labels, float(bool(one.error)))
-            if one.at is None:
+        for proof in self._proofs:
+            labels = [proof.output, proof.table]
+            failed.add_metric(labels, float(bool(proof.error)))
+            if proof.at is None:
                 continue
-            for kind, count in one.by_kind.items():
+            for kind, count in proof.by_kind.items():
                 differences.add_metric([*labels, kind], count)
-            rows.add_metric(labels, one.rows)
-            waiting.add_metric(labels, one.waiting)
-            equal.add_metric(labels, float(one.equal))
-            seconds.add_metric(labels, one.seconds)
-            at.add_metric(labels, one.at)
+            rows.add_metric(labels, proof.rows)
+            waiting.add_metric(labels, proof.waiting)
+            equal.add_metric(labels, float(proof.equal))
+            seconds.add_metric(labels, proof.seconds)
+            at.add_metric(labels, proof.at)
         yield from (differences, rows, waiting, equal, seconds, at, failed)
 
 

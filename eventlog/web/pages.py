@@ -15,7 +15,7 @@ from urllib.parse import quote, urlencode
 from msgspec import Struct
 from msgspec.structs import asdict, replace
 
-from eventlog.care.flow import said_of_parts, said_of_state
+from eventlog.care.flow import state_sentence, waiting_reasons
 from eventlog.care.listing import BEYOND, Cursor, Filters, Listing
 from eventlog.care.rows import LogRow
 from eventlog.core.model import Kind, Reason, Status, written
@@ -74,7 +74,7 @@ END_CHARACTERS: Final = 8
 
 
 def short_id(text: str | int) -> str:
-    """The end of a long number, by which it is told from others near it; a document's id without
+    """The end of a long number, which tells it from others near it; a document's id without
     its leading noughts.
     """
     whole = str(text)
@@ -102,7 +102,9 @@ def code(text: str) -> Markup:
     from markupsafe import Markup, escape
 
     parts = [escape(part) for part in text.split("`")]
-    return Markup("").join(Markup("<code>{}</code>").format(one) if at % 2 else one for at, one in enumerate(parts))
+    return Markup("").join(
+        Markup("<code>{}</code>").format(piece) if at % 2 else piece for at, piece in enumerate(parts)
+    )
 
 
 class Verdict(Struct, frozen=True, kw_only=True):
@@ -136,33 +138,33 @@ def facts_of(reading: PageReading, span: ChartRange, *, acts: bool) -> Mapping[s
         "publisher": publisher_state(reading),
         "parts_waiting": list(_parts(reading.flow)),
         "span": span,
-        "ranged": {one.name: address(range=one.name) for one in RANGES},
+        "ranged": {choice.name: address(range=choice.name) for choice in RANGES},
         "curves": curves,
         "facts": facts,
         "unknown": {name: lag for name, lag in reading.lags.items() if name not in known},
         "every": 0 if facts is None else sum(facts.rows.values()) + sum(facts.ignored.values()),
-        "reasons": sorted(reading.reasons, key=lambda one: (one.status or "", one.reason or "")),
+        "reasons": sorted(reading.reasons, key=lambda count: (count.status or "", count.reason or "")),
         "measured": measured(reading),
     }
 
 
-def output_facts(reading: PageReading, place: OutputView, span: ChartRange) -> Mapping[str, Any]:
+def output_facts(reading: PageReading, output: OutputView, span: ChartRange) -> Mapping[str, Any]:
     """What the template of an output's page shows."""
-    name, samples = place.noted, reading.history.of(span)
-    waiting = reading.waiting_for(place)
-    seen = [(one.at, one.outputs[name]) for one in samples if name in one.outputs]
+    name, samples = output.noted, reading.history.of(span)
+    waiting = reading.waiting_for(output)
+    seen = [(sample.at, sample.outputs[name]) for sample in samples if name in sample.outputs]
     return {
         "stream": address("events", output=name, range=span.name),
         "reading": reading,
-        "place": place,
-        "banners": list(of_output(reading, place)),
+        "place": output,
+        "banners": list(of_output(reading, output)),
         "waiting": waiting,
-        "state": output_state(place, reading.flow),
+        "state": output_state(output, reading.flow),
         "span": span,
-        "ranged": {one.name: address("output", name=name, range=one.name) for one in RANGES},
+        "ranged": {choice.name: address("output", name=name, range=choice.name) for choice in RANGES},
         "curves": [
-            curve("Documents", "a second", [(at, one.rate) for at, one in seen], reading.now, span),
-            curve("Rows behind", "rows", [(at, float(one.behind)) for at, one in seen], reading.now, span),
+            curve("Documents", "a second", [(at, measure.rate) for at, measure in seen], reading.now, span),
+            curve("Rows behind", "rows", [(at, float(measure.behind)) for at, measure in seen], reading.now, span),
         ],
         "measured": measured(reading),
     }
@@ -177,7 +179,7 @@ def measured(reading: PageReading) -> str:
 
 
 def verdict(reading: PageReading) -> Verdict:
-    """Whether it flows; the first that is wrong is said."""
+    """Whether it flows; the first that is wrong is named."""
     loop, facts, flow = reading.loop, reading.facts, reading.flow
     if reading.trouble:
         age = ""
@@ -215,12 +217,12 @@ def verdict(reading: PageReading) -> Verdict:
 def _of_flow(flow: Flow) -> Verdict:
     """The state in its word and in sentences, with what has waited for long and nobody holds."""
     if not flow.is_late:
-        return Verdict(state=flow.state, before=" ".join([said_of_state(flow), *said_of_parts(flow)]))
-    said = () if flow.state == "stuck" else (said_of_state(flow),)
-    nobody = () if flow.publishing or said else ("No publisher works on this log.",)
-    after = " ".join([f", has waited for {duration(flow.lag)}.", *nobody, *said_of_parts(flow)])
+        return Verdict(state=flow.state, before=" ".join([state_sentence(flow), *waiting_reasons(flow)]))
+    sentences = () if flow.state == "stuck" else (state_sentence(flow),)
+    nobody = () if flow.publishing or sentences else ("No publisher works on this log.",)
+    after = " ".join([f", has waited for {duration(flow.lag)}.", *nobody, *waiting_reasons(flow)])
     row, to = f"row {flow.oldest}", address("rows", flow.oldest or 0)
-    return Verdict(state=flow.state, before=" ".join([*said, "The oldest, "]), link=row, to=to, after=after)
+    return Verdict(state=flow.state, before=" ".join([*sentences, "The oldest, "]), link=row, to=to, after=after)
 
 
 REASONS_OF_PARTS: Final[Mapping[str, Reason]] = {
@@ -289,15 +291,15 @@ def live(reading: PageReading, span: ChartRange = RANGES[0], *, acts: bool = Fal
     return environment().get_template("live.html").render(facts_of(reading, span, acts=acts))
 
 
-def output_page(reading: PageReading, place: OutputView, look: Viewer, span: ChartRange, done: str = "") -> str:
+def output_page(reading: PageReading, output: OutputView, look: Viewer, span: ChartRange, done: str = "") -> str:
     """An output: how it stands, its curves, and what may be done with it."""
-    facts = output_facts(reading, place, span)
-    return _page("output.html", f"Output {place.name}", look, part="output_live.html", done=done, **facts)
+    facts = output_facts(reading, output, span)
+    return _page("output.html", f"Output {output.name}", look, part="output_live.html", done=done, **facts)
 
 
-def live_output(reading: PageReading, place: OutputView, span: ChartRange) -> str:
+def live_output(reading: PageReading, output: OutputView, span: ChartRange) -> str:
     """Everything of an output's page that changes while one looks."""
-    return environment().get_template("output_live.html").render(output_facts(reading, place, span))
+    return environment().get_template("output_live.html").render(output_facts(reading, output, span))
 
 
 def tables_page(reading: PageReading, look: Viewer) -> str:
@@ -317,7 +319,7 @@ def table_page(
     done: str = "",
 ) -> str:
     """A table: what it needs, its triggers, its refresh, and its last changes."""
-    owners = sorted({one.owner for one in triggers})
+    owners = sorted({trigger.owner for trigger in triggers})
     return _page(
         "table.html",
         f"Table {name}",
@@ -347,27 +349,27 @@ def table_question(act: TableAct, look: Viewer) -> str:
     return _page("confirm_table.html", title, look, act=act)
 
 
-def document_page(number: int, found: Explanation, look: Viewer) -> str:
+def document_page(number: int, explanation: Explanation, look: Viewer) -> str:
     """The document that a row is part of, the rows in it, and what outputs with policies get."""
-    return _page("document.html", f"Document of row {number}", look, number=number, found=found)
+    return _page("document.html", f"Document of row {number}", look, number=number, found=explanation)
 
 
-def rows_page(found: Listing, filters: Filters, look: Viewer, *, first: bool, done: str = "") -> str:
+def rows_page(listing: Listing, filters: Filters, look: Viewer, *, first: bool, done: str = "") -> str:
     """The log as a list: searched, filtered, a page at a time; by object it is a timeline."""
     letters = [
         ("", "any status"),
-        *((one.value, f"{one.value} {letter_word(one.value).text}") for one in Status),
+        *((status.value, f"{status.value} {letter_word(status.value).text}") for status in Status),
         ("EF", "E and F"),
         ("WEF", "W, E and F"),
     ]
-    reasons = [("", "any reason"), *((one.value, one.value) for one in Reason)]
+    reasons = [("", "any reason"), *((reason.value, reason.value) for reason in Reason)]
     here = {Filters(): "Rows", Filters(letters="EF"): "Errors"}.get(filters, "")
     return _page(
         "rows.html",
         here or "Rows",
         look,
         here=here,
-        found=found,
+        found=listing,
         filters=filters,
         first=first,
         done=done,
@@ -378,12 +380,19 @@ def rows_page(found: Listing, filters: Filters, look: Viewer, *, first: bool, do
     )
 
 
-def row_page(row: LogRow, found: Explanation, look: Viewer, done: str = "") -> str:
+def row_page(row: LogRow, explanation: Explanation, look: Viewer, done: str = "") -> str:
     """A row: what was recorded, what it says, what the rules decide and why, its document."""
-    place = next((at for at, near_row in enumerate(found.rows) if near_row.record_id == row.record_id), 0)
-    near = found.rows[max(0, place - NEAR_ROWS) : place + NEAR_ROWS + 1]
+    index = next((at for at, near_row in enumerate(explanation.rows) if near_row.record_id == row.record_id), 0)
+    near = explanation.rows[max(0, index - NEAR_ROWS) : index + NEAR_ROWS + 1]
     return _page(
-        "row.html", f"Row {row.record_id}", look, row=row, found=found, near=near, done=done, actions=possible(row)
+        "row.html",
+        f"Row {row.record_id}",
+        look,
+        row=row,
+        found=explanation,
+        near=near,
+        done=done,
+        actions=possible(row),
     )
 
 
@@ -417,7 +426,7 @@ def listed(filters: Filters, cursor: Cursor | None = None) -> str:
         table=filters.table,
         key=filters.key,
         before=at.before if at.before < BEYOND else None,
-        place=at.place,
+        place=at.block,
     )
 
 
@@ -472,7 +481,7 @@ def environment() -> Environment:
         "meanings_of_output_actions": OUTPUT_ACTIONS,
         "names_of_output_actions": OUTPUT_ACTION_NAMES,
         "meanings_of_table_actions": TABLE_ACTIONS,
-        "meanings_of_reasons": {reason.value: said for reason, said in EXPLANATION.items()},
+        "meanings_of_reasons": {reason.value: meaning for reason, meaning in EXPLANATION.items()},
         "navigation": (
             ("Overview", address()),
             ("Rows", address("rows")),

@@ -46,7 +46,7 @@ class ChartRange(Struct, frozen=True, kw_only=True):
     """A time of which the curves speak: so many seconds, one sample for each `step` of them."""
 
     name: str
-    said: str
+    label: str
     seconds: float
     step: float
     ticks: tuple[str, ...]
@@ -55,7 +55,7 @@ class ChartRange(Struct, frozen=True, kw_only=True):
 RANGES: Final = (
     ChartRange(
         name="1h",
-        said="the last hour",
+        label="the last hour",
         seconds=3600.0,
         # Every sample of the last hour is kept.
         step=0.0,
@@ -63,14 +63,14 @@ RANGES: Final = (
     ),
     ChartRange(
         name="24h",
-        said="the last 24 hours",
+        label="the last 24 hours",
         seconds=86_400.0,
         step=60.0,
         ticks=("24 h", "12 h"),
     ),
     ChartRange(
         name="7d",
-        said="the last 7 days",
+        label="the last 7 days",
         seconds=604_800.0,
         step=600.0,
         ticks=("7 d", "3½ d"),
@@ -109,11 +109,11 @@ def _kept(span: ChartRange, samples: Sequence[Sample], new: Sample) -> tuple[Sam
     # Of a longer range all samples of a step are one.
     if former and span.step and former[-1].at // span.step == new.at // span.step:
         last = former.pop()
-        lags = [one.lag for one in (last, new) if one.lag is not None]
+        lags = [sample.lag for sample in (last, new) if sample.lag is not None]
         outputs: dict[str, OutputSample] = {}
-        for name, one in new.outputs.items():
+        for name, output in new.outputs.items():
             was = last.outputs.get(name, OutputSample())
-            outputs[name] = OutputSample(behind=max(one.behind, was.behind), rate=max(one.rate, was.rate))
+            outputs[name] = OutputSample(behind=max(output.behind, was.behind), rate=max(output.rate, was.rate))
         new = Sample(
             at=new.at,
             waiting=max(last.waiting, new.waiting),
@@ -156,7 +156,7 @@ class OutputView(Struct, frozen=True, kw_only=True):
 
 
 class UnreadTable(Struct, frozen=True, kw_only=True):
-    """A table that the publisher may not read: what the database said, and the first row that
+    """A table that the publisher may not read: the database's error, and the first row that
     waits, of which time.
     """
 
@@ -237,7 +237,7 @@ class PageReading(Struct, frozen=True, kw_only=True):
             return self.facts
         return replace(self.facts, rows={**self.facts.rows, Status.NEW: self.waiting})
 
-    def place(self, noted: str) -> OutputView | None:
+    def output(self, noted: str) -> OutputView | None:
         """The output whose notes have this name."""
         return next((output for output in self.places if output.noted == noted), None)
 

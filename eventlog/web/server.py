@@ -75,7 +75,7 @@ class Connection(H11Protocol):
         self._judge()
 
     def end(self) -> None:
-        # At once: until the loop tells of the loss it would count as one that is open.
+        # At once: until the loop reports the loss it would count as one that is open.
         self.connections.discard(self)
         self.transport.abort()
 
@@ -146,7 +146,7 @@ class PageServer:
         reception.start()
         self._thread.start()
         end = monotonic() + START_SECONDS
-        # uvicorn tells by this attribute alone that it listens.
+        # uvicorn shows by this attribute alone that it listens.
         while not self._server.started and self._thread.is_alive() and monotonic() < end:
             sleep(0.005)
 

@@ -66,14 +66,14 @@ def letter_word(letter: str | None) -> StateWord:
     return LETTERS.get(letter or "", StateWord("ignored"))
 
 
-def output_state(place: OutputView, flow: Flow | None) -> str:
+def output_state(output: OutputView, flow: Flow | None) -> str:
     """How an output stands; of several states the one that most asks for somebody, but for what
     somebody wants.
     """
-    lag = None if flow is None else flow.lags.get(place.noted)
-    if place.paused is not None or (lag is not None and lag.paused):
+    lag = None if flow is None else flow.lags.get(output.noted)
+    if output.paused is not None or (lag is not None and lag.paused):
         return "paused"
-    if place.standing.is_failing:
+    if output.standing.is_failing:
         return "failing"
     if lag is not None:
         return "lagging" if lag.rows else "resuming"

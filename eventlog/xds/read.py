@@ -90,7 +90,7 @@ def parse(body: bytes, *, huge: bool = False) -> XmlElement:
     try:
         root = etree.fromstring(body, parser)
     except etree.XMLSyntaxError as error:
-        # Without the place, which is told apart, and without advice for programmers.
+        # Without the place, which is given apart, and without advice for programmers.
         message = error.msg or "it is empty"
         reason = re.sub(r"(, (use|try|see) .*)?, line \d+, column \d+$", "", message)
         if not reason[1:2].isupper():

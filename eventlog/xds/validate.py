@@ -39,7 +39,7 @@ def validate(body: bytes) -> list[Problem]:
         # The words know many elements, and only these three are documents.
         faults.append((root, f"a document is <nds>, <input> or <output>, not {_tag(root)}."))
     elif not fits:
-        faults += _told(root)
+        faults += _misfits(root)
         # The log speaks where the words have nothing to say, so that a document is never called valid
         # by omission.
         faults = faults or [(root, f"{shortened(each.message, 300)}.") for each in grammar.error_log]
@@ -65,7 +65,7 @@ def _grammar() -> etree.RelaxNG:
     return etree.RelaxNG(etree.fromstring(grammar_text()))
 
 
-def _told(root: XmlElement) -> Iterator[Fault]:
+def _misfits(root: XmlElement) -> Iterator[Fault]:
     """Every misfit of the elements that the grammar knows. What may hold anything is not looked
     into.
     """
@@ -103,7 +103,7 @@ def _content(element: XmlElement, word: Word) -> Iterator[Fault]:
     names = [str(child.tag) for child in element]
     strange = [child for child in element if child.tag not in word.children]
     for child in strange:
-        if child.tag in vocabulary():  # a word that nobody knows is told where it stands
+        if child.tag in vocabulary():  # a word that nobody knows is reported where it stands
             yield (child, f"{_tag(element)} cannot hold {_tag(child)}.")
     if not word.text and any(text and text.strip(" \t\r\n") for text in _texts(element)):
         yield (element, f"{_tag(element)} cannot hold text.")

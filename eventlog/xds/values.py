@@ -61,7 +61,7 @@ def escaped(text: str) -> str:
     """
     if special(text) is None:
         return text
-    # Before escaping, so that the place that is told is the place in the value.
+    # Before escaping, so that the place in the message is the place in the value.
     check(text)
     text = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     return text.replace("\r", "&#13;")
@@ -78,9 +78,9 @@ def check(text: str) -> None:
     """Refuses text that XML 1.0 cannot carry."""
     match = _forbidden(text)
     if match is not None:
-        place, code = match.start() + 1, ord(match[0])
+        number, code = match.start() + 1, ord(match[0])
         raise ExpressionError(
-            f"character {place} is U+{code:04X}, which XML 1.0 cannot carry; remove it,"
+            f"character {number} is U+{code:04X}, which XML 1.0 cannot carry; remove it,"
             " or keep the data in a binary column"
         )
 
@@ -455,14 +455,14 @@ def values(field: Field, cell: object, name: str) -> list[str]:
         return [field.write(cell)]
     except ExpressionError as error:
         several = cell if isinstance(cell, tuple) else (cell,)
-        # The nearest value is told as text, where the column's own type would refuse it again.
+        # The nearest value is written as text, where the column's own type would refuse it again.
         if any(type(value) is AsText for value in several):
             return [_as_text(field, value) for value in several if value is not None]
         raise ExpressionError(f"attribute {value_shown(name)}: {error}") from error
 
 
 class AsText(str):
-    """Text that is told as it is, although the column's type is another one."""
+    """Text that is written as it is, although the column's type is another one."""
 
     __slots__ = ()
 

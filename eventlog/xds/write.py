@@ -98,7 +98,7 @@ class XdsFormat(Struct, frozen=True, kw_only=True):
             for change in changes:
                 if change.whole:
                     # An image of a stream has all columns, also those that did not change.
-                    edited = said(change)
+                    edited = without_unchanged(change)
                     if edited is None:
                         continue
                     change = edited  # noqa: PLW2901  # what is left of it
@@ -191,7 +191,7 @@ def _batches(written: Iterable[Written], size: int | None) -> Iterator[list[Writ
         yield batch[:end]
 
 
-def said(change: Change) -> Change | None:
+def without_unchanged(change: Change) -> Change | None:
     """The images of a row without what did not change; None when nothing did."""
     if change.op is not Op.MODIFY:
         return change
@@ -244,8 +244,8 @@ class Templates(dict[tuple[str | None, str], Template]):
         self._catalog = catalog
         self._settings = settings
 
-    def __missing__(self, place: tuple[str | None, str]) -> Template:
-        made = self[place] = template(*place, self._catalog, self._settings)
+    def __missing__(self, key: tuple[str | None, str]) -> Template:
+        made = self[key] = template(*key, self._catalog, self._settings)
         return made
 
     def sayer(self, change: Change, syntax: TimeSyntax) -> XdsSayer | None:

@@ -118,7 +118,7 @@ def convert_at(
                 ):
                     return _written(spark, conversion, summary, blobs, target, marking)
             except BaseException:
-                # What was wrong first is told; the next run removes the rest.
+                # What was wrong first is raised; the next run removes the rest.
                 with suppress(Exception):
                     target.discard()
                 raise
@@ -169,8 +169,8 @@ def _events(
 ) -> tuple[DataFrame, Cut]:
     """The rows of all files of log rows at these places, and about how many there are."""
     sizes: dict[str, int] = {}
-    for place in places:
-        sizes.update(HadoopFolder(spark, place).files())
+    for path in places:
+        sizes.update(HadoopFolder(spark, path).files())
     parquet, lines = [], []
     for file in sorted(sizes):
         kind = kind_of_file(Path(PurePosixPath(file).name))
@@ -218,8 +218,8 @@ def _lines(clock: str, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordB
     """The rows of whole files of lines, by the local engine's readers."""
     with travelling(), local_folder() as folder:
         for batch in batches:
-            for place, content in zip(batch.column(0).to_pylist(), batch.column(1), strict=True):
-                name = PurePosixPath(place).name
+            for address, content in zip(batch.column(0).to_pylist(), batch.column(1), strict=True):
+                name = PurePosixPath(address).name
                 file = folder / name
                 file.write_bytes(content.as_py())
                 kind, packed = kind_of_file(file) or "", name.endswith(".gz")
@@ -230,14 +230,14 @@ def _lines(clock: str, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordB
                 try:
                     yield from read(unit, clock=clock)
                 except DataError as error:
-                    message = error.message.replace(str(file), place)
+                    message = error.message.replace(str(file), address)
                     raise DataError(message, hint=error.hint) from error
                 file.unlink()
 
 
-def _snapshot(spark: SparkSession, place: str, catalog: Catalog) -> dict[Name, DataFrame]:
+def _snapshot(spark: SparkSession, address: str, catalog: Catalog) -> dict[Name, DataFrame]:
     """The Parquet files of tables in a folder, a file or a folder each."""
-    folder, known = HadoopFolder(spark, place), names_of_tables(catalog)
+    folder, known = HadoopFolder(spark, address), names_of_tables(catalog)
     frames = {}
     for name in folder.names():
         table = name.removesuffix(".parquet")
@@ -245,7 +245,7 @@ def _snapshot(spark: SparkSession, place: str, catalog: Catalog) -> dict[Name, D
             frames[table] = spark.read.parquet(as_named(folder.subfolder(name)))
     if not frames:
         hint = "They are called like usr.parquet."
-        raise UsageError(f"{place} has no Parquet file of a table of the schema.", hint=hint)
+        raise UsageError(f"{address} has no Parquet file of a table of the schema.", hint=hint)
     return tables_of(frames, catalog)
 
 
@@ -264,7 +264,7 @@ def _decided(
     buckets = rows.cut.buckets
     tasks = task_count(buckets, spark.sparkContext.defaultParallelism)
     rules = BucketRules(conversion=conversion, tables=tuple(tables))
-    blobs = blobs_of(rows.frame, catalog, buckets, tables, told=tasks)
+    blobs = blobs_of(rows.frame, catalog, buckets, tables, tasks=tasks)
     with described(spark, "deciding"):
         decided_blobs, answers = _decided_blobs(blobs, tasks, rules)
     kept = [decided_blobs]

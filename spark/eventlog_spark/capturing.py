@@ -120,22 +120,22 @@ def captures(
     """
     from pyspark.sql import functions as F  # noqa: N812  # as everybody calls it
 
-    capture_places = (places,) if isinstance(places, str) else tuple(places)
-    if not capture_places:
+    capture_paths = (places,) if isinstance(places, str) else tuple(places)
+    if not capture_paths:
         raise UsageError("`places` names no capture.", hint="Name files or folders.")
     if isinstance(settings, LinterSettings) and catalog is None:
         message = "LINTER's queue has only numbers of tables."
         raise UsageError(message, hint="Give `captures` a catalog.")
     frames = []
-    for number, place in enumerate(capture_places):
-        frames.append(_files(spark, place, settings).withColumn("capture", F.lit(number)))
+    for number, path in enumerate(capture_paths):
+        frames.append(_files(spark, path, settings).withColumn("capture", F.lit(number)))
     # A file goes in chunks: as one value it would be in the memory of Java, of Arrow and of Python.
     last = F.expr(f"greatest(length(content) - 1, 0) DIV {CHUNK_BYTES}").cast("int")
     files = reduce(lambda frame, other: frame.unionAll(other), frames)
     numbered = files.withColumn("chunk", F.explode(F.sequence(F.lit(0), last)))
     content = f"substring(content, chunk * {CHUNK_BYTES} + 1, {CHUNK_BYTES}) AS content"
     chunks = numbered.selectExpr("capture", "path", "chunk", content)
-    by_capture = chunks.repartitionById(len(capture_places), "capture")
+    by_capture = chunks.repartitionById(len(capture_paths), "capture")
     in_order = by_capture.sortWithinPartitions("capture", "path", "chunk")
     order = Conversion(
         input=StreamInput(places=(), settings=settings),
@@ -144,16 +144,16 @@ def captures(
         format=ChangeRows(),
         steps=policies,
     )
-    read = named(_read, order, capture_places)
+    read = named(_read, order, capture_paths)
     return Captures(results=in_order.mapInArrow(read, ddl(RESULTS)))
 
 
-def _files(spark: SparkSession, place: str, settings: GBaseSettings | LinterSettings) -> DataFrame:
+def _files(spark: SparkSession, path: str, settings: GBaseSettings | LinterSettings) -> DataFrame:
     with arriving():
-        files = spark.read.format("binaryFile").load(place).select("path", "content")
+        files = spark.read.format("binaryFile").load(path).select("path", "content")
         names = files.inputFiles()
     if not names:
-        raise UsageError(f"There is no file at {place}.", hint="Name one, or a folder that has some.")
+        raise UsageError(f"There is no file at {path}.", hint="Name one, or a folder that has some.")
     if isinstance(settings, GBaseSettings) and settings.dirty:
         refuse_dirty(map(Path, names))
     return files
@@ -229,7 +229,7 @@ class _Capture:
     def __init__(
         self,
         order: Conversion,
-        place: str,
+        path: str,
         number: int,
         files: dict[str, str],
         folder: Path,
@@ -243,13 +243,13 @@ class _Capture:
             split=None,
             folder=str(folder),
         )
-        self._place = place
+        self._path = path
         self._files = files
         self._changes, self._ended = _Rows(), _Rows()
         self._reading = PieceReading(task, _CapturedForm(), self._changes, self._ended)
 
     def results(self) -> Iterator[pa.RecordBatch]:
-        """Changes and outcomes as they are read; tables, and what is to be said of the whole, at
+        """Changes and outcomes as they are read; tables, and notes on the whole, at
         the end.
         """
         for _ in self._reading.steps():
@@ -295,7 +295,7 @@ class _Capture:
         count = len(columns["note"] if "note" in columns else columns["op"])
         known = {
             "kind": pa.repeat(pa.scalar(kind, pa.string()), count),
-            "capture": pa.repeat(pa.scalar(self._place, pa.string()), count),
+            "capture": pa.repeat(pa.scalar(self._path, pa.string()), count),
             **columns,
         }
         arrays = []

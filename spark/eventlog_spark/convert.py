@@ -235,7 +235,7 @@ def _absolute(conversion: Conversion) -> Conversion:
     """Executors work in folders of their own, where relative names mean something else."""
     source = conversion.input
     if isinstance(source, FilesInput):
-        places = tuple(str(Path(place).absolute()) for place in source.places)
+        places = tuple(str(Path(path).absolute()) for path in source.places)
         source = replace(source, places=places)
     read_back = conversion.read_back
     if isinstance(read_back, SnapshotRows):

@@ -49,7 +49,7 @@ class Cut(Struct, frozen=True, kw_only=True):
 
     @property
     def total(self) -> int | None:
-        """What people are told of the number of rows: nothing, where it is only judged."""
+        """What is shown of the number of rows: nothing, where it is only judged."""
         if not self.counted:
             return None
         return self.rows

@@ -102,7 +102,7 @@ class BucketResult(Struct, frozen=True, kw_only=True):
 
 
 def together(answers: Iterable[bytes]) -> DecidedRows:
-    """What the buckets answered; they must have been told the same."""
+    """What the buckets answered; they must have got the same."""
     results = [msgspec.json.decode(answer, type=BucketResult) for answer in answers]
     boundaries_of_tasks = sorted({result.boundaries for result in results})
     # Spark repeats a task whose output it has lost; if the input was another one then, tasks that
@@ -171,8 +171,8 @@ def gathered(
             for blob in (blob for batch in batches for blob in unbundled(batch)):
                 for rows in unpacked(blob.content):
                     if blob.kind not in files:
-                        place = folder / f"{blob.kind}.arrow"
-                        files[blob.kind] = opened.enter_context(partition_file(place, rows.schema))
+                        path = folder / f"{blob.kind}.arrow"
+                        files[blob.kind] = opened.enter_context(partition_file(path, rows.schema))
                     files[blob.kind].write(blob.bucket, rows)
         finished = {kind: (writer.finished(),) for kind, writer in files.items()}
         bundle = Bundle(CHANGES)
@@ -220,7 +220,7 @@ class _Buckets:
         self._folder = folder
         self._noted: list[UnitNumbers] = []
         self._rows = rows
-        self._places: dict[int, list[tuple[int, int]]] = {}
+        self._extents: dict[int, list[tuple[int, int]]] = {}
         self._contested: dict[int, list[pa.RecordBatch]] = {}
         self._tables: dict[int, PartitionFile] = {}
 
@@ -231,15 +231,15 @@ class _Buckets:
             for blob in (blob for batch in batches for blob in unbundled(batch)):
                 if blob.kind == NOTES:
                     self._noted.append(msgspec.json.decode(blob.content, type=UnitNumbers))
-                    # The first bucket tells them on, though it may have no rows.
+                    # The first bucket hands them on, though it may have no rows.
                     if not blob.bucket:
-                        self._places.setdefault(blob.bucket, [])
+                        self._extents.setdefault(blob.bucket, [])
                 elif blob.kind == CONFLICTS:
                     numbers = [rows.select(NUMBERS.names) for rows in unpacked(blob.content)]
                     self._contested.setdefault(blob.bucket, []).extend(numbers)
                 elif blob.kind == ROWS:
-                    place = self._rows.tell(), len(blob.content)
-                    self._places.setdefault(blob.bucket, []).append(place)
+                    extent = self._rows.tell(), len(blob.content)
+                    self._extents.setdefault(blob.bucket, []).append(extent)
                     self._rows.write(blob.content)
                 else:
                     self._take_table(blob, writers, files)
@@ -248,7 +248,7 @@ class _Buckets:
     @property
     def numbers(self) -> list[int]:
         """The buckets that have something to decide, and the first one."""
-        return sorted(self._places)
+        return sorted(self._extents)
 
     def answer(self, number: int, work: BucketRules) -> BucketResult:
         """Decides a bucket into files by ranges."""
@@ -294,14 +294,14 @@ class _Buckets:
 
     def _unpacked(self, number: int) -> Iterator[pa.RecordBatch]:
         """A bucket's rows of the log."""
-        for start, size in self._places[number]:
+        for start, size in self._extents[number]:
             self._rows.seek(start)
             yield from unpacked(self._rows.read(size))
 
     def _placed(self) -> tuple[PlacedTable, ...]:
         return tuple(
-            PlacedTable(table=table, child=child, file=self._tables.get(TABLES + place))
-            for place, (table, child) in enumerate(self._names)
+            PlacedTable(table=table, child=child, file=self._tables.get(TABLES + index))
+            for index, (table, child) in enumerate(self._names)
         )
 
     def _conflicts(self, number: int) -> tuple[PartitionFile, ...]:

@@ -150,7 +150,7 @@ thousands of short rows.
 """
 
 
-TOLD_NUMBERS: Final = 8
+SAMPLED_NUMBERS: Final = 8
 """For each range that the rows of a unit make, so many of its numbers go to every task: there may
 be hundreds of these.
 """
@@ -190,7 +190,7 @@ def scattered(
     met: Callable[[int], None],
     batches: Iterator[pa.RecordBatch],
 ) -> Iterator[pa.RecordBatch]:
-    """Reads the pieces with these numbers and gives out blobs; `met` is told how many rows were
+    """Reads the pieces with these numbers and gives out blobs; `met` gets how many rows were
     read.
     """
     with travelling():
@@ -227,7 +227,7 @@ def _rows(
 def scattered_rows(
     catalog: Catalog | None,
     buckets: int,
-    told: int,
+    tasks: int,
     batches: Iterator[pa.RecordBatch],
 ) -> Iterator[pa.RecordBatch]:
     """The rows of a frame of Spark's (ROWS) as blobs, with notes for so many tasks, which may be
@@ -237,11 +237,11 @@ def scattered_rows(
     bundle = Bundle(ROWS)
     with travelling():
         for placed in _placed((typed(batch, ROWS_SCHEMA) for batch in batches), catalog):
-            if told:
+            if tasks:
                 _note(numbers, placed)
             _write(bundle, placed, buckets)
             yield from bundle.full()
-        _add_notes(bundle, numbers, told)
+        _add_notes(bundle, numbers, tasks)
         yield from bundle.rest()
 
 
@@ -329,7 +329,7 @@ def _note(numbers: list[UnitNumbers], rows: pa.RecordBatch) -> None:
 def _add_notes(bundle: Bundle, numbers: Sequence[UnitNumbers], tasks: int) -> None:
     """Adds what was noted for all tasks; each has the bucket of its own number."""
     for unit in numbers:
-        wanted = TOLD_NUMBERS * (1 + max(unit.rows // RANGE_ROWS, unit.size // RANGE_BYTES))
+        wanted = SAMPLED_NUMBERS * (1 + max(unit.rows // RANGE_ROWS, unit.size // RANGE_BYTES))
         # Every n-th, rounded up: not more than are wanted.
         step = -(-len(unit.sampled) // wanted) or 1
         unit.sampled = unit.sampled[::step]
@@ -363,7 +363,7 @@ def rows_of(conversion: Conversion, piece: Unit | NumberRange | WholeLog) -> Ite
 
 
 def log_options(source: LogInput) -> LogOptions:
-    """A conversion's log as the data source is told it."""
+    """A conversion's log as the data source gets it."""
     return LogOptions(
         url=source.url,
         log=source.log,

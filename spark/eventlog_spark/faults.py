@@ -17,7 +17,7 @@ from eventlog.core.errors import EventlogError, MachineError, shortened
 from eventlog_spark.workers import settle
 
 _OPENING: Final = "eventlog-fault:"
-_found = re.compile(rf"{_OPENING}([0-9a-f]+);").search
+_fault_in = re.compile(rf"{_OPENING}([0-9a-f]+);").search
 _python = re.compile(r"^(?:\w+\.)*(\w*(?:Error|Exception|Interrupt)\b.*)$", re.MULTILINE).findall
 
 
@@ -78,7 +78,7 @@ def written(error: EventlogError) -> str:
 
 def read(text: str) -> EventlogError | None:
     """The error that a text carries, if it does."""
-    match = _found(text)
+    match = _fault_in(text)
     if match is None:
         return None
     fault = msgspec.json.decode(bytes.fromhex(match[1]), type=Fault)

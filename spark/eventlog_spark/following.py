@@ -35,7 +35,7 @@ from eventlog.core.errors import SinkError, UsageError
 from eventlog.daemon.signals import requests_by_signal
 from eventlog.durable_files import make_folder
 from eventlog.sources.stream.claim import Claim
-from eventlog.sql.connect import place_of, read_url
+from eventlog.sql.connect import address_of, read_url
 from eventlog_spark.addresses import Addresses, convert_at
 from eventlog_spark.cluster import Cluster, session
 from eventlog_spark.convert import convert
@@ -70,8 +70,8 @@ read then.
 # Eight digits or more: numbers may outgrow those that are written.
 _batch = re.compile(r"batch-\d{8,}").fullmatch
 
-Told = Callable[[str, Summary], None]
-"""Told of each batch that is done: its name, and what it amounts to."""
+BatchReport = Callable[[str, Summary], None]
+"""Called for each batch that is done, with its name and what it amounts to."""
 
 
 class Following(Struct, frozen=True, kw_only=True):
@@ -93,7 +93,7 @@ class Following(Struct, frozen=True, kw_only=True):
 
 def follow(
     following: Following,
-    told: Told,
+    report: BatchReport,
     *,
     cluster: Cluster | None = None,
     watch: ConversionWatch | None = None,
@@ -117,7 +117,7 @@ def follow(
         if following.address is None:
             claimed.enter_context(_claimed(following.conversion.destination))
         _refuse_other(target, source)
-        batches = _Batches(spark, following, target, told, watch)
+        batches = _Batches(spark, following, target, report, watch)
         spark.dataSource.register(EventLogSource)
         options = _options(source, following.batch_rows)
         rows = spark.readStream.format("eventlog").options(**options).load()
@@ -156,7 +156,7 @@ def _refuse_other(target: HadoopFolder, source: LogInput) -> None:
     """Notes whose log is followed into a folder, and refuses another one: its rows up to the
     other's last number would be passed over.
     """
-    here = f"the log {source.log} of {place_of(read_url(source.url))}"
+    here = f"the log {source.log} of {address_of(read_url(source.url))}"
     if LOG not in target.names():
         target.note(LOG, here.encode())
         return
@@ -233,7 +233,7 @@ class _Batches:
         spark: SparkSession,
         following: Following,
         target: HadoopFolder,
-        told: Told,
+        report: BatchReport,
         watch: ConversionWatch | None,
     ) -> None:
         self.stopping = Event()
@@ -241,7 +241,7 @@ class _Batches:
         self._spark = spark
         self._following = following
         self._target = target
-        self._told = told
+        self._report = report
         self._watch = watch
         self._busy = Lock()
         self._ended = False
@@ -295,7 +295,7 @@ class _Batches:
         if self._spark.read.parquet(as_named(kept.address)).isEmpty():
             return after
         summary = self._converted(name, rows, after)
-        self._told(name, summary)
+        self._report(name, summary)
         return summary.change_seq
 
     def _converted(self, name: str, rows: str, after: str) -> Summary:

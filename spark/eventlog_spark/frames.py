@@ -23,7 +23,7 @@ from msgspec.structs import replace
 from eventlog.convert.collecting import END
 from eventlog.convert.forms import form_of
 from eventlog.convert.inputs import places_of
-from eventlog.convert.rows import NUMBERS, OUTCOMES, PROBLEM, shaped, told_in_utc
+from eventlog.convert.rows import NUMBERS, OUTCOMES, PROBLEM, shaped, times_in_utc
 from eventlog.convert.rows import ROWS as EVENTS
 from eventlog.convert.settings import (
     ChangeRows,
@@ -127,7 +127,7 @@ def events(frame: DataFrame, *, clock: str = UTC, columns: Sequence[str] = ()) -
 
 
 def decide(
-    found: DataFrame,
+    events: DataFrame,
     catalog: Catalog | None = None,
     *,
     rows: str | Mapping[str, DataFrame] | None = None,
@@ -146,12 +146,12 @@ def decide(
     url, tables = (rows, None) if isinstance(rows, str) else (None, rows)
     order = _order(catalog, url, policies, options or Options())
     order = replace(order, transactions=transactions)
-    results = results_of(found, order, tables, unique=unique)
-    return Decisions(results=results, catalog=order.told_catalog)
+    results = results_of(events, order, tables, unique=unique)
+    return Decisions(results=results, catalog=order.output_catalog)
 
 
 def results_of(
-    found: DataFrame,
+    events: DataFrame,
     order: Conversion,
     tables: Mapping[str, DataFrame] | None = None,
     *,
@@ -169,29 +169,29 @@ def results_of(
         known = tables_of(tables, catalog)
         # The rows come as blobs; that there are some is all that a task needs to know.
         order = replace(order, read_back=SnapshotRows(folder=Path()))
-    buckets = _buckets(found)
-    blobs = blobs_of(found, catalog, buckets, known, told=0)
+    buckets = _buckets(events)
+    blobs = blobs_of(events, catalog, buckets, known, tasks=0)
     if not unique:
-        blobs = blobs.unionAll(conflicts_of(found, catalog, buckets))
+        blobs = blobs.unionAll(conflicts_of(events, catalog, buckets))
     decide = named(decided_rows, order, tuple(known))
     schema = result_schema(form_of(order), gathers=order.gathers)
     return blobs.repartition("bucket").mapInArrow(decide, ddl(schema))
 
 
 def blobs_of(
-    found: DataFrame,
+    events: DataFrame,
     catalog: Catalog | None,
     buckets: int,
     tables: Mapping[Name, DataFrame],
     *,
-    told: int,
+    tasks: int,
 ) -> DataFrame:
     """Events, and rows of tables that answer their read-backs, on their way to the buckets of their
     objects.
 
-    So many tasks are told what was noted about the record_ids.
+    So many `tasks` get what was noted about the record_ids.
     """
-    blobs = found.mapInArrow(named(scattered_rows, catalog, buckets, told), SCHEMA)
+    blobs = events.mapInArrow(named(scattered_rows, catalog, buckets, tasks), SCHEMA)
     for kind, ((table, child), frame) in enumerate(tables.items(), TABLES):
         assert catalog is not None
         scatter = named(scattered_table, catalog, table, child, kind, buckets)
@@ -207,7 +207,7 @@ def by_task(blobs: DataFrame, tasks: int) -> DataFrame:
 
 
 def conflicts_of(
-    found: DataFrame,
+    events: DataFrame,
     catalog: Catalog | None,
     buckets: int,
     *,
@@ -219,7 +219,7 @@ def conflicts_of(
     There are as many tasks as Spark has for any exchange, or one for each bucket.
     """
     scatter = named(scattered_numbers, catalog, buckets)
-    numbers = found.select(*NAMING.names).mapInArrow(scatter, SCHEMA)
+    numbers = events.select(*NAMING.names).mapInArrow(scatter, SCHEMA)
     if by_bucket:
         together = numbers.repartitionById(buckets, "bucket")
     else:
@@ -227,9 +227,9 @@ def conflicts_of(
     return together.mapInArrow(named(contested, buckets), SCHEMA)
 
 
-def _buckets(found: DataFrame) -> int:
+def _buckets(events: DataFrame) -> int:
     """A power of two: several for each task of Spark's, so that tasks get about as many rows."""
-    tasks = int(found.sparkSession.conf.get("spark.sql.shuffle.partitions") or 1)
+    tasks = int(events.sparkSession.conf.get("spark.sql.shuffle.partitions") or 1)
     return min(MOST_BUCKETS, 2 << tasks.bit_length())
 
 
@@ -273,4 +273,4 @@ def _shaped(clock: str, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Record
     zone = zone_of(clock)
     for batch in batches:
         columns = {name: batch.column(name) for name in batch.schema.names}
-        yield told_in_utc(shaped(columns), zone)
+        yield times_in_utc(shaped(columns), zone)

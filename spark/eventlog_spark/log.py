@@ -13,7 +13,7 @@ import pyarrow.csv
 from msgspec import Struct
 
 from eventlog.convert.reading import transaction_behind
-from eventlog.convert.rows import told_in_utc
+from eventlog.convert.rows import times_in_utc
 from eventlog.core.errors import DataError, SourceError
 from eventlog.sql.access import in_our_words, in_text, statements_of
 from eventlog.sql.clocks import zone_of
@@ -169,7 +169,7 @@ TEXTS: Final = pa.schema([(name, pa.string()) for name in STANDARD])
 TEXTS_AND_TRANSACTION: Final = TEXTS.append(pa.field(TRANSACTION, pa.string()))
 
 
-def told(log: BulkLog, stretch: NumberRange, *, transactions: bool) -> Iterator[pa.RecordBatch]:
+def source_batches(log: BulkLog, stretch: NumberRange, *, transactions: bool) -> Iterator[pa.RecordBatch]:
     """The rows of a stretch as the data source gives them: with their transactions, NULL where the
     log does not say them.
     """
@@ -185,7 +185,7 @@ def told(log: BulkLog, stretch: NumberRange, *, transactions: bool) -> Iterator[
 def batches(log: BulkLog, stretch: NumberRange, schema: pa.Schema = ROWS) -> Iterator[pa.RecordBatch]:
     """The rows of a stretch, with the times of the log's zone in UTC."""
     for rows in _batches(log, stretch, schema):
-        yield told_in_utc(rows, log.zone)
+        yield times_in_utc(rows, log.zone)
 
 
 def _batches(log: BulkLog, stretch: NumberRange, schema: pa.Schema) -> Iterator[pa.RecordBatch]:

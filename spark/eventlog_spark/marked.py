@@ -70,7 +70,7 @@ class MarkedAddress:
         self._folder.remove(WORK)
 
     def outcomes(self) -> AbstractContextManager[list[Path]]:
-        return fetched_outcomes(lambda place: self._folder.copy_out(OUTCOMES_FILE, str(place)))
+        return fetched_outcomes(lambda path: self._folder.copy_out(OUTCOMES_FILE, str(path)))
 
 
 @contextmanager
@@ -87,20 +87,20 @@ def taken_rows(
     withheld: Withheld | None,
 ) -> tuple[DataFrame, Cut, dict[str, int]]:
     """The rows of a log that are to be converted, and how many are left in it."""
-    place = target.subfolder(f"{WORK}/rows")
+    address = target.subfolder(f"{WORK}/rows")
     # Without the tables of a snapshot, which are read where they lie.
     with cut(replace(conversion, read_back=None), withheld) as log_cut:
         refuse_left_rows(conversion, log_cut.withheld)
         count = len(log_cut.pieces)
         pieces = spark.range(0, count, 1, max(1, count))
         take = named(_taken, conversion, log_cut.pieces, log_cut.withheld)
-        pieces.mapInArrow(take, ddl(TAKEN)).write.parquet(place)
-    # With its schema said: of a log without rows there is no file that says it.
-    written = spark.read.schema(ddl(TAKEN)).parquet(as_named(place))
+        pieces.mapInArrow(take, ddl(TAKEN)).write.parquet(address)
+    # With its schema given: of a log without rows there is no file that has it.
+    written = spark.read.schema(ddl(TAKEN)).parquet(as_named(address))
     left = Counter[str]()
     for row in written.where(f"{LEFT} IS NOT NULL").select(LEFT).collect():
         left.update(msgspec.json.decode(row[LEFT], type=dict[str, int]))
-    size = sum(HadoopFolder(spark, place).files().values())
+    size = sum(HadoopFolder(spark, address).files().values())
     rows = written.where(f"{LEFT} IS NULL").select(*ROWS.names)
     return rows, Cut(pieces=(), rows=log_cut.rows, size=size), dict(left)
 

@@ -107,7 +107,7 @@ class MessageFrames(Struct, frozen=True, kw_only=True):
     settings: MessageSettings
 
     def metadata(self, sequence: str) -> list[tuple[str, bytes | None, bytes | None]]:
-        """Topic, key and value of the messages that describe the tables, told at the time of a
+        """Topic, key and value of the messages that describe the tables, sent at the time of a
         change_seq; they go before all others.
         """
         messages = {}
@@ -117,7 +117,7 @@ class MessageFrames(Struct, frozen=True, kw_only=True):
                 continue
             structure = writer.structure
             if structure.schema_id not in messages:
-                value = structure.told(structure.version, sequence_time(sequence))
+                value = structure.message(structure.version, sequence_time(sequence))
                 messages[structure.schema_id] = (structure.topic, structure.key, value)
         return [*messages.values()]
 
@@ -196,7 +196,7 @@ def messages(
 
 
 def _as_messages(rows: DataFrame, catalog: Catalog, settings: MessageSettings) -> DataFrame:
-    """Messages with their numbers. A row of a full load tells none: its value is whole."""
+    """Messages with their numbers. A row of a full load has none: its value is whole."""
     from pyspark.sql import functions as F  # noqa: N812  # as everybody calls it
 
     # Without a tail the first is NULL.
@@ -263,7 +263,7 @@ def _rendered(
         positions = batch.column("position")
         for position, change in zip(positions.to_pylist(), changes_of(batch), strict=True):
             rendering.take(change, position)
-            notes += [{"position": position, "note": one.note} for one in rendering.refused]
+            notes += [{"position": position, "note": refusal.note} for refusal in rendering.refused]
             # At once, for a note stands at the position of its change.
             rendering.refused.clear()
         rows = rendering.rendered()

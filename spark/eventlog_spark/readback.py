@@ -43,19 +43,19 @@ def tables_of(frames: Mapping[str, DataFrame], catalog: Catalog) -> dict[Name, D
             f"A frame is given for {unknown[0]}, and the schema has no such table.",
             hint="Name it as the schema does, or take it out of `rows`.",
         )
-    found = {known[catalog.fold(name)]: frame for name, frame in frames.items()}
-    return {name: _chosen(frame, catalog, *name) for name, frame in found.items()}
+    by_table = {known[catalog.fold(name)]: frame for name, frame in frames.items()}
+    return {name: _chosen(frame, catalog, *name) for name, frame in by_table.items()}
 
 
-def _chosen(frame: DataFrame, catalog: Catalog, place: int, child: int | None) -> DataFrame:
+def _chosen(frame: DataFrame, catalog: Catalog, index: int, child: int | None) -> DataFrame:
     from pyspark.sql import functions as F  # noqa: N812  # as everybody calls it
 
     spelled = {catalog.fold(name): name for name in frame.columns}
-    columns = wanted_columns(catalog.tables[place], child)
+    columns = wanted_columns(catalog.tables[index], child)
     missing = [name for name in columns if catalog.fold(name) not in spelled]
     if missing:
         raise UsageError(
-            f"The frame of {catalog.tables[place].name} has no column {', '.join(missing)}.",
+            f"The frame of {catalog.tables[index].name} has no column {', '.join(missing)}.",
             hint="Add it to the frame, or take it out of the schema.",
         )
     return frame.select(*[F.col(f"`{spelled[catalog.fold(name)]}`").alias(name) for name in columns])

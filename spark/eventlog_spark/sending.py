@@ -1,7 +1,7 @@
 """Messages to Kafka from Spark's executors: lanes are laid and sent there, by the code of
 `eventlog.convert.lanes`.
 
-The driver asks the target for its last number and reserves those of this conversion, and tells
+The driver asks the target for its last number and reserves those of this conversion, and sends
 metadata; no message passes through it. The plan is noted before the first message goes, and stays
 until all are sent.
 """
@@ -93,12 +93,12 @@ class Sending:
         """
         tables = tasks.tables
         if tables is None:
-            tables = self._conversion.told_tables
+            tables = self._conversion.output_tables
         with our_words(NOTHING_YET), closing(sink_of(self._target)) as sink:
             after = sink.last()
             stretches = self._laid(list(tasks.each()), after, summary.changes)
             last = last_number(after, summary.changes, tasks.changes)
-            # Metadata is told only of tables that have messages.
+            # Metadata is sent only of tables that have messages.
             numbers = sorted({number for stretch in stretches for number in stretch.tables})
             reserve(sink, self._target, last, [tables[number] for number in numbers])
         plan = LanePlan(

@@ -23,7 +23,7 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from eventlog.core.errors import ConfigError
 from eventlog.sql.names import STANDARD, TRANSACTION
 from eventlog_spark.faults import travelling
-from eventlog_spark.log import BulkLog, NumberRange, stretches, told
+from eventlog_spark.log import BulkLog, NumberRange, source_batches, stretches
 from eventlog_spark.options import read_options
 from eventlog_spark.pushdown import chosen_by
 from eventlog_spark.snapshot import hold
@@ -92,7 +92,7 @@ class LogReader(DataSourceReader):
         with travelling():
             stretch: NumberRange = partition.value
             log, transactions = BulkLog(self._options), self._options.transactions
-            yield from told(log, stretch, transactions=transactions)
+            yield from source_batches(log, stretch, transactions=transactions)
 
 
 class FilteredLogReader(LogReader):

@@ -70,12 +70,12 @@ def stored_parts(conversion: Conversion, blobs: DecidedBlobs, target: HadoopFold
         files = _parted(list(tasks.each(at_once=1)), blobs.changes)
         return list(_stored_tables(files, target))
     files = _parted(list(tasks.each()), blobs.changes)
-    place = target.subfolder(f"{WORK}/text")
+    folder = target.subfolder(f"{WORK}/text")
     # Spark writes a file for each value of `path`, its rows in the order in which they come.
     text = files.selectExpr("path", "chunk", "text AS value").sortWithinPartitions("path", "chunk")
     # However large: a file that is cut by its rows would be two.
-    text.drop("chunk").write.option("maxRecordsPerFile", 0).partitionBy("path").text(place)
-    return list(target.files_by("path", place))
+    text.drop("chunk").write.option("maxRecordsPerFile", 0).partitionBy("path").text(folder)
+    return list(target.files_by("path", folder))
 
 
 def part_count(moves: Sequence[Move]) -> int:
@@ -120,9 +120,9 @@ def _stored_tables(files: DataFrame, target: HadoopFolder) -> Iterator[Move]:
             blobs = of_layout.select("path", "content")
             rows = blobs.mapInArrow(named(rows_of_blobs, path, row), ddl(schema))
             rows = rows.sortWithinPartitions(path, row).drop(row)
-            place = target.subfolder(f"{WORK}/table-{number}")
-            rows.write.option("maxRecordsPerFile", 0).partitionBy(path).parquet(place)
-            yield from target.files_by(path, place)
+            folder = target.subfolder(f"{WORK}/table-{number}")
+            rows.write.option("maxRecordsPerFile", 0).partitionBy(path).parquet(folder)
+            yield from target.files_by(path, folder)
     finally:
         files.unpersist()
 

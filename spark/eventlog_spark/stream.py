@@ -16,7 +16,7 @@ from eventlog.core.errors import ConfigError, SourceError
 from eventlog.sql.dialect import offers
 from eventlog_spark.faults import travelling
 from eventlog_spark.gaps import MOST_GAPS, GapLook, Offset, Step, advanced, read_offset, steps, together
-from eventlog_spark.log import BulkLog, NumberRange, stretches, told
+from eventlog_spark.log import BulkLog, NumberRange, source_batches, stretches
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
@@ -100,7 +100,7 @@ class LogStream(DataSourceStreamReader):
         """
         log = self._log = self._log or BulkLog(self._options)
         writers = self._writers(log)
-        found: list[int] = []
+        arrived: list[int] = []
         with log.connection() as connection:
             limit = self._options.rows
             numbers = log.numbers(connection, "numbers_after", first=before.upto, limit=limit)
@@ -108,13 +108,13 @@ class LogStream(DataSourceStreamReader):
             gaps = [(gap.first, gap.last) for gap in before.gaps if not gap.held]
             for step in together(gaps):
                 present = log.numbers(connection, "numbers_within", first=step.first, last=step.last)
-                found += [number for number in present if number not in step.without]
+                arrived += [number for number in present if number not in step.without]
             if before.upto and not numbers:
                 _refuse_restarted(log, connection, before.upto)
         last = numbers[-1] if numbers else before.upto
         return GapLook(
             numbers=numbers,
-            found=found,
+            arrived=arrived,
             held=held_numbers(log.engine, log.names, before.upto, last),
             before=writers,
             after=self._writers(log),
@@ -159,7 +159,7 @@ def _refuse_restarted(log: BulkLog, connection: Connection, upto: int) -> None:
 def _rows(log: BulkLog, step: Step, *, transactions: bool) -> Iterator[pa.RecordBatch]:
     """The rows of a step; what came into a gap after the batch was made belongs to a later one."""
     stretch = NumberRange(first=step.first, last=step.last)
-    for batch in told(log, stretch, transactions=transactions):
+    for batch in source_batches(log, stretch, transactions=transactions):
         if not step.without:
             yield batch
             continue

@@ -16,9 +16,9 @@ def ddl(schema: pa.Schema) -> Any:
     return from_arrow_schema(schema, prefer_timestamp_ntz=True)
 
 
-def named(function: Callable[..., Any], *told: object) -> Callable[..., Any]:
-    """The function without its first words; `explain()` shows it by its name."""
-    step = partial(function, *told)
+def named(function: Callable[..., Any], *arguments: object) -> Callable[..., Any]:
+    """The function with these arguments; `explain()` shows it by its name."""
+    step = partial(function, *arguments)
     # Spark asks a function for its name, and a partial has none.
     step.__dict__["__name__"] = function.__name__.strip("_")
     return step

@@ -11,7 +11,7 @@ import pytest
 import sqlalchemy as sa
 from sqlalchemy import Engine
 
-from eventlog.compare.columns import place_of
+from eventlog.compare.columns import selection_of
 from eventlog.compare.ranges import Range
 from eventlog.compare.sides import Totals
 from eventlog.compare.tables import TableSide
@@ -34,7 +34,7 @@ FULL: Final = {
 
 
 def totals(engine: Engine) -> Totals:
-    place, compared = place_of(reflect_table(engine, "usr"))
+    place, compared = selection_of(reflect_table(engine, "usr"))
     with TableSide(engine, place, compared).snapshot() as snapshot:
         return snapshot.totals(WHOLE)
 

@@ -70,7 +70,7 @@ def published(
     sink = MemorySink([])
     output = Output(format=PolicyFormat(XdsFormat(batch_size=5), steps), sink=sink)
     part = Part(decision=decision, span=DefinitionSpan(events=(), catalog=catalog or Catalog()))
-    encoded = encode(output, [part], after="", told={})
+    encoded = encode(output, [part], after="", counts={})
     sink.commit("", encoded.documents)
     places: dict[str, str] = {}
     for name in sorted(sink.taken):
@@ -78,7 +78,7 @@ def published(
     elements = "".join(f"{place or ''}{text}" for place, text in sorted(places.items()))
     outcomes: list[dict[str, object]] = []
     for position in sorted(decision.outcomes.positions):
-        one = encoded.said.get(position, Outcome(position=position))
+        one = encoded.outcomes.get(position, Outcome(position=position))
         said = {"status": one.status.value, "reason": one.reason.value, "note": one.note}
         outcomes.append({"position": position[0], **said})
     return elements, outcomes

@@ -68,7 +68,7 @@ def published(events: list[Event], form: Format, steps: Steps = ()) -> Encoded:
     output = Output(format=PolicyFormat(form, steps) if steps else form, sink=MemorySink([]), whole=True)
     part = Part(decision=decision, span=DefinitionSpan(events=(), catalog=CATALOG))
     nothing = GoingOn(every=frozenset(), soon=frozenset())
-    return encode(output, [part], after="", told={}, going_on=nothing)
+    return encode(output, [part], after="", counts={}, going_on=nothing)
 
 
 def messages_of(told: Encoded) -> dict[str, list[bytes]]:
@@ -103,7 +103,7 @@ def test_messages_are_those_of_a_publisher(seed: int, part_events: int, steps: S
         with pytest.raises(ConfigError, match=re.escape(str(error))):
             Policy(steps, CATALOG)
         return
-    met(told=told.documents, filtered=any(one.reason.value == "filtered" for one in told.said.values()))
+    met(told=told.documents, filtered=any(one.reason.value == "filtered" for one in told.outcomes.values()))
     with TemporaryDirectory() as folder:
         source, out = write_parquet(Path(folder) / "log.parquet", rows_of(events), COLUMNS), Path(folder) / "out"
         asked: dict[str, Any] = {"target": MessageFiles(settings=SETTINGS), "part_events": part_events, "steps": steps}

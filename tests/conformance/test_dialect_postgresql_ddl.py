@@ -245,7 +245,7 @@ def test_it_is_shown_checked_kept_and_taken_off(usr: Engine) -> None:
     track(usr, ["usr"], FOLLOWED)
     assert f"DROP EVENT TRIGGER IF EXISTS {name}" in uninstall_sql(usr)
     shown: list[str] = []
-    uninstall(usr, purge=True, agree=lambda leaving: shown.extend(leaving.told()))
+    uninstall(usr, purge=True, agree=lambda leaving: shown.extend(leaving.lines()))
     assert f"trigger {name} on ALTER TABLE" in shown
     assert found(usr, "SELECT proname FROM pg_proc WHERE proname LIKE 'event_log%'") == []
     assert found(usr, "SELECT evtname FROM pg_event_trigger") == []

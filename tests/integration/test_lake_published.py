@@ -21,7 +21,7 @@ from eventlog.capture.install import install
 from eventlog.config.settings import Config, from_settings
 from eventlog.core.errors import ConfigError, SinkError
 from eventlog.core.model import Op
-from eventlog.core.secrets import secret_places
+from eventlog.core.secrets import secret_paths
 from eventlog.sinks.lake import catalogs
 from eventlog.sinks.lake.plugin import DeltaOutput, IcebergOutput, lake_tables
 from eventlog.sinks.store.address import StoreSettings
@@ -134,8 +134,8 @@ def test_a_catalog_keeps_its_secrets() -> None:
     catalog = {"type": "rest", "uri": "https://u:pw-of-uri@c", "token": "tok-1", "credential": "me:cred-2"}
     catalog |= {"s3.secret-access-key": "key-3", "adls.account-key": "key-4", "warehouse": "w"}
     output = IcebergOutput(path="s3://bucket/lake", catalog=catalog)
-    assert {"pw-of-uri", "tok-1", "me:cred-2", "key-3", "key-4"} <= {secret for _, secret in secret_places(output)}
-    assert "w" not in {secret for _, secret in secret_places(output)}
+    assert {"pw-of-uri", "tok-1", "me:cred-2", "key-3", "key-4"} <= {secret for _, secret in secret_paths(output)}
+    assert "w" not in {secret for _, secret in secret_paths(output)}
     assert not [one for one in catalog.values() if one in repr(output)]
 
 
@@ -299,4 +299,4 @@ def test_every_property_of_a_catalog_is_passed_on(tmp_path: Path) -> None:
         [(head, _)] = server.requests
     assert f"Authorization: Basic {b64encode(b'me:geheim').decode()}" in head
     assert "x-team: hr" in head
-    assert "geheim" in {secret for _, secret in secret_places(config)}
+    assert "geheim" in {secret for _, secret in secret_paths(config)}

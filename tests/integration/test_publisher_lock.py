@@ -20,7 +20,7 @@ from eventlog.delivery.output import Output
 from eventlog.sinks.files import FileSink
 from eventlog.sources.log import lock as locks
 from eventlog.sources.log.lock import LogLock, read_holder
-from eventlog.sql.connect import place_of, read_url
+from eventlog.sql.connect import address_of, read_url
 from eventlog.sql.log import Log
 from eventlog.xds.write import XdsFormat
 from tests.conformance.event_logs import LogTable
@@ -86,7 +86,7 @@ def test_who_enters_where_somebody_has_deleted_the_mark_of_holds_begins_anew(log
 
 def test_a_place_is_told_without_whatever_may_be_a_secret() -> None:
     url = read_url("postgresql+psycopg://me:secret@db:5433/app?host=/run/pg&password=secret&options=secret")
-    assert place_of(url) == "postgresql://db:5433/app?host=%2Frun%2Fpg"
+    assert address_of(url) == "postgresql://db:5433/app?host=%2Frun%2Fpg"
 
 
 def test_the_mark_says_who_has_the_lock(log: LogTable) -> None:

@@ -95,7 +95,7 @@ def test_on_oracle_the_owner_of_the_tables_may_add_to_the_log_and_the_writer_get
         names=LOG,
         standing=True,
         companions=LOG.own[1:],
-        places=(CapturedTable(schema="APP", name="USR", owner="APP"),),
+        tables=(CapturedTable(schema="APP", name="USR", owner="APP"),),
     )
     given = [one.sql for one in rights(ORACLE, Roles(installer="INST", writer="CLERK", publisher="IDM"), site)]
     assert "GRANT INSERT ON indirect.event_log TO app" in given

@@ -11,7 +11,7 @@ from sqlalchemy import Engine, text
 from eventlog.capture import track
 from eventlog.capture.given_rights import take_back, taking_back
 from eventlog.capture.install import Leaving, install, uninstall, uninstall_sql
-from eventlog.capture.install_commands import names_a_place
+from eventlog.capture.install_commands import has_address
 from eventlog.capture.rights import Roles, give_rights
 from eventlog.cli.main import exit_code
 from eventlog.core.errors import EX_CONFIG, EX_USAGE, OK
@@ -23,7 +23,7 @@ from tests.support.servers import mysqls
 
 @pytest.mark.parametrize("url", ["sqlite://", "postgresql://", "oracle://", "mysql://", "mariadb://"])
 def test_a_dialect_alone_is_enough(url: str) -> None:
-    assert not names_a_place(url)
+    assert not has_address(url)
     printed = ok("uninstall", "--sql", "--database", url)
     assert "DROP TABLE event_log_outcome" in printed
     assert "Take the triggers off first" in printed
@@ -84,7 +84,7 @@ def test_functions_and_rights_go_with_the_log_on_postgresql(roles: Engine) -> No
     assert uninstall(roles, other) == []
     assert found(roles, FUNCTIONS) == []
     (leaving,) = told
-    lines = leaving.told()
+    lines = leaving.lines()
     assert "function public.event_log_gone_insert" in lines
     assert "table public.event_log" in lines
     assert "what was given by GRANT SELECT ON app.grp TO read_traces" in lines

@@ -221,7 +221,10 @@ FAULTS = [
         "                memory.leader_gone",
     ),
     JournalFault(
-        "what leads leads again", JOURNAL, "for record, due in found if due is None]", "for record, _ in found[1:]]"
+        "what leads leads again",
+        JOURNAL,
+        "for record, due in first_rows if due is None]",
+        "for record, _ in first_rows[1:]]",
     ),
     JournalFault("never given up", LETTERS, "if not most_attempts or attempts + 1 < most_attempts:", "if True:"),
     JournalFault("attempts are not counted", CONSUMER, "outcome.note, sent.attempts + 1)", "outcome.note, 0)"),
@@ -374,8 +377,8 @@ FAULTS = [
     JournalFault(
         "how much was told of a transaction is forgotten",
         CONSUMER,
-        "told = told_after(self._journal.output(self.name).told, cut) if cut else None",
-        "told = None",
+        "counts = counts_after(self._journal.output(self.name).told, cut) if cut else None",
+        "counts = None",
         of_transactions=True,
     ),
     JournalFault(
@@ -394,8 +397,8 @@ FAULTS = [
     JournalFault(
         "parked unread where it waits for one output only",
         UNREAD,
-        'waiting = {str(one) for (one,) in journal.ask(connection, "parked_objects", **values)}',
-        'waiting |= {str(one) for (one,) in journal.ask(connection, "parked_objects", **values)}',
+        'waiting = {str(object_name) for (object_name,) in journal.ask(connection, "parked_objects", **values)}',
+        'waiting |= {str(object_name) for (object_name,) in journal.ask(connection, "parked_objects", **values)}',
     ),
     # targets, and who keeps a log
     JournalFault(

@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import asdict
 from sqlalchemy import Engine, text
 
-from eventlog.care.flow import said_of_parts
+from eventlog.care.flow import waiting_reasons
 from eventlog.care.journal import hold, release
 from eventlog.config.settings import PublisherConfig
 from eventlog.publisher import flow as reading
@@ -56,7 +56,7 @@ def test_held_rows_and_those_behind_them(engine: Engine, names: tuple[str, ...])
     assert scene.waiting() == [4, 7, 10]
     assert_counts(scene, flow, held=3)
     assert (flow.state, flow.first_held, flow.oldest, flow.lag) == ("held", 4, None, 0.0)
-    assert list(said_of_parts(flow)) == ["3 rows are held or behind held ones; row 4 is the first."]
+    assert list(waiting_reasons(flow)) == ["3 rows are held or behind held ones; row 4 is the first."]
     with scene.log.transaction() as connection:
         release(connection, scene.log, [(4, 4)])
     assert_counts(scene, scene.flow(), ready=3)
@@ -126,7 +126,7 @@ def test_an_output_that_is_away_lags(engine: Engine) -> None:
     assert flow.state == "lagging"
     assert {name: (lag.rows, lag.first, lag.paused) for name, lag in flow.lags.items()} == {"two": (20, 1, False)}
     assert flow.lags["two"].seconds == pytest.approx(60, abs=30)
-    assert list(said_of_parts(flow)) == ["20 rows are kept for two."]
+    assert list(waiting_reasons(flow)) == ["20 rows are kept for two."]
     with scene.log.transaction() as connection:
         assert JournalLook(connection, scene.log, PublisherConfig()).lags["two"].rows == 20
 
@@ -148,7 +148,7 @@ def test_a_paused_output_lags_whenever_it_is_behind(engine: Engine) -> None:
     scene.publish()
     flow = scene.flow()
     assert_counts(scene, flow, lagging=4)
-    assert list(said_of_parts(flow)) == ["4 rows are kept for two, which somebody has paused."]
+    assert list(waiting_reasons(flow)) == ["4 rows are kept for two, which somebody has paused."]
     scene.write(5, 8, seconds=0.0)
     assert_counts(scene, scene.flow(), lagging=4, ready=4)
 

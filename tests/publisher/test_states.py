@@ -5,18 +5,18 @@ from __future__ import annotations
 from sqlalchemy import Engine
 
 from eventlog.care.rows import hold
-from eventlog.explain.states import places_of, said_of_places
+from eventlog.explain.states import stages_of, waiting_sentences
 from tests.publisher.scene import Scene
 
 
 def said(scene: Scene, record: int) -> list[str]:
     with scene.log.transaction() as connection:
-        return list(said_of_places(connection, scene.log, record))
+        return list(waiting_sentences(connection, scene.log, record))
 
 
 def where(scene: Scene, record: int) -> list[tuple[str, str]]:
     with scene.log.transaction() as connection:
-        return [(one.output, one.place) for one in places_of(connection, scene.log, record)]
+        return [(one.output, one.stage) for one in stages_of(connection, scene.log, record)]
 
 
 def test_a_row_that_nobody_has_read_waits(engine: Engine) -> None:
@@ -43,7 +43,7 @@ def test_a_row_that_comes_again_says_how_often_it_was_offered(engine: Engine) ->
     scene.write(1, 6)
     scene.publish()
     with scene.log.transaction() as connection:
-        [place] = places_of(connection, scene.log, 1)
+        [place] = stages_of(connection, scene.log, 1)
     assert (place.reason, place.note, place.attempts, place.behind) == ("retry", "busy", 1, None)
     assert place.due is not None
     assert said(scene, 1) == ["It is offered again after 1 attempt."]

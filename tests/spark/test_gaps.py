@@ -46,7 +46,7 @@ class World(Struct):
         missing = [(gap.first, gap.last) for gap in offset.gaps]
         found = [number for number in self.committed if any(first <= number <= last for first, last in missing)]
         return GapLook(
-            numbers=new, found=found, held=frozenset(self.held), before=before, after=frozenset(self.running)
+            numbers=new, arrived=found, held=frozenset(self.held), before=before, after=frozenset(self.running)
         )
 
 
@@ -121,7 +121,7 @@ def test_without_knowing_who_writes_a_gap_is_given_up_when_patience_ends() -> No
 
 def test_a_gap_of_which_a_part_has_come_keeps_the_rest() -> None:
     start = Offset(upto=9, gaps=(Gap(first=3, last=7, writers=("a", "b")),))
-    end = advanced(start, GapLook(numbers=[], found=[5], before=frozenset("b"), after=frozenset("b")))
+    end = advanced(start, GapLook(numbers=[], arrived=[5], before=frozenset("b"), after=frozenset("b")))
     assert [(gap.first, gap.last) for gap in end.gaps] == [(3, 4), (6, 7)]
     assert steps(start, end) == [Step(first=5, last=5)]
 
@@ -136,7 +136,7 @@ def test_a_row_that_is_held_waits_until_it_is_released() -> None:
 
 def test_a_row_that_commits_late_and_is_held_waits_too() -> None:
     start = Offset(upto=9, gaps=(Gap(first=3, last=5, writers=("a",)),))
-    end = advanced(start, GapLook(numbers=[], found=[3, 4], held=frozenset({4})))
+    end = advanced(start, GapLook(numbers=[], arrived=[3, 4], held=frozenset({4})))
     assert end == Offset(upto=9, gaps=(Gap(first=4, last=4, held=True),), late=((3, 3),))
 
 
@@ -164,7 +164,7 @@ def test_an_offset_has_so_many_gaps_and_no_more() -> None:
     offset = advanced(Offset(), look)
     assert (len(offset.gaps), offset.upto) == (gaps.MOST_GAPS, 2 * gaps.MOST_GAPS)
     assert advanced(offset, replace(look, numbers=range(offset.upto + 2, 100_000, 2))) is offset
-    later = advanced(offset, GapLook(numbers=[], found=range(1, 100, 2), before=None, now=99.0, patience=60))
+    later = advanced(offset, GapLook(numbers=[], arrived=range(1, 100, 2), before=None, now=99.0, patience=60))
     assert later.gaps == ()
     assert [(step.first, step.last) for step in steps(offset, later)] == [(1, 99)]
     [new] = steps(Offset(), offset)

@@ -12,7 +12,7 @@ from sqlalchemy import Engine
 
 from eventlog.compare.engine import Comparison, Difference
 from eventlog.compare.sides import Compared
-from eventlog.compare.tables import Place, TableSide
+from eventlog.compare.tables import Selection, TableSide
 from eventlog.core.schema import Table
 from eventlog.sinks.database.types import as_stored, target_type
 from eventlog.sql.dialect import dialect_of
@@ -158,8 +158,8 @@ def sides(source: Engine, target: Engine, name: str) -> tuple[TableSide, TableSi
     values = [column for column in table.columns if column.name not in table.key]
     columns = (*table.key_columns, *values)
     compared = Compared(key=table.key, names=tuple([c.name for c in values]), types=tuple([c.type for c in columns]))
-    mine = TableSide(source, Place(table=table, columns=columns), compared)
-    other = TableSide(target, Place(table=there, columns=tuple([by_name[c.name] for c in columns])), compared)
+    mine = TableSide(source, Selection(table=table, columns=columns), compared)
+    other = TableSide(target, Selection(table=there, columns=tuple([by_name[c.name] for c in columns])), compared)
     return mine, other, compared, table
 
 

@@ -80,7 +80,7 @@ def delta(path: Path | str, mode: Mode = "append", **chosen: Any) -> Lake:
     options = storage_options(settings)
 
     def read(name: str) -> pa.Table | None:
-        place = DeltaTables(settings).place(name)
+        place = DeltaTables(settings).location(name)
         if not DeltaTable.is_deltatable(place, options):
             return None
         return delta_rows(DeltaTable(place, storage_options=options))

@@ -103,7 +103,7 @@ class LogRows:
             unparked=taken.unparked,
             parked=[*taken.parked, *parking.rows],
             over=[number for number in numbers if number not in waiting],
-            said={number: outcome for number, outcome in said.items() if number not in waiting},
+            outcomes={number: outcome for number, outcome in said.items() if number not in waiting},
             gone=taken.gone,
         )
         self.journal.plan(self.output, plan)

@@ -42,7 +42,7 @@ class Images(Struct, frozen=True, kw_only=True):
 def images_of(made: Change, table: Table = USR) -> Images:
     values = TableValues(table)
     teller = Teller(values, [(NEVER, reading(column)) for column in values.columns], None)
-    before, after, changed, had, has = teller.told(made)
+    before, after, changed, had, has = teller.images(made)
 
     def names(bits: int) -> dict[str, int]:
         return {name: place for place, name in enumerate(values.names) if bits >> place & 1}

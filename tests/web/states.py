@@ -194,7 +194,7 @@ def _rows() -> dict[str, str]:
     denied = replace(ROW, reason="no right", note="permission denied for table usr")
     much = replace(ROW, new_value="y" * (SHOWN_CHARACTERS + 5), reason="vanished", next_attempt="soon", attempts=2)
     nothing = Listing(rows=(), further=None)
-    unordered = Listing(rows=(), further=Cursor(place=9), ordered=False)
+    unordered = Listing(rows=(), further=Cursor(block=9), ordered=False)
     some = Listing(rows=(behind, held, refused, ROW), further=Cursor(before=6))
     every = RowsAct(action="hold", filters=Filters(letters="N", table="usr"))
     return {

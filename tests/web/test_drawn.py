@@ -12,7 +12,7 @@ from eventlog.core.plugins import PageOrder
 from eventlog.core.plural import duration
 from eventlog.daemon.vitals import State, VitalsReading
 from eventlog.sources.log.flow import Flow, WaitingParts
-from eventlog.web.acts import possible, said_of
+from eventlog.web.acts import done_sentence, possible
 from eventlog.web.collector import parts_of
 from eventlog.web.pages import kind_name, live, live_output, live_table, output_page, overview_page, row_page
 from eventlog.web.reading import RANGES, History
@@ -154,7 +154,7 @@ def test_what_can_be_done_depends_on_the_row(changes: dict[str, Any], acts: list
     ],
 )
 def test_what_was_done_is_said(act: str, rows: int, said: str) -> None:
-    assert said_of(act, rows) == said
+    assert done_sentence(act, rows) == said
 
 
 @pytest.mark.parametrize("number, said", [("8", "8 update field back"), ("9", "9 unknown"), (None, "None unknown")])

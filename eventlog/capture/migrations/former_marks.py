@@ -54,13 +54,13 @@ class FormerDecided(Struct, frozen=True, kw_only=True):
 
 
 class FormerCounted(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """How much of each unfinished transaction outputs were told."""
+    """How much of each unfinished transaction outputs have had."""
 
     told: Mapping[str, Mapping[int, int]] = {}
 
 
-class FormerSaid(Struct, frozen=True, array_like=True):
-    """What outputs that are ahead of others have said of several rows alike."""
+class FormerOutcome(Struct, frozen=True, array_like=True):
+    """The outcome of several rows at outputs that are ahead of others."""
 
     status: Status
     reason: Reason
@@ -85,12 +85,12 @@ class OpenDocument(Struct, frozen=True, kw_only=True):
     plan: str
     id: str
     records: tuple[int, ...]
-    said: tuple[Outcome, ...] = ()
+    outcomes: tuple[Outcome, ...] = ()
     cut: tuple[CutTransaction, ...] = ()
 
 
 class FormerOutput(Struct, kw_only=True):
-    """One output: the rows that it has, documents that it may have, and what it has said.
+    """One output: the rows that it has, documents that it may have, and its outcomes.
 
     `owed` are the rows that outputs in step have and this one has not; None says that it is in step
     itself.
@@ -100,8 +100,8 @@ class FormerOutput(Struct, kw_only=True):
     owed: set[int] | None = None
     has: set[int] = field(default_factory=set)
     documents: list[OpenDocument] = []
-    said: Mapping[int, Outcome] = {}
-    told: Mapping[int, Count] = {}
+    outcomes: Mapping[int, Outcome] = {}
+    published: Mapping[int, Count] = {}
     attempts: Mapping[int, int] = {}
     paused: str | None = None
 
@@ -128,7 +128,7 @@ def numbers_in(text: str) -> set[int]:
 def runs_of(numbers: Iterable[int]) -> list[tuple[int, int]]:
     """Numbers as stretches without gaps, ascending."""
     ordered = sorted(numbers)
-    ends = [place for place, (one, two) in enumerate(pairwise(ordered), 1) if two != one + 1]
+    ends = [index for index, (left, right) in enumerate(pairwise(ordered), 1) if right != left + 1]
     stretches = pairwise([0, *ends, len(ordered)])
     # Of no numbers at all the only stretch is empty.
     return [(ordered[first], ordered[last - 1]) for first, last in stretches if first < last]
@@ -193,10 +193,10 @@ def _output(name: str, notes: Mapping[str, str], owed: set[int] | None) -> Forme
     progress = read_as(notes.get(name), FormerProgress, FormerProgress())
     winners = {loser[0]: winner for loser, winner in decided.superseded}
     vanished = {position[0] for position in decided.vanished}
-    said = {answer.position[0]: answer for answer in progress.answers}
+    outcomes = {answer.position[0]: answer for answer in progress.answers}
     for number, winner in winners.items():
         outcome = Outcome(position=(number,), reason=Reason.SUPERSEDED, winner=winner)
-        said.setdefault(number, outcome)
+        outcomes.setdefault(number, outcome)
     for number in vanished:
         outcome = Outcome(
             position=(number,),
@@ -204,13 +204,13 @@ def _output(name: str, notes: Mapping[str, str], owed: set[int] | None) -> Forme
             reason=Reason.VANISHED,
             note=VANISHED_NOTE,
         )
-        said.setdefault(number, outcome)
+        outcomes.setdefault(number, outcome)
     done = set(_numbers(progress.done))
     has = vanished | done | {loser for loser, winner in winners.items() if winner[0] in done}
-    # An output without a note had been told what the transactions before the batch had.
-    told: dict[int, Count] = dict(counted.told.get(name, {}))
+    # An output without a note had what the transactions before the batch had.
+    published: dict[int, Count] = dict(counted.told.get(name, {}))
     if name in notes:
-        told = dict(progress.told)
+        published = dict(progress.told)
     documents: list[OpenDocument] = []
     seen = set(has)
     for planned in progress.planned:
@@ -224,20 +224,20 @@ def _output(name: str, notes: Mapping[str, str], owed: set[int] | None) -> Forme
             plan=planned.plan,
             id=planned.id,
             records=records,
-            said=tuple(said[number] for number in losers),
+            outcomes=tuple(outcomes[number] for number in losers),
             cut=planned.cut,
         )
         documents.append(document)
     # The journal counts what a document tells once it is known to be there.
-    for one in reversed(documents):
-        told.update({part.id: part.before for part in one.cut})
+    for open_document in reversed(documents):
+        published.update({part.id: part.before for part in open_document.cut})
     return FormerOutput(
         name=name,
         owed=owed,
         has=has,
         documents=documents,
-        said=said,
-        told={transaction: count for transaction, count in told.items() if count},
+        outcomes=outcomes,
+        published={transaction: count for transaction, count in published.items() if count},
     )
 
 

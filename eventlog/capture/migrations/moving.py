@@ -20,8 +20,8 @@ from msgspec.structs import replace
 
 from eventlog.capture.log_tables import journal_tables
 from eventlog.capture.migrations.former_marks import (
+    FormerOutcome,
     FormerOutput,
-    FormerSaid,
     OpenDocument,
     as_json,
     former_outputs,
@@ -96,8 +96,8 @@ def opened(connection: sa.Connection, names: LogNames) -> Log:
     """The log with the columns that it has in this database."""
     if dialect_of(connection).lob_parameters:
         bind_long_texts(connection)
-    found = log_columns(connection, names, "auto" if names.columns == STANDARD else names.columns)
-    return Log(connection.engine, found)
+    actual = log_columns(connection, names, "auto" if names.columns == STANDARD else names.columns)
+    return Log(connection.engine, actual)
 
 
 def take_lock(connection: sa.Connection, log: Log) -> None:
@@ -183,41 +183,41 @@ class _Move:
         for number, attempts, moment in self._connection.execute(query) if asked else ():
             if int(number) in asked:
                 self._retried[int(number)] = (int(attempts or 0), milliseconds(moment))
-        settled = set[int]().union(*(one.owed for one in self._outputs if one.owed is not None))
-        known = settled.union(self._retried, *(one.has for one in self._outputs))
-        for one in self._outputs:
-            for made in one.documents:
+        settled = set[int]().union(*(output.owed for output in self._outputs if output.owed is not None))
+        known = settled.union(self._retried, *(output.has for output in self._outputs))
+        for output in self._outputs:
+            for made in output.documents:
                 known.update(made.records)
         self._waiting = still_waiting(connection, log, known)
         self._settled = settled & self._waiting
         # Of the rows that are told apart those that an output has not had for certain.
         self._lacks: dict[str, set[int]] = {}
-        for one in self._outputs:
+        for output in self._outputs:
             lacked = self._waiting - self._settled
-            if one.owed is not None:
-                lacked |= one.owed & self._waiting
-            self._lacks[one.name] = lacked - one.has
+            if output.owed is not None:
+                lacked |= output.owed & self._waiting
+            self._lacks[output.name] = lacked - output.has
 
     def run(self) -> None:
-        documents = {one.name: _only(one.documents, self._lacks[one.name]) for one in self._outputs}
+        documents = {output.name: _only(output.documents, self._lacks[output.name]) for output in self._outputs}
         tries: dict[str, Tries] = {}
-        for one in self._outputs:
+        for output in self._outputs:
             tried = self._retried
             # An output that lags has its own count, and waits for no time.
-            if one.owed is not None:
-                tried = {number: (count, 0) for number, count in one.attempts.items()}
-            lacks = self._lacks[one.name]
-            tries[one.name] = {number: counted for number, counted in tried.items() if number in lacks}
-        ahead, listed = self._places(documents, tries)
+            if output.owed is not None:
+                tried = {number: (count, 0) for number, count in output.attempts.items()}
+            lacks = self._lacks[output.name]
+            tries[output.name] = {number: counted for number, counted in tried.items() if number in lacks}
+        ahead, listed = self._ahead_and_listed(documents, tries)
         positions = self._write_batches(ahead)
-        for one in self._outputs:
-            self._write_output(one, positions[one.name], documents[one.name])
-            rows = [*_open_plans(one.name, documents[one.name])]
-            rows += _listed_rows(one.name, listed[one.name], tries[one.name])
+        for output in self._outputs:
+            self._write_output(output, positions[output.name], documents[output.name])
+            rows = [*_open_plans(output.name, documents[output.name])]
+            rows += _listed_rows(output.name, listed[output.name], tries[output.name])
             insert(self._connection, self._tables["planned"], rows)
-        self._write_said()
+        self._write_outcomes()
 
-    def _places(
+    def _ahead_and_listed(
         self, documents: Mapping[str, Sequence[OpenDocument]], tries: Mapping[str, Tries]
     ) -> tuple[list[tuple[frozenset[str], list[int]]], dict[str, list[int]]]:
         """Rows that are ahead, by the outputs that lack them, and for each output the rows that are
@@ -226,7 +226,7 @@ class _Move:
         listed = {name: [*of_output] for name, of_output in tries.items()}
         free = {name: lacks.difference(tries[name]) for name, lacks in self._lacks.items()}
         for name, made in documents.items():
-            planned = {record for one in made for record in one.records}
+            planned = {record for document in made for record in document.records}
             free[name] -= planned
             listed[name] = [number for number in listed[name] if number not in planned]
         groups: dict[frozenset[str], list[int]] = {}
@@ -244,7 +244,7 @@ class _Move:
 
     def _write_batches(self, ahead: Sequence[tuple[frozenset[str], list[int]]]) -> dict[str, int]:
         """Makes batches, those first that fewest outputs lack; how far each output is."""
-        positions = {one.name: 0 for one in self._outputs}
+        positions = {output.name: 0 for output in self._outputs}
         rows: list[dict[str, Any]] = []
         for lack, numbers in ahead:
             for part, weight in self._parts(numbers):
@@ -286,29 +286,27 @@ class _Move:
 
     def _write_output(
         self,
-        one: FormerOutput,
+        output: FormerOutput,
         position: int,
         documents: Sequence[OpenDocument],
     ) -> None:
         row = {
-            "name": one.name,
+            "name": output.name,
             "position": position,
             "plans": 0,
             "plan": (documents[0].plan if documents else "") or MOVED_PLAN,
             "has": MOVED_PLAN,
-            "paused": one.paused,
-            "told": as_json(one.told) if one.told else None,
+            "paused": output.paused,
+            "told": as_json(output.published) if output.published else None,
         }
         self._connection.execute(self._tables["outputs"].insert(), row)
 
-    def _write_said(self) -> None:
-        """Keeps what was said of rows that others lack, and gives rows that nobody lacks their
-        letters.
-        """
+    def _write_outcomes(self) -> None:
+        """Keeps outcomes of rows that others lack, and writes letters of rows that nobody lacks."""
         lacked = set[int]().union(*self._lacks.values())
         kept: list[dict[str, Any]] = []
         ended: dict[int, list[Outcome]] = {number: [] for number in self._waiting - lacked}
-        for (number, name), outcome in sorted(self._said().items()):
+        for (number, name), outcome in sorted(self._outcomes().items()):
             if number in ended:
                 ended[number].append(outcome)
             # That a row was published is what every output says that has it.
@@ -319,17 +317,17 @@ class _Move:
                 kept.append(row | {"reason": outcome.reason.value, "note": _note(outcome)})
         insert(self._connection, self._tables["said"], kept)
         count = len(self._outputs)
-        self._give_letters({number: _worst(said, count) for number, said in ended.items()})
+        self._give_letters({number: _worst(outcomes, count) for number, outcomes in ended.items()})
 
-    def _said(self) -> dict[tuple[int, str], Outcome]:
-        """What outputs have said of rows that they have."""
+    def _outcomes(self) -> dict[tuple[int, str], Outcome]:
+        """The outcomes of rows at outputs that have them."""
         outcomes: dict[tuple[int, str], Outcome] = {}
-        for one in self._outputs:
-            had = one.has - self._lacks[one.name]
-            for number, said in one.said.items():
+        for output in self._outputs:
+            had = output.has - self._lacks[output.name]
+            for number, answer in output.outcomes.items():
                 if number in had:
-                    outcomes[number, one.name] = said
-        for alike in read_as(self._marks.get("said"), list[FormerSaid], []):
+                    outcomes[number, output.name] = answer
+        for alike in read_as(self._marks.get("said"), list[FormerOutcome], []):
             for number in numbers_in(alike.numbers) & self._settled:
                 having = [name for name, lacks in self._lacks.items() if number not in lacks]
                 having = having or ["-"]
@@ -351,17 +349,17 @@ class _Move:
 
     def _give_letters(self, ended: Mapping[int, Outcome]) -> None:
         noted: list[dict[str, Any]] = []
-        for number, one in sorted(ended.items()):
-            if one.reason is not Reason.PUBLISHED or one.note:
-                entry = {"id": number, "status": one.status.value, "reason": one.reason.value}
-                note = _note(one)
+        for number, outcome in sorted(ended.items()):
+            if outcome.reason is not Reason.PUBLISHED or outcome.note:
+                entry = {"id": number, "status": outcome.status.value, "reason": outcome.reason.value}
+                note = _note(outcome)
                 if note is not None:
                     entry["note"] = note
                 noted.append(entry)
         if noted:
             self._connection.execute(self._log.query("note_outcome"), {"records": as_json(noted)})
-        for status in sorted({one.status for one in ended.values()}):
-            numbers = sorted(number for number, one in ended.items() if one.status is status)
+        for status in sorted({outcome.status for outcome in ended.values()}):
+            numbers = sorted(number for number, outcome in ended.items() if outcome.status is status)
             for start in range(0, len(numbers), PAGE_ROWS):
                 values = {"status": status.value, "ids": id_list(numbers[start : start + PAGE_ROWS])}
                 self._connection.execute(self._log.query("mark_rows"), values)
@@ -382,22 +380,22 @@ def nested(groups: Mapping[frozenset[str], Sequence[int]]) -> list[frozenset[str
     """
     chain: list[frozenset[str]] = []
     # The largest first; equal ones by their names, so that it comes out alike each time.
-    for group in sorted(groups, key=lambda one: (-len(groups[one]), sorted(one))):
+    for group in sorted(groups, key=lambda names: (-len(groups[names]), sorted(names))):
         if all(group <= other or other <= group for other in chain):
             chain.append(group)
     left = [group for group in groups if group not in chain]
-    told_apart = [group for group in chain if not any(group < other for other in left)]
-    return sorted(told_apart, key=len)
+    ahead = [group for group in chain if not any(group < other for other in left)]
+    return sorted(ahead, key=len)
 
 
 def _only(documents: Sequence[OpenDocument], lacks: set[int]) -> list[OpenDocument]:
     """The documents with those of their rows that may still be missing."""
     left = []
-    for one in documents:
-        records = tuple(record for record in one.records if record in lacks)
-        said = tuple(outcome for outcome in one.said if outcome.position[0] in records)
+    for document in documents:
+        records = tuple(record for record in document.records if record in lacks)
+        outcomes = tuple(outcome for outcome in document.outcomes if outcome.position[0] in records)
         if records:
-            left.append(replace(one, records=records, said=said))
+            left.append(replace(document, records=records, outcomes=outcomes))
     return left
 
 
@@ -406,10 +404,10 @@ def _open_plans(name: str, documents: Sequence[OpenDocument]) -> Iterator[dict[s
 
     Another one is given such rows anew.
     """
-    for plan in dict.fromkeys(one.plan for one in documents):
-        mine = [one for one in documents if one.plan == plan]
-        details = [(one.id, one.records, one.said, one.cut) for one in mine]
-        records = {record for one in mine for record in one.records}
+    for plan in dict.fromkeys(document.plan for document in documents):
+        mine = [document for document in documents if document.plan == plan]
+        details = [(document.id, document.records, document.outcomes, document.cut) for document in mine]
+        records = {record for document in mine for record in document.records}
         yield _planned_row(name, plan or MOVED_PLAN, 0, records, details, (0, 0))
 
 
@@ -418,18 +416,18 @@ def _listed_rows(name: str, numbers: Sequence[int], tries: Tries) -> Iterator[di
     alike: dict[tuple[int, int], list[int]] = {}
     for number in sorted(set(numbers)):
         alike.setdefault(tries.get(number, (0, 0)), []).append(number)
-    place = 0
+    index = 0
     for tried, several in sorted(alike.items()):
         for start in range(0, len(several), LISTED_ROWS):
-            place += 1  # above a plan without a name
+            index += 1  # above a plan without a name
             part = several[start : start + LISTED_ROWS]
-            yield _planned_row(name, MOVED_PLAN, place, set(part), [(MOVED_PLAN, part)], tried)
+            yield _planned_row(name, MOVED_PLAN, index, set(part), [(MOVED_PLAN, part)], tried)
 
 
 def _planned_row(
     name: str,
     plan: str,
-    place: int,
+    index: int,
     records: set[int],
     details: Sequence[object],
     tried: tuple[int, int],
@@ -437,7 +435,7 @@ def _planned_row(
     return {
         "output": name,
         "plan": plan,
-        "place": place,
+        "place": index,
         "documents": len(details),
         "records": as_json(runs_of(records)),
         "details": as_json(details),
@@ -452,14 +450,14 @@ def _note(outcome: Outcome) -> str | None:
     return outcome.note or None
 
 
-def _worst(said: Sequence[Outcome], outputs: int) -> Outcome:
-    """What a row ends with: the worst that was said.
+def _worst(outcomes: Sequence[Outcome], outputs: int) -> Outcome:
+    """What a row ends with: the worst of its outcomes.
 
     That policies left it out only where all say so.
     """
-    filtered = [one for one in said if one.reason is Reason.FILTERED]
-    counted = said
+    filtered = [outcome for outcome in outcomes if outcome.reason is Reason.FILTERED]
+    counted = outcomes
     if len(filtered) != outputs:
-        counted = [one for one in said if one not in filtered]
+        counted = [outcome for outcome in outcomes if outcome not in filtered]
     # Nobody said anything of a row that all have: it was published.
-    return max(counted, key=lambda one: SEVERITY[one.status], default=Outcome(position=()))
+    return max(counted, key=lambda outcome: SEVERITY[outcome.status], default=Outcome(position=()))

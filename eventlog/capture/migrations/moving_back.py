@@ -15,7 +15,7 @@ from msgspec import Struct
 from eventlog.capture.migrations.former_marks import (
     FormerCounted,
     FormerLag,
-    FormerSaid,
+    FormerOutcome,
     as_json,
     read_as,
     runs_of,
@@ -47,7 +47,7 @@ class JournalOutput(Struct, kw_only=True):
     name: str
     position: int
     paused: str | None
-    told: Mapping[int, int]
+    published: Mapping[int, int]
     lacks: set[int]
     tries: dict[int, tuple[int, int]]
 
@@ -62,14 +62,14 @@ def move_down(connection: sa.Connection, names: LogNames) -> None:
     tables = tables_of(log)
     outputs = _read(connection, tables)
     in_step = _in_step(outputs)
-    for one in outputs:
-        one.lacks = still_waiting(connection, log, one.lacks)
+    for output in outputs:
+        output.lacks = still_waiting(connection, log, output.lacks)
     connection.execute(log.query("mark_clear"), {"name": "in hand"})
     for name, text in _marks(outputs, in_step).items():
         connection.execute(log.query("mark_write"), {"name": name, "value": text or None})
-    _write_retried(connection, log, [one for one in outputs if one.name in in_step])
+    _write_retried(connection, log, [output for output in outputs if output.name in in_step])
     _write_holds(connection, log, tables["holds"])
-    _write_said(connection, log, tables["said"], outputs)
+    _write_outcomes(connection, log, tables["said"], outputs)
     for table in tables.values():
         connection.execute(table.delete())
 
@@ -81,13 +81,13 @@ def _read(connection: sa.Connection, tables: Mapping[str, sa.Table]) -> list[Jou
             name=str(row.name),
             position=int(row.position),
             paused=row.paused,
-            told=_totals(read_as(row.told, dict[int, Count], {})),
+            published=_totals(read_as(row.told, dict[int, Count], {})),
             lacks=set(),
             tries={},
         )
         for row in connection.execute(sa.select(there).order_by(there.c.name))
     ]
-    known = {one.name: one for one in outputs}
+    known = {output.name: output for output in outputs}
     for row in connection.execute(sa.select(tables["planned"])):
         if row.plan != MOVED_PLAN:
             # A former version would make other documents of these rows, and send both.
@@ -96,21 +96,21 @@ def _read(connection: sa.Connection, tables: Mapping[str, sa.Table]) -> list[Jou
                 f"{planned}; the output has not been asked yet.",
                 hint="Let this version publish until it rests, stop it, and go back then.",
             )
-        one, listed = known[str(row.output)], _numbers(row.records)
-        one.lacks |= listed
+        output, listed = known[str(row.output)], _numbers(row.records)
+        output.lacks |= listed
         if row.attempts:
-            one.tries |= dict.fromkeys(listed, (int(row.attempts), int(row.due)))
+            output.tries |= dict.fromkeys(listed, (int(row.attempts), int(row.due)))
     parked = tables["parked"].c
     query = sa.select(parked.output, parked.record_id, parked.reason, parked.attempts, parked.due)
-    for output, number, reason, attempts, due in connection.execute(query):
-        known[str(output)].lacks.add(int(number))
+    for name, number, reason, attempts, due in connection.execute(query):
+        known[str(name)].lacks.add(int(number))
         if reason == Reason.RETRY.value:
-            known[str(output)].tries[int(number)] = (int(attempts), int(due or 0))
+            known[str(name)].tries[int(number)] = (int(attempts), int(due or 0))
     batches = tables["batches"].c
     for row in connection.execute(sa.select(batches.id, batches.records)):
-        for one in outputs:
-            if one.position < int(row.id):
-                one.lacks |= _numbers(row.records)
+        for output in outputs:
+            if output.position < int(row.id):
+                output.lacks |= _numbers(row.records)
     return outputs
 
 
@@ -124,46 +124,46 @@ def _in_step(outputs: Sequence[JournalOutput]) -> set[str]:
     if not outputs:
         return set()
     # By the name where several lack as few, so that it is the same one each time.
-    least = min(outputs, key=lambda one: (len(one.lacks), one.name))
-    for one in outputs:
-        if more := sorted(least.lacks - one.lacks):
+    least = min(outputs, key=lambda output: (len(output.lacks), output.name))
+    for output in outputs:
+        if more := sorted(least.lacks - output.lacks):
             rows = ", ".join(map(str, more[:SHOWN_ROWS]))
             if len(more) > SHOWN_ROWS:
                 rows += ", …"
             wait = f"{counted(len(more), 'row')} ({rows}) wait{'s' * (len(more) == 1)}"
-            told = f"{wait} for {least.name} that {one.name} has, and other rows for {one.name}"
+            conflict = f"{wait} for {least.name} that {output.name} has, and other rows for {output.name}"
             way_out = "Let this version publish until one of them lacks nothing that the other one has"
             raise InstallError(
-                f"{told}: a version without journal cannot say that.",
+                f"{conflict}: a version without journal cannot say that.",
                 hint=f"{way_out}, or forget an output.",
             )
-    return {one.name for one in outputs if one.lacks == least.lacks}
+    return {output.name for output in outputs if output.lacks == least.lacks}
 
 
-def _totals(told: Mapping[int, Count]) -> dict[int, int]:
+def _totals(counts: Mapping[int, Count]) -> dict[int, int]:
     """Marks know of no counts by tables."""
-    return {transaction: total_of(count) for transaction, count in told.items()}
+    return {transaction: total_of(count) for transaction, count in counts.items()}
 
 
 def _marks(outputs: Sequence[JournalOutput], in_step: set[str]) -> dict[str, str]:
     # All that are in step lack the same rows.
-    base = next((one.lacks for one in outputs if one.name in in_step), set[int]())
-    found = {f"paused: {one.name}": one.paused for one in outputs if one.paused is not None}
-    told = {one.name: one.told for one in outputs if one.told and one.name in in_step}
-    if told:
-        found["note: counted"] = as_json(FormerCounted(told=told))
-    for one in outputs:
-        if one.name in in_step:
+    base = next((output.lacks for output in outputs if output.name in in_step), set[int]())
+    marks = {f"paused: {output.name}": output.paused for output in outputs if output.paused is not None}
+    published = {output.name: output.published for output in outputs if output.published and output.name in in_step}
+    if published:
+        marks["note: counted"] = as_json(FormerCounted(told=published))
+    for output in outputs:
+        if output.name in in_step:
             continue
-        owed = one.lacks - base
+        owed = output.lacks - base
         notes = {}
-        if one.told:
-            notes["counted"] = as_json(FormerCounted(told={one.name: one.told}))
-        attempts = {number: count for number, (count, _) in one.tries.items() if number in owed}
+        if output.published:
+            notes["counted"] = as_json(FormerCounted(told={output.name: output.published}))
+        attempts = {number: count for number, (count, _) in output.tries.items() if number in owed}
         lag = FormerLag(notes=notes, attempts=attempts, waited=True)
-        found[f"owed: {one.name}"] = _text(owed)
-        found[f"lagging: {one.name}"] = as_json(lag)
-    return found
+        marks[f"owed: {output.name}"] = _text(owed)
+        marks[f"lagging: {output.name}"] = as_json(lag)
+    return marks
 
 
 def _text(numbers: set[int]) -> str:
@@ -178,9 +178,9 @@ def _write_retried(connection: sa.Connection, log: Log, in_step: Sequence[Journa
     last one may be.
     """
     tries: dict[int, tuple[int, int]] = {}
-    for one in in_step:
-        for number, (count, due) in one.tries.items():
-            if number in one.lacks:
+    for output in in_step:
+        for number, (count, due) in output.tries.items():
+            if number in output.lacks:
                 former = tries.get(number, (0, 0))
                 tries[number] = (max(former[0], count), max(former[1], due))
     if not tries:
@@ -237,29 +237,29 @@ def _record(connection: sa.Connection, log: Log, rows: Sequence[Mapping[str, Any
         connection.execute(outcomes.insert().values(**row))
 
 
-def _write_said(
+def _write_outcomes(
     connection: sa.Connection,
     log: Log,
-    said: sa.Table,
+    table: sa.Table,
     outputs: Sequence[JournalOutput],
 ) -> None:
-    """What those who are ahead have said.
+    """The outcomes at outputs that are ahead.
 
     That policies left a row out only where all of them say so.
     """
-    found: dict[tuple[Status, Reason, str | None], set[int]] = {}
+    by_outcome: dict[tuple[Status, Reason, str | None], set[int]] = {}
     filtered: dict[int, list[tuple[Status, Reason, str | None]]] = {}
-    query = sa.select(said.c.record_id, said.c.status, said.c.reason, said.c.note)
+    query = sa.select(table.c.record_id, table.c.status, table.c.reason, table.c.note)
     for number, status, reason, note in connection.execute(query):
         what = (Status(status), Reason(reason), note)
         if what[1] is Reason.FILTERED:
             filtered.setdefault(int(number), []).append(what)
         else:
-            found.setdefault(what, set()).add(int(number))
-    # Those who lack the row have said nothing of it.
+            by_outcome.setdefault(what, set()).add(int(number))
+    # Those who lack the row have no outcome of it.
     for number, several in filtered.items():
-        if len(several) == sum(number not in one.lacks for one in outputs):
-            found.setdefault(several[0], set()).add(number)
-    if found:
-        text = as_json([FormerSaid(*what, _text(numbers)) for what, numbers in found.items()])
+        if len(several) == sum(number not in output.lacks for output in outputs):
+            by_outcome.setdefault(several[0], set()).add(number)
+    if by_outcome:
+        text = as_json([FormerOutcome(*what, _text(numbers)) for what, numbers in by_outcome.items()])
         connection.execute(log.query("mark_write"), {"name": "said", "value": text})

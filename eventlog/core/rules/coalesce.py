@@ -98,19 +98,19 @@ class NetEdits:
         edits: list[Edit] = []
         changed = False
         for column in self._columns.values():
-            told, stayed = edit(column.first, row), False
-            if told.column not in multiple:
+            net_edit, stayed = edit(column.first, row), False
+            if net_edit.column not in multiple:
                 # The value that was there before the first event, and what the last one leaves.
-                old, new = told.old, edit(column.last, row).new
+                old, new = net_edit.old, edit(column.last, row).new
                 if self._op is Op.ADD:
-                    told = Edit(column=told.column, new=new)
+                    net_edit = Edit(column=net_edit.column, new=new)
                 else:
-                    told = Edit(column=told.column, old=old, new=new, reset=column.reset)
-                    # A new object's values are all told; an old one's not where they are as before.
+                    net_edit = Edit(column=net_edit.column, old=old, new=new, reset=column.reset)
+                    # A new object's values all go out; an old one's not where they are as before.
                     stayed = column.only_updates and old == new
             changed = changed or not stayed
             if images or not stayed:
-                edits.append(told)
+                edits.append(net_edit)
         if not changed:
             return None
         positions: Iterable[Position] = self.positions

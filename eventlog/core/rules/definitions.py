@@ -3,7 +3,7 @@
 A definition begins with a row of the log: the first that could be written by triggers made for it.
 Rows before it belong to the one before. Where nobody knows to the row when a definition began, a
 row that names what its own has not belongs to the nearest that has it. A row that asks for its
-whole object is told what stands there now, so it goes by today's.
+whole object gets what stands there now, so it goes by today's.
 
 What one definition says is decided by itself, with a catalog of that time, so the rules know
 nothing of all this.
@@ -22,11 +22,11 @@ from eventlog.core.errors import DataError, KeySyntaxError
 from eventlog.core.model import Change, Event, Op, ReadBack, Refusal, RowId, Unreadable
 from eventlog.core.rules.lifetimes import ROW_BACK
 from eventlog.core.rules.screen import Identities, Naming
-from eventlog.core.schema import Catalog, Found, Table
+from eventlog.core.schema import Catalog, Table, TableMatch
 from eventlog.core.seams import FormerNames, RowReader
 from eventlog.core.tablekey import format_parts, parse
 
-Place = tuple[str | None, str]
+FullName = tuple[str | None, str]
 """Schema and name of a class."""
 
 BEFORE_ALL_NUMBERS: Final = -(2**63)
@@ -45,7 +45,7 @@ class Definition(Struct, frozen=True, kw_only=True, eq=False):
     renamed: Mapping[str, str] = {}
 
     @property
-    def place(self) -> Place:
+    def full_name(self) -> FullName:
         return self.table.schema, self.table.name
 
     @property
@@ -70,7 +70,7 @@ class Definition(Struct, frozen=True, kw_only=True, eq=False):
         return format_parts((self.new_name(name), value) for name, value in parse(key).parts)
 
     def left_out(self, *, only: bool) -> frozenset[str]:
-        """What cannot be told by today's names: what is gone, where only these count, or where
+        """What cannot go by today's names: what is gone, where only these count, or where
         another has its name.
         """
         today = () if self.today is None else self.today.attributes
@@ -98,18 +98,18 @@ class DefinitionSpan(Struct, frozen=True, kw_only=True, eq=False):
 
     events: Sequence[Event]
     catalog: Catalog
-    former: Mapping[Place, Definition] = {}
+    former: Mapping[FullName, Definition] = {}
 
-    def told(self, changes: list[Change], names: FormerNames) -> tuple[list[Change], Catalog, list[Refusal]]:
-        """The changes as an output tells them, their tables, and what is not told of them."""
+    def by_names(self, changes: list[Change], names: FormerNames) -> tuple[list[Change], Catalog, list[Refusal]]:
+        """The changes by the names of an output, their tables, and what is left out of them."""
         if not self.former or names is FormerNames.OWN:
             return changes, self.catalog, []
         refusals: list[Refusal] = []
-        told = [self.told_change(change, names, refusals) for change in changes]
-        return [change for change in told if change is not None], self.told_catalog(names), refusals
+        renamed = [self.change_by_names(change, names, refusals) for change in changes]
+        return [change for change in renamed if change is not None], self.catalog_by_names(names), refusals
 
-    def told_catalog(self, names: FormerNames) -> Catalog:
-        """The tables that the changes speak of as an output tells them: former ones first."""
+    def catalog_by_names(self, names: FormerNames) -> Catalog:
+        """The tables of the changes by the names of an output: former ones first."""
         if not self.former or names is FormerNames.OWN:
             return self.catalog
         only = names is FormerNames.ONLY_NEW
@@ -119,8 +119,8 @@ class DefinitionSpan(Struct, frozen=True, kw_only=True, eq=False):
         others = [table for table in self.catalog if (table.schema, table.name) not in taken]
         return Catalog([*former, *others], case_sensitive=self.catalog.case_sensitive)
 
-    def told_change(self, change: Change, names: FormerNames, refusals: list[Refusal]) -> Change | None:
-        """The change as an output tells it, or None; `refusals` get what is not told of it."""
+    def change_by_names(self, change: Change, names: FormerNames, refusals: list[Refusal]) -> Change | None:
+        """The change by the names of an output, or None; `refusals` get what is left out."""
         definition = self.former.get((change.row.schema, change.row.table))
         if definition is None or names is FormerNames.OWN:
             return change
@@ -213,7 +213,7 @@ class Definitions:
         self._having: dict[tuple[int, str, str | None, tuple[str, ...]], bool] = {}
         self._catalogs: dict[frozenset[int], Catalog] = {}
         self._identities: dict[int, Identities] = {}
-        self._renamed: dict[tuple[Place, int], Definition] = {}
+        self._renamed: dict[tuple[FullName, int], Definition] = {}
 
     def __bool__(self) -> bool:
         """Whether anything was ever other than it is today."""
@@ -225,15 +225,15 @@ class Definitions:
 
     @cached_property
     def former(self) -> tuple[Definition, ...]:
-        """Each that a row may be told by and that is not today's, always in the same order."""
+        """Each that a row may go by and that is not today's, always in the same order."""
         own = [definition for definition in self.known if not definition.current]
         # A row that asks for its whole object goes by today's definition, under the name of then.
-        still_there = {definition.place: definition.today for definition in own if definition.today}
+        still_there = {definition.full_name: definition.today for definition in own if definition.today}
         return (*own, *map(self._under_former_name, still_there, still_there.values()))
 
     def span(self, former: Definition) -> DefinitionSpan:
         """No events, and the tables as they were when this was one of them."""
-        return self._span((), {former.place: former})
+        return self._span((), {former.full_name: former})
 
     def concerns(self, events: Sequence[Event]) -> bool:
         """Whether one of these may have been written under a definition that is not today's."""
@@ -251,20 +251,20 @@ class Definitions:
         an object are in a later part where its table got another definition, and in the same where
         it did not, whatever became of others.
         """
-        parts: list[tuple[dict[Place, Definition], list[Event]]] = [({}, [])]
-        reached: dict[tuple[Place, str | None], int] = {}
+        parts: list[tuple[dict[FullName, Definition], list[Event]]] = [({}, [])]
+        reached: dict[tuple[FullName, str | None], int] = {}
         for event in events:
             definition, number = self._of(event), 0
             if definition is not None:
                 # Never before the part that has the object's former events, and in the first one
                 # behind it that has this definition of the table, or none yet.
-                number = reached.get((definition.place, event.key), 0)
-                while number < len(parts) and parts[number][0].get(definition.place, definition) is not definition:
+                number = reached.get((definition.full_name, event.key), 0)
+                while number < len(parts) and parts[number][0].get(definition.full_name, definition) is not definition:
                     number += 1
                 if number == len(parts):
                     parts.append(({}, []))
-                parts[number][0][definition.place] = definition
-                reached[definition.place, event.key] = number
+                parts[number][0][definition.full_name] = definition
+                reached[definition.full_name, event.key] = number
             parts[number][1].append(event)
         spans = [self._span(of_part, chosen) for chosen, of_part in parts if of_part]
         return spans or [self._span((), {})]
@@ -273,28 +273,28 @@ class Definitions:
         """How many events of one object after the other were written under the same definitions,
         for one that has so many that nobody holds them all.
         """
-        chosen: dict[Place, Definition] = {}
+        chosen: dict[FullName, Definition] = {}
         count = 0
         for event in events:
             definition = self._of(event)
-            if definition is not None and chosen.get(definition.place, definition) is not definition:
+            if definition is not None and chosen.get(definition.full_name, definition) is not definition:
                 yield self._span((), chosen), count
                 count = 0
             if definition is not None:
-                chosen[definition.place] = definition
+                chosen[definition.full_name] = definition
             count += 1
         yield self._span((), chosen), count
 
-    def pieces(self, told: Iterable[tuple[DefinitionSpan, Change]]) -> Iterator[tuple[DefinitionSpan, list[Change]]]:
+    def pieces(self, decided: Iterable[tuple[DefinitionSpan, Change]]) -> Iterator[tuple[DefinitionSpan, list[Change]]]:
         """Changes, each with the span it was decided in, in pieces where tables look the same."""
         piece: list[Change] = []
-        chosen: dict[Place, Definition | None] = {}
-        for span, change in told:
-            place = change.row.schema, change.row.table
-            definition = span.former.get(place)
-            if chosen.setdefault(place, definition) is not definition:
+        chosen: dict[FullName, Definition | None] = {}
+        for span, change in decided:
+            full_name = change.row.schema, change.row.table
+            definition = span.former.get(full_name)
+            if chosen.setdefault(full_name, definition) is not definition:
                 yield self._span((), chosen), piece
-                piece, chosen = [], {place: definition}
+                piece, chosen = [], {full_name: definition}
             piece.append(change)
         yield self._span((), chosen), piece
 
@@ -323,10 +323,10 @@ class Definitions:
             return last
         if event.kind not in ROW_BACK or written_under.today is None:
             return written_under
-        # What is read back stands there now, so it is told as today's definition has it.
+        # What is read back stands there now, so it goes by today's definition.
         asked = last
-        if not last.current or written_under.place != last.place:
-            asked = self._under_former_name(written_under.place, written_under.today)
+        if not last.current or written_under.full_name != last.full_name:
+            asked = self._under_former_name(written_under.full_name, written_under.today)
         key_names = _names_of(event.key)
         if self._knows(asked, name, None, key_names):
             return asked
@@ -338,12 +338,12 @@ class Definitions:
                 return newer
         return written_under
 
-    def _under_former_name(self, place: Place, today: Table) -> Definition:
+    def _under_former_name(self, full_name: FullName, today: Table) -> Definition:
         """What a class is today, under the name that it had then."""
-        made = self._renamed.get((place, id(today)))
+        made = self._renamed.get((full_name, id(today)))
         if made is None:
-            table = replace(today, schema=place[0], name=place[1])
-            made = self._renamed[place, id(today)] = Definition(table=table, today=today)
+            table = replace(today, schema=full_name[0], name=full_name[1])
+            made = self._renamed[full_name, id(today)] = Definition(table=table, today=today)
         return made
 
     def _written_under(self, name: str, number: int, column: str | None, key: str | None) -> Definition | None:
@@ -351,20 +351,20 @@ class Definitions:
         of_name = self._lists.get(name)
         if of_name is None:
             return None
-        place = 0  # before all of them it belongs to the first
-        for place in range(len(of_name) - 1, -1, -1):
-            if of_name[place].first <= number:
+        index = 0  # before all of them it belongs to the first
+        for index in range(len(of_name) - 1, -1, -1):
+            if of_name[index].first <= number:
                 break
         names = _names_of(key)
-        if not self._knows(of_name[place], name, column, names):
+        if not self._knows(of_name[index], name, column, names):
             # Its transaction began before the definition, or the trigger was replaced later: the
             # nearest that knows what it names, older ones first.
-            nearest = [*range(place - 1, -1, -1), *range(place + 1, len(of_name))]
+            nearest = [*range(index - 1, -1, -1), *range(index + 1, len(of_name))]
             for other in nearest:
                 if self._knows(of_name[other], name, column, names):
-                    place = other
+                    index = other
                     break
-        chosen = of_name[place]
+        chosen = of_name[index]
         return None if chosen.current else chosen
 
     def _knows(self, definition: Definition, name: str, column: str | None, key: tuple[str, ...]) -> bool:
@@ -373,7 +373,7 @@ class Definitions:
         known = self._having.get(asked)
         if known is None:
             catalog = Catalog([definition.table], case_sensitive=self._catalog.case_sensitive)
-            naming = Naming(name, catalog.find(name) or Found(definition.table), catalog)
+            naming = Naming(name, catalog.find(name) or TableMatch(definition.table), catalog)
             columns = {naming.folded(key_column) for key_column in key}
             known = columns <= {*naming.own_key, *naming.child_key}
             if known and column is not None:
@@ -384,10 +384,10 @@ class Definitions:
             self._having[asked] = known
         return known
 
-    def _span(self, events: Sequence[Event], chosen: Mapping[Place, Definition | None]) -> DefinitionSpan:
+    def _span(self, events: Sequence[Event], chosen: Mapping[FullName, Definition | None]) -> DefinitionSpan:
         former = {
-            place: definition
-            for place, definition in chosen.items()
+            full_name: definition
+            for full_name, definition in chosen.items()
             if definition is not None and not definition.current
         }
         if not former:

@@ -36,8 +36,8 @@ MEANING: Final[Mapping[int | None, Meaning]] = {
     Kind.UPDATE_FIELD: Meaning(op=Op.MODIFY),
     Kind.REPLACE_FIELD: Meaning(op=Op.MODIFY, reset=True),
     Kind.DELETE_ROW: Meaning(op=Op.DELETE, row=True),
-    # Modifies too, also for an insert: what stands there now is told, and nobody knows what did
-    # before.
+    # Modifies too, also for an insert: what stands there now is published, and nobody knows what
+    # did before.
     Kind.INSERT_ROW_BACK: Meaning(op=Op.MODIFY, row=True, back=True, reset=True),
     Kind.UPDATE_ROW_BACK: Meaning(op=Op.MODIFY, row=True, back=True, reset=True),
     Kind.INSERT_FIELD_BACK: Meaning(op=Op.MODIFY, back=True, reset=True),

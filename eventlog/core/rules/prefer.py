@@ -17,7 +17,7 @@ def prefer(screened: Screened, lifetime: Lifetime, row: ReadBack | None) -> list
     """The events that remain; every other event of the lifetime has its outcome afterwards.
 
     `row` is what was read back, None when nothing was found. While a row waits to be read, all
-    events of its lifetime do, for those that need no reading would be told before an earlier one
+    events of its lifetime do, for those that need no reading would come before an earlier one
     that does.
     """
     events = lifetime.events
@@ -48,15 +48,15 @@ def prefer(screened: Screened, lifetime: Lifetime, row: ReadBack | None) -> list
             if event is not winner:
                 _supersede(screened, event, winner, "which reads the whole row back")
         return [winner]
-    told: list[Event] = []
+    usable: list[Event] = []
     for event in events:
         # A column that the row read back does not have is never taken for NULL.
         if event.kind in BACK and event.column not in row:
             note = f"the row that was read back has no column {event.column}."
             screened.aside(event, Reason.INVALID, note)
         else:
-            told.append(event)
-    events = told
+            usable.append(event)
+    events = usable
     winners = {event.column: event for event in events if event.kind in BACK}
     remaining = []
     for event in events:

@@ -125,7 +125,7 @@ class Round(Struct, frozen=True, kw_only=True):
             completed: list[Change] = []
             for change, of_change in zip(changes, places, strict=True):
                 for row, _ in of_change.values():
-                    row_back = found_of(row, rows)
+                    row_back = row_back_of(row, rows)
                     if isinstance(row_back, Unreadable) and row_back.reason in AGAIN:
                         waiting[change.row] = row_back
                 completed.append(looked(change, of_change, rows))
@@ -174,7 +174,7 @@ def judge(
         if subject.plain:
             changes += merge(screened, subject, subject.events, None)
             continue
-        row_back = found_of(subject.row, rows)
+        row_back = row_back_of(subject.row, rows)
         row = row_back.row if isinstance(row_back, Unreadable) else row_back
         is_lone = len(subject.events) == 1 and subject.events[0].kind in ROW_BACK
         if is_lone and row is not None and row is row_back:
@@ -191,13 +191,13 @@ def judge(
             changes += merged
             changes += ending(screened, subject, lifetime)
     if not by_object:
-        changes.sort(key=place_of(options))
+        changes.sort(key=publishing_order(options))
     # What else became of events, `screened` knows by now.
     positions = list(map(attrgetter("position"), screened.events))
     return Decision(changes, Outcomes(positions, screened.outcomes))
 
 
-def place_of(options: Options) -> Callable[[Change], Any]:
+def publishing_order(options: Options) -> Callable[[Change], Any]:
     """By what changes are put in the order in which they are published."""
     if options.future:
         return lambda change: (due(change), change.positions[-1])
@@ -205,22 +205,22 @@ def place_of(options: Options) -> Callable[[Change], Any]:
     return lambda change: change.positions[-1]
 
 
-def found_of(row: RowId, rows: Mapping[RowId, ReadBack] | None) -> ReadBack | None:
+def row_back_of(row: RowId, rows: Mapping[RowId, ReadBack] | None) -> ReadBack | None:
     """What was read back of an object; None where nothing was found, or asked."""
     if rows is None:
         return NOBODY_READS
     return rows.get(row)
 
 
-def beside_of(found: ReadBack | None, columns: frozenset[str]) -> Row | None:
+def beside_of(row_back: ReadBack | None, columns: frozenset[str]) -> Row | None:
     """What is known of these attributes: nothing where the object is gone, None if unreadable."""
     row: Row = {}
-    if isinstance(found, Unreadable):
-        row = found.row
-    elif found is not None:
-        row = found
+    if isinstance(row_back, Unreadable):
+        row = row_back.row
+    elif row_back is not None:
+        row = row_back
     known = {name: row[name] for name in sorted(columns) if name in row}
-    if isinstance(found, Unreadable) and not known:
+    if isinstance(row_back, Unreadable) and not known:
         return None
     return known
 
@@ -228,14 +228,14 @@ def beside_of(found: ReadBack | None, columns: frozenset[str]) -> Row | None:
 def _beside(
     decision: Decision,
     wanted: Sequence[tuple[Change, frozenset[str]]],
-    found: Mapping[RowId, ReadBack],
+    rows_back: Mapping[RowId, ReadBack],
     waiting: Mapping[RowId, Unreadable],
 ) -> Decision:
     """A decision with what was read beside its changes."""
     changes: list[Change] = []
     for change, columns in wanted:
         if columns:
-            beside = beside_of(found.get(change.row), columns)
+            beside = beside_of(rows_back.get(change.row), columns)
             changes.append(replace(change, beside=beside))
         else:
             changes.append(change)
@@ -248,7 +248,7 @@ def looked(change: Change, places: Mapping[str, tuple[RowId, str]], rows: Mappin
         return change
     looked = dict(change.looked or {})
     for name, (row, column) in places.items():
-        values = found_of(row, rows)
+        values = row_back_of(row, rows)
         if isinstance(values, Unreadable):
             values = values.row
         looked[name] = None

@@ -27,7 +27,7 @@ from eventlog.core.errors import DataError, KeySyntaxError
 from eventlog.core.model import Change, Event, Kind, Outcome, Position, Reason, RowId, refreshed_for
 from eventlog.core.rules.meaning import MEANING, STATUS, Options
 from eventlog.core.rules.times import moment
-from eventlog.core.schema import WHOLE_ROW, Catalog, Child, Found, Table
+from eventlog.core.schema import WHOLE_ROW, Catalog, Child, Table, TableMatch
 from eventlog.core.tablekey import TableKey, arranged, format_parts, parse, simple
 from eventlog.core.view_columns import read_column_name
 
@@ -43,13 +43,13 @@ class Naming:
 
     __slots__ = ("_meant", "_spelled", "child", "child_key", "folded", "known", "name", "own_key", "plain", "table")
 
-    def __init__(self, name: str, found: Found | None, catalog: Catalog | None) -> None:
+    def __init__(self, name: str, match: TableMatch | None, catalog: Catalog | None) -> None:
         self.name = name
         self.table: Table | None = None
         self.child: Child | None = None
         key: Sequence[str] = ()
-        if found is not None:
-            self.table, self.child, key = found.table, found.child, found.table.key
+        if match is not None:
+            self.table, self.child, key = match.table, match.child, match.table.key
         self.known: dict[str | None, str] = {}
         self._meant: list[tuple[Callable[[str], str], dict[str, str]]] = []
         self._spelled = fold = str.casefold if catalog is None else catalog.fold
@@ -165,12 +165,12 @@ class Identities:
             raise DataError("table_name is missing; it must name a table or view.")
         naming = self._namings.get(name)
         if naming is None:
-            table_found: Found | None = None
+            match: TableMatch | None = None
             if self._catalog is not None:
-                table_found = self._catalog.find(name)
-                if table_found is None:
+                match = self._catalog.find(name)
+                if match is None:
                     raise DataError(f"table_name {name} is not among the captured tables.")
-            naming = Naming(name, table_found, self._catalog)
+            naming = Naming(name, match, self._catalog)
             if len(self._namings) >= KEPT_SPELLINGS:
                 self._namings.clear()
             self._namings[name] = naming
@@ -281,8 +281,8 @@ class Screened(Struct):
     def gather(self, meeting: Meeting, event: Event) -> None:
         subject = meeting.subject
         only = refreshed_for(event.perpetrator)
-        # What is for one output alone is gathered by itself: nothing that all outputs are told of
-        # may be superseded by it.
+        # What is for one output alone is gathered by itself: nothing that all outputs get may be
+        # superseded by it.
         if only and event.kind != Kind.DELETE_ROW:
             alone = Subject(subject.row, subject.table, [])
             subject = self.subjects.setdefault((meeting.identity, only), alone)
@@ -323,9 +323,9 @@ def screen(
             continue
         # Neighbours are often alike, and a look-up costs more than three comparisons.
         if event.key != key or event.table != table or meaning.row is not row:
-            place = table, key, row = event.table, event.key, meaning.row
-            meeting = meetings.get(place) or _meet(screened, identities, event, row_event=row)
-            meetings[place] = meeting
+            reference = table, key, row = event.table, event.key, meaning.row
+            meeting = meetings.get(reference) or _meet(screened, identities, event, row_event=row)
+            meetings[reference] = meeting
         if isinstance(meeting, str):
             screened.aside(event, Reason.INVALID, meeting)
         elif options.future and _waits(screened, event, options):

@@ -23,8 +23,7 @@ def whole_row_changes(screened: Screened, subject: Subject, events: Iterable[Eve
     assert table is not None
     changes = []
     for event in events:
-        # The publisher's own user took it away; it is told to nobody, and no lifetime is closed by
-        # it.
+        # The publisher's own user took it away; nobody gets it, and no lifetime is closed by it.
         if event.position in screened.silent:
             continue
         adds = event.kind == Kind.INSERT_FIELD and event.column == WHOLE_ROW

@@ -123,7 +123,7 @@ class MysqlLookup:
             return []
         holes = lookup_holes(dialect, question, self, (False,) * len(forms), spell=in_text)
         match = " AND ".join([*self._compared(connection, dialect, question, forms), *nobody(question)])
-        values = [f", k{place} {form.bound} PATH '$[{place + 1}]'" for place, form in enumerate(forms)]
+        values = [f", k{index} {form.bound} PATH '$[{index + 1}]'" for index, form in enumerate(forms)]
         spelled = {**holes, "match": match}
         query = text(statement(dialect, "rows_by_key", values="".join(values), **spelled))
         rows = list(zip(numbers, *columns, strict=True))
@@ -147,9 +147,9 @@ class MysqlLookup:
             rows = fetched(connection, text(statement(dialect, "column_collations")), where)
             known = {name: Collation(charset=charset, name=collation) for name, charset, collation in rows}
         conditions = []
-        for place, (name, form) in enumerate(zip(names, forms, strict=True)):
+        for index, (name, form) in enumerate(zip(names, forms, strict=True)):
             column = f"found.{in_text(dialect.quoted(name))}"
-            conditions.append(comparison(form, column, f"asked.k{place}", known.get(name)))
+            conditions.append(comparison(form, column, f"asked.k{index}", known.get(name)))
         return conditions
 
     def selected(self, dialect: Dialect, name: str, column: Column) -> str:

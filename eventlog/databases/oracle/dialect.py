@@ -22,14 +22,14 @@ ADVICE: Final[dict[int | str, str]] = {
     30036: "The undo tablespace is full: enlarge it, or wait for long transactions to end. It is tried again.",
 }
 """What passes when somebody does something, with what that is; `Similar to ORA-12516` is how the
-driver tells of a listener.
+driver names an error of a listener.
 """
 
 PASSING: Final[frozenset[int | str]] = frozenset(
     {51, 54, 60, 1536, 1555, 1562, 1628, 1652, 1653, 1654, 1688, 1691, 4021, 4068, 8177, 30006, "DPY-4024"}
 )
-"""Busy, deadlocked, no room, a snapshot too old or in conflict, a library in use: oracledb tells
-them as lasting.
+"""Busy, deadlocked, no room, a snapshot too old or in conflict, a library in use: oracledb
+has them as lasting.
 """
 
 ORACLE = Dialect(

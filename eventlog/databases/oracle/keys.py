@@ -92,14 +92,14 @@ class JsonTableLookup:
         """The document's columns, how they meet the table's, and an order without what cannot be
         sorted by.
         """
-        names = [f"k{place} {form.bound} PATH '$[{place + 1}]'" for place, form in enumerate(forms)]
+        names = [f"k{index} {form.bound} PATH '$[{index + 1}]'" for index, form in enumerate(forms)]
         match = []
-        for place, (form, column) in enumerate(zip(forms, question.matched, strict=True)):
+        for index, (form, column) in enumerate(zip(forms, question.matched, strict=True)):
             name = f"found.{in_text(dialect.quoted(column.name))}"
-            match.append(form.match.format(column=name, key=f"asked.k{place}"))
+            match.append(form.match.format(column=name, key=f"asked.k{index}"))
         order = [1]
         if question.several:
-            order += [2 + place for place, column in enumerate(question.selected) if has_order(column.type)]
+            order += [2 + index for index, column in enumerate(question.selected) if has_order(column.type)]
         return {
             "names": "(" + ", ".join(["n NUMBER PATH '$[0]'", *names]) + ")",
             "match": " AND ".join([*match, *nobody(question)]),

@@ -44,8 +44,8 @@ TYPES: Final = ColumnTypes(
     log_moment=sa.TIMESTAMP(),
     log_name=sa.String(400),
     log_key=sa.String(4000),
-    # So that a row from before it had a transaction's number is not told with those of its whole
-    # block.
+    # So that a row from before it had a transaction's number is not grouped with those of its
+    # whole block.
     log_options={"info": {ROWDEPENDENCIES: True}},
     # In the order of the calls also on a cluster, where each node would else have numbers of its
     # own in hand.

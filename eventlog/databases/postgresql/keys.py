@@ -81,7 +81,7 @@ class ArrayLookup:
         numbers, arrays = readable([form.read for form in forms], keys)
         if not numbers:
             return []
-        bound = [f"CAST(:k{place} AS {form.bound}[])" for place, form in enumerate(forms)]
+        bound = [f"CAST(:k{index} AS {form.bound}[])" for index, form in enumerate(forms)]
         as_text = tuple(form.as_text for form in forms)
         query = statement(
             dialect,
@@ -89,7 +89,7 @@ class ArrayLookup:
             arrays=", ".join(["CAST(:n AS integer[])", *bound]),
             **lookup_holes(dialect, question, self, as_text, spell=in_text),
         )
-        values = {f"k{place}": _array(array) for place, array in enumerate(arrays)}
+        values = {f"k{index}": _array(array) for index, array in enumerate(arrays)}
         ask = fetched_at_once if len(numbers) >= MANY_KEYS else fetched
         return ask(connection, text(query), {"n": _array(numbers), **values})
 
@@ -273,13 +273,13 @@ def fetched_at_once(
         return fetched(connection, query, parameters)
     values: list[bytes] = []
 
-    def place(hole: re.Match[str]) -> str:
+    def numbered(hole: re.Match[str]) -> str:
         if hole[1] is None:
             return "%"
         values.append(str(parameters[hole[1]]).encode())
         return f"${len(values)}"
 
-    statement = _hole.sub(place, str(query.compile(connection)))
+    statement = _hole.sub(numbered, str(query.compile(connection)))
     return _rows(driver, driver.pgconn.exec_params(statement.encode(), values))
 
 

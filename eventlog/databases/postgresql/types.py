@@ -10,7 +10,7 @@ from eventlog.core.sql_types import Category
 from eventlog.sql.column_types import ColumnTypes
 
 READ_AS_TEXT: Final = frozenset({Category.STRING, Category.NUMBER, Category.DATE, Category.TIME, Category.TIMESTAMP})
-"""PostgreSQL's times reach further than Python's, its numbers are told as triggers write them, and
+"""PostgreSQL's times reach further than Python's, its numbers are read as triggers write them, and
 its other types are text to a consumer.
 """
 

@@ -49,7 +49,7 @@ class SqliteLookup:
         left = [number for number, key in enumerate(keys) if number not in there and _may_be_there(question, key)]
         if not left:
             return answers
-        texts = [[keys[number][place] for number in left] for place in range(len(question.matched))]
+        texts = [[keys[number][index] for number in left] for index in range(len(question.matched))]
         by_text = {**holes, "match": _as_text(dialect, question)}
         answers += _listed(connection, dialect, by_text, left, texts)
         return sorted(answers, key=itemgetter(0))
@@ -113,8 +113,8 @@ def _as_text(dialect: Dialect, question: Question) -> str:
     finds the candidates.
     """
     conditions = []
-    for place, column in enumerate(question.matched):
-        name, key = f"found.{dialect.quoted(column.name)}", f"asked.k{place}"
+    for index, column in enumerate(question.matched):
+        name, key = f"found.{dialect.quoted(column.name)}", f"asked.k{index}"
         listed = ", ".join([form.format(key=key) for form in _FORMS.get(column.category, _USUAL_FORMS)])
         conditions.append(f"{name} IN ({listed}) AND {value_text(dialect, column, name)} = {key}")
     return " AND ".join([*conditions, *nobody(question)])

@@ -37,11 +37,11 @@ _KNOWN: Final = {Op.ADD: (False, True), Op.MODIFY: (True, True), Op.DELETE: (Tru
 class LaidRows(Struct, frozen=True, kw_only=True):
     """The rows of changes, column by column, without change_seq and partition_name.
 
-    `places` are those of the changes that have rows; `shown` says of the images before and after
+    `indexes` are those of the changes that have rows; `shown` says of the images before and after
     each whether it is one.
     """
 
-    places: Sequence[int]
+    indexes: Sequence[int]
     shown: Sequence[bool]
     cells: tuple[Cells, ...]
 
@@ -82,12 +82,12 @@ class Layout:
             return None
         shape, written_masks = shape_and_masks
         edits = list(chain.from_iterable([change.edits for change in changes]))
-        width = len(shape.places)
+        width = len(shape.indexes)
         # All changes have the same columns in the same order, so every width-th edit is of the same
         # column.
         olds, news = [edit.old for edit in edits], [edit.new for edit in edits]
-        befores = [olds[place::width] for place in range(width)]
-        afters = [news[place::width] for place in range(width)]
+        befores = [olds[index::width] for index in range(width)]
+        afters = [news[index::width] for index in range(width)]
         masks = list(map(written_masks, ops, *map(_differing, befores, afters)))
         has_rows = list(map(bool, masks))
         if not any(has_rows):
@@ -97,14 +97,14 @@ class Layout:
             laid = self.laid(list(compress(changes, has_rows)))
             if laid is None:
                 return None
-            places = list(compress(range(len(changes)), has_rows))
-            return LaidRows(places=places, shown=laid.shown, cells=laid.cells)
+            indexes = list(compress(range(len(changes)), has_rows))
+            return LaidRows(indexes=indexes, shown=laid.shown, cells=laid.cells)
         shown = list(chain.from_iterable(map(self._shown.__getitem__, ops)))
         own = self._own(shape, changes, befores, afters, ops, shown)
         if own is None:
             return None
         headers = self._headers(changes, ops, list(chain.from_iterable(masks)), shown)
-        return LaidRows(places=range(len(changes)), shown=shown, cells=(*headers, *own))
+        return LaidRows(indexes=range(len(changes)), shown=shown, cells=(*headers, *own))
 
     def _shape_of(self, changes: Sequence[Change]) -> tuple[RowShape, Masks] | None:
         """What all of the changes look like, and their masks.
@@ -186,7 +186,7 @@ class Layout:
 
     def _key(self, key: str) -> tuple[Value, ...]:
         row, *_ = self._teller.keyed(key)
-        return tuple([row[place] for place in self._values.key])
+        return tuple([row[index] for index in self._values.key])
 
     def _shape(self, names: tuple[str, ...]) -> tuple[RowShape, Masks] | None:
         """What rows with edits of these columns look like, and their masks.
@@ -220,7 +220,7 @@ class Layout:
             if op is Op.MODIFY:
                 changed = shape.changed(differs)
             elif op is Op.DELETE:
-                # Of a table without a key, a deletion tells its whole row.
+                # Of a table without a key, a deletion has its whole row.
                 changed = self._values.key_bits or shape.bits
             if not changed:
                 return ()
@@ -230,7 +230,7 @@ class Layout:
         return cache(masks)
 
 
-_NONE: Final = LaidRows(places=(), shown=(), cells=())
+_NONE: Final = LaidRows(indexes=(), shown=(), cells=())
 
 
 def _woven(befores: Sequence[Any], afters: Sequence[Any], shown: Iterable[bool]) -> list[Any]:
@@ -279,7 +279,7 @@ class RowShape(Struct, frozen=True, kw_only=True):
 
     order: Callable[[tuple[Value, ...]], tuple[Value, ...]] | None
     bits: int
-    places: tuple[int, ...]
+    indexes: tuple[int, ...]
     kinds: tuple[type, ...]
     clocks: tuple[tuple[int, dt.tzinfo | None], ...]
     """Where times stand, and the zone that makes one canonical."""
@@ -290,9 +290,9 @@ class RowShape(Struct, frozen=True, kw_only=True):
             # By exact types, for a bool is an int and would be written as one.
             if not set(map(type, cells)) - {type(None)} <= {wanted}:
                 return False
-        for place, zone in self.clocks:
+        for index, zone in self.clocks:
             # Another zone than the column's would be written as it is, and then not be canonical.
-            if not {cell.tzinfo for cell in columns[place] if cell is not None} <= {zone}:
+            if not {cell.tzinfo for cell in columns[index] if cell is not None} <= {zone}:
                 return False
         return True
 
@@ -304,33 +304,33 @@ class RowShape(Struct, frozen=True, kw_only=True):
 
     def changed(self, flags: tuple[bool, ...]) -> int:
         """The bits of the columns that differ."""
-        return sum(1 << place for place in compress(self.places, flags))
+        return sum(1 << index for index in compress(self.indexes, flags))
 
 
 def row_shape(values: TableValues, names: tuple[str, ...]) -> RowShape | None:
     """What rows with edits of these columns look like; None where those take the long way."""
-    own = {name: place for place, name in enumerate(values.names)}
+    own = {name: index for index, name in enumerate(values.names)}
     captured = all(name in own and own[name] not in values.key for name in names)
     # A second edit of a column, or one of a key's column, contradicts the row; the long way decides.
     if len(set(names)) < len(names) or not captured:
         return None
-    places = tuple([own[name] for name in names])
-    given = [*values.key, *places]
+    indexes = tuple([own[name] for name in names])
+    given = [*values.key, *indexes]
     order = None
     if given != list(range(len(own))):
         # What was not captured is taken from behind the last cell, where a row has a None.
         missing = len(given)
-        whence = [given.index(place) if place in given else missing for place in range(len(own))]
+        whence = [given.index(index) if index in given else missing for index in range(len(own))]
         order = itemgetter(*whence)
-    columns = [values.columns[place] for place in places]
+    columns = [values.columns[index] for index in indexes]
     clocks: list[tuple[int, dt.tzinfo | None]] = []
     for number, column in enumerate(columns):
         if column.category is Category.TIMESTAMP:
             clocks.append((number, dt.UTC if is_zoned(column.type) else None))
     return RowShape(
         order=order,
-        bits=sum(1 << place for place in given),
-        places=places,
+        bits=sum(1 << index for index in given),
+        indexes=indexes,
         kinds=tuple([_kind(column) for column in columns]),
         clocks=tuple(clocks),
     )

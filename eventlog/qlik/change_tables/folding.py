@@ -116,7 +116,7 @@ def _enter(nets: dict[Key, NetRow], row: ChangeRow, key: tuple[str, ...]) -> Non
         whole = row.oper == "I" or former is not None
         known = row.values
         if row.oper != "I":
-            # The other columns of an update are NULL only because nobody told them.
-            told = row.changed.union(key)
-            known = {name: value for name, value in known.items() if name in told}
+            # The other columns of an update are NULL only because nobody gave them.
+            given = row.changed.union(key)
+            known = {name: value for name, value in known.items() if name in given}
         nets[identity] = NetRow(values=dict(known), whole=whole)

@@ -104,7 +104,7 @@ class WrittenRows(Struct, frozen=True, gc=False):
 
 
 class WrittenColumns(Struct, frozen=True, gc=False):
-    """The rows of many changes column by column: each table with the places of its changes among
+    """The rows of many changes column by column: each table with the indexes of its changes among
     all of them.
     """
 
@@ -142,24 +142,24 @@ def laid(tables: ChangeTables, changes: Sequence[Change]) -> WrittenColumns | No
     if len(changes) < WORTHWHILE_CHANGES or tables.apart(changes):
         return None
     tables_with_rows: list[tuple[ChangeTable, Sequence[int], LaidRows]] = []
-    for places in by_table(changes):
+    for indexes in by_table(changes):
         try:
-            table = tables.of(changes[places[0]])
+            table = tables.of(changes[indexes[0]])
         except DataError:
             # The long way refuses these changes one by one, and writes the others.
             return None
         if table is None:
             continue
         own = changes
-        if len(places) < len(changes):
+        if len(indexes) < len(changes):
             # Only then, for a list of all of them would be made for nothing.
-            own = [changes[place] for place in places]
+            own = [changes[index] for index in indexes]
         rows = table.laid(own)
         if rows is None:
             return None
-        with_rows = places
-        if len(rows.places) < len(places):
-            with_rows = [places[place] for place in rows.places]
+        with_rows = indexes
+        if len(rows.indexes) < len(indexes):
+            with_rows = [indexes[index] for index in rows.indexes]
         tables_with_rows.append((table, with_rows, rows))
     count = sum(sum(rows.shown) for _, _, rows in tables_with_rows)
     return WrittenColumns(changes, tables_with_rows, count)
@@ -215,18 +215,18 @@ class Gathered:
         sequencer: Sequencer,
     ) -> list[Piece]:
         """Gives the changes of all tables their change_seq, in the order in which they came."""
-        order = sorted(chain.from_iterable([places for _, places, _ in tables]))
-        numbered = [changes[place] for place in order]
+        order = sorted(chain.from_iterable([indexes for _, indexes, _ in tables]))
+        numbered = [changes[index] for index in order]
         sequences, positions = sequencer.many(numbered), list(map(_positions, numbered))
         self._covers.update(zip(sequences, positions, strict=True))
         pieces: list[tuple[str, Piece]] = []
-        for table, places, laid in tables:
+        for table, indexes, laid in tables:
             own_sequences, own_positions = sequences, positions
-            if len(places) < len(order):
-                # Both are sorted, so that a place is found by halving and needs no dictionary.
-                own = [bisect_left(order, place) for place in places]
-                own_sequences = [sequences[place] for place in own]
-                own_positions = [positions[place] for place in own]
+            if len(indexes) < len(order):
+                # Both are sorted, so that an index is found by halving and needs no dictionary.
+                own = [bisect_left(order, index) for index in indexes]
+                own_sequences = [sequences[index] for index in own]
+                own_positions = [positions[index] for index in own]
             pieces += self._pieces(table, laid, laid.spread(own_sequences), laid.spread(own_positions))
         # Blocks come in the order of their first rows, as if every row had been taken in its turn.
         pieces.sort(key=itemgetter(0))
@@ -270,13 +270,13 @@ class Gathered:
 
 
 def by_table(changes: Sequence[Change]) -> list[Sequence[int]]:
-    """The places of the changes of each table, or of each of the tables that they are sent to."""
+    """The indexes of the changes of each table, or of each of the tables that they are sent to."""
     rows = list(map(_row, changes))
     # Chained on purpose: one name, and one schema.
     of_one_table = len({row.table for row in rows}) == 1 == len({row.schema for row in rows})
     if of_one_table and not any(map(_routed, changes)):
         return [range(len(changes))]
-    places: dict[tuple[str | None, str, str], list[int]] = {}
-    for place, change in enumerate(changes):
-        places.setdefault((change.row.schema, change.row.table, change.route), []).append(place)
-    return [*places.values()]
+    indexes: dict[tuple[str | None, str, str], list[int]] = {}
+    for index, change in enumerate(changes):
+        indexes.setdefault((change.row.schema, change.row.table, change.route), []).append(index)
+    return [*indexes.values()]

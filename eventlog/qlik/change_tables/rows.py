@@ -62,7 +62,7 @@ def transaction_id(transaction: Transaction | None) -> str:
     """32 hexadecimal digits; empty where nobody knows the transaction."""
     if transaction is None:
         return ""
-    # A transaction's number can be longer in a source; only its last 128 bits are told.
+    # A transaction's number can be longer in a source; only its last 128 bits are written.
     return (transaction.id & _ALL_BITS).to_bytes(16, "little").hex().upper()
 
 

@@ -63,8 +63,8 @@ class ChangeTable:
         self.values = TableValues(table)
         headers = header_columns(settings)
         columns = [ChangeColumn(name=name, type=kind, header=True) for name, kind in headers]
-        for place, column in enumerate(self.values.columns):
-            key = self.values.key.index(place) + 1 if place in self.values.key else 0
+        for index, column in enumerate(self.values.columns):
+            key = self.values.key.index(index) + 1 if index in self.values.key else 0
             columns.append(ChangeColumn(name=column.name, type=column.type, key=key))
         self.columns = tuple(columns)
         self.offset = len(headers)
@@ -74,16 +74,16 @@ class ChangeTable:
         # Header columns have bits too, and stand before the table's own.
         self._masks = KeptMasks(codec(0), lambda bits: codec(bits << self.offset))
         self._before_image = settings.before_image
-        places = [_NO_SEQUENCE.index(name) for name in settings.present if name != "change_seq"]
+        indexes = [_NO_SEQUENCE.index(name) for name in settings.present if name != "change_seq"]
         self._pick: Callable[[tuple[Any, ...]], tuple[Any, ...]] | None = None
         """Takes the cells of the header columns that are there; None where that is all of them."""
-        if not places:
+        if not indexes:
             self._pick = lambda _: ()
-        elif len(places) == 1:  # itemgetter would give the cell and not a tuple of it
-            only = places[0]
+        elif len(indexes) == 1:  # itemgetter would give the cell and not a tuple of it
+            only = indexes[0]
             self._pick = lambda cells: (cells[only],)
-        elif len(places) < len(_NO_SEQUENCE):
-            self._pick = itemgetter(*places)
+        elif len(indexes) < len(_NO_SEQUENCE):
+            self._pick = itemgetter(*indexes)
         self._seen: tuple[object, str] = (None, "")
         """The last transaction and its 32 digits, which neighbours mostly share."""
         readings = [reading(column) for column in self.values.columns]
@@ -105,7 +105,7 @@ class ChangeTable:
         # A row of a full load is one that came, and so is one that was read back after it came.
         if change.refresh or change.created:
             change = replace(change, op=Op.ADD)
-        before, after, bits, had, _ = self._teller.told(change)
+        before, after, bits, had, _ = self._teller.images(change)
         op = change.op
         modified = op is Op.MODIFY
         # An update that changes nothing has no row; a consumer would see an empty mask.
@@ -238,8 +238,8 @@ def finished(
     """
     if partition is not None:
         # The last of the headers, in a row without its change_seq.
-        place = table.offset - 1 - table.sequenced
-        row = (*row[:place], partition.name, *row[place:])
+        index = table.offset - 1 - table.sequenced
+        row = (*row[:index], partition.name, *row[index:])
     if table.sequenced:
         return (change_seq, *row)
     return row

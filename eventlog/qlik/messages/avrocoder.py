@@ -18,7 +18,7 @@ from eventlog.qlik.values import NEVER, Piece, Way
 
 MAGIC: Final = b"atMSG"
 _LAST: Final = {None: NULL, True: b"\x02\x01", False: b"\x02\x00"}
-_SEQUENCED: Final = {name: number(place) + number(CHARACTERS) for place, name in enumerate(OPERATIONS)}
+_SEQUENCED: Final = {name: number(index) + number(CHARACTERS) for index, name in enumerate(OPERATIONS)}
 # A row of a full load was there before the changes, and its changeSequence is empty.
 _SEQUENCED["REFRESH"] = number(OPERATIONS.index("REFRESH")) + number(0)
 
@@ -79,9 +79,9 @@ class AvroCoder:
             )
         )
 
-    def counters(self, place: int | None, last: bool | None) -> bytes:
+    def counters(self, event_number: int | None, last: bool | None) -> bytes:
         """Which one of its transaction's it is: the end of the message."""
-        counter = NULL if place is None else SOME + number(place)
+        counter = NULL if event_number is None else SOME + number(event_number)
         # These two are all that differs between the messages of one transaction.
         return counter + _LAST[last]
 
@@ -99,10 +99,10 @@ def envelope_head(kind: str, schema_id: str | None, schema: str | None) -> bytes
     return b"".join((MAGIC, sized(kind.encode()), NULL, *parts))
 
 
-def key_of(pieces: list[Piece], places: tuple[int, ...], names: tuple[str, ...]) -> bytes:
+def key_of(pieces: list[Piece], indexes: tuple[int, ...], names: tuple[str, ...]) -> bytes:
     """A key as a record of columns that are no unions."""
-    for place in places:
-        if pieces[place] == NULL:
-            raise ExpressionError(f"the key column {names[place]} is NULL")
+    for index in indexes:
+        if pieces[index] == NULL:
+            raise ExpressionError(f"the key column {names[index]} is NULL")
     # Without the branch of the union that each piece begins with.
-    return b"".join([pieces[place][1:] for place in places])
+    return b"".join([pieces[index][1:] for index in indexes])

@@ -91,25 +91,25 @@ class JsonCoder:
     ) -> bytes:
         """What stands after the changeSequence, up to what its transaction has of events."""
         masks = self._masks
-        place = f'"{stream}"' if stream.isalnum() else encode_basestring(stream)
+        position = f'"{stream}"' if stream.isalnum() else encode_basestring(stream)
         return (
-            f'","timestamp":"{time}","streamPosition":{place},"transactionId":"{transaction}'
+            f'","timestamp":"{time}","streamPosition":{position},"transactionId":"{transaction}'
             f'","changeMask":{masks[changed]},"columnMask":{masks[present]}{self._external}'
         ).encode()
 
-    def counters(self, place: int | None, last: bool | None) -> bytes:
+    def counters(self, event_number: int | None, last: bool | None) -> bytes:
         """Which one of its transaction's it is: the end of the message."""
-        count = "null" if place is None else place
+        count = "null" if event_number is None else event_number
         rest = f'"transactionLastEvent":{_TRUTH[last]}{self._close}'
         return f',"transactionEventCounter":{count},{rest}'.encode()
 
     def _misfit(self, values: list[Any]) -> ExpressionError:
         unfit = [isinstance(value, str) and not is_whole_text(value) for value in values]
-        place = unfit.index(True)
-        shown = value_shown(values[place])
+        index = unfit.index(True)
+        shown = value_shown(values[index])
         problem = ExpressionError(f"{shown} cannot be written as JSON; correct the value")
         # The values before, if any, follow those after, in the same order of columns.
-        return named(problem, self._names[place % len(self._names)])
+        return named(problem, self._names[index % len(self._names)])
 
 
 def row_of(names: tuple[str, ...]) -> Callable[..., Any]:
@@ -118,7 +118,7 @@ def row_of(names: tuple[str, ...]) -> Callable[..., Any]:
     Else a dictionary.
     """
     # Names of columns need not be names of Python, so the fields are numbered and renamed.
-    fields = {f"c{place}": name for place, name in enumerate(names)}
+    fields = {f"c{index}": name for index, name in enumerate(names)}
     try:
         return msgspec.defstruct("Row", list(fields), rename=fields, gc=False)
     except ValueError:  # a name that JSON has to escape

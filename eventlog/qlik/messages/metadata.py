@@ -17,7 +17,7 @@ from eventlog.qlik.messages.shape import MessageShape
 
 
 class Structure(Struct, frozen=True, kw_only=True, gc=False):
-    """A table's structure, ready to be told: pieces round version and time."""
+    """A table's structure, ready to be sent: pieces round version and time."""
 
     table: str
     schema_id: str
@@ -29,7 +29,7 @@ class Structure(Struct, frozen=True, kw_only=True, gc=False):
     head: bytes
     tail: bytes
 
-    def told(self, version: int, time: str) -> bytes:
+    def message(self, version: int, time: str) -> bytes:
         if not self.avro:
             version_and_time = f'{version},"timestamp":"{time}"'.encode()
             return b"".join((self.envelope, self.head, version_and_time, self.tail, b"}"))

@@ -86,7 +86,7 @@ def mapped_names(columns: Sequence[str], taken: frozenset[str] = frozenset()) ->
     """Names that fit stay; of others that come to the same name the later ones are numbered."""
     # Names that stay are taken first, so that no made name takes one of a later column.
     used = {*taken, *[name for name in columns if _fits(name) is not None and name not in taken]}
-    found = []
+    mapped = []
     for column in columns:
         name = column
         if _fits(column) is None or column in taken:
@@ -96,5 +96,5 @@ def mapped_names(columns: Sequence[str], taken: frozenset[str] = frozenset()) ->
                 name = f"{made}_{number}"
                 number += 1
             used.add(name)
-        found.append(name)
-    return tuple(found)
+        mapped.append(name)
+    return tuple(mapped)

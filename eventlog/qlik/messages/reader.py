@@ -26,7 +26,7 @@ _OLD_OPERATIONS: Final = {"F": "REFRESH", "I": "INSERT", "U": "UPDATE", "D": "DE
 
 
 class Read(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One message. `row` is what it tells.
+    """One message. `row` is what it holds.
 
     Of a deletion, the row that is gone. `note` says what is missing to read it.
     """
@@ -245,7 +245,7 @@ def _columns(bits: int | None, names: list[str]) -> tuple[str, ...] | None:
         return None
     # Bits beyond the last column are left out, for the table may have become wider.
     known = bits & ((1 << len(names)) - 1)
-    return tuple([names[place] for place in places_of(known)])
+    return tuple([names[index] for index in places_of(known)])
 
 
 def _legacy(message: Mapping[str, Any]) -> Read:
@@ -265,8 +265,8 @@ def _legacy(message: Mapping[str, Any]) -> Read:
     row, before = row_of(message.get("data")), row_of(message.get("bu_data"))
     if row is None:
         row, before = before, None
-    told = ("task_name", "stream_position", "ts")
-    headers = {name: message[name] for name in told if name in message}
+    header_names = ("task_name", "stream_position", "ts")
+    headers = {name: message[name] for name in header_names if name in message}
     names = [str(message[name]) for name in ("schema", "table") if message.get(name)]
     operation = str(message["op"])
     return Read(

@@ -1,9 +1,9 @@
-"""From a change, or a row of the full load, to the message that tells it.
+"""From a change, or a row of the full load, to the message of it.
 
 The changeSequence is put in afterwards.
 
 Numbers are given out in one place and one order, messages are written wherever there is a
-processor: so what is written leaves a gap of 35 digits, at a place that is known.
+processor: so what is written leaves a gap of 35 digits, at an offset that is known.
 
 The headers of data messages are made once for many: times and transactions as messages write them.
 """
@@ -148,9 +148,9 @@ class TableRenderer:
             self._key_way = "avro"
 
     def pieces(self, change: Change, stream: str | None = None) -> Pieces | None:
-        """The message of a change; None where it tells nothing of the table's own columns.
+        """The message of a change; None where it has nothing of the table's own columns.
 
-        `stream` is how its place in the source is written, where the caller knows it already.
+        `stream` is how its position in the source is written, where the caller knows it already.
         """
         if change.refresh:
             return self._loaded(change)
@@ -194,11 +194,11 @@ class TableRenderer:
         self,
         head: bytes,
         tail: bytes,
-        place: int | None,
+        event_number: int | None,
         last: bool | None,
     ) -> tuple[bytes, bytes]:
         """A message with its number among those of its transaction, or without one."""
-        tail += self._coder.counters(place, last)
+        tail += self._coder.counters(event_number, last)
         if self._sealed is not None:
             # An envelope of Avro says first how long the message in it is, so it waits for the end.
             head = self._sealed(head, tail, CHARACTERS)
@@ -230,7 +230,7 @@ class TableRenderer:
             key = self._key(change.row.key, row, key_value)
         except UnicodeEncodeError:
             raise ExpressionError(HALF) from None
-        # A row of a full load has no time, no place in a log and no transaction.
+        # A row of a full load has no time, no position in a log and no transaction.
         head = coder.head("REFRESH", row, None)
         tail = coder.tail("", "", "", None, None) + coder.counters(None, None)
         if self._sealed is not None:

@@ -47,7 +47,7 @@ class MessageShape(Struct, frozen=True, kw_only=True, dict=True):
     @cached_property
     def lobs(self) -> int:
         """The bits of the columns that changeMask leaves out."""
-        return sum(1 << place for place, kind in enumerate(self.types) if kind.lob)
+        return sum(1 << index for index, kind in enumerate(self.types) if kind.lob)
 
     @cached_property
     def space(self) -> str | None:
@@ -73,7 +73,7 @@ class MessageShape(Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def key_schema(self) -> Schema:
-        columns = [(self.names[place], self.types[place]) for place in self.values.key]
+        columns = [(self.names[index], self.types[index]) for index in self.values.key]
         return key_schema(columns, logical=self.settings.logical_types, space=self.space)
 
     @cached_property
@@ -83,20 +83,20 @@ class MessageShape(Struct, frozen=True, kw_only=True, dict=True):
     @cached_property
     def columns(self) -> dict[str, dict[str, Any]]:
         """What metadata messages say of the columns, by name."""
-        places = {place: number for number, place in enumerate(self.values.key, 1)}
+        key_positions = {index: number for number, index in enumerate(self.values.key, 1)}
         described = zip(self.names, self.types, self.values.columns, strict=True)
         return {
             name: {
-                "ordinal": place + 1,
+                "ordinal": index + 1,
                 "type": kind.name,
                 "length": kind.length,
                 "precision": kind.precision,
                 "scale": kind.scale,
-                "primaryKeyPosition": places.get(place, 0),
+                "primaryKeyPosition": key_positions.get(index, 0),
                 # A key column is never NULL, whatever the database says: SQLite allows it.
-                "nullable": column.nullable and place not in places,
+                "nullable": column.nullable and index not in key_positions,
             }
-            for place, (name, kind, column) in enumerate(described)
+            for index, (name, kind, column) in enumerate(described)
         }
 
     @cached_property

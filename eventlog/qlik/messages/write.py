@@ -33,7 +33,7 @@ class WrittenMessage(NamedTuple):
     """The message of a change without its changeSequence, which stands between `head` and `tail`.
 
     `stamp` are the 16 digits of the change's time. Without a `tail` the message is whole. With a
-    `transaction` it is open: it is number `place` of those of the transaction, and the last or not,
+    `transaction` it is open: it is number `event_number` of its transaction's, and the last or not,
     where that is counted. `route` is its topic, if not that of its table.
     """
 
@@ -46,7 +46,7 @@ class WrittenMessage(NamedTuple):
     tail: bytes | None
     deleted: bool
     transaction: int | None = None
-    place: int | None = None
+    event_number: int | None = None
     last: bool | None = None
     route: str = ""
 
@@ -58,7 +58,7 @@ class WrittenMessage(NamedTuple):
         """What stands before and after the changeSequence, with what is known of its transaction."""
         if self.transaction is None or self.tail is None:
             return self.head, self.tail
-        return self.table.closed(self.head, self.tail, self.place, self.last)
+        return self.table.closed(self.head, self.tail, self.event_number, self.last)
 
 
 class MessageFormat(Struct, frozen=True, kw_only=True):
@@ -66,8 +66,8 @@ class MessageFormat(Struct, frozen=True, kw_only=True):
 
     With `body` a document is text too, one line a message, for files and streams.
 
-    Only sinks that take messages know what they were told of a table before; a body tells it in
-    every document anew.
+    Only sinks that take messages know what they got of a table before; a body has it in every
+    document anew.
     """
 
     settings: MessageSettings = MessageSettings()
@@ -151,16 +151,16 @@ class MessageFormat(Struct, frozen=True, kw_only=True):
         parts: dict[int, tuple[int, int, bool | None]] = {}
         last = ""
         for message in written:
-            event_id, positions, stamp, table, key, head, tail, deleted, transaction, place, ends, route = message
+            event_id, positions, stamp, table, key, head, tail, deleted, transaction, counter, ends, route = message
             last = number(stamp)
             if transaction is not None:
                 head, tail = message.closed()
-                if place is not None:
+                if counter is not None:
                     # How many of the transaction's came before this document, how many with it, and
                     # whether it ends.
-                    before, _, _ = parts.get(transaction, (place - 1, 0, None))
-                    parts[transaction] = (before, place, ends)
-            # A row of a full load tells no changeSequence, but its document's id does.
+                    before, _, _ = parts.get(transaction, (counter - 1, 0, None))
+                    parts[transaction] = (before, counter, ends)
+            # A row of a full load has no changeSequence, but its document's id is one.
             value = head if tail is None else b"".join((head, last.encode(), tail))
             messages.append(table.message(key, value, positions, route))
             covers[event_id] = positions
@@ -201,7 +201,7 @@ def with_metadata(messages: Iterable[Message], last: str) -> Iterator[Message]:
         if structure is not None and structure.schema_id not in known:
             known.add(structure.schema_id)
             # Their time is the document's, for formats have no clock.
-            value = structure.told(structure.version, sequence_time(last))
+            value = structure.message(structure.version, sequence_time(last))
             yield Message(topic=structure.topic, key=structure.key, value=value)
         yield message
 
@@ -209,7 +209,7 @@ def with_metadata(messages: Iterable[Message], last: str) -> Iterator[Message]:
 def sequence_time(sequence: str) -> str:
     """The time in a changeSequence, as messages write times."""
     # The digits after the year stand in pairs: month, day, hour, minute, second, hundredth.
-    year, rest = sequence[:4], [sequence[place : place + 2] for place in range(4, 16, 2)]
+    year, rest = sequence[:4], [sequence[start : start + 2] for start in range(4, 16, 2)]
     return "{}-{}-{}T{}:{}:{}.{}0".format(year, *rest)
 
 

@@ -79,7 +79,7 @@ def arrow_schema(columns: Sequence[ChangeColumn]) -> pa.Schema:
     for column in columns:
         kind = arrow_type(column.type)
         if column.header and pa.types.is_timestamp(kind):
-            kind = pa.timestamp("us", tz="UTC")  # the time of a change is UTC, and said to be
+            kind = pa.timestamp("us", tz="UTC")  # the time of a change is UTC, and its type shows it
         fields.append(pa.field(column.name, kind))
     return pa.schema(fields)
 
@@ -111,10 +111,10 @@ def arrow_type(sql_type: str) -> pa.DataType:
 
 
 def misfits(columns: Sequence[ChangeColumn], rows: Sequence[ChangeRow]) -> dict[int, str]:
-    """The rows that hold a value which its column cannot, by their places, and why."""
+    """The rows that hold a value which its column cannot, by their indexes, and why."""
     problems: dict[int, str] = {}
-    for place, (column, field) in enumerate(zip(columns, arrow_schema(columns), strict=True)):
-        cells = _texts([row[place] for row in rows], column)
+    for index, (column, field) in enumerate(zip(columns, arrow_schema(columns), strict=True)):
+        cells = _texts([row[index] for row in rows], column)
         for number, cell in enumerate(cells):
             try:
                 pa.scalar(*_checked([cell], field.type), type=field.type)
@@ -155,9 +155,9 @@ def too_large(cell: Any) -> bool:
 
 def _repeated(cells: Sequence[Any], field: pa.Field) -> pa.Array:
     """The same as any array, but each value is looked at once."""
-    places = {cell: place for place, cell in enumerate(dict.fromkeys(cells))}
-    indices = pa.array([places[cell] for cell in cells], pa.int32())
-    return pa.array(list(places), field.type).take(indices)
+    index_of = {cell: index for index, cell in enumerate(dict.fromkeys(cells))}
+    indices = pa.array([index_of[cell] for cell in cells], pa.int32())
+    return pa.array(list(index_of), field.type).take(indices)
 
 
 class Fitting:
@@ -171,16 +171,16 @@ class Fitting:
                 self._columns.append(column)
         self._doubts = []
         fields = arrow_schema(self._columns)
-        for place, (column, field) in enumerate(zip(self._columns, fields, strict=True)):
+        for index, (column, field) in enumerate(zip(self._columns, fields, strict=True)):
             takes_all = category(column.type) is Category.TIME or str(field.type).startswith(_HARMLESS)
             if not takes_all:
-                self._doubts.append((place, _doubt(column, field.type)))
+                self._doubts.append((index, _doubt(column, field.type)))
 
     def check(self, rows: Sequence[ChangeRow]) -> None:
         """ExpressionError names the column that cannot hold its value."""
         for row in rows:
-            for place, doubtful in self._doubts:
-                cell = row[place]
+            for index, doubtful in self._doubts:
+                cell = row[index]
                 if cell is not None and doubtful(cell):
                     self._ask(row)
                     break  # one look judges all cells of the row

@@ -37,7 +37,7 @@ def description(
     errors: int = 0,
     version: int | None = None,
 ) -> bytes:
-    """What is said of the data file with a block's rows: when writing it began, and when all of its
+    """What describes the data file with a block's rows: when writing it began, and when all of its
     bytes were there.
 
     `errors` are rows that could not get in.
@@ -69,7 +69,7 @@ def description(
             "recordCount": len(block.positions),
             "errorCount": errors,
         },
-        "formatInfo": {"format": form.told_format, "options": form.told_options},
+        "formatInfo": {"format": form.format_name, "options": form.format_options},
         "dataInfo": {
             "sourceSchema": table.schema or "",
             "sourceTable": table.name,

@@ -7,7 +7,7 @@ from typing import Final
 from eventlog.core.plugins import FormatOrder, FormatPlugin, SinkOrder
 from eventlog.core.seams import Format, Sink
 from eventlog.qlik.change_tables.settings import ChangeTableSettings
-from eventlog.sinks.store.address import place_of
+from eventlog.sinks.store.address import target_of
 
 
 def _format(order: FormatOrder) -> Format:
@@ -26,8 +26,8 @@ def _folder(order: SinkOrder) -> Sink:
 
     output = order.output
     files = output.row_files.chosen(output.file_format)
-    place = place_of(output.path, output.store, ordered=False)
-    return ChangeTableFiles(place, files, output.task, stop=output.on_refused == "stop")
+    target = target_of(output.path, output.store, ordered=False)
+    return ChangeTableFiles(target, files, output.task, stop=output.on_refused == "stop")
 
 
 CHANGE_TABLES: Final = FormatPlugin(build=_format, settings=ChangeTableSettings, content="other", folder=_folder)

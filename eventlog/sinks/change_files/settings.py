@@ -1,5 +1,5 @@
-"""How files of change tables are written: what can be said of it, and what holds where nothing is
-said.
+"""How files of change tables are written: what can be set, and what holds where nothing is
+set.
 """
 
 from __future__ import annotations
@@ -38,15 +38,15 @@ class RowFiles(Struct, frozen=True, kw_only=True):
         return self.format
 
     @property
-    def told_format(self) -> str:
+    def format_name(self) -> str:
         """What a description calls the format."""
         if self.format == "csv":
             return "delimited"
         return self.format
 
     @property
-    def told_options(self) -> dict[str, str]:
-        """What a description says of it."""
+    def format_options(self) -> dict[str, str]:
+        """Its options in a description."""
         if self.format != "csv":
             return {}
         return {
@@ -66,7 +66,7 @@ PRESETS: Final = {
 
 
 class RowFileSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What is said of files of change tables; the preset says the rest."""
+    """What is set for files of change tables; the preset has the rest."""
 
     preset: Literal["eventlog", "qlik"] = "eventlog"
     header: bool | None = None

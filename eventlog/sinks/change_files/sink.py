@@ -118,14 +118,14 @@ class ChangeTableFiles:
 
     def __init__(
         self,
-        place: Path | Plans,
+        target: Path | Plans,
         form: RowFiles = PARQUET,
         task: str = "eventlog",
         *,
         stop: bool = False,
         now: Callable[[], dt.datetime] = lambda: dt.datetime.now(dt.UTC),
     ) -> None:
-        self._plans: Plans = PlanFolder(place, self._folders) if isinstance(place, Path) else place
+        self._plans: Plans = PlanFolder(target, self._folders) if isinstance(target, Path) else target
         self.folder = self._plans.folder
         self._now = now
         self.form = form
@@ -234,11 +234,11 @@ class ChangeTableFiles:
         )
         try:
             # Hidden files lie in the folders where they will be shown.
-            for place in {path.parent for path, _ in files}:
-                self._plans.make(place)
+            for folder in {path.parent for path, _ in files}:
+                self._plans.make(folder)
             if lines:
                 files.append(self._partitions(lines))
-            # The position comes last: what it says is there before it.
+            # The position comes last: what it names is there before it.
             files.append((self.folder / POSITION, msgspec.json.encode(after)))
             hidden = self._plans.hide(plan or secrets.token_hex(8), files)
         except OSError as error:
@@ -246,7 +246,7 @@ class ChangeTableFiles:
         return PreparedFiles(documents=documents, before=state, after=after, refused=refused, hidden=hidden)
 
     def _folders(self) -> Iterator[Path]:
-        return (Path(place) for place, _, _ in os.walk(self.folder))
+        return (Path(folder) for folder, _, _ in os.walk(self.folder))
 
     def _content(self, block: RowBlock) -> tuple[bytes, RowBlock, Notes]:
         """A file's bytes, the rows in it, and what is wrong with those that hold a value which its
@@ -262,8 +262,8 @@ class ChangeTableFiles:
             return file_bytes(block.columns, block.cells, self.form), block, []
         except (ArrowException, ValueError, TypeError, OverflowError):
             # Only now is each row looked at: whole columns are made many times faster.
-            places = misfits(block.columns, block.rows)
-            bad = {block.positions[place]: why for place, why in places.items()}
+            problems = misfits(block.columns, block.rows)
+            bad = {block.positions[index]: why for index, why in problems.items()}
             if not bad:  # the error is about the file, and no row of it
                 raise
         if self._stop:
@@ -299,9 +299,9 @@ class ChangeTableFiles:
             errors=len(why),
             version=version,
         )
-        place = self.folder / block.place
-        data_file = place / f"{stem}.{self.form.ending}"
-        return [(data_file, data), (place / description_name(self.form, stem), text)], why
+        folder = self.folder / block.place
+        data_file = folder / f"{stem}.{self.form.ending}"
+        return [(data_file, data), (folder / description_name(self.form, stem), text)], why
 
     def _partitions(self, lines: Sequence[dict[str, str]]) -> File:
         """The list of partitions that may be read, with those that are over now."""

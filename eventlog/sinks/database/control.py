@@ -108,8 +108,8 @@ class Control:
         self.history = sa.Table(
             "attrep_ddl_history",
             self.tables,
-            *[sa.Column(one, name) for one in ("server_name", "task_name")],
-            *[sa.Column(one, name) for one in ("table_owner", "table_name")],
+            *[sa.Column(column, name) for column in ("server_name", "task_name")],
+            *[sa.Column(column, name) for column in ("table_owner", "table_name")],
             sa.Column("change_seq", sa.String(35)),
             sa.Column("timestamp", moment),
             sa.Column("table_version", sa.Integer),
@@ -119,9 +119,9 @@ class Control:
         self.partitions = sa.Table(
             "attrep_cdc_partitions",
             self.tables,
-            *[sa.Column(one, name) for one in ("server_name", "task_name", "partition_name")],
-            *[sa.Column(f"partition_{one}_time", moment) for one in ("start", "end")],
-            *[sa.Column(one, name) for one in ("table_owner", "table_name")],
+            *[sa.Column(column, name) for column in ("server_name", "task_name", "partition_name")],
+            *[sa.Column(f"partition_{edge}_time", moment) for edge in ("start", "end")],
+            *[sa.Column(column, name) for column in ("table_owner", "table_name")],
         )
 
     def prepare(self, connection: Connection) -> None:
@@ -176,7 +176,7 @@ class Control:
         row = connection.execute(query).first()
         if row is None:
             return None
-        columns = tuple([ChangeColumn(**one) for one in json.loads(row.columns)])
+        columns = tuple([ChangeColumn(**column) for column in json.loads(row.columns)])
         owner, open_partition = row.owner or "", row.open_partition
         return Record(
             target=target,
@@ -380,9 +380,9 @@ def try_tables(settings: DatabaseSettings) -> str:
         raise SinkError(error.message, hint=hint, may_pass=error.may_pass) from error
     finally:
         engine.dispose()
-    place = where
+    target = where
     if settings.schema is not None:
-        place = f"schema {settings.schema} of {where}"
+        target = f"schema {settings.schema} of {where}"
     if dialect.transactional_ddl:
-        return f"{place} takes change tables"
-    return f"{place} takes our login"
+        return f"{target} takes change tables"
+    return f"{target} takes our login"

@@ -41,7 +41,7 @@ class BlockShape(Struct, frozen=True, kw_only=True):
         """Whether masks can stay as they are."""
         if len(self.places) != len(self.columns):
             return False
-        return all(place == there for place, there in self.places.items())
+        return all(own == there for own, there in self.places.items())
 
 
 class Evolution:
@@ -98,8 +98,8 @@ class Evolution:
         if there is None:
             self._create(connection, block)
             added = {}
-            for place, column in enumerate(block.columns):
-                added[column.name] = _told(column, "ADD", place)
+            for index, column in enumerate(block.columns):
+                added[column.name] = _detail(column, "ADD", index)
             self._note(connection, record, former, change_seq, "CREATE_TABLE", added)
         else:
             self._alter(connection, block, record, former, there, change_seq)
@@ -153,17 +153,17 @@ class Evolution:
         gone = known.keys() - {column.name for column in block.columns}
         retyped = []
         news: dict[str, dict[str, Any]] = {}
-        for place, column in enumerate(block.columns):
+        for index, column in enumerate(block.columns):
             if column in missing:
-                news[column.name] = _told(column, "ADD", place)
+                news[column.name] = _detail(column, "ADD", index)
             # Known by what was noted, not by the database, which may call the type otherwise.
             elif column.name in known and known[column.name].type != column.type:
                 retyped.append(column)
         if former is not None and not (missing or retyped or gone):
             return
-        news |= {column.name: _told(column, "ALTER", 0) for column in retyped}
-        # Said, and no more: a column with its values is never taken away.
-        news |= {name: _told(column, "DROP", 0) for name, column in known.items() if name in gone}
+        news |= {column.name: _detail(column, "ALTER", 0) for column in retyped}
+        # Noted, and no more: a column with its values is never taken away.
+        news |= {name: _detail(column, "DROP", 0) for name, column in known.items() if name in gone}
         if self._apply:
             self._run(connection, block.target, missing, retyped)
         if former is not None:
@@ -201,12 +201,12 @@ class Evolution:
     def _shaped(self, connection: Connection, block: RowBlock) -> BlockShape:
         # A database may have made the names upper or lower case.
         there = self._columns_there(connection, block.target) or []
-        standing = {name.casefold(): (place, name) for place, name in enumerate(there)}
+        standing = {name.casefold(): (index, name) for index, name in enumerate(there)}
         places: dict[int, int] = {}
         columns, names = [], {}
-        for own_place, column in enumerate(block.columns):
+        for own_index, column in enumerate(block.columns):
             if column.name.casefold() in standing:
-                places[own_place], names[column.name] = standing[column.name.casefold()]
+                places[own_index], names[column.name] = standing[column.name.casefold()]
                 columns.append(column)
         table = self._table(connection, block.target, columns, names)
         return BlockShape(table=table, columns=block.columns, taken=tuple(places), places=places)
@@ -227,9 +227,9 @@ class Evolution:
         return sa.Table(target, sa.MetaData(schema=self._schema), *made)
 
 
-def _told(column: ChangeColumn, action: str, place: int) -> dict[str, Any]:
-    """A column as the DDL history tells it."""
-    facts = described(column, place + 1)
+def _detail(column: ChangeColumn, action: str, index: int) -> dict[str, Any]:
+    """A column as the DDL history has it."""
+    facts = described(column, index + 1)
     return {
         "columnNewName": None,
         "action": action,

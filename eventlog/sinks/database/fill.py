@@ -40,7 +40,7 @@ class Filling:
         self._preparer = connection.dialect.identifier_preparer
 
     def run(self) -> list[Refused]:
-        """Inserts the rows, and says which changes the target refused."""
+        """Inserts the rows; returns which changes the target refused."""
         return list(self._inserted(0, len(self._rows)))
 
     def _inserted(self, start: int, end: int) -> Iterator[Refused]:
@@ -56,13 +56,13 @@ class Filling:
         yield from self._inserted(middle, end)
 
     def _between(self, start: int, end: int) -> int | None:
-        """A place near the middle where one change ends and another begins."""
+        """An index near the middle where one change ends and another begins."""
         positions, middle = self._positions, (start + end) // 2
         # The two rows of a change have the same object for their positions; first what stands
         # behind the middle, then what stands before it.
-        for place in chain(range(max(middle, start + 1), end), range(middle, start, -1)):
-            if positions[place] is not positions[place - 1]:
-                return place
+        for index in chain(range(max(middle, start + 1), end), range(middle, start, -1)):
+            if positions[index] is not positions[index - 1]:
+                return index
         return None
 
     def _try(self, rows: Rows) -> str | None:
@@ -75,7 +75,7 @@ class Filling:
             self._send(rows)
         except (*data_errors, OverflowError, ValueError, TypeError) as error:
             savepoint.rollback()
-            return said(error)
+            return message_of(error)
         except (StatementError, drivers.Error) as error:
             # A driver that cannot bind a value raises its own class, or Python's, and never asks
             # the server.
@@ -85,7 +85,7 @@ class Filling:
             if not is_of_python and not is_of_value(self._dialect, original):
                 raise
             savepoint.rollback()
-            return said(original)
+            return message_of(original)
         savepoint.commit()
         return None
 
@@ -113,18 +113,18 @@ class Filling:
         """
         shape, rows = self._shape, block.rows
         changes: dict[int, Callable[[Any], Any]] = {}
-        for place, column in enumerate(block.columns):
+        for index, column in enumerate(block.columns):
             stored = as_stored(column.type, self._dialect.types)
             if stored is not None:
-                changes[place] = stored
+                changes[index] = stored
             elif column.is_called("change_mask") and not shape.ordered:
-                changes[place] = MovedMasks(shape.places)
+                changes[index] = MovedMasks(shape.places)
         if changes:
-            ways = [(place, changes.get(place)) for place in shape.taken]
-            return [tuple([_changed(row[place], change) for place, change in ways]) for row in rows]
+            ways = [(index, changes.get(index)) for index in shape.taken]
+            return [tuple([_changed(row[index], change) for index, change in ways]) for row in rows]
         if len(shape.taken) == len(block.columns):
             return rows
-        return [tuple([row[place] for place in shape.taken]) for row in rows]
+        return [tuple([row[index] for index in shape.taken]) for row in rows]
 
 
 def _changed(value: Any, change: Callable[[Any], Any] | None) -> Any:
@@ -133,8 +133,8 @@ def _changed(value: Any, change: Callable[[Any], Any] | None) -> Any:
     return change(value)
 
 
-def said(error: BaseException) -> str:
-    """What the database says is wrong, in a line."""
+def message_of(error: BaseException) -> str:
+    """The database's message, in a line."""
     original = getattr(error, "orig", None) or error
     args: tuple[Any, ...] = getattr(original, "args", ())
     text = str(original)

@@ -57,8 +57,8 @@ class Origin(Struct, frozen=True, kw_only=True):
     names: tuple[str, ...]
     """All columns in the order in which they stand, which is what the bits of masks count."""
 
-    def told(self, row: Sequence[Any]) -> ChangeRow:
-        """What one of its rows says."""
+    def change_row(self, row: Sequence[Any]) -> ChangeRow:
+        """One of its rows as a change."""
         cells = dict(zip(self.names, row, strict=True))
         headers = set(self.headers.values())
         values = {name: cell for name, cell in cells.items() if name not in headers}
@@ -76,7 +76,7 @@ class Origin(Struct, frozen=True, kw_only=True):
             bits = bits_of_hex(written)
         else:
             bits = bits_of_bytes(written and bytes(written))  # some drivers give a memoryview
-        changed = [name for place, name in enumerate(self.names) if bits >> place & 1]
+        changed = [name for index, name in enumerate(self.names) if bits >> index & 1]
         return frozenset([name for name in changed if name in values])
 
 
@@ -275,13 +275,13 @@ class Mirrors:
         return transaction(self._engine, "The database of the change tables")
 
     def _piece_of(self, connection: Connection, source: Origin, mirror: Table) -> tuple[int, str]:
-        """Applies the next rows, and says how many they were and how far the mirror is now."""
+        """Applies the next rows, and returns how many they were and how far the mirror is now."""
         mark = self._watermarks.of(connection, mirror.name)
         rows = self._next(connection, source, mark)
         if not rows:
             return 0, mark
         carrier = Carrier(connection, mirror, source.key)
-        changes = [source.told(row) for row in rows]
+        changes = [source.change_row(row) for row in rows]
         # Rows without a key have no order that matters: how often each stands there does.
         steps: Iterable[Step | RowCounts]
         if source.key == (WHOLE_ROW,):
@@ -290,8 +290,8 @@ class Mirrors:
             steps = fold(changes, source.key)
         for step in steps:
             carrier.do(step)
-        place = source.names.index(source.headers["change_seq"])
-        last = str(rows[-1][place])
+        index = source.names.index(source.headers["change_seq"])
+        last = str(rows[-1][index])
         self._watermarks.advance(connection, mirror.name, mark, last)
         return len(rows), last
 
@@ -303,11 +303,11 @@ class Mirrors:
         query = sa.select(source.table).where(sequence > mark).order_by(sequence, oper)
         query = query.limit(self._piece)
         rows = connection.execute(query).all()
-        place = source.names.index(source.headers["change_seq"])
-        last = rows[-1][place] if rows else None
+        index = source.names.index(source.headers["change_seq"])
+        last = rows[-1][index] if rows else None
         # The last one may go on behind the piece; alone it is a change of many rows, taken as it is.
-        if len(rows) == self._piece and rows[0][place] != last:
-            return [row for row in rows if row[place] != last]
+        if len(rows) == self._piece and rows[0][index] != last:
+            return [row for row in rows if row[index] != last]
         return rows
 
 
@@ -409,11 +409,11 @@ class Carrier:
 
     def _update(self, columns: Sequence[str], rows: Iterable[tuple[Key, Values]]) -> None:
         changed = self._table.update().where(*self._matched())
-        new: dict[str, Any] = {name: sa.bindparam(f"new_{place}") for place, name in enumerate(columns)}
+        new: dict[str, Any] = {name: sa.bindparam(f"new_{index}") for index, name in enumerate(columns)}
         changed = changed.values(new)
         bound = []
         for key, values in rows:
-            cells = {f"new_{place}": values[name] for place, name in enumerate(columns)}
+            cells = {f"new_{index}": values[name] for index, name in enumerate(columns)}
             bound.append(self._bound(key) | cells)
         self._connection.execute(changed, bound)
 
@@ -436,7 +436,7 @@ class Carrier:
         return existing
 
     def _matched(self) -> list[Any]:
-        return [self._table.c[name] == sa.bindparam(f"key_{place}") for place, name in enumerate(self._key)]
+        return [self._table.c[name] == sa.bindparam(f"key_{index}") for index, name in enumerate(self._key)]
 
     def _bound(self, key: Key) -> dict[str, Any]:
-        return {f"key_{place}": cell for place, cell in enumerate(key)}
+        return {f"key_{index}": cell for index, cell in enumerate(key)}

@@ -52,8 +52,8 @@ def _findings(output: DatabaseOutput) -> Iterator[Finding]:
     yield Finding(said=try_tables(output))
     engine = connect(output.url)
     try:
-        for said, mend in loose_mirrors(engine, output.schema):
-            yield Finding(said=said, mend=mend)
+        for problem, mend in loose_mirrors(engine, output.schema):
+            yield Finding(said=problem, mend=mend)
     finally:
         engine.dispose()
 

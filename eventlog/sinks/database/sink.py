@@ -25,7 +25,7 @@ from eventlog.sinks.change_files.settings import SET_ASIDE
 from eventlog.sinks.database.attrep import ENDED, RUNNING, Attrep
 from eventlog.sinks.database.control import SERVER, Control, TaskState
 from eventlog.sinks.database.evolve import BlockShape, Evolution
-from eventlog.sinks.database.fill import Filling, said
+from eventlog.sinks.database.fill import Filling, message_of
 from eventlog.sinks.database.settings import DatabaseSettings
 from eventlog.sinks.ownership import taken_by_a_later_one, taken_over
 from eventlog.sql.access import in_our_words, is_lasting
@@ -285,6 +285,6 @@ def _aside(connection: Connection, *, undone: bool) -> Iterator[None]:
             savepoint.rollback()
         if isinstance(error, ExpressionError):
             raise
-        raise ExpressionError(f"it cannot be made or altered: {said(error)}") from None
+        raise ExpressionError(f"it cannot be made or altered: {message_of(error)}") from None
     if savepoint is not None:
         savepoint.commit()

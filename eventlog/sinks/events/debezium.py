@@ -84,10 +84,10 @@ class Envelope:
         self._write, self._begin, self._end = self._in_json, b"", b""
         if settings.encoding == "avro":
             names = [field["field"] for field in schema["fields"]]
-            place = names.index("transaction")
+            index = names.index("transaction")
             # The transaction is known only later, so what stands before and behind it is written by
             # itself.
-            parts = (schema["fields"][:place], schema["fields"][place + 1 :])
+            parts = (schema["fields"][:index], schema["fields"][index + 1 :])
             self._head, self._tail = [avro_writer({**schema, "fields": fields}) for fields in parts]
             self._write = self._in_avro
         elif settings.schemas:
@@ -95,7 +95,7 @@ class Envelope:
             self._begin, _, self._end = whole.write({}).rpartition(b"{}")
 
     def write(self, head: JsonRow, tail: JsonRow) -> tuple[bytes, int]:
-        """A value, and the place of what it says of its transaction."""
+        """A value, and the offset of its transaction block."""
         begin, nothing, end = self._write(head, tail)
         return b"".join((begin, nothing, end)), len(begin)
 
@@ -115,8 +115,8 @@ class DebeziumTable:
         self.rows = TableRows(table, partial(debezium_field, settings))
         self._tombstones = settings.tombstones
         self._source = {"version": VERSION, "connector": "eventlog", "name": settings.server}
-        self._place = {"db": settings.database, "sequence": None}
-        self._place |= {"schema": table.schema, "table": table.name}
+        self._location = {"db": settings.database, "sequence": None}
+        self._location |= {"schema": table.schema, "table": table.name}
         title = ".".join(filter(None, (settings.server, table.schema, table.name)))
         key = struct(self._fields(self.rows.values.key), f"{title}.Key", optional=False)
         self._key, self._value = Coder(key, settings), Envelope(self._envelope(title), settings)
@@ -132,7 +132,7 @@ class DebeziumTable:
                 **self._source,
                 **source_times,
                 "snapshot": "true" if change.refresh else "false",
-                **self._place,
+                **self._location,
                 "txId": None if transaction is None else str(transaction.id),
                 "position": change.stream or change.event_id,
             },
@@ -150,12 +150,12 @@ class DebeziumTable:
             block_at=block_at,
         )
 
-    def _fields(self, places: Sequence[int]) -> list[Schema]:
+    def _fields(self, indexes: Sequence[int]) -> list[Schema]:
         """The columns; those of the key are always there."""
         values = self.rows.values
         return [
-            described(self.rows.fields[place], values.names[place], optional=place not in values.key)
-            for place in places
+            described(self.rows.fields[index], values.names[index], optional=index not in values.key)
+            for index in indexes
         ]
 
     def _envelope(self, title: str) -> Schema:
@@ -178,7 +178,7 @@ class DebeziumTable:
 
 
 def block_schema() -> Schema:
-    """What an event says of its transaction."""
+    """The transaction block of an event."""
     fields = [
         simple("string", "id", optional=False),
         simple("int64", "total_order", optional=False),
@@ -295,7 +295,7 @@ def _scaled(scale: int, value: Decimal | int) -> bytes:
 
 
 def _variable(value: Decimal | int) -> JsonRow:
-    """A number of which nobody has said the scale."""
+    """A number whose scale nobody knows."""
     number = Decimal(value)
     exponent = number.as_tuple().exponent
     scale = max(0, -exponent) if isinstance(exponent, int) else 0

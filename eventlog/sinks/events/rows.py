@@ -69,8 +69,8 @@ class TableRows:
         self.sayer = ColumnSayer(values.columns, ways)
         self._beside_key = ~values.key_bits
 
-    def told(self, change: Change) -> RowEvent | None:
-        """The change; None where it tells nothing of the table's own columns."""
+    def event_of(self, change: Change) -> RowEvent | None:
+        """The change; None where it has nothing of the table's own columns."""
         if change.op is Op.TRUNCATE:
             return RowEvent(op="truncate", key=None, before=None, after=None)
         key = self._key(change)
@@ -93,15 +93,15 @@ class TableRows:
 
     def _key(self, change: Change) -> JsonRow | None:
         """The columns of the key, in its order; None for a table without one."""
-        places = self.values.key
-        if not places:
+        indexes = self.values.key
+        if not indexes:
             return None
         row, _, _ = self._teller.keyed(change.row.key)
-        return {self.values.names[place]: row[place] for place in places}
+        return {self.values.names[index]: row[index] for index in indexes}
 
     def _object(self, row: Sequence[Any], bits: int) -> JsonRow:
         names = self.values.names
-        return {name: row[place] for place, name in enumerate(names) if bits >> place & 1}
+        return {name: row[index] for index, name in enumerate(names) if bits >> index & 1}
 
 
 def json_field(_column: Column, kind: QlikType) -> FieldType:

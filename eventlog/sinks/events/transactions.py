@@ -1,6 +1,6 @@
-"""Transactions as Debezium tells them: a block in each event, and messages of their ends.
+"""Transactions as Debezium has them: a block in each event, and messages of their ends.
 
-A transaction of which nobody knows how much is told has neither. A BEGIN stands before its first
+A transaction of which nobody knows how much is sent has neither. A BEGIN stands before its first
 event, an END behind its last, in the same document: so they come with it, and again only then.
 """
 
@@ -75,7 +75,7 @@ class TransactionTopic:
         assert part.tables is not None
         assert block_at is not None
         total = sum(part.tables.values())
-        # The first that is told of it, whatever batch that is in.
+        # The first that is sent of it, whatever batch that is in.
         if total == 1:
             yield self._mark(part, "BEGIN", None, None)
         of_table = part.tables[part.table]

@@ -82,7 +82,7 @@ class WrittenEvent(Struct, frozen=True, kw_only=True):
         return self.part.table
 
     def counted_by_table(self, tables: Mapping[str, int], last: bool) -> WrittenEvent:
-        """The same, where so many events of each table were told with it."""
+        """The same, where so many events of each table were sent with it."""
         if self.part is None:
             return self
         return replace(self, part=replace(self.part, tables=tables, last=last))
@@ -297,11 +297,11 @@ class EventPlace:
 
     def written(self, change: Change) -> WrittenEvent | None:
         """The event of a change; None where it says nothing."""
-        told = self.table.rows.told(change)
-        if told is None:
+        row_event = self.table.rows.event_of(change)
+        if row_event is None:
             return None
         try:
-            event = self.table.written(change, told)
+            event = self.table.written(change, row_event)
         except UnicodeEncodeError:
             problem = "a value, or the key, holds half a character, which UTF-8 cannot carry"
             raise ExpressionError(problem) from None
@@ -319,7 +319,7 @@ class EventPlace:
 
 
 def cut_by(events: Iterable[WrittenEvent]) -> tuple[CutTransaction, ...]:
-    """The transactions that have a part here: how much was told of each before and after."""
+    """The transactions that have a part here: how much was sent of each before and after."""
     first: dict[int, Mapping[str, int]] = {}
     latest: dict[int, TransactionPart] = {}
     for event in events:

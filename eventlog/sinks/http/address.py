@@ -122,7 +122,7 @@ def reach(settings: HttpSettings) -> Finding:
     parts, by = urlsplit(settings.url), urlsplit(settings.proxy or settings.url)
     usual_port = 443 if by.scheme == "https" else 80
     host, port = str(by.hostname), by.port or usual_port
-    place = f"{by.scheme}://{host}:{port}"
+    address = f"{by.scheme}://{host}:{port}"
     context = trust(settings) if parts.scheme == "https" else None
     try:
         timeout = settings.connect_timeout
@@ -132,10 +132,10 @@ def reach(settings: HttpSettings) -> Finding:
     except OSError as error:
         hint = "Start what listens there, or change the output's `url`."
         raise SinkError(
-            f"{place} cannot be reached: {error.strerror or error}.",
+            f"{address} cannot be reached: {error.strerror or error}.",
             hint=hint,
         ) from error
-    return Finding(said=f"{place} takes connections")
+    return Finding(said=f"{address} takes connections")
 
 
 def _is_header(value: str) -> bool:

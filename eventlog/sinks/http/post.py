@@ -62,7 +62,7 @@ _BROKEN_OFF = (ssl.SSLEOFError, ssl.SSLZeroReturnError, ssl.SSLSyscallError)
 
 
 def header_number(text: str) -> int | None:
-    """The number that a header says."""
+    """The number in a header."""
     # Python refuses to read one of thousands of digits, and nobody means one.
     if _whole_number(text):
         return int(text)
@@ -85,7 +85,7 @@ class HttpAnswer(Struct, frozen=True, kw_only=True):
         return 200 <= self.status < 300
 
     @property
-    def said(self) -> str:
+    def summary(self) -> str:
         """The status and the beginning of what was written under it; an error makes it harmless."""
         name = f"{self.status} {responses.get(self.status, '')}".rstrip()
         text = shortened(" ".join(self.body.decode("utf-8", "replace").split()), 200).rstrip(".")
@@ -100,7 +100,7 @@ class Poster:
     def __init__(self, settings: HttpSettings, trusted: ssl.SSLContext | None = None) -> None:
         self._settings = settings
         parts = urlsplit(settings.url)
-        self.place = f"{parts.scheme}://{parts.netloc}{parts.path}"
+        self.address = f"{parts.scheme}://{parts.netloc}{parts.path}"
         self._host = parts.hostname or ""
         self._port = parts.port
         self._path, self._query = parts.path, ""
@@ -112,10 +112,10 @@ class Poster:
         self._proxy = urlsplit(settings.proxy) if settings.proxy else None
         self._proxy_headers = _proxy_login(self._proxy)
         self._proxied = ""
-        # A proxy is told the whole address, unless it only carries what is encrypted.
+        # A proxy gets the whole address, unless it only carries what is encrypted.
         if self._proxy is not None and self._trust is None:
             self._proxied = f"{parts.scheme}://{parts.netloc}"
-        self._secrets = tuple(dict.fromkeys(_said_to_get_in(settings)))
+        self._secrets = tuple(dict.fromkeys(_credentials(settings)))
         self._connection: KeptConnection | None = None
         self._broken_off = False
         self.tenure: Tenure | None = None
@@ -214,7 +214,7 @@ class Poster:
                 answer = HttpAnswer(status=response.status, body=self._body(response))
             else:
                 answer = self._refusal(response)
-        # What a refusal says was not read to its end, so nothing else can come over its connection.
+        # The body of a refusal was not read to its end, so nothing else can come over its connection.
         if not answer.taken:
             self._drop()
         return answer
@@ -227,8 +227,8 @@ class Poster:
         except (HTTPException, OSError):
             body = b""  # its status counts
         status, headers = response.status, response.headers
-        said = self.discreet(body.decode("utf-8", "replace"))
-        answer = HttpAnswer(status=status, body=said.encode())
+        text = self.discreet(body.decode("utf-8", "replace"))
+        answer = HttpAnswer(status=status, body=text.encode())
         # A redirect is not followed: where it leads to nobody has said who is there.
         if status < 400:
             return replace(answer, location=self.discreet(headers.get("Location", "")))
@@ -268,7 +268,7 @@ class Poster:
         return headers
 
     def discreet(self, text: str) -> str:
-        """A receiver's text without what we have said to get in: some repeat it when they complain."""
+        """A receiver's text without our credentials: some repeat them when they complain."""
         return masked(text, self._secrets)
 
     def _body(self, response: HTTPResponse) -> bytes:
@@ -300,10 +300,10 @@ class Poster:
         """Our error for what went wrong on the way."""
         if isinstance(error, ssl.SSLCertVerificationError):
             reason = error.verify_message.rstrip(".")
-            message = f"The certificate of {self.place} is not trusted: {reason}."
+            message = f"The certificate of {self.address} is not trusted: {reason}."
             return SinkError(message, hint="`ca_file` names the authority that signed it.", may_pass=False)
         if isinstance(error, ssl.SSLError) and not isinstance(error, _BROKEN_OFF):
-            message = f"{self.place} and we find no way to speak TLS: {_reason(error)}."
+            message = f"{self.address} and we find no way to speak TLS: {_reason(error)}."
             return SinkError(message, hint="Check `url` and `client_certificate`.", may_pass=False)
         from urllib3.exceptions import NewConnectionError
         from urllib3.exceptions import TimeoutError as TooLong
@@ -311,8 +311,8 @@ class Poster:
         # urllib3 counts a connection that was refused among its timeouts.
         is_late = isinstance(error, TooLong) and not isinstance(error, NewConnectionError)
         if is_late or isinstance(error, TimeoutError):
-            return SinkError(f"{self.place} did not answer in time.", hint="It is tried again.")
-        return SinkError(f"{self.place} cannot be reached: {_reason(error)}.", hint="It is tried again.")
+            return SinkError(f"{self.address} did not answer in time.", hint="It is tried again.")
+        return SinkError(f"{self.address} cannot be reached: {_reason(error)}.", hint="It is tried again.")
 
 
 def _proxy_login(proxy: SplitResult | None) -> dict[str, str]:
@@ -323,7 +323,7 @@ def _proxy_login(proxy: SplitResult | None) -> dict[str, str]:
     return {"Proxy-Authorization": f"Basic {b64encode(login).decode()}"}
 
 
-def _said_to_get_in(settings: HttpSettings) -> Iterator[str]:
+def _credentials(settings: HttpSettings) -> Iterator[str]:
     """The secrets of an address in each form in which a receiver may repeat them."""
     authorization = settings.authorization or ""
     login = authorization.rpartition(" ")[2]

@@ -1,4 +1,4 @@
-"""A small receiver of XDS documents, for trying things out: it tells what came and answers as it
+"""A small receiver of XDS documents, for trying things out: it shows what came and answers as it
 was asked to.
 
 It knows documents by the plan and the id in their headers. One that it took comes again after a
@@ -69,13 +69,13 @@ class Receiver:
     """Listens on a port (0: any free one) from the moment it is made, and answers once `serve`
     runs.
 
-    `told` is called for each document, one at a time. With `folder` the documents taken are kept
+    `report` is called for each document, one at a time. With `folder` the documents taken are kept
     there as files, and a repeat is known after a restart too.
     """
 
     def __init__(
         self,
-        told: Callable[[ReceivedDocument], object],
+        report: Callable[[ReceivedDocument], object],
         *,
         answer: Level = Level.SUCCESS,
         host: str = "127.0.0.1",
@@ -83,7 +83,7 @@ class Receiver:
         folder: Path | None = None,
         once: bool = False,
     ) -> None:
-        self._told = told
+        self._report = report
         self._level = answer
         self._files = None
         if folder is not None:
@@ -130,11 +130,11 @@ class Receiver:
             delivery = ReceivedDocument(id=identity, body=body, events=events, repeated=repeated)
             if self._level in TAKES and not delivery.repeated:
                 self._keep(delivery, sender.plan)
-            self._told(delivery)
+            self._report(delivery)
         return reply(events, self._level)
 
     def answered(self) -> None:
-        """Is told that a reply is on its way."""
+        """A reply is on its way."""
         if self._once:
             self.stop()
 
@@ -243,7 +243,7 @@ class _Handler(BaseHTTPRequestHandler):
         self._say(HTTPStatus.METHOD_NOT_ALLOWED, b"Documents are sent here by POST.\n", TEXT)
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002  # the name is http.server's
-        """Says nothing: the documents are told, not the requests."""
+        """Logs nothing: the documents are shown, not the requests."""
 
     def _body(self) -> bytes | None:
         """The document, or None when the request was refused already."""

@@ -68,7 +68,7 @@ class HttpLane:
             try:
                 reply = self._send(document, plan)
             except SinkError as error:
-                # What was answered before must not be lost with an error: it is said as outcomes.
+                # What was answered before must not be lost with an error: it comes as outcomes.
                 if number == 0:
                     raise
                 _log.warning("%s", error)
@@ -92,7 +92,7 @@ class HttpLane:
             answer = self._poster.post(document, plan)
             if answer.overtaken:
                 raise OccupiedError(
-                    f"{self._poster.place} gets its documents from a later publisher.",
+                    f"{self._poster.address} gets its documents from a later publisher.",
                     hint="This one sends nothing more.",
                 )
             if not answer.taken:
@@ -100,14 +100,14 @@ class HttpLane:
             reply = read_reply(document, answer.body, self._poster.discreet)
         except (UnreadableAnswer, XmlError) as error:
             reason = self._poster.discreet(str(error))
-            why = f"{self._poster.place} gave an answer that cannot be read: {reason}"
+            why = f"{self._poster.address} gave an answer that cannot be read: {reason}"
             # The receiver may have taken it: nothing may overtake it, and it comes again by its id.
             _log.warning("%s The document %s is sent again later.", why, document.id)
             return again_later(document, why)
         if reply.unknown:
             ids = shown(shortened(self._poster.discreet(", ".join(reply.unknown[:5])), 200))
-            place, what = self._poster.place, "answered for events that document"
-            _log.warning("%s %s %s does not have: %s.", place, what, document.id, ids)
+            address, what = self._poster.address, "answered for events that document"
+            _log.warning("%s %s %s does not have: %s.", address, what, document.id, ids)
         return reply
 
     def _refused(self, answer: HttpAnswer) -> SinkError:
@@ -117,7 +117,7 @@ class HttpLane:
         if answer.location:
             hint = f"It points to {answer.location}"
             hint = f"{hint}; write the address that takes documents into the output's `url`."
-        return SinkError(f"{self._poster.place} answered {answer.said}.", hint=hint, may_pass=passes)
+        return SinkError(f"{self._poster.address} answered {answer.summary}.", hint=hint, may_pass=passes)
 
 
 class HttpSink(HttpLane):
@@ -181,7 +181,7 @@ NOTE_CHARACTERS: Final = 2000
 
 
 class Reply(Struct, frozen=True, kw_only=True):
-    """What a receiver said of a document.
+    """A receiver's answer to a document.
 
     `unknown` are event-ids that the document does not have.
     """
@@ -200,7 +200,7 @@ def read_reply(document: Document, body: bytes, discreet: Callable[[str], str] =
     """The outcomes that a reply gives; an empty one is success. XmlError when it is no reply.
 
     Statuses are matched by event-id and the worst of several counts; one without event-id speaks of
-    every event. `discreet` takes secrets out of what the receiver says.
+    every event. `discreet` takes secrets out of the receiver's texts.
     """
     if not body.strip():
         return Reply()
@@ -246,12 +246,12 @@ def _outcomes(document: Document, statuses: Sequence[StatusReply]) -> Iterator[O
     # One without an event-id speaks of every event.
     of_all = by_event.get(None, [])
     for event_id, positions in document.covers.items():
-        said = [*by_event.get(event_id, []), *of_all]
-        level = worst(status.level for status in said)
+        of_event = [*by_event.get(event_id, []), *of_all]
+        level = worst(status.level for status in of_event)
         if level not in MEANING:
             continue
         # Several statuses of one level may say several things.
-        texts = dict.fromkeys(status.text for status in said if status.level is level and status.text)
+        texts = dict.fromkeys(status.text for status in of_event if status.level is level and status.text)
         note = shortened("; ".join(texts), NOTE_CHARACTERS)
         if not note:
             note = f"the receiver answered {level.value!r} without a word"

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from eventlog.sinks.kafka.settings import KafkaSettings
 
 Shown = tuple[str, Callable[[], Read | DataError]]
-"""Where a message stands, and what tells what it says, or why it cannot be read."""
+"""Where a message stands, and what reads it or gives the error."""
 
 
 @click.command()
@@ -67,12 +67,12 @@ def messages(
         schema = content_of(avro_schema).decode()
     reader = MessageReader(numbered, schema)
     damaged = False
-    for place, message in _settled(_all(files, _brokers(kafka, config), reader)):
+    for position, message in _settled(_all(files, _brokers(kafka, config), reader)):
         damaged |= isinstance(message, DataError)
         if as_json:
-            click.echo(visible(_as_json(place, message), json=True))
+            click.echo(visible(_as_json(position, message), json=True))
         else:
-            show_text(f"{place}: {_as_text(message)}")
+            show_text(f"{position}: {_as_text(message)}")
     return EX_DATA if damaged else OK
 
 
@@ -103,30 +103,30 @@ def _all(
         if brokers is not None:
             from eventlog.sinks.kafka.reading import topic_values
 
-            for place, value in topic_values(brokers, str(file)):
-                yield place, partial(read_kept, reader, value)
+            for position, value in topic_values(brokers, str(file)):
+                yield position, partial(read_kept, reader, value)
             continue
         before = f"{file}, " if len(files) > 1 else ""
         content = content_of(file)
         if content.startswith(CONTAINER):
-            for place, read in _contained(content, reader):
-                yield before + place, read
+            for position, read in _contained(content, reader):
+                yield before + position, read
         elif content.strip():
-            for place, message in kept(content):
-                yield before + place, partial(read_kept, reader, message)
+            for position, message in kept(content):
+                yield before + position, partial(read_kept, reader, message)
 
 
 def _settled(messages: Iterable[Shown]) -> Iterator[tuple[str, Read | DataError]]:
     """The messages in their order; those whose metadata come later are shown in the end."""
     waiting: list[Shown] = []
-    for place, read in messages:
+    for position, read in messages:
         message = read()
         if isinstance(message, Read) and message.note == NOT_MET:
-            waiting.append((place, read))
+            waiting.append((position, read))
         else:
-            yield place, message
-    for place, read in waiting:
-        yield place, read()
+            yield position, message
+    for position, read in waiting:
+        yield position, read()
 
 
 def _contained(content: bytes, reader: MessageReader) -> Iterator[Shown]:
@@ -143,12 +143,12 @@ def _contained(content: bytes, reader: MessageReader) -> Iterator[Shown]:
         yield f"after record {number}", lambda: problem
 
 
-def _as_json(place: str, message: Read | DataError) -> str:
+def _as_json(position: str, message: Read | DataError) -> str:
     facts = {"error": str(message)}
     if not isinstance(message, DataError):
         facts = msgspec.to_builtins(message, builtin_types=())
-    # What JSON has no word for, such as an exact number, is told as its text.
-    return msgspec.json.encode({"place": place, **facts}, enc_hook=str).decode()
+    # What JSON has no word for, such as an exact number, is shown as its text.
+    return msgspec.json.encode({"place": position, **facts}, enc_hook=str).decode()
 
 
 def _as_text(message: Read | DataError) -> str:

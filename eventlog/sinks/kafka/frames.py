@@ -25,7 +25,7 @@ END_BYTES: Final = 1000
 """What a message has at most beside its head and tail."""
 
 BLOCK_BYTES: Final = 150
-"""What an event says of its transaction at most, beside the id."""
+"""The largest transaction block of an event, beside the id."""
 
 LAST_PLACE_NUMBERS: Final = 1_000_000
 """A number in a transaction that takes as much room as any."""

@@ -1,5 +1,5 @@
 """What Kafka itself knows of an output: its last document and plan, whose it is, and how each table
-was told.
+was described.
 
 KafkaMarks are messages in a compacted topic, written in the same transaction as the messages that
 they speak of.
@@ -23,7 +23,7 @@ Of = TypeVar("Of")
 
 
 class KnownStructure(Struct, frozen=True):
-    """With which structure a table was told last, and which version of it that was."""
+    """With which structure a table was sent last, and which version of it that was."""
 
     schema_id: str
     version: int
@@ -53,7 +53,7 @@ class TopicState(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class KafkaMarks(Struct, frozen=True, kw_only=True):
-    """How far the output is, and what was told of each table."""
+    """How far the output is, and what was sent of each table."""
 
     standing: TopicState = TopicState()
     tables: Mapping[str, KnownStructure] = {}
@@ -64,8 +64,8 @@ def mark_messages(
 ) -> Iterator[tuple[bytes, bytes]]:
     """Keys and values of the messages that keep these marks."""
     yield identity.encode(), msgspec.json.encode(standing)
-    for table, told in tables.items():
-        yield f"{identity}/{table}".encode(), msgspec.json.encode(told)
+    for table, structure in tables.items():
+        yield f"{identity}/{table}".encode(), msgspec.json.encode(structure)
 
 
 def read_marks(settings: KafkaSettings, partitions: list[int]) -> KafkaMarks:

@@ -89,8 +89,8 @@ def topic_values(settings: KafkaSettings, topic: str) -> Iterator[tuple[str, byt
         problem = f"Kafka at {settings.servers} has no topic {topic}, or none that may be read."
         raise SourceError(problem, hint="Name another one.", may_pass=False)
     for message in messages_of(settings, topic, listed.partitions):
-        place = f"{topic}, partition {message.partition()}, offset {message.offset()}"
-        yield place, message.value()
+        position = f"{topic}, partition {message.partition()}, offset {message.offset()}"
+        yield position, message.value()
 
 
 def _ends(settings: KafkaSettings, topic: str, partitions: Iterable[int]) -> dict[int, int]:
@@ -109,7 +109,7 @@ def _ends(settings: KafkaSettings, topic: str, partitions: Iterable[int]) -> dic
         asked, isolation_level=IsolationLevel.READ_UNCOMMITTED, request_timeout=settings.timeout
     )
     try:
-        ends = {place.partition: answer.result().offset for place, answer in answers.items()}
+        ends = {partition.partition: answer.result().offset for partition, answer in answers.items()}
     except KafkaException as failed:
         raise in_words(failed.args[0], settings.servers) from None
     return {number: end for number, end in ends.items() if end > 0}

@@ -57,7 +57,7 @@ class Registry:
         answer = self._asked("POST", path, body)
         # 409: not compatible with a former version; 422: no schema, or one that its rules forbid.
         if answer.status in (409, 422):
-            problem = self._said(answer)
+            problem = self._message(answer)
             hint = "change the subject's compatibility or undo the change of the table, then requeue"
             refusal = f"the schema registry refuses the schema of {subject}: {problem}"
             raise ExpressionError(f"{refusal}; {hint}")
@@ -99,7 +99,7 @@ class Registry:
             )
         if answer.status != 200:
             raise SinkError(
-                f"{where} answers {answer.status}: {self._said(answer)}.",
+                f"{where} answers {answer.status}: {self._message(answer)}.",
                 hint="It is tried again.",
             )
         try:
@@ -111,8 +111,8 @@ class Registry:
                 may_pass=False,
             ) from None
 
-    def _said(self, answer: urllib3.BaseHTTPResponse) -> str:
-        """What an answer says was wrong, without a full stop."""
+    def _message(self, answer: urllib3.BaseHTTPResponse) -> str:
+        """An answer's error message, without a full stop."""
         try:
             return shortened(str(msgspec.json.decode(answer.data)["message"]), 300).rstrip(".")
         except (msgspec.DecodeError, KeyError, TypeError):

@@ -125,7 +125,7 @@ def client_options(settings: KafkaSettings) -> dict[str, Any]:
 def _journal() -> logging.Logger:
     """Where librdkafka writes: nowhere, unless somebody listens.
 
-    What goes wrong is said by errors, not on stderr.
+    What goes wrong comes as errors, not on stderr.
     """
     logger = logging.getLogger("eventlog.kafka")
     if not logger.handlers:

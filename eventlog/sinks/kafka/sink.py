@@ -78,7 +78,7 @@ class KafkaSink:
         self._marks = KafkaMarks()
         self._tenure: Tenure | None = None
         self._owner: Owner | None = None
-        self._said: KafkaError | None = None
+        self._earlier: KafkaError | None = None
         self._frames = Frames(settings)
 
     @property
@@ -127,7 +127,7 @@ class KafkaSink:
         if not fresh:
             return refusals(before)
         self._listen()
-        self._said = None  # what was said before is over: it must not explain what happens now
+        self._earlier = None  # an earlier error must not explain what happens now
         try:
             return refusals((*before, *self._written(fresh, plan)))
         except KafkaException as failed:
@@ -175,14 +175,14 @@ class KafkaSink:
 
         OccupiedError or ConfigError where it is not us.
         """
-        place = f"The output {self._settings.transactional_id!r} at Kafka"
+        target = f"The output {self._settings.transactional_id!r} at Kafka"
         if self._owner is None:
             way_out = "Give each output a transactional_id of its own."
-            return taken_over(owner, self._tenure, place, way_out)
+            return taken_over(owner, self._tenure, target, way_out)
         is_later = owner.epoch > self._owner.epoch
         # The same epoch of another log, or of another output that has our transactional id.
         if is_later or (owner.epoch == self._owner.epoch and owner != self._owner):
-            raise taken_by_a_later_one(place)
+            raise taken_by_a_later_one(target)
         return self._owner
 
     def _take_over(self) -> None:
@@ -254,8 +254,8 @@ class KafkaSink:
         return kept
 
     def _alone(self, document: Document, plan: str, *, whole: bool) -> Refusals:
-        """Sends one document without the messages that are too large, which are said; `whole` says
-        that it is the last.
+        """Sends one document without the messages that are too large, and returns these; `whole`
+        says that it is the last.
         """
         taken, refused = self._frames.framed(self._messages(document))
         while True:
@@ -370,14 +370,14 @@ class KafkaSink:
         """Writes the marks and commits; all of it is durable when it returns."""
         producer = self._opened()
         known = self._marks.tables
-        news = {table: told for table, told in marks.tables.items() if known.get(table) != told}
+        news = {table: mark for table, mark in marks.tables.items() if known.get(table) != mark}
         for key, value in mark_messages(self._settings.transactional_id, marks.standing, news):
             self._produce(producer, Message(topic=self._settings.marks_topic, key=key, value=value))
         producer.commit_transaction(self._settings.timeout)
         self._marks = marks
 
     def _share(self, messages: Sequence[Message], standing: TopicState) -> Share:
-        """The messages with metadata before those whose table was not told so yet."""
+        """The messages with metadata before those whose table was not sent so yet."""
         tables = dict(self._marks.tables)
         sent: list[Message] = []
         for message in messages:
@@ -386,12 +386,12 @@ class KafkaSink:
                 former = tables.get(structure.table)
                 if former is None or former.schema_id != structure.schema_id:
                     version = structure.version
-                    # Consumers were told a number, and the next one is greater.
+                    # Consumers have a number, and the next one is greater.
                     if former is not None:
                         version = max(version, former.version + 1)
                     tables[structure.table] = KnownStructure(structure.schema_id, version)
                     now = self._clock().astimezone(dt.UTC).replace(tzinfo=None)
-                    value = structure.told(version, now.isoformat("T", "milliseconds"))
+                    value = structure.message(version, now.isoformat("T", "milliseconds"))
                     sent.append(Message(topic=structure.topic, key=structure.key, value=value))
             # What is neither only brings its structure.
             if message.key is not None or message.value is not None:
@@ -416,11 +416,11 @@ class KafkaSink:
         return [message]
 
     def _hear(self, error: KafkaError) -> None:
-        """Keeps what the client says by the way: why nobody answers is said only there."""
-        self._said = louder(self._said, error)
+        """Keeps what the client reports by the way: only there stands why nobody answers."""
+        self._earlier = louder(self._earlier, error)
 
     def _listen(self) -> None:
-        """Lets the client say what it has not said yet."""
+        """Lets the client report what it has not yet."""
         from confluent_kafka import KafkaException
 
         if self._producer is not None:
@@ -432,7 +432,7 @@ class KafkaSink:
     def _lost(self, failed: KafkaException) -> SinkError | OccupiedError:
         """The error in words; the connection is dropped."""
         self._listen()
-        said, self._said = self._said, None
+        earlier, self._earlier = self._earlier, None
         # Whoever keeps the error keeps its frames, and a producer in one of them would live on: it
         # would go on asking for our transactional id, and take it away from its own successor once
         # the brokers are back.
@@ -441,7 +441,7 @@ class KafkaSink:
         self._drop()
         if error_of(failed).name() in FENCED and self._is_replaced():
             return taken_by_a_later_one(f"the output {self._settings.transactional_id!r} at Kafka")
-        return in_words(error_of(failed), self._settings.servers, said)
+        return in_words(error_of(failed), self._settings.servers, earlier)
 
     def _is_replaced(self) -> bool:
         """Whether whoever fenced us off has taken the output over."""

@@ -26,18 +26,18 @@ _COMING = frozenset({"UNKNOWN_TOPIC_OR_PART", "LEADER_NOT_AVAILABLE", "_UNKNOWN_
 
 
 class Topics:
-    """The topics that were found; `producer` says who asks, for whoever keeps it would keep it
+    """The topics that exist; `producer` says who asks, for whoever keeps it would keep it
     alive.
     """
 
     def __init__(self, settings: KafkaSettings, producer: Callable[[], Producer]) -> None:
         self._settings = settings
         self._producer = producer
-        self._found: set[str] = set()
+        self._existing: set[str] = set()
 
     def require(self, topic: str) -> None:
         """Returns when the topic is there; SinkError when nobody makes it."""
-        if topic in self._found:
+        if topic in self._existing:
             return
         error = self._missing(topic)
         # It is asked before it is made: a broker may make it itself, with settings of its own.
@@ -48,7 +48,7 @@ class Topics:
             error = self._awaited(topic)
         if error is not None:
             raise self._absent(topic, error)
-        self._found.add(topic)
+        self._existing.add(topic)
 
     def require_marks(self, topic: str) -> None:
         """Returns when the topic of marks is there.
@@ -68,7 +68,7 @@ class Topics:
                     raise SinkError(refused.message, hint=hint) from refused
             else:
                 self._awaited(topic)
-        self._found.add(topic)
+        self._existing.add(topic)
 
     def partitions(self, topic: str) -> list[int]:
         listed = self._producer().list_topics(topic, timeout=self._settings.timeout)

@@ -21,7 +21,7 @@ from eventlog.core.errors import SinkError
 from eventlog.sinks.store.objects import ANSWER_SECONDS
 
 CONNECT_SECONDS: Final = 5
-SAID: Final[tuple[tuple[tuple[type[Exception], ...], str, str], ...]] = (
+CATALOG_ANSWERS: Final[tuple[tuple[tuple[type[Exception], ...], str, str], ...]] = (
     (
         (NoConnectionError, Timeout, OperationalError),
         "does not answer",
@@ -70,12 +70,12 @@ def open_catalog(properties: Mapping[str, Any]) -> Catalog:
     return load_catalog(**properties)
 
 
-def catalog_trouble(place: str, error: Exception) -> SinkError | None:
+def catalog_trouble(table: str, error: Exception) -> SinkError | None:
     """What to tell where it was the catalog that did not do its part; None where the table itself
     was.
     """
-    for kinds, why, mend in SAID:
+    for kinds, why, mend in CATALOG_ANSWERS:
         if isinstance(error, kinds):
             hint = f"{mend}; it is tried again, and nothing is lost."
-            return SinkError(f"The catalog of {place} {why}.", hint=hint)
+            return SinkError(f"The catalog of {table} {why}.", hint=hint)
     return None

@@ -24,7 +24,7 @@ from eventlog.sinks.lake.merging import OPER, Does
 from eventlog.sinks.lake.rows import aligned, missing_fields, plain_schema
 from eventlog.sinks.lake.settings import DeltaSettings
 from eventlog.sinks.lake.staging import StagedTable
-from eventlog.sinks.lake.troubles import COMMIT_TRIES, pause, told, trouble, writes_elsewhere
+from eventlog.sinks.lake.troubles import COMMIT_TRIES, message_of, pause, trouble, writes_elsewhere
 from eventlog.sinks.store.address import is_address
 from eventlog.sinks.store.objects import ANSWER_SECONDS, TRIES, TRYING_SECONDS
 
@@ -59,7 +59,7 @@ class DeltaTables:
         """The rows of a table that is there, a piece at a time."""
         with self._asking(name, "read"):
             # Another object than the one that is kept: it is read while others commit.
-            table = DeltaTable(self.place(name), storage_options=self._options)
+            table = DeltaTable(self.location(name), storage_options=self._options)
             yield from QueryBuilder().register("rows", table).execute("SELECT * FROM rows")
 
     def widens(self, former: pa.DataType, kind: pa.DataType) -> bool:
@@ -83,16 +83,18 @@ class DeltaTables:
                             delta.optimize.compact()
                         except Exception as error:  # noqa: BLE001  # the library raises Exception itself
                             self._known.pop(table.name, None)
-                            _log.warning("%s is not put together this time: %s.", self.place(table.name), told(error))
+                            _log.warning(
+                                "%s is not put together this time: %s.", self.location(table.name), message_of(error)
+                            )
                     return number
                 except CommitFailedError:
                     self._known.pop(table.name, None)  # its version is not the latest
-                    place = self.place(table.name)
-            _log.warning("Others write to %s as well; the rows are put there again.", place)
+                    location = self.location(table.name)
+            _log.warning("Others write to %s as well; the rows are put there again.", location)
             pause(attempt)
-        raise writes_elsewhere(self.place(table.name))
+        raise writes_elsewhere(self.location(table.name))
 
-    def place(self, name: str) -> str:
+    def location(self, name: str) -> str:
         """Where a table stands."""
         root = self._settings.path.rstrip("/")
         if is_address(root):
@@ -104,8 +106,8 @@ class DeltaTables:
         table = self._known.get(name)
         try:
             if table is None:
-                place = self.place(name)
-                table = self._known[name] = DeltaTable(place, storage_options=self._options)
+                location = self.location(name)
+                table = self._known[name] = DeltaTable(location, storage_options=self._options)
             else:
                 table.update_incremental()  # reads only the commits that are new
         except TableNotFoundError:
@@ -120,19 +122,19 @@ class DeltaTables:
             folded = {column.casefold(): column for column in schema.names}
             wanted = [column.casefold() for column in self._settings.partition_by]
             partitions = [folded[column] for column in wanted if column in folded]
-            place = self.place(name)
-            if not is_address(place):
+            location = self.location(name)
+            if not is_address(location):
                 # The system's error has a number, that of the library none.
-                Path(place).mkdir(parents=True, exist_ok=True)
+                Path(location).mkdir(parents=True, exist_ok=True)
             # With "ignore" whoever comes second takes the table that the first has made.
             DeltaTable.create(
-                place,
+                location,
                 schema,
                 mode="ignore",
                 partition_by=partitions,
                 storage_options=self._options,
             )
-            table = self._known[name] = DeltaTable(place, storage_options=self._options)
+            table = self._known[name] = DeltaTable(location, storage_options=self._options)
         missing = missing_fields(schema, schema_of(table))
         if missing:
             table.alter.add_columns(list(Schema.from_arrow(pa.schema(missing)).fields))
@@ -143,8 +145,8 @@ class DeltaTables:
         if not table.key:
             write_deltalake(delta, aligned(rows, there), mode="append", commit_properties=commit)
             return
-        names = [(place, _quoted(column)) for place, column in enumerate(table.columns)]
-        same = " AND ".join(f"t.{_quoted(column)} = s.m{place}" for place, column in enumerate(table.key))
+        names = [(index, _quoted(column)) for index, column in enumerate(table.columns)]
+        same = " AND ".join(f"t.{_quoted(column)} = s.m{index}" for index, column in enumerate(table.key))
         # Without the statistics of the rows that come, every file of the table would be read.
         merging = delta.merge(
             rows,
@@ -157,11 +159,11 @@ class DeltaTables:
         # The order counts: the first clause whose condition holds is taken for a row.
         merging = merging.when_matched_delete(predicate=f"s.{OPER} = {Does.GONE:d}")
         values = {}
-        for place, column in names:
-            values[column] = f"CASE WHEN s.g{place} THEN s.c{place} ELSE t.{column} END"
+        for index, column in names:
+            values[column] = f"CASE WHEN s.g{index} THEN s.c{index} ELSE t.{column} END"
         merging = merging.when_matched_update(values)
         merging = merging.when_not_matched_insert(
-            {column: f"s.c{place}" for place, column in names},
+            {column: f"s.c{index}" for index, column in names},
             predicate=f"s.{OPER} <> {Does.GONE:d}",
         )
         if table.emptied:
@@ -180,7 +182,7 @@ class DeltaTables:
             # The library raises Exception itself as well, and no class of its own.
             if not isinstance(error, LIBRARY) and type(error) is not Exception:
                 raise
-            raise trouble(self.place(name), error, done) from error
+            raise trouble(self.location(name), error, done) from error
 
 
 def storage_options(settings: DeltaSettings) -> dict[str, str] | None:

@@ -115,12 +115,12 @@ class IcebergTables:
                     self._put(iceberg, table, rows, {note: str(number)})
                     return number
                 except (CommitFailedException, TableAlreadyExistsError):
-                    place = self.place(table.name)
-            _log.warning("Others write to %s as well; the rows are put there again.", place)
+                    full_name = self.full_name(table.name)
+            _log.warning("Others write to %s as well; the rows are put there again.", full_name)
             pause(attempt)
-        raise writes_elsewhere(self.place(table.name))
+        raise writes_elsewhere(self.full_name(table.name))
 
-    def place(self, name: str) -> str:
+    def full_name(self, name: str) -> str:
         """What a table is called in the catalog."""
         return ".".join(self._identifier(name))
 
@@ -203,16 +203,16 @@ class IcebergTables:
             yield
         except LIBRARY as error:
             self._catalog = None  # its connection may be what failed
-            place = self.place(name)
-            raise catalog_trouble(place, error) or trouble(place, error, done) from error
+            full_name = self.full_name(name)
+            raise catalog_trouble(full_name, error) or trouble(full_name, error, done) from error
 
 
 def _among(key: Sequence[str], rows: pa.Table) -> BooleanExpression:
     """What finds all rows that a merge names, and perhaps others."""
     condition: BooleanExpression = AlwaysTrue()
-    for place, name in enumerate(key):
+    for index, name in enumerate(key):
         # Rows that are new have no former key.
-        values = pc.drop_null(pc.unique(rows.column(f"m{place}")))
+        values = pc.drop_null(pc.unique(rows.column(f"m{index}")))
         if len(values) <= NAMED_VALUES:
             condition = And(condition, _in(name, values.to_pylist()))
         else:
@@ -224,19 +224,19 @@ def _among(key: Sequence[str], rows: pa.Table) -> BooleanExpression:
 def merged(there: pa.Table, table: StagedTable, rows: pa.Table) -> pa.Table:
     """The rows that are there, after the merge."""
     known = _keys([there.column(name) for name in table.key])
-    places = {key: number for number, key in enumerate(known)}
-    named = _keys([rows.column(f"m{place}") for place in range(len(table.key))])
-    told = frozenset(named)
-    keep = [key not in told for key in known]  # others may have put a row there twice
+    row_of = {key: number for number, key in enumerate(known)}
+    named = _keys([rows.column(f"m{index}") for index in range(len(table.key))])
+    named_keys = frozenset(named)
+    keep = [key not in named_keys for key in known]  # others may have put a row there twice
     # A row that is not there yet has no place, and take() gives NULLs for it.
-    former = there.take(pa.array(map(places.get, named), pa.int64()))
+    former = there.take(pa.array(map(row_of.get, named), pa.int64()))
     columns = []
     for name, kind in zip(there.schema.names, there.schema.types, strict=True):
         column = former.column(name).combine_chunks()
         if name in table.columns:
-            place = table.columns.index(name)
-            values = rows.column(f"c{place}").cast(kind)
-            column = pc.if_else(rows.column(f"g{place}"), values, column)
+            index = table.columns.index(name)
+            values = rows.column(f"c{index}").cast(kind)
+            column = pc.if_else(rows.column(f"g{index}"), values, column)
         columns.append(column)
     stays = pc.not_equal(rows.column(OPER), int(Does.GONE))
     made = pa.table(columns, schema=there.schema).filter(stays)

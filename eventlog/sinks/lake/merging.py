@@ -24,7 +24,7 @@ OPER: Final = "oper"
 
 
 class Does(IntEnum):
-    """What a row of a merge says: the row goes, it is as told, or some of its columns are."""
+    """What a row of a merge does: the row goes, it is as given, or some of its columns are."""
 
     GONE = 0
     WHOLE = 1
@@ -139,14 +139,14 @@ def key_of(columns: Sequence[ChangeColumn]) -> tuple[str, ...]:
 
 def without_key(block: RowBlock) -> Bad:
     """The changes whose key is NULL, by which no row is found."""
-    places = [place for place, column in enumerate(block.columns) if column.key]
-    [oper] = [block.cells[place] for place in _called(block, "change_oper")]
+    key_indexes = [index for index, column in enumerate(block.columns) if column.key]
+    [oper] = [block.cells[index] for index in _called(block, "change_oper")]
     bad: Bad = {}
-    for place in places:
-        cells = block.cells[place]
+    for index in key_indexes:
+        cells = block.cells[index]
         if None not in cells:  # as nearly always
             continue
-        why = f"column {block.columns[place].name} is NULL, and it is of the key"
+        why = f"column {block.columns[index].name} is NULL, and it is of the key"
         for number, cell in enumerate(cells):
             if cell is None and oper[number] != "T":  # a TRUNCATE has no key
                 bad[block.positions[number]] = why
@@ -154,18 +154,18 @@ def without_key(block: RowBlock) -> Bad:
 
 
 def _called(block: RowBlock, name: str) -> list[int]:
-    """The places of the header column that ends so."""
-    return [place for place, column in enumerate(block.columns) if column.is_called(name)]
+    """The indexes of the header column that ends so."""
+    return [index for index, column in enumerate(block.columns) if column.is_called(name)]
 
 
-def told(block: RowBlock) -> Iterable[ChangeRow]:
-    """What each row of a block says."""
+def change_rows(block: RowBlock) -> Iterable[ChangeRow]:
+    """The rows of a block as changes."""
     columns = block.columns
-    own = [(place, column.name) for place, column in enumerate(columns) if not column.header]
-    [oper] = [block.cells[place] for place in _called(block, "change_oper")]
-    [mask] = [block.cells[place] for place in _called(block, "change_mask")]
+    own = [(index, column.name) for index, column in enumerate(columns) if not column.header]
+    [oper] = [block.cells[index] for index in _called(block, "change_oper")]
+    [mask] = [block.cells[index] for index in _called(block, "change_mask")]
     names = [name for _, name in own]
-    cells = zip(*[block.cells[place] for place, _ in own], strict=True)
+    cells = zip(*[block.cells[index] for index, _ in own], strict=True)
     # Changes of a table mostly change the same few sets of columns.
     known: dict[Any, frozenset[str]] = {}
     for letter, bits, row in zip(oper, mask, cells, strict=True):
@@ -175,7 +175,7 @@ def told(block: RowBlock) -> Iterable[ChangeRow]:
             continue
         if bits not in known:
             set_bits = bits_of_hex(bits) if isinstance(bits, str) else bits_of_bytes(bits)
-            known[bits] = frozenset([name for place, name in own if set_bits >> place & 1])
+            known[bits] = frozenset([name for index, name in own if set_bits >> index & 1])
         yield ChangeRow(oper=letter, values=values, changed=known[bits])
 
 
@@ -188,16 +188,16 @@ def merge_table(
     is_mixed: bool = False,
 ) -> pa.Table:
     """A merge as it is handed over: `oper`, the former key as m0…, the columns as c0…, and g0… say
-    which are told. Where values are `is_mixed` of several types, they are those of the table already.
+    which are given. Where values are `is_mixed` of several types, they are those of the table already.
     """
     names = [column.name for column in columns]
     by_name = {column.name: column for column in columns}
     gone: list[Any] = [None] * len(merge.gone)
     # A key of NULLs matches nothing, so that such a row is inserted.
     origins = [*merge.gone, *[row.origin or (None,) * len(key) for row in merge.rows]]
-    matched = [replace(by_name[name], name=f"m{place}") for place, name in enumerate(key)]
-    valued = [replace(column, name=f"c{place}") for place, column in enumerate(columns)]
-    of_key = [[origin[place] for origin in origins] for place in range(len(key))]
+    matched = [replace(by_name[name], name=f"m{index}") for index, name in enumerate(key)]
+    valued = [replace(column, name=f"c{index}") for index, column in enumerate(columns)]
+    of_key = [[origin[index] for origin in origins] for index in range(len(key))]
     of_values = [gone + [row.values.get(name) for row in merge.rows] for name in names]
     cells: list[Sequence[Any]] = [*of_key, *of_values]
     named = [column.name for column in (*matched, *valued)]
@@ -212,8 +212,8 @@ def merge_table(
     kinds_of_rows = [Does.WHOLE if row.whole else Does.CHANGED for row in merge.rows]
     opers = [Does.GONE] * len(gone) + kinds_of_rows
     made = made.add_column(0, OPER, pa.array(opers, pa.int8()))
-    # A column that is told may be NULL, so NULL cannot say that it is not.
-    for place, name in enumerate(names):
+    # A column that is given may be NULL, so NULL cannot mean that it is not.
+    for index, name in enumerate(names):
         given = [True] * len(gone) + [row.whole or name in row.values for row in merge.rows]
-        made = made.append_column(f"g{place}", pa.array(given, pa.bool_()))
+        made = made.append_column(f"g{index}", pa.array(given, pa.bool_()))
     return made

@@ -10,7 +10,7 @@ from eventlog.core.plugins import Finding, Need, SinkOrder, SinkPlugin
 from eventlog.core.seams import Sink
 from eventlog.sinks.lake.settings import DeltaSettings, IcebergSettings, LakeSettings
 from eventlog.sinks.store.address import MODULE, is_address
-from eventlog.sinks.store.findings import place_findings
+from eventlog.sinks.store.findings import target_findings
 
 if TYPE_CHECKING:
     from eventlog.sinks.lake.sink import LakeTables
@@ -72,7 +72,7 @@ def needs_of(output: LakeSettings) -> Iterator[Need]:
 
 
 def _findings(output: LakeSettings) -> Iterable[Finding]:
-    yield from place_findings(output.path, output.store)
+    yield from target_findings(output.path, output.store)
 
 
 def _place(output: LakeSettings) -> str:

@@ -109,7 +109,7 @@ def refuse_doubled(columns: Sequence[ChangeColumn]) -> None:
 
 
 def _by_change(block: RowBlock, wrong: dict[int, str]) -> Bad:
-    return {block.positions[place]: why for place, why in wrong.items()}
+    return {block.positions[index]: why for index, why in wrong.items()}
 
 
 def _cast(column: Any, field: pa.Field, wrong: dict[int, str]) -> Any:
@@ -142,14 +142,14 @@ def _exactly(column: Any, kind: pa.DataType) -> Any:
 
 def aligned(rows: pa.Table, schema: pa.Schema) -> pa.Table:
     """The rows with all columns of a table in their order; what they do not say is NULL."""
-    known = {name.casefold(): place for place, name in enumerate(rows.column_names)}
+    known = {name.casefold(): index for index, name in enumerate(rows.column_names)}
     columns = []
     for field in schema:
-        place = known.get(field.name.casefold())
-        if place is None:
+        index = known.get(field.name.casefold())
+        if index is None:
             columns.append(pa.nulls(rows.num_rows, field.type))
         else:
-            columns.append(rows.column(place).cast(field.type))
+            columns.append(rows.column(index).cast(field.type))
     return pa.table(columns, schema=schema)
 
 

@@ -31,7 +31,7 @@ from eventlog.sinks.lake.settings import LakeSettings
 from eventlog.sinks.lake.staging import Notes, Staged, StagedTable, Staging, packed, unpacked
 from eventlog.sinks.plan_folder import PlanFolder, not_written
 from eventlog.sinks.plans import HiddenFiles, Plans
-from eventlog.sinks.store.address import place_of
+from eventlog.sinks.store.address import target_of
 
 POSITION: Final = "_position.json"
 ROWS: Final = "_plan.arrow"
@@ -98,14 +98,14 @@ class LakeSink:
 
     capabilities = SinkCapabilities(resolves=True)
 
-    def __init__(self, settings: LakeSettings, tables: LakeTables, place: Path | Plans | None = None) -> None:
-        if place is None:
-            place = place_of(plans_path(settings), settings.store, ordered=False)
-        if isinstance(place, Path):
-            folder = place
+    def __init__(self, settings: LakeSettings, tables: LakeTables, target: Path | Plans | None = None) -> None:
+        if target is None:
+            target = target_of(plans_path(settings), settings.store, ordered=False)
+        if isinstance(target, Path):
+            folder = target
             self._plans: Plans = PlanFolder(folder, lambda: [folder])
         else:
-            self._plans = place
+            self._plans = target
         self._tables = tables
         self._staging = Staging(settings, tables.schema, tables.widens)
         self._state = LakeState()
@@ -197,12 +197,12 @@ class LakeSink:
             raise self._failed(error) from error
         if body is None:
             hint = "It has rows that may not be in their tables yet; restore it from a backup."
-            raise DataError(f"{self._place(ROWS)} is missing.", hint=hint)
+            raise DataError(f"{self._path(ROWS)} is missing.", hint=hint)
         try:
             staged = [(table, unpacked(table, body)) for table in self._state.tables]
         except pa.ArrowException as error:
             hint = "It has rows that may not be in their tables yet; restore it from a backup."
-            raise DataError(f"{self._place(ROWS)} cannot be read.", hint=hint) from error
+            raise DataError(f"{self._path(ROWS)} cannot be read.", hint=hint) from error
         self._put(staged)
 
     def _put(self, staged: Sequence[Staged]) -> None:
@@ -214,7 +214,7 @@ class LakeSink:
             # A table that is ahead of us tells that somebody has taken the lake over, or that
             # something was restored.
             self._plans.settle()  # OccupiedError where it is the first
-            position = self._place(POSITION)
+            position = self._path(POSITION)
             known = f"{position} knows {self._state.number}"
             message = f"The table {table.name} has plan {there} already, and {known}."
             hint = f"Restore {position} as it was, or the table to its state of then."
@@ -269,7 +269,7 @@ class LakeSink:
             return msgspec.json.decode(content, type=LakeState)
         except msgspec.DecodeError as error:
             hint = "It says how far the tables are; restore it from a backup."
-            raise DataError(f"{self._place(POSITION)} cannot be read: {error}.", hint=hint) from None
+            raise DataError(f"{self._path(POSITION)} cannot be read: {error}.", hint=hint) from None
 
     def _forget(self) -> None:
         """What this process knew is not to be relied on."""
@@ -281,7 +281,7 @@ class LakeSink:
         while self._prepared:
             self._prepared.popitem()[1].hidden.discard()
 
-    def _place(self, name: str) -> Any:
+    def _path(self, name: str) -> Any:
         return self._plans.folder / name
 
     def _failed(self, error: OSError) -> SinkError:

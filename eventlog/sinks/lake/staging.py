@@ -17,7 +17,7 @@ from eventlog.qlik.change_tables.folding import fold
 from eventlog.qlik.change_tables.rows import ChangeColumn, RowBlock, RowsDocument, folder_of
 from eventlog.qlik.masks import MovedMasks
 from eventlog.sinks.change_files.settings import SET_ASIDE
-from eventlog.sinks.lake.merging import Merging, key_of, merge_table, told, without_key
+from eventlog.sinks.lake.merging import Merging, change_rows, key_of, merge_table, without_key
 from eventlog.sinks.lake.rows import Bad, Fitted, Widens, fitted, grown, missing_fields, together
 from eventlog.sinks.lake.settings import LakeSettings
 
@@ -44,7 +44,7 @@ class StagedTable(Struct, frozen=True, kw_only=True):
         """The columns that the table must have for these rows."""
         if not self.key:
             return rows.schema
-        types = [rows.schema.field(f"c{place}").type for place in range(len(self.columns))]
+        types = [rows.schema.field(f"c{index}").type for index in range(len(self.columns))]
         return pa.schema(list(zip(self.columns, types, strict=True)))
 
 
@@ -73,7 +73,7 @@ def unpacked(table: StagedTable, body: bytes) -> pa.Table:
 
 
 class Staging:
-    """Brings the rows of documents into what their tables take. `look_up` tells what stands there."""
+    """Brings the rows of documents into what their tables take. `look_up` gives what stands there."""
 
     def __init__(self, settings: LakeSettings, look_up: LookUp, widens: Widens) -> None:
         self._settings = settings
@@ -159,19 +159,19 @@ def _refuse_other_mirror(block: RowBlock, there: pa.Schema | None) -> None:
 
 def _masked(block: Fitted, known: pa.Schema) -> pa.Table:
     """The rows with masks that count the columns as the table has them."""
-    masks = [place for place, column in enumerate(block.block.columns) if column.is_called("change_mask")]
-    places = [known.get_field_index(name) for name in block.rows.column_names]
-    if not masks or places == list(range(len(places))):
+    masks = [index for index, column in enumerate(block.block.columns) if column.is_called("change_mask")]
+    indexes = [known.get_field_index(name) for name in block.rows.column_names]
+    if not masks or indexes == list(range(len(indexes))):
         return block.rows
     mask = masks[0]
-    moved, field = MovedMasks(dict(enumerate(places))), block.rows.schema.field(mask)
+    moved, field = MovedMasks(dict(enumerate(indexes))), block.rows.schema.field(mask)
     former = block.rows.column(mask).to_pylist()
     cells = [None if cell is None else moved(cell) for cell in former]
     return block.rows.set_column(mask, field, pa.array(cells, field.type))
 
 
 def _merged(name: str, several: Sequence[Fitted], known: pa.Schema) -> Staged:
-    """All that is told of a mirror, as one merge."""
+    """All changes of a mirror, as one merge."""
     types: dict[str, set[str]] = {}
     for fits in several:
         for column, field in zip(fits.block.columns, fits.rows.schema, strict=True):
@@ -183,7 +183,7 @@ def _merged(name: str, several: Sequence[Fitted], known: pa.Schema) -> Staged:
     for block in blocks:
         by_name.update((column.name, column) for column in block.columns if not column.header)
     columns, key = list(by_name.values()), key_of(blocks[-1].columns)
-    changes = (row for block in blocks for row in told(block))
+    changes = (row for block in blocks for row in change_rows(block))
     merge = Merging(key).merged(fold(changes, key))
     table = StagedTable(name=name, columns=tuple(by_name), key=key, emptied=merge.emptied)
     return table, merge_table(merge, columns, key, known, is_mixed=is_mixed)

@@ -1,5 +1,5 @@
 """What goes wrong in a lake, in our words: a store's own answer may hold what is secret, so little
-of it is told.
+of it is shown.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ _colours = re.compile("\x1b\\[[0-9;]*m")
 _WAIT = Backoff(first=0.05, longest=2.0)
 
 
-def told(error: BaseException) -> str:
-    """What the library says, in a line and without what is secret."""
+def message_of(error: BaseException) -> str:
+    """The library's message, in a line and without what is secret."""
     text = " ".join(_colours.sub("", str(error)).replace("↳", " ").split())
     return shortened(masked(text), 300).rstrip(".")
 
 
-def trouble(place: str, error: Exception, done: str = "written") -> SinkError:
+def trouble(table: str, error: Exception, done: str = "written") -> SinkError:
     """Why a table is not as it should be, and what becomes of that."""
     text = str(error)
     # The number of the system's error, which delta-rs has in its words only.
@@ -43,19 +43,19 @@ def trouble(place: str, error: Exception, done: str = "written") -> SinkError:
     number = int(in_words[1]) if in_words else 0
     if isinstance(error, OSError) and error.errno:
         number = error.errno
-    if _amazon(text) or _of_store(text) or ("://" in place and isinstance(error, OSError)):
+    if _amazon(text) or _of_store(text) or ("://" in table and isinstance(error, OSError)):
         why, mend = reason(_as_answered(error))
-        return SinkError(f"{place} {why}.", hint=f"{mend}; nothing is lost.", may_pass=True)
+        return SinkError(f"{table} {why}.", hint=f"{mend}; nothing is lost.", may_pass=True)
     if number:
         may_pass = number not in PERMANENT
         hint = "It is tried again." if may_pass else "Correct that and start again; nothing is lost."
         return SinkError(
-            f"The table {place} cannot be {done}: {os.strerror(number)}.",
+            f"The table {table} cannot be {done}: {os.strerror(number)}.",
             hint=hint,
             may_pass=may_pass,
         )
     return SinkError(
-        f"The table {place} cannot be {done}: {told(error)}.",
+        f"The table {table} cannot be {done}: {message_of(error)}.",
         hint="It is tried again; nothing is lost.",
     )
 
@@ -79,9 +79,9 @@ def pause(attempt: int) -> None:
     time.sleep(_WAIT.delay(attempt + 1, random.random()))  # noqa: S311  # see above
 
 
-def writes_elsewhere(place: str) -> SinkError:
+def writes_elsewhere(table: str) -> SinkError:
     """What to tell where each commit comes too late."""
     return SinkError(
-        f"Others write to the table {place} without a pause.",
+        f"Others write to the table {table} without a pause.",
         hint="It is tried again; nothing is lost.",
     )

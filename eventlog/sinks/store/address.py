@@ -30,30 +30,30 @@ class StoreSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     region: str = ""
 
 
-def is_address(place: str) -> bool:
-    """Whether a place is an address, and no folder."""
-    return _scheme(place) is not None
+def is_address(target: str) -> bool:
+    """Whether a target is an address, and no folder."""
+    return _scheme(target) is not None
 
 
-def refuse_unknown(what: str, place: str) -> None:
+def refuse_unknown(what: str, target: str) -> None:
     """ConfigError for an address that is none of an object store; `what` is where it was written."""
-    scheme = _scheme(place)
+    scheme = _scheme(target)
     if scheme is None:
         return
     name = scheme[1]
     if name not in SCHEMES:
         hint = "It is a folder, or s3://BUCKET/PREFIX, gs://…, az://… or abfs://…."
-        problem = f"{what} is {visible(place)}, and nothing is written to {name}://."
+        problem = f"{what} is {visible(target)}, and nothing is written to {name}://."
         raise ConfigError(problem, hint=hint)
     # abfs has its account behind an @; elsewhere a login stands there.
-    if _bucket(place) is None or ("@" in place and not name.startswith("abfs")):
+    if _bucket(target) is None or ("@" in target and not name.startswith("abfs")):
         hint = "Credentials come from the environment;"
         hint = f"{hint} an address has no settings after a question mark."
         problem = f"{what} is no address of a bucket and a prefix, as s3://BUCKET/PREFIX."
         raise ConfigError(problem, hint=hint)
 
 
-def place_of(path: str, settings: StoreSettings, *, ordered: bool) -> Path | Plans:
+def target_of(path: str, settings: StoreSettings, *, ordered: bool) -> Path | Plans:
     """The folder of an output, or its place in a store, where what comes together gets its names in
     order or not.
     """

@@ -18,7 +18,7 @@ LEAST_FREE_BYTES: Final = 1 << 20
 """With less than this no document of any size gets written."""
 
 
-def place_findings(path: str, store: StoreSettings) -> Iterator[Finding]:
+def target_findings(path: str, store: StoreSettings) -> Iterator[Finding]:
     """Whether a folder, or a place in an object store, can be used."""
     if is_address(path):
         from eventlog.sinks.store.objects import objects_at
@@ -26,13 +26,13 @@ def place_findings(path: str, store: StoreSettings) -> Iterator[Finding]:
 
         # Reading asks for the bucket and for the credentials; writing would leave something there.
         objects_at(path, store, "output.path").read(POSITION)
-        said = f"{path} can be read; whether it can be written shows the publisher's start"
-        yield Finding(said=said)
+        sentence = f"{path} can be read; whether it can be written shows the publisher's start"
+        yield Finding(said=sentence)
         return
     folder = Path(path)
     # The folder, or the first above it that is there: in that it would be made.
     above = (folder.absolute(), *folder.absolute().parents)
-    standing = next(place for place in above if os.path.lexists(place))
+    standing = next(ancestor for ancestor in above if os.path.lexists(ancestor))
     if not standing.is_dir():
         message = f"{folder} cannot be a folder: {standing} is something else."
         raise ConfigError(message, hint="Change the output's `path`.")

@@ -1,7 +1,7 @@
 """The objects below an address: written whole, read, listed, copied, removed, and put only where nobody else has.
 
 Law: an object is put in one request, or in parts that nobody sees before the last one; so it is there entirely or not at all.
-What goes wrong has a sentence of ours: a store's own answer may hold what is secret, so nothing but its code is told.
+What goes wrong has a sentence of ours: a store's own answer may hold what is secret, so nothing but its code is shown.
 """
 
 from __future__ import annotations
@@ -76,10 +76,10 @@ class ChangedObjectError(Exception):
 
 
 class Bucket:
-    """The objects below `place`. Names are relative to it, with / between their parts."""
+    """The objects below `address`. Names are relative to it, with / between their parts."""
 
-    def __init__(self, store: ObjectStore, place: str) -> None:
-        self.place = place
+    def __init__(self, store: ObjectStore, address: str) -> None:
+        self.address = address
         self._store = store
 
     def read(self, name: str) -> StoredObject | None:
@@ -237,7 +237,7 @@ class Bucket:
                 raise MissingObjectError from None
             why, mend = reason(error)
             hint = f"{mend}; nothing is lost."
-            raise SinkError(f"{self.place} {why}.", hint=hint, may_pass=True) from None
+            raise SinkError(f"{self.address} {why}.", hint=hint, may_pass=True) from None
 
 
 def objects_at(address: str, settings: StoreSettings | None = None, what: str = "The place") -> Bucket:

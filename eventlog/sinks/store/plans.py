@@ -90,14 +90,14 @@ class StoredPlans:
 
     def take_over(self, tenure: Tenure | None) -> None:
         """Makes the place ours, and settles what its former owner left."""
-        position = f"{self._objects.place}/{POSITION}"
+        position = f"{self._objects.address}/{POSITION}"
         way_out = f"Give it a prefix of its own; or delete {position} if that log is gone."
 
         def ours(position: Position) -> Position:
             owner = position.owner
             # Where nobody has a tenure, the place stays nobody's.
             if tenure is not None or owner.log:
-                owner = taken_over(owner, tenure, self._objects.place, way_out)
+                owner = taken_over(owner, tenure, self._objects.address, way_out)
             return replace(position, owner=owner, holder=self._holder)
 
         self._put_anew(ours)
@@ -108,7 +108,7 @@ class StoredPlans:
         if self._objects.put_over(POSITION, content, former) is not None:
             problem = "does not put objects over a known state of them (If-Match)"
             raise ConfigError(
-                f"The store behind {self._objects.place} {problem}.",
+                f"The store behind {self._objects.address} {problem}.",
                 hint="Take one that does: without it two publishers could write there.",
             )
 
@@ -174,7 +174,7 @@ class StoredPlans:
             # A later owner has removed them, or somebody who has no business there.
             self._confirm()
             hint = "Restore them from former versions, or begin with an empty prefix."
-            raise DataError(f"Hidden objects of {self._objects.place} were removed by somebody else.", hint=hint)
+            raise DataError(f"Hidden objects of {self._objects.address} were removed by somebody else.", hint=hint)
         self._replaced()
         self._objects.remove(hidden.names)
         self.plan = hidden.plan or self.plan
@@ -207,7 +207,7 @@ class StoredPlans:
                 if latest.maker != hidden.maker:
                     hidden.discard()
                 self._still_ours(latest)
-                message = f"{self._objects.place} is in another state than was known."
+                message = f"{self._objects.address} is in another state than was known."
                 raise SinkError(message, hint="It is tried again.", may_pass=True)
             tag = there.tag
         self._position, self._tag = position, tag
@@ -225,12 +225,12 @@ class StoredPlans:
             if tag is not None:
                 self._position, self._tag = position, tag
                 return
-        problem = f"{self._objects.place} is being taken over by others."
+        problem = f"{self._objects.address} is being taken over by others."
         raise SinkError(problem, hint="It is tried again.", may_pass=True)
 
     def _still_ours(self, position: Position) -> Position:
         if position.holder != self._holder:
-            raise taken_by_a_later_one(self._objects.place)
+            raise taken_by_a_later_one(self._objects.address)
         return position
 
     def _confirm(self) -> None:
@@ -270,9 +270,9 @@ class StoredPlans:
         try:
             return msgspec.json.decode(content, type=Position)
         except msgspec.DecodeError as error:
-            place = f"{self._objects.place}/{POSITION}"
+            address = f"{self._objects.address}/{POSITION}"
             hint = "It says whose the place is and how far; restore it from a former version."
-            raise DataError(f"{place} cannot be read: {error}.", hint=hint) from None
+            raise DataError(f"{address} cannot be read: {error}.", hint=hint) from None
 
 
 def _hidden(maker: str, count: int) -> list[str]:

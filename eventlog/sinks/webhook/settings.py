@@ -103,8 +103,8 @@ def _split(path: str) -> tuple[str, str]:
     """The path up to its first part that has a brace, and the rest."""
     parts = path.split("/")
     first = len(parts)
-    for place, part in enumerate(parts):
+    for index, part in enumerate(parts):
         if "{" in part or "}" in part:
-            first = place
+            first = index
             break
     return "/".join(parts[:first]), "/".join(parts[first:])

@@ -128,7 +128,7 @@ class WebhookPoster(Poster):
                 self._drop()
 
     def discreet(self, text: str) -> str:
-        """A receiver's text without what we have said to get in, tokens too."""
+        """A receiver's text without our credentials, tokens too."""
         return masked(super().discreet(text), (self._sent_login.rpartition(" ")[2],))
 
     def close(self) -> None:
@@ -175,18 +175,18 @@ class WebhookLane(HttpLane):
         left = poster.pause.seconds_left
         if left:
             raise SinkError(
-                f"{poster.place} asked to wait: {left:.0f} s are left.",
+                f"{poster.address} asked to wait: {left:.0f} s are left.",
                 hint="It is tried again.",
             )
         try:
             answer = poster.post(document, plan)
         except UnreadableAnswer as error:
-            problem = f"{poster.place} gave an answer that cannot be read: {error}"
+            problem = f"{poster.address} gave an answer that cannot be read: {error}"
             return again_later(document, problem)
         if answer.taken:
             return Reply()
         if answer.overtaken:
-            problem = f"{poster.place} gets its documents from a later publisher."
+            problem = f"{poster.address} gets its documents from a later publisher."
             raise OccupiedError(problem, hint="This one sends nothing more.")
         if may_pass(answer.status):
             # All connections to the receiver keep the pause that one of them was asked for.
@@ -195,7 +195,7 @@ class WebhookLane(HttpLane):
         if answer.status < HTTPStatus.BAD_REQUEST:
             # A redirection would lead what is signed elsewhere, so nobody follows it.
             raise self._refused(answer)
-        note = shortened(f"the receiver answered {answer.said}", NOTE_CHARACTERS)
+        note = shortened(f"the receiver answered {answer.summary}", NOTE_CHARACTERS)
         outcomes = []
         for positions in document.covers.values():
             for position in positions:

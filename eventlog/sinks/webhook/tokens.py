@@ -27,7 +27,7 @@ UNSTATED_SECONDS: Final = 300.0
 
 
 class TokenAnswer(Struct, frozen=True):
-    """What the server of tokens says."""
+    """An answer of the token server."""
 
     access_token: str
     token_type: str = "Bearer"  # noqa: S105  # the name of a scheme
@@ -65,24 +65,24 @@ class Tokens:
             self._poster.close()
 
     def _fetch(self) -> None:
-        place = self._poster.place
+        address = self._poster.address
         try:
             form = urlencode(self._form).encode()
             answer = self._poster.post(Document(id="", body=form, covers={}))
             if not answer.taken:
                 hint = "Check output.oauth_client_id and output.oauth_client_secret."
-                problem = f"{place} gave no token: it answered {answer.said}."
+                problem = f"{address} gave no token: it answered {answer.summary}."
                 raise SinkError(problem, hint=hint, may_pass=may_pass(answer.status))
             answered = msgspec.json.decode(answer.body, type=TokenAnswer)
         except (UnreadableAnswer, msgspec.DecodeError, UnicodeError) as error:
             raise SinkError(
-                f"{place} gave an answer that is no token.",
+                f"{address} gave an answer that is no token.",
                 hint="It is tried again.",
             ) from error
         token = answered.access_token
         if not token or not token.isascii() or not token.isprintable():
             raise SinkError(
-                f"{place} gave a token that no header can carry.",
+                f"{address} gave a token that no header can carry.",
                 hint="It is tried again.",
             )
         self._token = token

@@ -4,6 +4,6 @@
     state       what was published, and what is still to be: an SQLite file
     reader      the cycles, as a stream
 
-Law: a difference that was found stands in the state's queue, in the transaction that changes the state, before anybody
-is told of it. So a crash at any point repeats, and never loses; and what comes again is the same.
+Law: a difference that was found stands in the state's queue, in the transaction that changes the state, before it is
+published. So a crash at any point repeats, and never loses; and what comes again is the same.
 """

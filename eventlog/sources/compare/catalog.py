@@ -27,21 +27,21 @@ def compared_catalog(
         if tables or not ours:
             return whole
         return Catalog([table for table in whole if table not in ours], case_sensitive=whole.case_sensitive)
-    found = [*reflect(connection, tables, schema)] if tables else []
-    twice = next((table.name for table in found if table.name in settings.queries), None)
+    reflected = [*reflect(connection, tables, schema)] if tables else []
+    twice = next((table.name for table in reflected if table.name in settings.queries), None)
     if twice is not None:
         raise DataError(
             f"{twice} is a table of source.tables, and a query of source.compare.queries too.",
             hint="Give the query another name.",
         )
     queries = [_table(connection, name, query) for name, query in settings.queries.items()]
-    return Catalog([*found, *queries], case_sensitive=dialect_of(connection).case_sensitive)
+    return Catalog([*reflected, *queries], case_sensitive=dialect_of(connection).case_sensitive)
 
 
 def query_of(table: Table, settings: CompareSettings) -> str | None:
     """The query whose rows a table has, if there is one."""
-    found = settings.queries.get(table.name) if table.schema is None else None
-    return None if found is None else found.sql
+    query = settings.queries.get(table.name) if table.schema is None else None
+    return None if query is None else query.sql
 
 
 def _table(connection: Connection, name: str, query: QuerySettings) -> Table:
@@ -49,17 +49,18 @@ def _table(connection: Connection, name: str, query: QuerySettings) -> Table:
     row = dialect.quoted(name)
     asked = statement(dialect, "compare_columns", table=in_text(as_table(query.sql)), row=in_text(row))
     names = [*connection.execute(text(asked)).keys()]
-    folded = {one.casefold(): one for one in names}
+    folded = {column.casefold(): column for column in names}
     for what, named in (("key", query.key), ("types", query.types)):
-        for one in named:
-            if one.casefold() not in folded:
+        for column in named:
+            if column.casefold() not in folded:
                 raise DataError(
-                    f"source.compare.queries.{name}.{what} names {one}, which is no column of the query.",
+                    f"source.compare.queries.{name}.{what} names {column}, which is no column of the query.",
                     hint=f"It has {', '.join(names)}.",
                 )
-    keys = {one.casefold(): number for number, one in enumerate(query.key, 1)}
-    types = {one.casefold(): kind for one, kind in query.types.items()}
+    keys = {column.casefold(): number for number, column in enumerate(query.key, 1)}
+    types = {column.casefold(): kind for column, kind in query.types.items()}
     columns = [
-        Column(name=one, type=types.get(one.casefold(), "varchar"), key=keys.get(one.casefold())) for one in names
+        Column(name=column, type=types.get(column.casefold(), "varchar"), key=keys.get(column.casefold()))
+        for column in names
     ]
     return Table(name=name, columns=tuple(columns), view=True)

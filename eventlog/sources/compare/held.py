@@ -55,15 +55,15 @@ class HeldSide:
         """Writes rows into a table that is empty and that nobody sees yet, the key's values first."""
         left = iter(rows)
         while batch := [self._kept(row) for row in islice(left, WRITTEN_ROWS)]:
-            found = {(row["place"], row["id"]): row for row in batch}
+            latest = {(row["place"], row["id"]): row for row in batch}
             with self._transactions.step() as connection:
                 try:
                     # A savepoint, for in PostgreSQL a statement that fails spoils its transaction.
                     with connection.begin_nested():
-                        self._insert(connection, list(found.values()))
+                        self._insert(connection, list(latest.values()))
                 # Several rows have one key, parts of which are NULL: the last one counts.
                 except IntegrityError:
-                    self._put(connection, found)
+                    self._put(connection, latest)
 
     def change(self, rows: Mapping[Key, Sequence[Any] | None]) -> None:
         """Has these rows with these values, in the transaction of a step; None takes one away."""
@@ -74,27 +74,27 @@ class HeldSide:
             )
 
     def rows(self, keys: Sequence[Key]) -> Rows:
-        table, found = self._table, Rows()
+        table, values = self._table, Rows()
         for batch in batches(keys, ASKED_KEYS):
             asked = {self._at(key): key for key in batch}
             query = sa.select(table.c.place, table.c.id, table.c.cells).where(self._among(list(asked)))
             for place, mine, cells in self.ask(query):
-                found[asked[int(place), str(mine)]] = self._row.values(cells)
-        return found
+                values[asked[int(place), str(mine)]] = self._row.values(cells)
+        return values
 
     def every(self) -> Iterator[tuple[list[str | None], list[str | None]]]:
         """The keys and values of all rows as texts, some at a time."""
         table = self._table
         wanted = sa.select(table.c.place, table.c.id, table.c.long_key, table.c.cells)
         query = wanted.order_by(table.c.place, table.c.id).limit(WRITTEN_ROWS)
-        found = self.ask(query)
-        while found:
-            for _, mine, whole, cells in found:
+        rows = self.ask(query)
+        while rows:
+            for _, mine, whole, cells in rows:
                 yield json.loads(whole or mine), self._row.cells(cells)
-            place, last = found[-1][:2]
+            place, last = rows[-1][:2]
             # By the last key: an offset would have the database count all rows before it.
             beyond = sa.or_(table.c.place > place, sa.and_(table.c.place == place, table.c.id > last))
-            found = self.ask(query.where(beyond))
+            rows = self.ask(query.where(beyond))
 
     def ask(self, query: sa.Select[Any]) -> list[Any]:
         """What a query about the rows finds."""
@@ -155,20 +155,20 @@ class HeldSide:
             # In SQL the remainder of a negative number is negative.
             remainder = (table.c.place % number + number) % number
             bucket = sa.case((table.c.place == _NOWHERE, 0), else_=remainder)
-        found = sa.select(bucket.label("bucket"), table.c.id, table.c.long_key, table.c.hash)
+        query = sa.select(bucket.label("bucket"), table.c.id, table.c.long_key, table.c.hash)
         if part.after is not None:
-            found = found.where(table.c.place > _literal(part.after))
+            query = query.where(table.c.place > _literal(part.after))
         if part.upto is not None:
-            found = found.where(table.c.place <= _literal(part.upto))
+            query = query.where(table.c.place <= _literal(part.upto))
         if part.last is not None:
-            found = found.where(bucket.between(part.first, part.last))
-        return found if buckets is None else found.where(bucket.in_(buckets))
+            query = query.where(bucket.between(part.first, part.last))
+        return query if buckets is None else query.where(bucket.in_(buckets))
 
     def ordered_places(self, after: int | None) -> sa.Select[Any]:
         """The places of rows in their order."""
         place = self._table.c.place
-        found = sa.select(place).order_by(place)
-        return found if after is None else found.where(place > _literal(after))
+        query = sa.select(place).order_by(place)
+        return query if after is None else query.where(place > _literal(after))
 
 
 class HeldSnapshot:
@@ -182,20 +182,20 @@ class HeldSnapshot:
         return self.totals(Range(buckets=1)).rows
 
     def bound(self, after: int | None, rows: int) -> int | None:
-        found = self._side.ask(self._side.ordered_places(after).limit(1).offset(rows - 1))
-        return int(found[0][0]) if found else None
+        places = self._side.ask(self._side.ordered_places(after).limit(1).offset(rows - 1))
+        return int(places[0][0]) if places else None
 
     def digests(self, part: Range) -> Digests:
-        found = self._side.within(part).subquery()
-        return digests(self._side.ask(sa.select(found.c.bucket, *_sums(found)).group_by(found.c.bucket)))
+        rows = self._side.within(part).subquery()
+        return digests(self._side.ask(sa.select(rows.c.bucket, *_sums(rows)).group_by(rows.c.bucket)))
 
     def totals(self, part: Range) -> Totals:
         [(rows, high, low)] = self._side.ask(sa.select(*_sums(self._side.within(part).subquery())))
         return Totals(rows=int(rows), total=(int(high or 0) << HALF_BITS) + int(low or 0))
 
     def hashes(self, part: Range, buckets: Sequence[int] | None) -> Hashes:
-        found = self._side.ask(self._side.within(part, buckets))
-        return {tuple(json.loads(whole or mine)): (1, int(hashed)) for _, mine, whole, hashed in found}
+        rows = self._side.ask(self._side.within(part, buckets))
+        return {tuple(json.loads(whole or mine)): (1, int(hashed)) for _, mine, whole, hashed in rows}
 
 
 def _literal(number: int) -> sa.ColumnElement[int]:
@@ -203,8 +203,8 @@ def _literal(number: int) -> sa.ColumnElement[int]:
     return sa.literal_column(str(number))
 
 
-def _sums(found: sa.Subquery) -> tuple[sa.ColumnElement[Any], ...]:
+def _sums(rows: sa.Subquery) -> tuple[sa.ColumnElement[Any], ...]:
     """How many rows there are, and the sum of their hashes in two halves, which overflow nowhere."""
     half = _literal(1 << HALF_BITS)
-    low = found.c.hash % half
-    return sa.func.count(), sa.func.sum((found.c.hash - low) // half), sa.func.sum(low)
+    low = rows.c.hash % half
+    return sa.func.count(), sa.func.sum((rows.c.hash - low) // half), sa.func.sum(low)

@@ -37,12 +37,12 @@ class QuerySide(StreamedSide):
             yield row
 
     def filled(self) -> ScratchSide:
-        found = super().filled()
-        doubled = found.doubled()
+        scratch = super().filled()
+        doubled = scratch.doubled()
         if doubled is not None:
-            told = ", ".join([f"{name}={cell}" for name, cell in zip(self._key, doubled, strict=True)])
+            key = ", ".join([f"{name}={cell}" for name, cell in zip(self._key, doubled, strict=True)])
             raise DataError(
-                f"The query {self._name} gives several rows with {told}.",
+                f"The query {self._name} gives several rows with {key}.",
                 hint=f"Name more columns in source.compare.queries.{self._name}.key.",
             )
-        return found
+        return scratch

@@ -14,7 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 from sqlalchemy import Engine
 
-from eventlog.compare.columns import place_of
+from eventlog.compare.columns import selection_of
 from eventlog.compare.engine import Comparison
 from eventlog.compare.known import Recognition
 from eventlog.compare.pace import Pace, read_window
@@ -123,7 +123,7 @@ class CompareReader:
                 # Whoever asks may wait better than we can: a heart beats meanwhile, and somebody may stop it.
                 while not self._may_read():
                     yield None
-                # The cycle goes on, so it is not None that says so.
+                # The cycle goes on, so it gives a piece, not None.
                 while wait := self._pace.wait():
                     time.sleep(min(wait, LOOK_SECONDS))
                     yield StreamPiece(images=(), catalog=self._catalog, commit=served, begin=served)
@@ -168,7 +168,7 @@ class CompareReader:
         for table in [self._opened(table) for table in self._catalog if self._state.shape(table.whole) is not None]:
             self._report(f"{table.table.whole} starts as source.compare.restart says: {how}.")
             if how == "resync":
-                yield from self._all_suspects(table)  # else nobody is told of rows that are gone
+                yield from self._all_suspects(table)  # else deletes would not be published
             rows = iter(()) if how == "resync" else self._every(table.now)
             self._state.keep(table.table.whole, table.compared, rows)
         self._state.begun(self._run)
@@ -221,14 +221,14 @@ class CompareReader:
         images = [
             QueuedImage(
                 step=step,
-                place=place,
+                place=number,
                 table=table.table.whole,
                 op=op,
                 time=at,
                 before=_named(compared, key, before.get(key)),
                 after=_named(compared, key, now.get(key)),
             )
-            for place, (op, key) in enumerate(changes, 1)
+            for number, (op, key) in enumerate(changes, 1)
         ]
         with self._state.step():
             table.published.change({key: now.get(key) for _, key in changes})
@@ -241,17 +241,17 @@ class CompareReader:
 
     def _piece(self, images: Sequence[QueuedImage]) -> StreamPiece:
         step = images[0].step
-        made = [self._image(one) for one in images]
+        made = [self._image(queued) for queued in images]
         return StreamPiece(images=made, catalog=self._catalog, commit=step, begin=step + 1, since=step)
 
     def _image(self, queued: QueuedImage) -> Image:
-        found = self._catalog.find(queued.table)
-        if found is None:
+        match = self._catalog.find(queued.table)
+        if match is None:
             raise DataError(
                 f"{queued.table} has changes that are not published yet, and is not compared any more.",
                 hint="Put it back into source.tables until they are.",
             )
-        types = {column.name: column.type for column in found.table.columns}
+        types = {column.name: column.type for column in match.table.columns}
         return Image(
             position=(queued.step, queued.place),
             op=Op(queued.op),
@@ -274,8 +274,8 @@ class CompareReader:
     def _side(self, table: Table) -> tuple[TableSide | QuerySide, Compared]:
         """The rows as they are now."""
         query = query_of(table, self._settings)
-        place, compared = place_of(table, query=query)
-        side = TableSide(self._engine, place, compared)
+        selection, compared = selection_of(table, query=query)
+        side = TableSide(self._engine, selection, compared)
         return (side if query is None else QuerySide(side, table.name, compared)), compared
 
     def _fit(self, table: Table, now: TableSide | QuerySide, former: Compared | None, compared: Compared) -> None:
@@ -283,14 +283,14 @@ class CompareReader:
         settings = self._settings
         how: str
         if former is None and not self._lost:
-            how, said = settings.start, f"{table.whole} is compared for the first time"
+            how, reason = settings.start, f"{table.whole} is compared for the first time"
         else:
             what = "has other columns than before" if former is not None else "has lost its state"
-            how, said = settings.on_lost, f"{table.whole} {what}"
+            how, reason = settings.on_lost, f"{table.whole} {what}"
             if how == "stop":
                 hint = 'Set source.compare.on_lost = "resync" or "future-only", start once, and take it out again.'
-                raise DataError(f"{said}, so nobody can say which of its rows changed.", hint=hint)
-            self._report(f"{said}: {how}.")
+                raise DataError(f"{reason}, so nobody can say which of its rows changed.", hint=hint)
+            self._report(f"{reason}: {how}.")
         if how == "future-only":
             self._state.keep(table.whole, compared, self._every(now))
         elif former is not None and former.key == compared.key:
@@ -300,9 +300,9 @@ class CompareReader:
 
     def _moved(self, table: Table, former: Compared, compared: Compared) -> Iterator[Sequence[Any]]:
         """The rows of the state with the columns that the table has now; new ones are NULL."""
-        places = [former.names.index(name) if name in former.names else None for name in compared.names]
+        indexes = [former.names.index(name) if name in former.names else None for name in compared.names]
         for key, cells in self._state.held(table.whole, former):
-            yield [*key, *[None if place is None else cells[place] for place in places]]
+            yield [*key, *[None if index is None else cells[index] for index in indexes]]
 
 
 def _since(table: ComparedTable, since: Any) -> list[Key]:

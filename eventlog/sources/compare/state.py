@@ -23,7 +23,7 @@ from eventlog.sources.compare.held import WRITTEN_ROWS, HeldSide
 from eventlog.sources.compare.tables import PREFIX, KeptTables
 from eventlog.sources.compare.transactions import StateTransactions
 from eventlog.sources.stream.kept import DatabaseMarks
-from eventlog.sql.connect import connect, place_of
+from eventlog.sql.connect import address_of, connect
 from eventlog.sql.dialect import dialect_of, dialects
 
 VERSION: Final = "3"
@@ -80,17 +80,17 @@ class CompareState:
 
     def shape(self, name: str) -> Compared | None:
         """The columns that the rows of a table have here; None where there are none."""
-        found = self._shape(name)
-        if found is None:
+        row = self._shape(name)
+        if row is None:
             return None
-        told = json.loads(found[1])
-        return Compared(key=tuple(told["key"]), names=tuple(told["names"]), types=tuple(told["types"]))
+        shape = json.loads(row[1])
+        return Compared(key=tuple(shape["key"]), names=tuple(shape["names"]), types=tuple(shape["types"]))
 
     def side(self, name: str, compared: Compared) -> HeldSide:
         """The rows of a table, of which there is a shape."""
-        found = self._shape(name)
-        assert found is not None
-        return self._side(compared, found[0])
+        row = self._shape(name)
+        assert row is not None
+        return self._side(compared, row[0])
 
     def keep(self, name: str, compared: Compared, rows: Iterator[Sequence[Any]]) -> HeldSide:
         """Has these rows in place of those that there were, with these columns; all at once, when they are written."""
@@ -121,19 +121,19 @@ class CompareState:
 
     def held(self, name: str, compared: Compared) -> Iterator[tuple[list[str | None], list[str | None]]]:
         """The keys and values of the rows of a table, as texts."""
-        found = self._shape(name)
-        if found is not None:
-            yield from self._side(compared, found[0]).every()
+        row = self._shape(name)
+        if row is not None:
+            yield from self._side(compared, row[0]).every()
 
     def queue(self, images: Sequence[QueuedImage]) -> None:
         """Adds images of one step, in its transaction."""
         rows = [
             {
-                "step": one.step,
-                "place": one.place,
-                "image": json.dumps([one.table, one.op, one.time, one.before, one.after]),
+                "step": image.step,
+                "place": image.place,
+                "image": json.dumps([image.table, image.op, image.time, image.before, image.after]),
             }
-            for one in images
+            for image in images
         ]
         with self.step() as connection:
             connection.execute(self._tables.queue.insert(), rows)
@@ -182,13 +182,13 @@ class CompareState:
 
     def _shape(self, name: str) -> tuple[str, str] | None:
         shapes = self._tables.shape
-        found = self._asked(sa.select(shapes.c.held, shapes.c.compared).where(shapes.c.name == name))
-        return (str(found[0][0]), str(found[0][1])) if found else None
+        rows = self._asked(sa.select(shapes.c.held, shapes.c.compared).where(shapes.c.name == name))
+        return (str(rows[0][0]), str(rows[0][1])) if rows else None
 
     def _about(self, name: str) -> str | None:
         about = self._tables.about
-        found = self._asked(sa.select(about.c.value).where(about.c.name == name))
-        return str(found[0][0]) if found else None
+        rows = self._asked(sa.select(about.c.value).where(about.c.name == name))
+        return str(rows[0][0]) if rows else None
 
     def _note(self, name: str, value: str) -> None:
         about = self._tables.about
@@ -200,19 +200,19 @@ class CompareState:
 
     def _keep_anew(self) -> None:
         for (name,) in self._asked(sa.select(self._tables.shape.c.name)):
-            compared, found = self.shape(name), self._shape(name)
+            compared, row = self.shape(name), self._shape(name)
             assert compared is not None
-            assert found is not None
-            self.keep(name, compared, self._former(found[0]))
+            assert row is not None
+            self.keep(name, compared, self._former(row[0]))
 
     def _former(self, held: str) -> Iterator[Sequence[Any]]:
         """The rows of a table of a former version."""
         table = sa.table(held, sa.column("key"), sa.column("cells"))
         query = sa.select(table.c.key, table.c.cells).order_by(table.c.key).limit(WRITTEN_ROWS)
-        found = self._asked(query)
-        while found:
-            yield from ([*json.loads(key), *json.loads(cells)] for key, cells in found)
-            found = self._asked(query.where(table.c.key > found[-1][0]))
+        rows = self._asked(query)
+        while rows:
+            yield from ([*json.loads(key), *json.loads(cells)] for key, cells in rows)
+            rows = self._asked(query.where(table.c.key > rows[-1][0]))
 
     def _free(self) -> str:
         """A name that no table has."""
@@ -232,10 +232,10 @@ class StateRanges:
         table = self._table
         query = sa.select(table.c.after, table.c.upto, table.c.rows, table.c.total).where(table.c.name == self._name)
         with self._transactions.look() as connection:
-            found = connection.execute(query).all()
+            ranges = connection.execute(query).all()
         return {
             (_number(after), _number(upto)): Totals(rows=int(rows), total=int(total))
-            for after, upto, rows, total in found
+            for after, upto, rows, total in ranges
         }
 
     def keep(self, ends: Ends, totals: Totals) -> None:
@@ -265,7 +265,7 @@ class StateRanges:
             first = sa.bindparam("first", type_=sa.BigInteger())
             below = or_(table.c.after.is_(None), table.c.after < first)
             above = or_(table.c.upto.is_(None), table.c.upto >= first)
-            connection.execute(gone.where(below, above), [{"first": one} for one in firsts])
+            connection.execute(gone.where(below, above), [{"first": number} for number in firsts])
 
 
 def _number(cell: Any) -> int | None:
@@ -291,6 +291,6 @@ def state_in_file(path: Path) -> CompareState:
 
 def state_beside(marks: DatabaseMarks) -> CompareState:
     """The state in the database that has the marks too; only who holds their lock changes it."""
-    where = place_of(marks.engine.url)
+    where = address_of(marks.engine.url)
     transactions = StateTransactions(marks.engine, f"The state of the comparison in {where}", marks.assure)
     return CompareState(transactions, where, PREFIX)

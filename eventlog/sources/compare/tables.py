@@ -58,8 +58,8 @@ class KeptTables:
 
     def _table(self, name: str, *columns: sa.Column[Any]) -> sa.Table:
         whole = f"{self._prefix}_{name}" if self._prefix else name
-        found = self._metadata.tables.get(whole)
-        return sa.Table(whole, self._metadata, *columns, **self._types.table_options) if found is None else found
+        table = self._metadata.tables.get(whole)
+        return sa.Table(whole, self._metadata, *columns, **self._types.table_options) if table is None else table
 
     def _keyed(self, characters: int) -> Any:
         return self._types.keyed(sa.String(characters))

@@ -51,8 +51,8 @@ class DumpLine(Struct, frozen=True, kw_only=True):
         # In words of four bytes, as the manuals print it.
         shown = self.data[:SHOWN_BYTES].hex(" ", -4)
         more = f" … {len(self.data)} bytes" if len(self.data) > SHOWN_BYTES else ""
-        said = f"{self.name} {self.value}".rstrip()
-        return f"  {self.offset:>8}  {shown + more:<36}  {said}"
+        description = f"{self.name} {self.value}".rstrip()
+        return f"  {self.offset:>8}  {shown + more:<36}  {description}"
 
 
 class Entry(Struct, frozen=True, kw_only=True):

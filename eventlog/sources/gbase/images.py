@@ -32,7 +32,7 @@ from eventlog.sources.stream.transactions import SpillFactory
 PIECE_IMAGES: Final = 4096
 """Images of a large transaction that are made at once."""
 RAW_BYTES: Final = 400
-"""Hexadecimal digits of a row that cannot be read which are told with it."""
+"""Hexadecimal digits of a row that cannot be read which are reported."""
 # Members of an enum that every row is compared with: looking them up in it costs as much as making
 # half an image.
 _INSERT, _DELETE, _UPDBEF, _UPDAFT, _TRUNCATE = map(
@@ -64,7 +64,7 @@ class Making:
 
     __slots__ = (
         *("_before", "_commit", "_committed", "_fail", "_log", "_log_prefix", "_time", "_transaction", "_user"),
-        *("found", "full", "place"),
+        *("full", "images", "place"),
     )
 
     def __init__(self, committed: CommittedRecords, *, fail: bool) -> None:
@@ -80,7 +80,7 @@ class Making:
         self.place = 0
         self.full = PIECE_IMAGES
         """At which place the images are handed out."""
-        self.found: list[Image] = []
+        self.images: list[Image] = []
 
     def piece(self, catalog: Catalog, *, complete: bool = False) -> StreamPiece:
         """What was made since the last one.
@@ -89,7 +89,7 @@ class Making:
         """
         if complete:
             self.flush()
-        images, self.found = self.found, []
+        images, self.images = self.images, []
         self.full = self.place + PIECE_IMAGES
         committed = self._committed
         begin = None
@@ -152,7 +152,7 @@ class Making:
                 self._add(seq, described, _GONE, values, None, fault)
             elif number == _TRUNCATE:
                 self._add(seq, described, _EMPTIED, None, None, None)
-            # A new row without its former one is told as it is.
+            # A new row without its former one goes out as it is.
             elif before is None:
                 self._add(seq, described, _MODIFY, None, values, fault)
             else:
@@ -189,15 +189,15 @@ class Making:
         )
         # A row that cannot be read has no key to compare.
         if before is None or after is None or fault is not None or not _changes(before, after, described.table.key):
-            self.found.append(image)
+            self.images.append(image)
             return
         # A change of the key is a delete and an insert, at two places.
         for part in parted(image, described.table.key):
-            self.found.append(replace(part, place=self.place))
+            self.images.append(replace(part, place=self.place))
             self.place += part.op is _GONE
 
     def _fault(self, item: Item, error: DataError) -> str:
-        """Why a row cannot be told, where it is, and its bytes: nothing is lost."""
+        """Why a row cannot be read, where it is, and its bytes: nothing is lost."""
         _, seq, label, frame = item
         if self._fail:
             raise DamageError(
@@ -247,7 +247,7 @@ class ImageMaker:
                 # A piece has one catalog, so what was made goes out before the catalog shows
                 # another table.
                 making.flush()
-                if making.found:
+                if making.images:
                     yield making.piece(self._catalog)
                 described = self._turn(generation, label)
             if making.place >= making.full:
@@ -305,7 +305,7 @@ def _refusing(reason: str) -> ReadRow:
 
 
 IMAGE_BYTES: Final = 1_000
-"""Images of a batch, about: so few that the processor's cache still holds them when they are told."""
+"""Images of a batch, about: so few that the processor's cache still holds them when they go out."""
 
 
 def images(
@@ -323,9 +323,8 @@ def images(
     Nothing is held longer than until its transaction ends.
 
     DamageError, with the offset, comes when everything before the damage was handed out; so does
-    SourceError, when the server ended the session in the stream. What is odd and no damage is told
-    to `report`; `lose` hears how many records were left out of which nobody can know what they
-    said.
+    SourceError, when the server ended the session in the stream. What is odd and no damage goes to
+    `report`; `lose` hears how many records were left out of which nobody knows the content.
     """
     records = RecordReader(settings, report, spill, lose)
     framer = Framer(largest=settings.largest_record, skip_schemes=settings.skip_schemes)
@@ -399,12 +398,12 @@ def table_of(
     key = keys.get(table.whole.casefold()) or keys.get(table.name.casefold())
     if key is None:
         return table
-    places = {name.casefold(): place for place, name in enumerate(key, start=1)}
-    columns = [replace(column, key=places.get(column.name.casefold())) for column in table.columns]
-    missing = places.keys() - {column.name.casefold() for column in columns}
+    positions = {name.casefold(): position for position, name in enumerate(key, start=1)}
+    columns = [replace(column, key=positions.get(column.name.casefold())) for column in table.columns]
+    missing = positions.keys() - {column.name.casefold() for column in columns}
     # Key columns that nothing has described yet: the first TABSCHEM may come later.
     unseen = [name for name in key if name.casefold() in missing]
-    columns += [Column(name=name, key=places[name.casefold()]) for name in unseen]
+    columns += [Column(name=name, key=positions[name.casefold()]) for name in unseen]
     return replace(table, columns=tuple(columns))
 
 

@@ -1,7 +1,7 @@
 """Records become committed transactions: each row waits, as its bytes, until its transaction
 commits. Does no I/O.
 
-What the server says in between, also its errors, is told in words.
+What the server says in between, also its errors, is put in words.
 """
 
 from __future__ import annotations
@@ -188,14 +188,14 @@ class RecordReader:
 
     def _failed(self, frame: RecordFrame) -> None:
         flags, code = _error(frame.data, 16)
-        told = f"Byte {frame.offset}: the server says {in_words(code)}"
+        message = f"Byte {frame.offset}: the server says {in_words(code)}"
         if frame.payload:
             text = frame.payload.rstrip(b"\0").decode("utf-8", "replace")
-            told += f" It adds: {shortened(text)!r}."
+            message += f" It adds: {shortened(text)!r}."
         # Flag 1: the session is no longer valid (gbase-cdc.md 2).
         if flags & 1:
-            raise SourceError(f"{told} It has ended the session.")
-        self._report(told)
+            raise SourceError(f"{message} It has ended the session.")
+        self._report(message)
 
 
 def _moment(seconds: int) -> dt.datetime | None:

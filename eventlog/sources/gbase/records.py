@@ -237,6 +237,6 @@ def frames(chunks: Iterable[bytes], framer: Framer | None = None) -> Iterator[li
     """The records of a whole stream, as they come; DamageError behind the last good one."""
     framer = framer or Framer()
     for chunk in chunks:
-        if found := framer.feed(chunk):
-            yield found
+        if records := framer.feed(chunk):
+            yield records
     framer.close()

@@ -64,8 +64,8 @@ class CaptureSession:
         self._report = report
         self._undo = ExitStack()
         if not settings.tables:
-            told = "it says which tables are captured, as 1 = 'db:owner.table'"
-            raise ConfigError(f"source.gbase.tables is empty; {told}.")
+            purpose = "it says which tables are captured, as 1 = 'db:owner.table'"
+            raise ConfigError(f"source.gbase.tables is empty; {purpose}.")
         try:
             self.number = self._open()
             for label, table in settings.tables.items():
@@ -104,8 +104,8 @@ class CaptureSession:
     def _capture(self, label: int, table: str) -> None:
         columns = self._settings.columns.get(table)
         if not columns:
-            told = "it says which columns are captured"
-            raise ConfigError(f"source.gbase.columns has nothing for {table}; {told}.")
+            purpose = "it says which columns are captured"
+            raise ConfigError(f"source.gbase.columns has nothing for {table}; {purpose}.")
         # First, for the server captures no table of which it does not log whole rows.
         self._call("set_fullrowlogging", table, 1, doing=f"logging whole rows of {table}")
         # Before the capture, so that it is undone after it: it may be off only then (gbase-cdc.md
@@ -127,7 +127,7 @@ class CaptureSession:
         return answer
 
     def _undoing(self, function: str, *arguments: object) -> None:
-        """One step back; what fails is told, and the steps behind it are still made."""
+        """One step back; a failure is reported, and the steps behind it are still made."""
         try:
             self._call(function, *arguments, doing=f"to undo ({function})")
         except SourceError as error:

@@ -56,7 +56,7 @@ class TextRules(Struct, frozen=True, kw_only=True):
 
     @property
     def reader(self) -> Callable[[bytes], Value]:
-        """Reads the text of bytes; ValueError where they are none and that is to be told."""
+        """Reads the text of bytes; ValueError where they are none and that is to be noticed."""
         codec = self.codec
         if self.invalid == "strict":
             if codec == "utf-8":

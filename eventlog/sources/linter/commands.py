@@ -77,7 +77,7 @@ def decode(file: Path, schema: Path | None, as_json: bool, **chosen: Any) -> int
     tables = SourceTables(catalog, settings)
     restart = FollowedQueue()
     dump = dumped(export_rows([file], settings), tables, settings, restart.take)
-    return show_dump(dump, lambda one: "\n".join(text_of(one)), restart, ("operation",), as_json=as_json)
+    return show_dump(dump, lambda operation: "\n".join(text_of(operation)), restart, ("operation",), as_json=as_json)
 
 
 @click.command("linter")

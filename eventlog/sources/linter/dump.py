@@ -61,7 +61,7 @@ def dumped(
     follow: Callable[[QueueRow, Action | None], None] = lambda _row, _action: None,
 ) -> Iterator[Dumped]:
     """Every operation in the order of the rows, without regard to how its transaction ends;
-    `follow` is told of each.
+    `follow` gets each.
     """
     action_of = reading(settings.coding, lambda _: None)
     for group in grouped(rows):

@@ -240,8 +240,8 @@ def _value(value: Any, field: RecordField) -> Value:
         return Decimal(str(value))
     if field.type is Type.DATE:
         return dt.datetime.fromisoformat(value)
-    found: Value = value
-    return found
+    typed: Value = value
+    return typed
 
 
 SAMPLE_SCHEMA: Final = Catalog(

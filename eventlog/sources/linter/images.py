@@ -27,7 +27,7 @@ from eventlog.sources.stream.transactions import SpillFactory, Transactions
 
 Report = Callable[[str], None]
 FAR: Final = dt.timedelta(hours=1)
-"""How far back a later commit's time may lie before it is told.
+"""How far back a later commit's time may lie before it is reported.
 
 Log files' numbers might be used again.
 """
@@ -172,7 +172,7 @@ class CommittedRows:
             self._report(f"The COMMIT at {address(row.syslog_addr)} has no time: {error}")
             return None
         if self._latest - time > FAR:
-            # Told once for each time it runs back, not for every commit behind it.
+            # Once for each time it runs back, not for every commit behind it.
             where = address(row.syslog_addr)
             self._report(
                 f"The COMMIT at {where} is of {time} and an earlier one of {self._latest}:"

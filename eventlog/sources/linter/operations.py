@@ -52,7 +52,7 @@ BLOB_ACTIONS: Final = frozenset({Action.CREATE_BLOB, Action.INSERT_BLOB, Action.
 
 
 def reading(coding: Coding, report: Callable[[str], None]) -> Callable[[QueueRow], Action | None]:
-    """Tells the action of a row, or None for a TYP that the coding does not have; `auto` reports
+    """Gives the action of a row, or None for a TYP that the coding does not have; `auto` reports
     each kind of choice.
     """
     if coding == "table":
@@ -105,9 +105,7 @@ A length beyond it is damage, however many rows there are.
 
 
 class Operation(Struct, frozen=True, gc=False):
-    """One operation of one row: the queue row that begins it, and its parts or why they cannot be
-    told.
-    """
+    """One operation of one row: the queue row that begins it, its parts or why it has none."""
 
     row: QueueRow
     first: bytes

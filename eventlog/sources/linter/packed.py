@@ -30,7 +30,7 @@ WHOLE_DIGITS: Final = 20
 FRACTION_DIGITS: Final = 10
 _ZERO, _NEGATIVE, _POSITIVE = 0, 1, 2
 SPECIAL: Final = {3: Decimal("-Infinity"), 4: Decimal("Infinity"), 5: Decimal("NaN")}
-"""What overflows and errors are told as: values that no number equals."""
+"""What overflows and errors are read as: values that no number equals."""
 
 _first = dt.datetime(1, 1, 1)
 _tick = dt.timedelta(milliseconds=10)
@@ -222,7 +222,7 @@ def _truth(stored: int) -> bool:
     return stored == 1
 
 
-def said(error: Exception, field: RecordField) -> str:
+def reason_of(error: Exception, field: RecordField) -> str:
     if isinstance(error, UnicodeDecodeError):
         page = error.encoding if field.type in WIDE else field.code_page
         return f"{error.object.hex()} is no text in {page}; set the code page"
@@ -302,7 +302,7 @@ class PackedCodec:
         try:
             return written(field, value, self._order, self.layout.byte_order)
         except (ValueError, TypeError, struct.error, DataError) as error:
-            raise DataError(f"Column {field.name}: {said(error, field)}.") from None
+            raise DataError(f"Column {field.name}: {reason_of(error, field)}.") from None
 
 
 def _runs(
@@ -329,7 +329,7 @@ def _problem(field: RecordField, read: Callable[[Any], Value] | None, value: Any
         if value is not None and read is not None:
             read(value)
     except (ValueError, DataError) as error:
-        return f"Column {field.name}: {said(error, field)}."
+        return f"Column {field.name}: {reason_of(error, field)}."
     return None
 
 

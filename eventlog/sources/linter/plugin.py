@@ -30,10 +30,10 @@ def _findings(order: SourceOrder) -> Iterator[Finding]:
     SourceTables(order.tables, order.settings)
     with closing(open_session(order.url, order.settings)) as session:
         waiting = Queue(session, order.settings).endings(0, 1)
-    said = f"{order.settings.table} can be read"
+    message = f"{order.settings.table} can be read"
     if not waiting:
-        said += ", and nothing waits in it"
-    yield Finding(said=said)
+        message += ", and nothing waits in it"
+    yield Finding(said=message)
 
 
 LINTER: Final = SourcePlugin(

@@ -65,7 +65,7 @@ class LinterSettings(ReadingSettings, frozen=True, kw_only=True, forbid_unknown_
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        # A transaction's rows for all destinations would go, also those of which nobody was told.
+        # A transaction's rows for all destinations would go, also those that were not published.
         if self.delete_handled and self.destination:
             raise ConfigError(
                 "source.linter.delete_handled removes whole transactions,"

@@ -73,8 +73,8 @@ class LinterReader:
                 yield None
                 continue
             count = 0
-            found, reached = self._transactions(endings)
-            for images in found:
+            transactions, reached = self._transactions(endings)
+            for images in transactions:
                 while made := list(islice(images, PIECE_IMAGES)):
                     count += len(made)
                     yield self._piece(made, made[-1].position[0], complete=made[-1].last)
@@ -117,14 +117,14 @@ class LinterReader:
         first, last = endings[0].syslog_addr, endings[-1].syslog_addr
         numbers = dict.fromkeys(row.transact_id for row in endings)  # they are used again and again
         passed = _Passed(self._queue.rows(numbers, last))
-        found: list[Iterator[Image]] = []
+        transactions: list[Iterator[Image]] = []
         for images in self._committed.transactions(passed):
-            found.append(images)
+            transactions.append(images)
             if passed.weight > self.settings.spill_bytes and passed.at >= first:
                 last = passed.at
                 break
         self._committed.close()
-        return found, last
+        return transactions, last
 
 
 class _Passed:

@@ -4,7 +4,7 @@ Does no I/O itself.
 
 The bytes of LINTER's row images are not documented. A site that knows them offers a codec under the
 entry point `eventlog.linter_codecs`: a callable that takes a RecordLayout and gives a RecordCodec.
-Without one records are read as `packed-v1` has them, or told `raw`.
+Without one records are read as `packed-v1` has them, or `raw`.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class RecordCodec(Protocol):
     def decode(self, data: bytes, /) -> Row:
         """The values of a record by column.
 
-        Whatever it raises is told with the operation, which keeps its raw bytes.
+        Whatever it raises is reported with the operation, which keeps its raw bytes.
         """
 
     def encode(self, row: Row) -> bytes:
@@ -66,7 +66,7 @@ def codec(name: str) -> CodecFactory:
 
 
 def raw_table(number: int, known: Table | None = None) -> Table:
-    """A table whose rows are told by their row id and their bytes.
+    """A table whose rows have only their row id and their bytes.
 
     Without a schema its number is its only name.
     """
@@ -101,7 +101,7 @@ class SourceTable(Struct, frozen=True, kw_only=True):
 
     def row(self, record: bytes, rowid: int) -> Row:
         """The values of a record. A BLOB's reference says nothing to anybody, so only its being
-        NULL is told.
+        NULL is given.
         """
         values = self.codec.decode(record)
         if self.layout is None:
@@ -123,7 +123,7 @@ class SourceTable(Struct, frozen=True, kw_only=True):
 class SourceTables(dict[int, SourceTable]):
     """The tables of a schema by their numbers.
 
-    One that it does not have is told raw, by its row ids.
+    One that it does not have is read raw, by its row ids.
     """
 
     def __init__(self, schema: Catalog | None, settings: ReadingSettings) -> None:

@@ -3,7 +3,7 @@
 Nothing stops the stream: an operation that cannot be read gives an image with a fault, and keeps
 its raw parts.
 
-BLOB operations are told as a change of the row that owns the BLOB: neighbouring ones on one BLOB
+BLOB operations become a change of the row that owns the BLOB: neighbouring ones on one BLOB
 make one image, at the last of them. Where the piece of an INSERT BLOB is, is not documented; unless
 the site says where, such an image has a fault, so that somebody reads the BLOB from the source.
 """
@@ -46,7 +46,7 @@ class BlobRun(Struct, frozen=True, gc=False):
 
 
 def blob_rows(run: BlobRun, table: SourceTable, *, pieces: bool) -> tuple[Row, Row]:
-    """The row before and after, with the BLOB's content; DataError where that cannot be told.
+    """The row before and after, with the BLOB's content; DataError where that is not known.
 
     `pieces` are in part 2.
     """
@@ -123,7 +123,7 @@ class Telling:
 
         With a `fault` it is that of all of them.
         """
-        place = 0
+        number = 0
         blob: BlobRun | None = None
         for group in grouped(rows):
             done = operation(group, pad=self._pad)
@@ -135,24 +135,24 @@ class Telling:
                 # An operation on something else ends the run, whose image comes before its own.
                 finished, blob = _blobs(blob, done, action)
                 if finished is not None:
-                    place += 1
-                    yield self._image(finished.operations[-1], finished, _MODIFY, commit, transaction, place)
+                    number += 1
+                    yield self._image(finished.operations[-1], finished, _MODIFY, commit, transaction, number)
                 if blob is not None:
                     continue
-            image = self._image(done, None, OPS[action], commit, transaction, place + 1)
+            image = self._image(done, None, OPS[action], commit, transaction, number + 1)
             key = self._tables[done.row.tabnum_src].table.key
             before, after, key_changes = image.before, image.after, False
             if image.op is _MODIFY and image.fault is None and before is not None and after is not None:
                 key_changes = [*map(before.get, key)] != [*map(after.get, key)]
             if key_changes:
                 for half in parted(image, key):
-                    place += 1
-                    yield replace(half, place=place)
+                    number += 1
+                    yield replace(half, place=number)
             else:
-                place += 1
+                number += 1
                 yield image
         if blob is not None:
-            yield self._image(blob.operations[-1], blob, _MODIFY, commit, transaction, place + 1)
+            yield self._image(blob.operations[-1], blob, _MODIFY, commit, transaction, number + 1)
 
     def _image(
         self,
@@ -161,7 +161,7 @@ class Telling:
         op: Op,
         commit: int,
         transaction: Transaction,
-        place: int,
+        number: int,
     ) -> Image:
         """The image of an operation on a row, or of the row that owns a BLOB.
 
@@ -197,7 +197,7 @@ class Telling:
             after=after,
             time=time,
             transaction=transaction,
-            place=place,
+            place=number,
             stream=address(row.syslog_addr),
             fault=fault,
         )
@@ -212,8 +212,8 @@ class Telling:
                 raise DataError(f"UPDATE with parts of {sizes} lacks an image.")
             before, after = _row(table, done.first, done), _row(table, done.second, done)
             if table.blobs:
-                # Of a BLOB a record says only that it is NULL; where the new row has one, nothing
-                # is told of the former.
+                # Of a BLOB a record says only that it is NULL; where the new row has one, the
+                # former is left out.
                 before = {name: value for name, value in before.items() if name in after}
             return before, after
         action = Action.INSERT if op is _ADD else Action.DELETE

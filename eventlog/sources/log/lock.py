@@ -36,7 +36,7 @@ from eventlog.core.errors import DataError, OccupiedError, SourceError
 from eventlog.core.rules.times import moment
 from eventlog.core.seams import Tenure
 from eventlog.sources.marks import EPOCH, HOLDING, LOG, Marks, next_epoch, note_change, stored
-from eventlog.sql.connect import idle_seconds, place_of
+from eventlog.sql.connect import address_of, idle_seconds
 from eventlog.sql.dialect import offers
 from eventlog.sql.log import Log
 
@@ -62,13 +62,13 @@ def look_at(log: Log) -> Sight:
     """Reads who has the lock of a log, without waiting for anybody."""
     with log.transaction(lone=True) as connection:
         [(mark, now)] = log.rows(connection, log.query("lock_read"))
-    told = moment(str(now))
-    if told is None:
+    database_time = moment(str(now))
+    if database_time is None:
         raise DataError(
             f"The database of the event log {log.name} says {now!r} when it is asked for the time.",
             hint="Use the driver that eventlog's extra for this database installs.",
         )
-    return Sight(mark=None if mark is None else str(mark), now=told)
+    return Sight(mark=None if mark is None else str(mark), now=database_time)
 
 
 class LogLock:
@@ -204,7 +204,7 @@ class LogLock:
                 note_change(connection, self.log)
             epoch = next_epoch(marks.get(connection, EPOCH), sight.now)
             marks.set(connection, EPOCH, str(epoch))
-        name = f"{self.log.name} in {place_of(self.log.engine.url)}"
+        name = f"{self.log.name} in {address_of(self.log.engine.url)}"
         self.token, self.tenure = token, Tenure(log=identity, name=name, epoch=epoch)
 
         def renew() -> bool:
@@ -394,7 +394,7 @@ def read_holder(mark: str) -> Holder:
     )
 
 
-def told_moment(moment: dt.datetime | None) -> str | None:
+def written_moment(moment: dt.datetime | None) -> str | None:
     """A moment as it stands in the mark, where it is known."""
     if moment is None:
         return None

@@ -194,27 +194,27 @@ class WaitingRows:
         if end < len(rows):
             torn = torn_places(rows, end)
         if 0 < len(torn) < end:  # else there is no room for the whole of a change
-            whole = [row for place, row in enumerate(whole) if place not in torn]
+            whole = [row for index, row in enumerate(whole) if index not in torn]
         if are_large and any_large(whole):
             whole = self._with_values(connection, whole, fit.faults)
         events = events_in_utc(whole, self._log)
         if fit.faults:
-            for place, event in enumerate(events):
+            for index, event in enumerate(events):
                 if event.position[0] in fit.faults:
                     fault = fit.faults[event.position[0]]
-                    events[place] = replace(event, old=None, new=None, fault=fault)
+                    events[index] = replace(event, old=None, new=None, fault=fault)
         return Portion(rows=events, weight=fit.weight, more=more)
 
     def _fit(self, rows: Rows, room: int) -> _Fit:
         weight = 0
         faults: dict[int, str] = {}
-        for place, row in enumerate(rows):
+        for index, row in enumerate(rows):
             size = size_of(row)
             if size > self._settings.value_limit:
                 # Nobody fetches its values, so that it takes nobody's room.
                 faults[int(row[0])] = too_large(row, self._settings.value_limit)
             elif weight + size > room and weight > 0:
-                return _Fit(end=place, weight=weight, faults=faults)
+                return _Fit(end=index, weight=weight, faults=faults)
             else:
                 weight += size
         return _Fit(end=len(rows), weight=weight, faults=faults)
@@ -307,13 +307,13 @@ def torn_places(rows: Rows, end: int) -> set[int]:
         return set()
     last: dict[tuple[Any, ...], dict[str, int]] = {key: {} for key in objects}
     kinds: dict[tuple[Any, ...], object] = {}
-    for place, row in enumerate(rows[:end]):
+    for index, row in enumerate(rows[:end]):
         key = row[OBJECT]
         if key in objects:
             if _begins(row, last[key], kinds.get(key)):
                 last[key] = {}
-            last[key][_column(row)] = place
-            kinds[key] = _said_by(row)
+            last[key][_column(row)] = index
+            kinds[key] = _kind_of_change(row)
     torn: set[int] = set()
     for key, row in objects.items():
         if not _begins(row, last[key], kinds[key]):
@@ -340,17 +340,17 @@ def continuing(rows: Rows) -> set[int]:
         else:
             numbers.add(int(row[0]))
         columns[key].add(_column(row))
-        kinds[key] = _said_by(row)
+        kinds[key] = _kind_of_change(row)
     return numbers
 
 
-def _begins(row: tuple[Any, ...], columns: Collection[str | None], said: object) -> bool:
+def _begins(row: tuple[Any, ...], columns: Collection[str | None], kind: object) -> bool:
     """Whether a row is of another change than the one that has these columns."""
     column = _column(row)
-    return column is None or None in columns or column in columns or _said_by(row) != said
+    return column is None or None in columns or column in columns or _kind_of_change(row) != kind
 
 
-def _said_by(row: tuple[Any, ...]) -> tuple[object, object]:
+def _kind_of_change(row: tuple[Any, ...]) -> tuple[object, object]:
     """What all rows of a change have in common: what they do, and the transaction, if known."""
     meaning = MEANING.get(_kind(row))
     transaction = None
@@ -385,7 +385,7 @@ def start_of_object(rows: Rows, end: int, identities: Identities) -> int:
 
 
 def any_large(rows: Rows) -> bool:
-    """Whether a value of any row is only told by its length."""
+    """Whether any row came with only the length of a value."""
     return bool(rows) and set(map(_lengths, rows)) != {NO_LENGTHS}
 
 
@@ -396,7 +396,7 @@ def size_of(row: tuple[Any, ...]) -> int:
 
 
 def too_large(row: tuple[Any, ...], limit: int) -> str:
-    """What is said of a row whose values nobody wants to hold."""
+    """The fault of a row whose values nobody wants to hold."""
     where = f"{row[2]} {shortened(row[3] or '')}"
     if row[4]:
         where += f", column {shortened(row[4])}"
@@ -417,7 +417,7 @@ def events_in_utc(rows: Iterable[tuple[Any, ...]], log: Log) -> list[Event]:
         )
     positions: list[Position] = list(zip(map(int, numbers)))
     if len(set(numbers)) < len(rows):
-        rows, positions = _told_apart(rows)
+        rows, positions = _with_distinct_positions(rows)
     transactions: list[Transaction | None] = [None] * len(rows)
     if rows and len(rows[0]) == TRANSACTION_COLUMNS:
         # Rows of one transaction share one value: one may have written all of them.
@@ -448,17 +448,17 @@ def events_in_utc(rows: Iterable[tuple[Any, ...]], log: Log) -> list[Event]:
     return [replace(event, time=log.utc(event.time)) for event in events]
 
 
-def _told_apart(rows: Rows) -> tuple[Rows, list[Position]]:
+def _with_distinct_positions(rows: Rows) -> tuple[Rows, list[Position]]:
     """Rows of which several have one number: the others of these have a second number behind it."""
-    places: dict[int, list[int]] = {}
-    for place, row in enumerate(rows):
-        places.setdefault(int(row[0]), []).append(place)
+    indexes: dict[int, list[int]] = {}
+    for index, row in enumerate(rows):
+        indexes.setdefault(int(row[0]), []).append(index)
     numbered: dict[int, tuple[Position, tuple[Any, ...]]] = {}
-    for number, alike in places.items():
+    for number, alike in indexes.items():
         # In an order that does not depend on how the database hands them out: a repeat is the same.
-        ordered = sorted((rows[place] for place in alike), key=repr)
-        for count, (place, row) in enumerate(zip(alike, ordered, strict=True)):
+        ordered = sorted((rows[index] for index in alike), key=repr)
+        for count, (index, row) in enumerate(zip(alike, ordered, strict=True)):
             position = (number, count) if count else (number,)
-            numbered[place] = (position, row)
-    positions, ordered = zip(*[numbered[place] for place in range(len(rows))], strict=True)
+            numbered[index] = (position, row)
+    positions, ordered = zip(*[numbered[index] for index in range(len(rows))], strict=True)
     return list(ordered), list(positions)

@@ -1,8 +1,8 @@
 """What a stream gives is captured into a log of the publisher's own: a row for each image.
 
 Law: the rows of images, and how far the stream was read, are written in one transaction. So a crash
-at any point neither repeats an image nor loses one, and only what is in the log is told to the
-reader as settled.
+at any point neither repeats an image nor loses one, and only what is in the log is settled
+with the reader.
 """
 
 from __future__ import annotations
@@ -116,11 +116,11 @@ class Catalogs:
         return numbers[-1], Catalog(kept.tables, case_sensitive=kept.case_sensitive)
 
     def _numbered(self, connection: Connection) -> dict[int, KeptCatalog]:
-        found: dict[int, KeptCatalog] = {}
+        catalogs: dict[int, KeptCatalog] = {}
         for name, text in Marks(self._log).all(connection).items():
             if name.startswith(CATALOG):
-                found[int(name.removeprefix(CATALOG))] = msgspec.json.decode(text, type=KeptCatalog)
-        return found
+                catalogs[int(name.removeprefix(CATALOG))] = msgspec.json.decode(text, type=KeptCatalog)
+        return catalogs
 
     def _forget_old(self, connection: Connection) -> None:
         """Takes away catalogs of which no row is left."""
@@ -374,8 +374,8 @@ class StreamCapture:
 
 def names_in(catalog: Catalog, table: str) -> Names:
     """The names of a table's columns; none where the catalog does not know it."""
-    found = catalog.find(table)
-    return () if found is None else tuple([column.name for column in found.table.columns])
+    match = catalog.find(table)
+    return () if match is None else tuple([column.name for column in match.table.columns])
 
 
 class _Tables:
@@ -399,8 +399,8 @@ class _Tables:
         """The key of an image's object; nothing where the rules say that it has none."""
         table = image.table
         if table not in self._keys:
-            found = self.catalog.find(table)
-            self._keys[table] = () if found is None else found.table.key
+            match = self.catalog.find(table)
+            self._keys[table] = () if match is None else match.table.key
         key = self._keys[table]
         row = image.before if image.after is None else image.after
         if image.op is Op.TRUNCATE or row is None or not key:

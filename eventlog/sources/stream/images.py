@@ -1,4 +1,4 @@
-"""From images to changes: a stream of committed transactions tells each change once and whole, so
+"""From images to changes: a stream of committed transactions has each change once and whole, so
 little is decided.
 """
 
@@ -34,7 +34,7 @@ _TRUNCATE = Op.TRUNCATE
 
 
 def tell(images: Sequence[Image], catalog: Catalog | None, options: Options) -> Decision:
-    """What consumers are told of the images, in their order."""
+    """What is published of the images, in their order."""
     changes: list[Change] = []
     others: dict[Position, Outcome] = {}
     tellers = _Tellers(catalog)
@@ -107,7 +107,7 @@ def _teller(table: Table) -> Callable[[Image], Change]:
     only = key[0] if len(key) == 1 else ""
     columns = _Columns(key)
 
-    def told(image: Image) -> Change:
+    def change_of(image: Image) -> Change:
         if image.fault is not None:
             raise DataError(image.fault)
         row = image.before if image.after is None else image.after
@@ -126,13 +126,11 @@ def _teller(table: Table) -> Callable[[Image], Change]:
             stream=image.stream,
         )
 
-    return told
+    return change_of
 
 
 def _key(image: Image, table: Table) -> str:
-    """The canonical key; empty where the whole table is meant, or where nobody said what its key
-    is.
-    """
+    """The canonical key; empty where the whole table is meant, or where its key is not known."""
     row = image.before if image.after is None else image.after
     if image.op is Op.TRUNCATE or not table.key:
         return ""
@@ -142,16 +140,14 @@ def _key(image: Image, table: Table) -> str:
 
 
 class _Columns:
-    """The columns of the image that was told last, with those outside the key: nearly always the
-    next one's too.
-    """
+    """Columns of the last image, with those outside the key: nearly always the next one's too."""
 
-    __slots__ = ("_key", "_names", "_told")
+    __slots__ = ("_key", "_names", "_outside_key")
 
     def __init__(self, key: tuple[str, ...]) -> None:
         self._key = key
         self._names: list[str] = []
-        self._told: list[str] = []
+        self._outside_key: list[str] = []
 
     def edits(self, image: Image) -> tuple[Edit, ...]:
         """An edit for every captured column outside the key."""
@@ -160,20 +156,20 @@ class _Columns:
             old = before or {}
             return tuple([Edit(column=name, old=old[name]) for name in self._outside([*old])])
         names = [*after]
-        told = self._outside(names)
+        outside = self._outside(names)
         if before is None:
-            return tuple([Edit(column=name, new=after[name]) for name in told])
+            return tuple([Edit(column=name, new=after[name]) for name in outside])
         if [*before] == names:  # what both images of a row nearly always have
-            return tuple([Edit(column=name, old=before[name], new=after[name]) for name in told])
+            return tuple([Edit(column=name, old=before[name], new=after[name]) for name in outside])
         # Images with different columns: the one that has a column says all that is known of it.
-        edits = [Edit(column=name, old=before.get(name, ABSENT), new=after[name]) for name in told]
+        edits = [Edit(column=name, old=before.get(name, ABSENT), new=after[name]) for name in outside]
         return (*edits, *[Edit(column=name, old=old) for name, old in before.items() if name not in after])
 
     def _outside(self, names: list[str]) -> list[str]:
         """The names that are no key's."""
         if names != self._names:
-            self._names, self._told = names, [name for name in names if name not in self._key]
-        return self._told
+            self._names, self._outside_key = names, [name for name in names if name not in self._key]
+        return self._outside_key
 
 
 def _ended(image: Image, reason: Reason, note: str | None) -> Outcome:

@@ -64,9 +64,9 @@ _decoder = msgspec.json.Decoder(PackedImage)
 def packed(image: Image, catalog: int, names: Names) -> str:
     """The image, described by the catalog with that number, whose table has columns of these names."""
     transaction = image.transaction
-    told = None
+    packed_transaction = None
     if transaction is not None:
-        told = transaction.id, transaction.time, transaction.end
+        packed_transaction = transaction.id, transaction.time, transaction.end
     before, after = image.before, image.after
     # In the order of the fields of PackedImage: to make one costs as much as all the rest.
     written = [
@@ -77,7 +77,7 @@ def packed(image: Image, catalog: int, names: Names) -> str:
         None if after is None else _written(after, names),
         image.time,
         image.perpetrator,
-        told,
+        packed_transaction,
         image.place,
         image.last,
         image.stream,
@@ -98,10 +98,10 @@ def unpacked(text: str, table: str, names_of: Callable[[int], Names], where: str
     """
     try:
         read = _decoder.decode(text)
-        told = read.transaction
+        fields = read.transaction
         transaction = None
-        if told is not None:
-            transaction = Transaction(id=told[0], time=told[1], end=told[2])
+        if fields is not None:
+            transaction = Transaction(id=fields[0], time=fields[1], end=fields[2])
         names = names_of(read.catalog)
         image = Image(
             position=read.position,
@@ -138,7 +138,7 @@ def _shape_of(types: tuple[type, ...]) -> _Shape:
     if len(_shapes) >= SHAPES_ROWS:
         _shapes.clear()
     letters = "".join([_LETTERS[kind] for kind in types])
-    doubtful = tuple([place for place, kind in enumerate(types) if kind in _DOUBTFUL])
+    doubtful = tuple([index for index, kind in enumerate(types) if kind in _DOUBTFUL])
     shape = _shapes[types] = _Shape(letters.rstrip(PLAIN), doubtful)
     return shape
 
@@ -148,8 +148,8 @@ def _written(row: Row, names: Names) -> tuple[object, ...]:
     values = list(row.values())
     types = tuple(map(type, values))
     shape = _shapes.get(types) or _shape_of(types)
-    for place in shape.doubtful:
-        if not _DOUBTFUL[types[place]](values[place]):
+    for index in shape.doubtful:
+        if not _DOUBTFUL[types[index]](values[index]):
             return _written_with_care(row, names)
     if tuple(row) == names:
         return shape.letters, values
@@ -236,7 +236,7 @@ def _read(row: PackedRow | None, names: Names) -> Row | None:
 
 
 def _values(letters: str, values: list[Any]) -> list[Any]:
-    for place, letter in enumerate(letters):
+    for index, letter in enumerate(letters):
         if letter != PLAIN:
-            values[place] = _KINDS[letter](values[place])
+            values[index] = _KINDS[letter](values[index])
     return values

@@ -33,7 +33,7 @@ class FileSpill(Generic[T]):
             # Reading a chunk has moved the place in the file.
             start = self._file.seek(0, 2)
             self._file.write(content)
-            # So that a full disk is told here, and not when the file is read.
+            # So that a full disk is noticed here, and not when the file is read.
             self._file.flush()
         except OSError as error:
             hint = "Free some space, or give it more memory."

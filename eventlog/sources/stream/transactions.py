@@ -97,8 +97,8 @@ class Transactions(Generic[T]):
     transaction ended.
 
     `limit` is how much they may hold in memory together, in units of the weights that items come
-    with. What does not fit the stream's rules is told to `report` and taken as well as it can be,
-    and what is left out although it may have been committed is told to `lose`. With `orphans` an
+    with. What does not fit the stream's rules goes to `report` and is taken as well as it can be,
+    and what is left out although it may have been committed goes to `lose`. With `orphans` an
     item of a transaction whose beginning nobody saw opens it, without it is dropped. In a stream
     where beginnings are not `announced` the first item of a transaction is its beginning.
     """
@@ -135,7 +135,7 @@ class Transactions(Generic[T]):
 
         None when none is.
         """
-        return min([one.begin for one in self._open.values()], default=None)
+        return min([transaction.begin for transaction in self._open.values()], default=None)
 
     def end(self) -> None:
         """The stream has ended. What is open is left out, and lost where a wrong number may be why
@@ -143,7 +143,9 @@ class Transactions(Generic[T]):
         """
         if self._open:
             self._report(f"The stream ends with {counted(len(self._open), 'open transaction')}: left out.")
-        odd = sum(len(one.items) + len(one.chunks) for one in self._open.values() if one.odd)
+        odd = sum(
+            len(transaction.items) + len(transaction.chunks) for transaction in self._open.values() if transaction.odd
+        )
         if odd:
             self._lose(odd)
 
@@ -157,42 +159,42 @@ class Transactions(Generic[T]):
         self._open[tx] = _Open(seq)
 
     def add(self, tx: int, seq: int, item: T, weight: int = 1) -> None:
-        found = self._open.get(tx)
-        if found is None:
+        transaction = self._open.get(tx)
+        if transaction is None:
             if not self._met(tx, seq):
                 return
-            found = self._open[tx]
-        found.items.append((seq, item))
-        found.weight += weight
+            transaction = self._open[tx]
+        transaction.items.append((seq, item))
+        transaction.weight += weight
         self.held += weight
         if self.held > self._limit and self._spill is not None:
             self._relieve(self._spill)
 
     def extend(self, tx: int, numbered: list[Numbered[T]], weight: int) -> None:
         """Holds several items of the transaction, which weigh so much together."""
-        found = self._open.get(tx)
-        if found is None:  # each is told, so each is taken by itself
+        transaction = self._open.get(tx)
+        if transaction is None:  # each is reported, so taken by itself
             for seq, item in numbered:
                 self.add(tx, seq, item, weight // len(numbered))
             return
-        found.items += numbered
-        found.weight += weight
+        transaction.items += numbered
+        transaction.weight += weight
         self.held += weight
         if self.held > self._limit and self._spill is not None:
             self._relieve(self._spill)
 
     def discard(self, tx: int, seq: int) -> None:
         """Takes back what the transaction did from that sequence number on."""
-        found = self._open.get(tx)
-        if found is None:
+        transaction = self._open.get(tx)
+        if transaction is None:
             self._report(f"Transaction {tx} takes back what it did since {seq}, and is not known.")
             return
-        held = len(found.items)
-        found.discard(seq)
+        held = len(transaction.items)
+        transaction.discard(seq)
         # What each item weighs is not known, only what all of them do.
-        kept = found.weight * len(found.items) // held if held else found.weight
-        self.held -= found.weight - kept
-        found.weight = kept
+        kept = transaction.weight * len(transaction.items) // held if held else transaction.weight
+        self.held -= transaction.weight - kept
+        transaction.weight = kept
 
     def rollback(self, tx: int) -> None:
         if tx not in self._open:
@@ -206,13 +208,15 @@ class Transactions(Generic[T]):
 
         They are to be read to their end, or closed.
         """
-        found = self._open.pop(tx, None)
-        if found is None:
+        transaction = self._open.pop(tx, None)
+        if transaction is None:
             self._report(f"Transaction {tx} is committed at {seq}, and is not known.")
             self._doubt()
             return iter(())
-        self.held -= found.weight
-        return found.handed_out() if found.spill is not None else iter([item for _, item in found.items])
+        self.held -= transaction.weight
+        return (
+            transaction.handed_out() if transaction.spill is not None else iter([item for _, item in transaction.items])
+        )
 
     def close(self) -> None:
         """Forgets all open transactions, as a stream that is read anew from another place must."""
@@ -231,20 +235,20 @@ class Transactions(Generic[T]):
 
     def _doubt(self) -> None:
         """An end came whose number nobody knows; it may have been that of any open transaction."""
-        for one in self._open.values():
-            one.odd = True
+        for transaction in self._open.values():
+            transaction.odd = True
 
     def _drop(self, tx: int) -> None:
-        found = self._open.pop(tx)
-        self.held -= found.weight
-        found.close()
+        transaction = self._open.pop(tx)
+        self.held -= transaction.weight
+        transaction.close()
 
     def _relieve(self, factory: SpillFactory[T]) -> None:
         """Spills the largest transactions until half of the limit is free: seldom, and in large
         chunks.
         """
         while self.held > self._limit // 2:
-            largest = max(self._open.values(), key=lambda one: one.weight)
+            largest = max(self._open.values(), key=lambda transaction: transaction.weight)
             if largest.spill is None:
                 largest.spill = factory()
             lowest = min(seq for seq, _ in largest.items)

@@ -11,7 +11,7 @@ from eventlog.config.build import outputs_of
 from eventlog.config.settings import Config, load
 from eventlog.core.errors import ConfigError
 from eventlog.core.model import Change, Edit, Op, RowId
-from eventlog.core.secrets import secret_places
+from eventlog.core.secrets import secret_paths
 from eventlog.policies.bound import PolicyFormat
 from eventlog.policies.plugin import needs_of
 from eventlog.policies.settings import line_of, steps_of
@@ -62,7 +62,7 @@ def test_an_output_has_the_steps_of_its_policies_and_then_its_own(tmp_path: Path
     config = loaded(tmp_path)
     tags = [step.__struct_config__.tag for step in steps_of(config.output[0], config.policy)]
     assert tags == ["rename", "text", "hash", "drop"]
-    assert SECRET in {secret for _, secret in secret_places(config)}
+    assert SECRET in {secret for _, secret in secret_paths(config)}
     assert SECRET not in repr(config)
 
 

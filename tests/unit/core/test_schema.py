@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from eventlog.core.errors import DataError
 from eventlog.core.rules.definitions import BEFORE_ALL_NUMBERS, Definition, Definitions
-from eventlog.core.schema import Catalog, Child, Column, Found, Table
+from eventlog.core.schema import Catalog, Child, Column, Table, TableMatch
 from eventlog.core.schema_file import catalog_from_json, catalog_to_json
 from eventlog.core.sql_types import Category
 from tests.support.strategies import tables
@@ -97,20 +97,20 @@ def test_prefixes_mean_something_in_views_only() -> None:
 @pytest.mark.parametrize(
     "names, found",
     [
-        (["usr", "USR", " usr ", "indirect.usr", "Indirect.Usr"], Found(USR)),
-        (["usr_phone", "indirect.usr_phone", "USR_PHONE"], Found(USR, PHONE)),
+        (["usr", "USR", " usr ", "indirect.usr", "Indirect.Usr"], TableMatch(USR)),
+        (["usr_phone", "indirect.usr_phone", "USR_PHONE"], TableMatch(USR, PHONE)),
         (["nosuch", "", "direct.usr", "indirect.", ".usr", "usr.fname"], None),
     ],
     ids=["a table with and without its schema", "a child leads to its parent", "other names are not found"],
 )
-def test_a_table_is_found_by_its_name(names: list[str], found: Found | None) -> None:
+def test_a_table_is_found_by_its_name(names: list[str], found: TableMatch | None) -> None:
     assert [Catalog([USR]).find(name) for name in names] == [found] * len(names)
 
 
 def test_a_catalog_that_tells_cases_apart() -> None:
     lower, upper = named("usr", "hr"), named("USR", "hr")
     catalog = Catalog([lower, upper], case_sensitive=True)
-    assert (catalog.find("usr"), catalog.find("hr.USR")) == (Found(lower), Found(upper))
+    assert (catalog.find("usr"), catalog.find("hr.USR")) == (TableMatch(lower), TableMatch(upper))
     assert (catalog.find("Usr"), catalog.find("HR.usr")) == (None, None)
     assert (catalog.fold("Usr"), Catalog().fold("Usr")) == ("Usr", "usr")
 
@@ -120,7 +120,7 @@ def test_a_name_of_several_schemas_is_not_guessed(schemas: tuple[str | None, ...
     catalog = Catalog([named("usr", schema) for schema in schemas])
     with pytest.raises(DataError, match=r"^Usr is in several schemas; the log must say which, as schema\.Usr\.$"):
         catalog.find("Usr")
-    assert catalog.find("a.usr") == Found(named("usr", "a"))
+    assert catalog.find("a.usr") == TableMatch(named("usr", "a"))
 
 
 def test_a_class_is_named_within_a_schema_first_and_never_guessed() -> None:
@@ -172,4 +172,4 @@ def test_names_of_children_are_not_guessed_either() -> None:
     catalog = Catalog([USR, other])
     with pytest.raises(DataError, match="several schemas"):
         catalog.find("usr_phone")
-    assert catalog.find("b.usr_phone") == Found(other, PHONE)
+    assert catalog.find("b.usr_phone") == TableMatch(other, PHONE)

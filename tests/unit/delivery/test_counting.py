@@ -6,7 +6,7 @@ import json
 from collections import defaultdict
 from collections.abc import Sequence
 
-from eventlog.core.counting import MOST_UNFINISHED_NUMBERS, counted, left_over, told_after
+from eventlog.core.counting import MOST_UNFINISHED_NUMBERS, counted, counts_after, left_over
 from eventlog.core.errors import SinkError
 from eventlog.core.model import Change, CutTransaction, Document, Op, Outcome, RowId
 from eventlog.core.schema import Catalog, Column, Table
@@ -109,4 +109,4 @@ def test_so_much_is_remembered_of_unfinished_transactions() -> None:
     _, counts = counted([], told, ())
     assert list(counts) == list(range(5, MOST_UNFINISHED_NUMBERS + 5))
     cut = [CutTransaction(5, 1, 3, False), CutTransaction(6, 1, 2, True)]
-    assert told_after({5: 1, 6: 1, 7: 4}, cut) == {7: 4, 5: 3}
+    assert counts_after({5: 1, 6: 1, 7: 4}, cut) == {7: 4, 5: 3}

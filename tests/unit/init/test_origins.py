@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eventlog.config.settings import load
-from eventlog.core.secrets import Place
+from eventlog.core.secrets import SettingPath
 from eventlog.init.origins import ConfigSetting, lines_of, settings_in_force, what_was_written
 from tests.support.shares import met, shares
 
@@ -73,7 +73,7 @@ def file(tmp_path: Path) -> Path:
 def shown(
     file: Path | None,
     environment: dict[str, str] | None = None,
-    options: dict[Place, tuple[str, str]] | None = None,
+    options: dict[SettingPath, tuple[str, str]] | None = None,
     *,
     everything: bool = False,
 ) -> dict[str, ConfigSetting]:
@@ -130,7 +130,7 @@ def test_options_win_over_the_environment_and_that_over_the_file(file: Path) -> 
         "EVENTLOG_OUTPUT__MESSAGES__TOPIC": "t",
         "EVENTLOG_OUTPUT__OPTIONS": '{ "x.y" = 5 }',
     }
-    options: dict[Place, tuple[str, str]] = {
+    options: dict[SettingPath, tuple[str, str]] = {
         ("source", "url"): ("--database", "x"),
         ("source", "log"): ("EVENTLOG_X", "y"),
     }

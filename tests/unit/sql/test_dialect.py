@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventlog.capture.words import as_told
+from eventlog.capture.words import as_in_catalog
 from eventlog.core.errors import ConfigError
 from eventlog.core.schema import Column
 from eventlog.databases.mysql.dialect import MYSQL
@@ -29,12 +29,12 @@ def as_mysql_tells(source: str) -> str:
 
 @given(source=texts)
 def test_a_text_is_the_same_before_and_after_the_catalog(source: str) -> None:
-    assert as_told(MYSQL, source) == as_told(MYSQL, as_mysql_tells(source))
+    assert as_in_catalog(MYSQL, source) == as_in_catalog(MYSQL, as_mysql_tells(source))
 
 
 @given(source=texts)
 def test_where_the_catalog_is_exact_a_text_stays_as_it_is(source: str) -> None:
-    assert as_told(POSTGRESQL, source) == source
+    assert as_in_catalog(POSTGRESQL, source) == source
 
 
 @pytest.mark.parametrize(

@@ -30,7 +30,7 @@ def test_the_mark_keeps_them_and_has_an_end() -> None:
 
 
 def test_what_they_found_in_words() -> None:
-    assert [one.said for one in ALL] == [
+    assert [one.verdict for one in ALL] == [
         "equal",
         "3 objects differ (1 missing, 2 value)",
         "1 object differs (1 extra)",

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from lxml import etree
 
 from eventlog.xds.grammar import grammar_text, vocabulary
-from eventlog.xds.validate import Problem, _told, validate
+from eventlog.xds.validate import Problem, _misfits, validate
 from tests.support.shares import met, shares
 
 A = "<association>k=1</association>"
@@ -167,7 +167,7 @@ def test_the_words_find_a_problem_exactly_where_relax_ng_does(root: etree._Eleme
     root = etree.fromstring(etree.tostring(root))  # the tree may hold what comes back different, as no text at all
     valid = etree.RelaxNG(etree.fromstring(grammar_text())).validate(root)
     met(valid=valid and len(root), wrong=not valid)
-    assert (list(_told(root)) == []) == valid
+    assert (list(_misfits(root)) == []) == valid
 
 
 def test_every_element_of_the_grammar_has_its_definition() -> None:

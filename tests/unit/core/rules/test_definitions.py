@@ -37,7 +37,7 @@ def history(*definitions: Definition, catalog: Catalog = CATALOG) -> Definitions
 
 
 def span(former: Definition = FORMER, catalog: Catalog | None = None) -> DefinitionSpan:
-    return DefinitionSpan(events=(), catalog=catalog or Catalog([former.table, CITY]), former={former.place: former})
+    return DefinitionSpan(events=(), catalog=catalog or Catalog([former.table, CITY]), former={former.full_name: former})
 
 
 def change(op: Op = Op.MODIFY, *, key: str = "id=1", name: str = "person", **new: str) -> Change:
@@ -134,7 +134,7 @@ def test_objects_have_their_names_of_today() -> None:
 
 
 def test_columns_are_told_by_their_new_names() -> None:
-    told, catalog, refusals = span().told([change(post="a", fax="b"), change(name="city")], FormerNames.NEW)
+    told, catalog, refusals = span().by_names([change(post="a", fax="b"), change(name="city")], FormerNames.NEW)
     assert [[edit.column for edit in one.edits] for one in told] == [["mail", "fax"], []]
     assert [(one.name, tuple(one.attributes)) for one in catalog] == [
         ("person", ("name", "mail", "fax")),
@@ -145,10 +145,10 @@ def test_columns_are_told_by_their_new_names() -> None:
 
 def test_of_a_class_that_is_gone_no_policy_can_speak() -> None:
     gone = Definition(table=table("person", "name"), today=None)
-    told, _, [refusal] = span(gone).told([change(name="person")], FormerNames.ONLY_NEW)
+    told, _, [refusal] = span(gone).by_names([change(name="person")], FormerNames.ONLY_NEW)
     assert told == []
     assert refusal.note == "person is gone, so no policy can say what may be published of it."
-    [kept], _, _ = span(gone).told([change()], FormerNames.NEW)
+    [kept], _, _ = span(gone).by_names([change()], FormerNames.NEW)
     assert kept == change()
 
 
@@ -193,7 +193,7 @@ def test_a_child_and_a_schema_name_their_class_too() -> None:
 
 def test_what_another_column_is_called_today_is_not_told() -> None:
     swapped = Definition(table=table("person", "mail", gone=("mail",)), today=TODAY)
-    told, _, [refusal] = span(swapped).told([change(mail="old one")], FormerNames.NEW)
+    told, _, [refusal] = span(swapped).by_names([change(mail="old one")], FormerNames.NEW)
     assert told == []
     assert (refusal.partial, refusal.positions) == (True, ((5,), (6,)))
     assert refusal.note == "person has no column mail any more, so the change is published without."
@@ -201,7 +201,7 @@ def test_what_another_column_is_called_today_is_not_told() -> None:
 
 @pytest.mark.parametrize("op", [Op.ADD, Op.MODIFY, Op.DELETE])
 def test_where_only_new_names_count_what_is_gone_is_left_out(op: Op) -> None:
-    told, catalog, refusals = span().told([change(op, post="a", fax="b")], FormerNames.ONLY_NEW)
+    told, catalog, refusals = span().by_names([change(op, post="a", fax="b")], FormerNames.ONLY_NEW)
     assert [[edit.column for edit in one.edits] for one in told] == [["mail"]]
     assert "fax" not in next(iter(catalog)).attributes
     assert len(refusals) == (0 if op is Op.DELETE else 1), "of a deleted row nobody misses a value"
@@ -210,17 +210,17 @@ def test_where_only_new_names_count_what_is_gone_is_left_out(op: Op) -> None:
 def test_keys_and_tables_have_their_new_names() -> None:
     citizen = table("citizen", "name", schema="hr")
     keyed = Definition(table=table("person", "name", key="number"), today=citizen, renamed={"number": "id"})
-    [told], catalog, _ = span(keyed).told([change(Op.DELETE, key="number=7")], FormerNames.ONLY_NEW)
+    [told], catalog, _ = span(keyed).by_names([change(Op.DELETE, key="number=7")], FormerNames.ONLY_NEW)
     assert told.row == RowId("hr", "citizen", "id=7")
     assert {(one.schema, one.name) for one in catalog} == {("hr", "citizen"), (None, "city")}
-    [new], _, _ = span(keyed).told([change(Op.DELETE, key="number=7")], FormerNames.NEW)
+    [new], _, _ = span(keyed).by_names([change(Op.DELETE, key="number=7")], FormerNames.NEW)
     assert new.row == RowId(None, "person", "id=7")
 
 
 def test_tables_are_told_by_their_own_names_where_an_output_wants_that() -> None:
     found = span()
-    assert found.told_catalog(FormerNames.OWN) is found.catalog
-    assert next(iter(found.told_catalog(FormerNames.NEW))).attributes.keys() == {"name", "mail", "fax"}
+    assert found.catalog_by_names(FormerNames.OWN) is found.catalog
+    assert next(iter(found.catalog_by_names(FormerNames.NEW))).attributes.keys() == {"name", "mail", "fax"}
 
 
 def test_under_a_former_name_today_is_told_by_that_name() -> None:

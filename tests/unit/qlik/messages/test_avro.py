@@ -62,7 +62,7 @@ def test_metadata_in_avro_and_in_json_say_the_same() -> None:
     found = []
     for encoding in ("avro", "json"):
         shape = shape_of(ORDERS, MessageSettings(encoding=encoding, mode="metadata", server="s", task="t"))
-        told = structure_of(shape).told(300, "2024-05-06T07:00:00.125")
+        told = structure_of(shape).message(300, "2024-05-06T07:00:00.125")
         envelope = read(text_of(ENVELOPE), told) if encoding == "avro" else msgspec.json.decode(told)
         assert (envelope["type"], envelope["messageSchemaId"]) == ("MD", shape.schema_id)
         message = envelope["message"]

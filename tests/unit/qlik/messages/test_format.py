@@ -335,7 +335,7 @@ def test_a_metadata_message_as_a_whole() -> None:
     columns = (Column(name="id", type="integer", key=1), Column(name="v", type="numeric(10,2)"))
     settings = MessageSettings(mode="metadata", server="here", task="copy")
     shape = shape_of(Table(name="t", columns=columns), settings)
-    found = msgspec.json.decode(structure_of(shape).told(3, "2024-05-06T07:00:00.125"))
+    found = msgspec.json.decode(structure_of(shape).message(3, "2024-05-06T07:00:00.125"))
     facts = {"length": 0, "precision": 0, "scale": 0, "primaryKeyPosition": 0, "nullable": True}
     assert found == {
         "magic": "atMSG",

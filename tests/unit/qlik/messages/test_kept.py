@@ -32,7 +32,7 @@ CHANGES = [
 ]
 OPERATIONS = ["INSERT", "UPDATE", "DELETE"]
 META = MessageSettings(mode="metadata", encoding="avro")
-TOLD = structure_of(shape_of(ORDERS, META)).told(1, "2024-05-06T07:00:00.125")
+TOLD = structure_of(shape_of(ORDERS, META)).message(1, "2024-05-06T07:00:00.125")
 JSON = [one.value or b"" for one in messages(CHANGES)]
 
 
@@ -157,7 +157,7 @@ PLACES = [
 @shares(read=0.1, refused=0.1)
 @given(st.sampled_from(PLACES), anything)
 def test_whatever_stands_in_a_metadata_message_is_told_or_a_sentence(place: tuple[str, ...], value: Any) -> None:
-    content = json.loads(structure_of(shape_of(ORDERS, MessageSettings(mode="metadata"))).told(1, ""))
+    content = json.loads(structure_of(shape_of(ORDERS, MessageSettings(mode="metadata"))).message(1, ""))
     inner = content
     for name in place[:-1]:
         inner = inner[name]
@@ -185,7 +185,7 @@ def test_whatever_stands_in_a_metadata_message_is_told_or_a_sentence(place: tupl
     ],
 )
 def test_a_value_of_another_type_in_metadata_is_a_sentence(place: tuple[str, ...], value: Any, said: str) -> None:
-    content = json.loads(structure_of(shape_of(ORDERS, MessageSettings(mode="metadata"))).told(1, ""))
+    content = json.loads(structure_of(shape_of(ORDERS, MessageSettings(mode="metadata"))).message(1, ""))
     inner = content["message"]
     for name in place[:-1]:
         inner = inner[name]

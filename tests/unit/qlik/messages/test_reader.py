@@ -32,7 +32,7 @@ def test_what_was_written_is_read(encoding: Any, mode: Any) -> None:
     shape = shape_of(ORDERS, MessageSettings(encoding=encoding, mode=mode))
     reader = MessageReader(lambda _: shape.data_text, shape.data_text)
     if mode == "metadata":
-        told = reader.read(structure_of(shape).told(1, "2024-05-06T07:00:00.125"))
+        told = reader.read(structure_of(shape).message(1, "2024-05-06T07:00:00.125"))
         assert (told.kind, told.table, told.schema_id) == ("metadata", "shop.orders", shape.schema_id)
     frame = b"\0\0\0\0\1" if mode == "registry" else b""
     found = [reader.read(frame + (one.value or b"")) for one in messages(CHANGES, encoding=encoding, mode=mode)]

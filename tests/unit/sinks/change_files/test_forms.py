@@ -169,7 +169,7 @@ def test_delimiter_quote_null_and_header_line_are_settings() -> None:
         "NULL|NULL",
         'a,"b"|NULL',
     ]
-    assert form.told_options | {"fieldDelimiter": "|", "nullValue": "NULL", "quoteChar": "'"} == form.told_options
+    assert form.format_options | {"fieldDelimiter": "|", "nullValue": "NULL", "quoteChar": "'"} == form.format_options
 
 
 def test_what_is_no_text_has_quotes_too_where_it_looks_like_something_else() -> None:
@@ -196,7 +196,7 @@ def test_gzip_does_not_go_with_parquet_and_the_preset_leaves_it_out() -> None:
     with pytest.raises(ConfigError, match="cannot be combined with Parquet"):
         RowFileSettings(gzip=True).chosen("parquet")
     form = QLIK.chosen("parquet")
-    assert (form.ending, form.descriptions, form.told_options) == ("parquet", "beside", {})
+    assert (form.ending, form.descriptions, form.format_options) == ("parquet", "beside", {})
 
 
 def test_a_mask_that_is_text_stays_it() -> None:

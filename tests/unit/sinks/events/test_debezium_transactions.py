@@ -13,7 +13,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventlog.core.counting import Told, counted, told_after
+from eventlog.core.counting import TransactionCounts, counted, counts_after
 from eventlog.core.model import Change, Edit, Op, Refusal, RowId, Transaction
 from eventlog.core.schema import Catalog, Column, Table
 from eventlog.qlik.messages.document import Message, MessagesDocument
@@ -47,7 +47,7 @@ def form(batch: int = 500, **settings: Any) -> EventFormat:
 def bound(
     made: EventFormat,
     changes: Sequence[Change],
-    told: Told | None = None,
+    told: TransactionCounts | None = None,
     going_on: Sequence[int] = (),
 ) -> list[MessagesDocument]:
     """The documents of changes that are counted."""
@@ -137,7 +137,7 @@ def test_each_transaction_is_counted_whatever_cuts_it(
             assert messages(again) == list(document.messages)
             sent += document.messages
             cut += len(document.cut)
-            told = told_after(told, document.cut)
+            told = counts_after(told, document.cut)
     assert told == {}
     several = told_rightly(sent, TOPIC)
     met(several=several > 1, cut=cut)

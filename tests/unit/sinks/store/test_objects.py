@@ -202,4 +202,4 @@ def test_a_profile_is_read_by_the_library_that_knows_profiles(monkeypatch: pytes
     monkeypatch.setattr(module, "_profile", lambda: lambda: {"access_key_id": "a", "secret_access_key": "b"})
     monkeypatch.setenv("AWS_PROFILE", "mine")
     monkeypatch.delenv("AWS_ACCESS_KEY_ID", raising=False)
-    assert objects_at("s3://b/p/").place == "s3://b/p"
+    assert objects_at("s3://b/p/").address == "s3://b/p"

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from eventlog.care.flow import rate_of, said_of_parts, said_of_state
+from eventlog.care.flow import rate_of, state_sentence, waiting_reasons
 from eventlog.config.settings import PublisherConfig
 from eventlog.sources.log.flow import (
     STATES,
@@ -81,18 +81,18 @@ def test_each_state_has_its_sentence(state: FlowState, changes: dict[str, Any], 
     flow = replace(Flow(publishing=True), **changes)
     assert flow.state == state
     assert state in STATES
-    assert said in said_of_state(flow)
+    assert said in state_sentence(flow)
 
 
 def test_what_rows_wait_for_is_said_and_their_turn_is_not() -> None:
     parts = WaitingParts(ready=9, held=1, retrying=2000, suspended=3, not_due=4)
-    assert list(said_of_parts(Flow(parts=parts, first_held=7))) == [
+    assert list(waiting_reasons(Flow(parts=parts, first_held=7))) == [
         "1 row is held or behind held ones; row 7 is the first.",
         "2,000 rows are offered again, because a receiver did not take a row.",
         "3 rows are kept until the publisher may read their table.",
         "4 rows are kept until their time comes.",
     ]
-    assert list(said_of_parts(Flow(parts=WaitingParts(ready=9)))) == []
+    assert list(waiting_reasons(Flow(parts=WaitingParts(ready=9)))) == []
     assert (parts.total, parts.nobody_wants) == (2017, 2012)
 
 
@@ -106,7 +106,7 @@ def test_what_is_late_follows_from_how_often_rows_are_published(settings: dict[s
 
 def test_each_output_that_lags_is_told_with_its_rows() -> None:
     lags = {"far": OutputLag(rows=1, first=3, seconds=2.0), "farther": OutputLag(rows=2000, paused=True)}
-    assert [*said_of_parts(Flow(lags=lags))] == [
+    assert [*waiting_reasons(Flow(lags=lags))] == [
         "1 row is kept for far.",
         "2,000 rows are kept for farther, which somebody has paused.",
     ]
