@@ -69,9 +69,9 @@ def test_the_pages_are_short_and_can_be_read() -> None:
 
 def test_prose_has_short_lines() -> None:
     """Tables and code are as wide as they must be; generated pages are nobody's to edit."""
-    written = [
-        page for page in [*readability.pages(), ROOT / "CONTRIBUTING.md"] if GENERATE["MADE"] not in page.read_text()
-    ]
+    others = [ROOT / "CHANGELOG.md", ROOT / "CONTRIBUTING.md", ROOT / "SECURITY.md", ROOT / "bench" / "measured.md"]
+    pages = [*readability.pages(), *DECISIONS, *others]
+    written = [page for page in pages if GENERATE["MADE"] not in page.read_text()]
     lines = [(page.name, line) for page in written for line in readability.CODE.sub("", page.read_text()).splitlines()]
     assert len(lines) > 3000
     assert [line for _, line in lines if len(line) > 120 and not line.lstrip().startswith(("|", "<"))] == []
