@@ -37,7 +37,9 @@ def history(*definitions: Definition, catalog: Catalog = CATALOG) -> Definitions
 
 
 def span(former: Definition = FORMER, catalog: Catalog | None = None) -> DefinitionSpan:
-    return DefinitionSpan(events=(), catalog=catalog or Catalog([former.table, CITY]), former={former.full_name: former})
+    return DefinitionSpan(
+        events=(), catalog=catalog or Catalog([former.table, CITY]), former={former.full_name: former}
+    )
 
 
 def change(op: Op = Op.MODIFY, *, key: str = "id=1", name: str = "person", **new: str) -> Change:
