@@ -167,7 +167,7 @@ class RealTables(RealRows):
 class RealReceiver(ModelReceiver):
     """A receiver that answers as the model does, but in XML, or with what nobody can read."""
 
-    place = "the receiver"
+    address = "the receiver"
     discreet = staticmethod(str)
 
     def __init__(self, target: Target, world: World) -> None:

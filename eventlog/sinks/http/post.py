@@ -95,7 +95,7 @@ class HttpAnswer(Struct, frozen=True, kw_only=True):
 
 
 class Poster:
-    """POSTs to the address of its settings. `place` names it without what may be secret."""
+    """POSTs to the address of its settings. `address` names it without what may be secret."""
 
     def __init__(self, settings: HttpSettings, trusted: ssl.SSLContext | None = None) -> None:
         self._settings = settings
