@@ -304,18 +304,22 @@ def use_one_core() -> None:
     """Has Arrow work in one thread, and with memory that the system gets back: page faults of
     others cost a tenth and more.
     """
+    has_tuned_heap = False
+    # Only glibc can be told to return what is freed; other libraries have ways of their own.
+    with suppress(AttributeError, OSError):
+        mallopt = ctypes.CDLL(None).mallopt
+        has_tuned_heap = all(mallopt(name, value) for name, value in MALLOC.items())
+    if has_tuned_heap:
+        # Arrow reads it when it is loaded, for what it allocates by itself; `set_memory_pool` is
+        # only about what Python asks of it.
+        os.environ["ARROW_DEFAULT_MEMORY_POOL"] = "system"
     import pyarrow as pa
 
+    if has_tuned_heap:
+        pa.set_memory_pool(pa.system_memory_pool())
     # The processes share the cores among them.
     pa.set_cpu_count(1)
     pa.set_io_thread_count(1)
-    # Only glibc can be told to return what is freed; other libraries have ways of their own.
-    try:
-        mallopt = ctypes.CDLL(None).mallopt
-    except (AttributeError, OSError):
-        return
-    if all(mallopt(name, value) for name, value in MALLOC.items()):
-        pa.set_memory_pool(pa.system_memory_pool())
 
 
 def give_back() -> None:
