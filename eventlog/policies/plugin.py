@@ -63,10 +63,6 @@ def checked(name: str, steps: Steps, catalog: Catalog) -> Policy:
     return policy
 
 
-def _routes(steps: Sequence[Any]) -> bool:
-    return any(isinstance(step, Route) for step in steps)
-
-
 def _format(form: Format, steps: Steps) -> Format:
     from eventlog.policies.bound import PolicyFormat
 
@@ -79,7 +75,7 @@ STEPS: Final = StepsPlugin(
     refuse_unknown=refuse_unknown_steps,
     refuse=refuse_policies,
     of_output=steps_of,
-    routes=_routes,
+    routes=lambda steps: any(isinstance(step, Route) for step in steps),
     needs=needs_of,
     format=_format,
 )

@@ -42,7 +42,10 @@ def web(site: Site, address: str | None, port: int | None, read_only: bool) -> i
     def shown(config: Config) -> Config:
         return watched_only(config) if read_only else config
 
-    where = _one_address(address, port)
+    # Both at once could name two places.
+    if address is not None and port is not None:
+        raise UsageError("--http has the port already.", hint="Leave out --port.")
+    where = address or str(8080 if port is None else port)
     site.where_logged()  # says what is missing before anything listens
     secrets: list[str] = []
     page_journal = journal("console" if sys.stderr.isatty() else "json", secrets=secrets)
@@ -78,10 +81,3 @@ def web(site: Site, address: str | None, port: int | None, read_only: bool) -> i
         page.close()
     click.echo("The page has ended.", err=True)
     return 0
-
-
-def _one_address(address: str | None, port: int | None) -> str:
-    """Where the page is: both options at once could name two places."""
-    if address is not None and port is not None:
-        raise UsageError("--http has the port already.", hint="Leave out --port.")
-    return address or str(8080 if port is None else port)

@@ -166,8 +166,13 @@ def _looked_at(gap: Gap, look: GapLook, arrived: Stretches, held: Stretches) -> 
     there = arrived.within(gap.first, gap.last)
     # What came after the numbers were read is of the next look.
     left = _held(waiting & there)
+    # Who was writing before we looked may have come after we had.
+    if look.before is None:
+        may_still_come = look.now - gap.since < look.patience
+    else:
+        may_still_come = not look.before.isdisjoint(gap.writers)
     # Else all who may have drawn its numbers have ended, and what is not there never comes.
-    if _open(gap, look):
+    if may_still_come:
         left += [replace(gap, first=first, last=last) for first, last in (numbers - there).parts]
     return sorted(left, key=_first), there - waiting
 
@@ -196,12 +201,3 @@ def _gone_on(upto: int, look: GapLook, held: Stretches, *, room: int) -> tuple[i
 
 def _held(numbers: Stretches) -> list[Gap]:
     return [Gap(first=first, last=last, held=True) for first, last in numbers.parts]
-
-
-def _open(gap: Gap, look: GapLook) -> bool:
-    """Whether somebody may still fill it: who was writing before we looked may have come after we
-    had.
-    """
-    if look.before is None:
-        return look.now - gap.since < look.patience
-    return not look.before.isdisjoint(gap.writers)

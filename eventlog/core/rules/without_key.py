@@ -14,7 +14,7 @@ import msgspec
 
 from eventlog.core.model import Change, Edit, Event, Kind, Op, Reason
 from eventlog.core.rules.screen import Screened, Subject
-from eventlog.core.schema import WHOLE_ROW, Table
+from eventlog.core.schema import WHOLE_ROW
 
 
 def whole_row_changes(screened: Screened, subject: Subject, events: Iterable[Event]) -> list[Change]:
@@ -35,11 +35,18 @@ def whole_row_changes(screened: Screened, subject: Subject, events: Iterable[Eve
         if values is None:
             screened.aside(event, Reason.INVALID, "it brings no row: its value is not the text of one.")
             continue
+        # What the row's text does not have is NULL.
+        if adds:
+            op = Op.ADD
+            edits = [Edit(column=name, new=values.get(name)) for name in table.attributes]
+        else:
+            op = Op.DELETE
+            edits = [Edit(column=name, old=values.get(name)) for name in table.attributes]
         changes.append(
             Change(
                 row=subject.row,
-                op=Op.ADD if adds else Op.DELETE,
-                edits=_edits(table, values, adds=adds),
+                op=op,
+                edits=tuple(edits),
                 positions=(event.position,),
                 time=event.time,
                 whole=True,
@@ -55,10 +62,3 @@ def _values(text: str | None) -> Mapping[str, str] | None:
         return msgspec.convert(json.loads(text or "", strict=False), dict[str, str])
     except (msgspec.ValidationError, ValueError):
         return None
-
-
-def _edits(table: Table, values: Mapping[str, str], *, adds: bool) -> tuple[Edit, ...]:
-    """Every attribute of the row: what its text does not have is NULL."""
-    if adds:
-        return tuple([Edit(column=name, new=values.get(name)) for name in table.attributes])
-    return tuple([Edit(column=name, old=values.get(name)) for name in table.attributes])

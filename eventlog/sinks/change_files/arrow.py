@@ -198,7 +198,8 @@ def _doubt(column: ChangeColumn, kind: pa.DataType) -> Callable[[Any], bool]:
     if pa.types.is_decimal(kind):
         return partial(_no_decimal, digits=kind.precision - kind.scale, scale=kind.scale)
     if pa.types.is_integer(kind):
-        return partial(_no_whole_number, beyond=2 ** (kind.bit_width - 1))
+        beyond = 2 ** (kind.bit_width - 1)
+        return lambda cell: type(cell) is not int or not -beyond <= cell < beyond
     if pa.types.is_float32(kind):
         return too_large
     if category(column.type) in NUMBERS:
@@ -213,10 +214,6 @@ def _no_decimal(cell: Any, *, digits: int, scale: int) -> bool:
         return True
     # More digits before the point than there is room for, or more behind it.
     return cell.adjusted() >= digits or -int(cell.as_tuple().exponent) > scale
-
-
-def _no_whole_number(cell: Any, *, beyond: int) -> bool:
-    return type(cell) is not int or not -beyond <= cell < beyond
 
 
 def _no_number(cell: Any) -> bool:

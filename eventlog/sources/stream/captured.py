@@ -257,7 +257,12 @@ class Writing:
                 known = Transaction(id=number)
             upto = max(upto, image.position)
             kind, table, by = _KINDS[image.op], image.table, image.perpetrator
-            key, time = tables.key_text(image) or f"#{number}", self._time_of(image)
+            key = tables.key_text(image) or f"#{number}"
+            committed = image.time or self._now
+            # Most rows have the time of the one before.
+            if committed is not self._time:
+                self._time, self._written_time = committed, self._log.time(committed)
+            time = self._written_time
             text = packed(image, described, tables.names(table))
             # In the order of `_table`.
             self._rows.append((number, "N", kind, time, by, table, key, text, known.id))
@@ -283,12 +288,6 @@ class Writing:
         if self._rows:
             self._log.insert(self._connection, self._rows)
         self._rows = []
-
-    def _time_of(self, image: Image) -> dt.datetime | str:
-        time = image.time or self._now
-        if time is not self._time:
-            self._time, self._written_time = time, self._log.time(time)
-        return self._written_time
 
     @cached_property
     def _now(self) -> dt.datetime:
