@@ -14,15 +14,14 @@ import re
 from collections.abc import Callable
 from enum import Enum
 from operator import is_
-from typing import Final, Literal, Protocol, TypeVar
+from typing import Final, Protocol, TypeVar
 
 from msgspec.structs import replace
 
 from eventlog.core.errors import DataError, ExpressionError, value_shown
-from eventlog.core.model import ABSENT, Absent, Cell, Change, Edit, Op, Refusal, Value
+from eventlog.core.model import ABSENT, CellOrAbsent, Change, Edit, Op, Refusal, Value
 from eventlog.core.outputs import OnValue
 
-CellOrAbsent = Cell | Literal[Absent.ABSENT]
 Wrote = TypeVar("Wrote")
 
 NAMED_VALUES: Final = 3

@@ -32,6 +32,8 @@ ABSENT: Final = Absent.ABSENT
 Value = str | int | float | bool | bytes | Decimal | dt.datetime | dt.date | dt.time | None
 Cell = Value | tuple[Value, ...]
 """One attribute of a row that was read: a value, or the values of a child table's column."""
+CellOrAbsent = Cell | Literal[Absent.ABSENT]
+"""What a column has; ABSENT where nobody captured it."""
 Row = Mapping[str, Cell]
 Position = tuple[int, ...]
 """Orders the events of one source; for the log it is (record_id,)."""
@@ -205,8 +207,8 @@ class Edit(Struct, frozen=True, kw_only=True, gc=False):
     """
 
     column: str
-    old: Cell | Literal[Absent.ABSENT] = ABSENT
-    new: Cell | Literal[Absent.ABSENT] = ABSENT
+    old: CellOrAbsent = ABSENT
+    new: CellOrAbsent = ABSENT
     reset: bool = False
 
 
@@ -241,7 +243,7 @@ class Change(Struct, frozen=True, kw_only=True, gc=False):
     beside: Row | None = None
     route: str = ""
     only: str = ""
-    looked: Mapping[str, Cell | Literal[Absent.ABSENT]] | None = None
+    looked: Mapping[str, CellOrAbsent] | None = None
 
     @property
     def event_id(self) -> str:

@@ -15,13 +15,12 @@ from msgspec import Struct
 from eventlog.config.build import policies_of
 from eventlog.config.settings import Config
 from eventlog.core.errors import DataError
-from eventlog.core.model import ABSENT, Cell, Change, Edit, Op, Refusal, RowId
+from eventlog.core.model import ABSENT, Cell, CellOrAbsent, Change, Edit, Op, Refusal, RowId
 from eventlog.core.rules.screen import HIDDEN
 from eventlog.core.schema import Catalog
 from eventlog.explain.masking import Mask
 from eventlog.policies.bound import Policy
 from eventlog.policies.plugin import checked
-from eventlog.policies.values import CellOrAbsent
 
 
 class PolicyStep(Struct, frozen=True, kw_only=True):

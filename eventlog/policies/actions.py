@@ -9,7 +9,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from eventlog.core.errors import ConfigError, DataError
-from eventlog.core.model import ABSENT, Change, Edit, Op, Refusal, Row, RowId, Value
+from eventlog.core.model import ABSENT, CellOrAbsent, Change, Edit, Op, Refusal, Row, RowId, Value
 from eventlog.core.sql_types import Category, category
 from eventlog.core.suggest import did_you_mean
 from eventlog.core.tablekey import format_parts, parse
@@ -20,7 +20,7 @@ from eventlog.policies.forms import dating, numbering
 from eventlog.policies.known import rows
 from eventlog.policies.routes import routing
 from eventlog.policies.shape import Shape
-from eventlog.policies.values import CellOrAbsent, ValueChange, encrypting, hashing, text_of
+from eventlog.policies.values import ValueChange, encrypting, hashing, text_of
 
 KNOWN_VALUES = 1000
 """Values of an expression that are remembered."""

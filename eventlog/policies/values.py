@@ -13,13 +13,11 @@ import hmac
 import re
 from collections.abc import Callable
 from decimal import ROUND_HALF_UP, Decimal, InvalidOperation, localcontext
-from typing import Literal
 
-from eventlog.core.model import ABSENT, Absent, Cell, Value
+from eventlog.core.model import ABSENT, CellOrAbsent, Value
 from eventlog.core.rules.times import moment
 from eventlog.core.sql_types import Category, truth_of
 
-CellOrAbsent = Cell | Literal[Absent.ABSENT]
 ValueChange = Callable[[Value], Value]
 """What a step puts in the place of a value that is not NULL."""
 
