@@ -33,6 +33,19 @@ def test_a_frugal_process_converts_without_pandas(tmp_path: Path, frugal: str) -
     assert loaded == "False" or not frugal
 
 
+def test_arrow_takes_all_of_its_memory_from_the_heap_that_is_given_back(tmp_path: Path) -> None:
+    """Its other pools keep what is free, and it would use one of them for what nobody asks of it in Python."""
+    source = write_parquet(tmp_path / "a.parquet", [log_row(number) for number in range(1, 1001)])
+    script = (
+        "from eventlog.convert.work import save_memory\nsave_memory()\n"
+        f"import pyarrow as pa\nfrom pyarrow import parquet\nparquet.read_table({str(source)!r}).sort_by('record_id')\n"
+        "pools = [getattr(pa, f'{name}_memory_pool')() for name in pa.supported_memory_backends()]\n"
+        "print(*[pool.backend_name for pool in pools if pool.max_memory()])\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True)
+    assert done.stdout.split() == ["system"]
+
+
 class Endless(Struct, frozen=True, kw_only=True):
     """A task that says that it has begun."""
 
