@@ -22,14 +22,15 @@ def with_columns(rows: Markup, columns: Sequence[str]) -> Markup:
     """
     from markupsafe import Markup, escape
 
-    names: Iterator[str] = iter(())
+    attributes = [f' data-column="{escape(name)}"' for name in columns]
+    unused: Iterator[str] = iter(())
 
     def opened(element: re.Match[str]) -> str:
-        nonlocal names
+        nonlocal unused
         if element[1] == "tr":
-            names = iter(columns)
+            unused = iter(attributes)
             return element[0]
-        name = next(names, "")
-        return element[0] if element[1] == "th" else f'{element[0]} data-column="{escape(name)}"'
+        attribute = next(unused, ' data-column=""')
+        return element[0] if element[1] == "th" else element[0] + attribute
 
     return Markup(_opening.sub(opened, rows))  # noqa: S704 - it is HTML that our own templates wrote

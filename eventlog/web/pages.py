@@ -1,8 +1,4 @@
-"""The pages: what they are made of here, how they are written in `templates`. Pure.
-
-Law: whatever a text holds, a browser reads it as that text and as nothing else. Texts are escaped
-where they meet HTML.
-"""
+"""The pages: what they are made of here, how they are written in `templates`. Pure."""
 
 from __future__ import annotations
 
@@ -43,16 +39,16 @@ from eventlog.web.banners import CAUSE_CHARACTERS, GUIDE, banners, of_output, of
 from eventlog.web.cells import with_columns
 from eventlog.web.chart import Chart, curve
 from eventlog.web.reading import RANGES, ChartRange, OutputView, PageReading, UnreadTable
+from eventlog.web.texts import code, ident, short, shown, value, value_if
 from eventlog.web.words import letter_word, output_state, publisher_state, trigger_state, word_of
 
 if TYPE_CHECKING:
     from jinja2 import Environment
-    from markupsafe import Markup
 
     from eventlog.capture.installed import TriggerState
     from eventlog.web.loading import LoadView
 
-_visible = {code: chr(0x2400 + code) for code in range(0x20) if chr(code) not in "\t\n"} | {0x7F: "\u2421"}
+KIND_NAMES: Final = {str(kind.value): kind.name.lower().replace("_", " ") for kind in Kind}
 
 
 def address(*path: str | int, **query: str | int | None) -> str:
@@ -62,49 +58,7 @@ def address(*path: str | int, **query: str | int | None) -> str:
 
 
 def kind_name(event_type: str | int | None) -> str:
-    known = {str(kind.value): kind.name.lower().replace("_", " ") for kind in Kind}
-    return f"{event_type} {known.get(str(event_type), 'unknown')}"
-
-
-SHORT_CHARACTERS: Final = 12
-"""Of an id that is shown whole."""
-
-END_CHARACTERS: Final = 8
-"""Of the end of a longer one."""
-
-
-def short_id(text: str | int) -> str:
-    """The end of a long number, which tells it from others near it; a document's id without
-    its leading noughts.
-    """
-    whole = str(text)
-    if len(whole) <= SHORT_CHARACTERS or not whole.lstrip("-").isdecimal():
-        return whole
-    digits = whole.lstrip("0") or "0"
-    return f"…{digits if len(digits) <= SHORT_CHARACTERS else digits[-END_CHARACTERS:]}"
-
-
-def shown(content: Any) -> Any:
-    """What stands in a template, before it is escaped: control characters as pictures of
-    themselves, no half characters.
-
-    What is HTML already was made of such texts. None says nothing.
-    """
-    if content is None:
-        return ""
-    if hasattr(content, "__html__"):
-        return content
-    return str(content).translate(_visible).encode("utf-8", "replace").decode()
-
-
-def code(text: str) -> Markup:
-    """A sentence of ours in which commands stand between backquotes."""
-    from markupsafe import Markup, escape
-
-    parts = [escape(part) for part in text.split("`")]
-    return Markup("").join(
-        Markup("<code>{}</code>").format(piece) if at % 2 else piece for at, piece in enumerate(parts)
-    )
+    return f"{event_type} {KIND_NAMES.get(str(event_type), 'unknown')}"
 
 
 class Verdict(Struct, frozen=True, kw_only=True):
@@ -460,10 +414,13 @@ def environment() -> Environment:
         "grouped": "{:,}".format,
         "kind_name": kind_name,
         "letter_word": letter_word,
-        "short_id": short_id,
+        "ident": ident,
+        "short": short,
         "percent": lambda part: round(100 * min(max(part, 0.0), 1.0), 2),
         "position": written,
         "trigger_state": trigger_state,
+        "value": value,
+        "value_if": value_if,
         "with_columns": with_columns,
         "word": word_of,
     }

@@ -22,8 +22,9 @@ from eventlog.publisher.flow import shares_of
 from eventlog.sources.log.flow import STATES as FLOW_STATES
 from eventlog.sources.log.flow import Flow, OutputLag, WaitingParts
 from eventlog.web.banners import ADVICE, GUIDE
-from eventlog.web.pages import environment, live, short_id
+from eventlog.web.pages import environment, live
 from eventlog.web.reading import History
+from eventlog.web.texts import short_id
 from eventlog.web.words import LETTERS, STATES, letter_word, trigger_state, word_of
 from tests.conformance.event_logs import LogTable
 from tests.integration.publishing import until
@@ -192,7 +193,7 @@ def test_what_waits_is_never_more_than_the_log_has(
 )
 def test_a_number_of_twenty_digits_has_a_short_form(text: str | int, short: str) -> None:
     assert short_id(text) == short
-    made = environment().from_string('{% import "parts.html" as parts %}{{ parts.ident(text) }}').render(text=text)
+    made = environment().from_string("{{ text | ident }}").render(text=text)
     assert made.strip() == (str(text) if short == str(text) else f'<span class="word" title="{text}">{short}</span>')
 
 

@@ -15,7 +15,8 @@ from eventlog.care.listing import Cursor, Filters, Listing
 from eventlog.care.rows import LogRow
 from eventlog.core.model import Status
 from eventlog.core.plural import counted
-from eventlog.web.pages import address, environment, live, message_page, row_page, rows_page, shown
+from eventlog.web.pages import address, environment, live, message_page, row_page, rows_page
+from eventlog.web.texts import shown
 from tests.support.examples import examples
 from tests.web.states import LOOK, READING, ROW, explained
 from tests.web.visiting import HOSTILE, bare
@@ -59,7 +60,7 @@ def drawn(template: str, **facts: object) -> str:
 
 @given(texts)
 def test_no_text_becomes_an_element_or_an_attribute(text: str) -> None:
-    read = Reader(drawn('<p title="{{ text }}">{{ text }}<b>{{ parts.value(text) }}</b></p>', text=text))
+    read = Reader(drawn('<p title="{{ text }}">{{ text }}<b>{{ text | value }}</b></p>', text=text))
     assert [tag for tag, _ in read.tags] == ["p", "b", "bdi"]
     assert set(read.tags[0][1]) == {"title"}
 
@@ -112,7 +113,7 @@ def test_markup_is_not_escaped_again_and_null_is_no_text() -> None:
     assert drawn("{{ parts.badge(none) }}{{ nothing }}{{ 3 }}{{ ' & ' }}", nothing=None) == (
         '<span class="badge other"><b>NULL</b> ignored</span>3 &amp; '
     )
-    assert drawn("{{ parts.value(none) }}{{ parts.value('NULL') }}") == '<i class="null">NULL</i><bdi>NULL</bdi>'
+    assert drawn("{{ none | value }}{{ 'NULL' | value }}") == '<i class="null">NULL</i><bdi>NULL</bdi>'
     assert drawn('<a href="{{ to }}">a</a>', to="/b?c=1&d=2") == '<a href="/b?c=1&amp;d=2">a</a>'
     assert shown(Markup("<b>\0</b>")) == "<b>\0</b>"
     assert (counted(1), counted(1000), counted(0, "trigger")) == ("1 row", "1,000 rows", "0 triggers")

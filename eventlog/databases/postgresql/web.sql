@@ -1,5 +1,6 @@
 -- Lists read by the two indexes of the log, of its waiting rows and of its processed ones, or by one of all numbers, or
--- else by the pages of the table. LATERAL has the companion's rows looked up one by one.
+-- else by the pages of the table. LATERAL has the rows of the other tables looked up one by one,
+-- and what only waiting rows have is looked up for these.
 
 -- list_rows: the rows of a stretch that are asked for, the newest first, with how they ended or what they wait for
 SELECT entry./* record_id */record_id AS record_id,
@@ -23,9 +24,9 @@ FROM /* entries */event_log AS entry
 LEFT JOIN LATERAL (SELECT * FROM /* outcomes */event_log_outcome AS noted
                    WHERE noted.record_id = entry./* record_id */record_id LIMIT 1) AS kept ON true
 LEFT JOIN LATERAL (SELECT * FROM /* holds */event_log_hold AS one
-                   WHERE one.record_id = entry./* record_id */record_id LIMIT 1) AS holds ON true
+                   WHERE entry./* status */status = 'N' AND one.record_id = entry./* record_id */record_id LIMIT 1) AS holds ON true
 LEFT JOIN LATERAL (SELECT reason, note, attempts, due FROM /* parked */event_log_parked AS one
-                   WHERE one.record_id = entry./* record_id */record_id
+                   WHERE entry./* status */status = 'N' AND one.record_id = entry./* record_id */record_id
                    ORDER BY one.reason = 'behind', one.output LIMIT 1) AS waits ON true
 WHERE /* stretch */(1 = 1) AND entry./* record_id */record_id < CAST(:before AS bigint)
   AND (:any_status = 1 OR entry./* status */status IN (:letter_1, :letter_2, :letter_3, :letter_4, :letter_5))

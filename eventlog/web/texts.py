@@ -1,0 +1,89 @@
+"""Texts of the database as a page shows them, in HTML. Pure.
+
+Law: whatever a text holds, a browser reads it as that text and as nothing else. Texts are escaped
+where they meet HTML.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from markupsafe import Markup
+
+SHORT_CHARACTERS: Final = 12
+"""Of an id that is shown whole."""
+
+END_CHARACTERS: Final = 8
+"""Of the end of a longer one."""
+
+_visible = {code: chr(0x2400 + code) for code in range(0x20) if chr(code) not in "\t\n"} | {0x7F: "\u2421"}
+
+
+def shown(content: Any) -> Any:
+    """What stands in a template, before it is escaped: control characters as pictures of
+    themselves, no half characters.
+
+    What is HTML already was made of such texts. None says nothing.
+    """
+    if content is None:
+        return ""
+    if hasattr(content, "__html__"):
+        return content
+    text = str(content)
+    # Nothing that is printable is a control character or half of a character.
+    return text if text.isprintable() else text.translate(_visible).encode("utf-8", "replace").decode()
+
+
+def value(text: Any) -> Markup:
+    """A text of the database, or NULL. In `bdi` it cannot turn the writing direction around it."""
+    from markupsafe import Markup, escape
+
+    if text is None:
+        return Markup('<i class="null">NULL</i>')
+    return Markup(f"<bdi>{escape(shown(text))}</bdi>")  # noqa: S704 - the text is escaped
+
+
+def value_if(text: Any) -> Markup | str:
+    """A text of the database where there is one."""
+    return value(text) if text else ""
+
+
+def short(text: str | None, most: int = 100) -> Markup | str:
+    """The begin of a text of the database, and nothing for NULL."""
+    if text is None:
+        return ""
+    return value(text if len(text) <= most else f"{text[:most]}…")
+
+
+def ident(number: str | int) -> Markup:
+    """A number by which something is found. One of twenty digits would make a table as wide as a
+    page: whoever points at its end sees it whole.
+    """
+    from markupsafe import Markup, escape
+
+    whole, end = shown(number), short_id(number)
+    if end == whole:
+        return escape(whole)
+    return Markup('<span class="word" title="{}">{}</span>').format(whole, end)
+
+
+def short_id(text: str | int) -> str:
+    """The end of a long number, which tells it from others near it; a document's id without
+    its leading noughts.
+    """
+    whole = str(text)
+    if len(whole) <= SHORT_CHARACTERS or not whole.lstrip("-").isdecimal():
+        return whole
+    digits = whole.lstrip("0") or "0"
+    return f"…{digits if len(digits) <= SHORT_CHARACTERS else digits[-END_CHARACTERS:]}"
+
+
+def code(text: str) -> Markup:
+    """A sentence of ours in which commands stand between backquotes."""
+    from markupsafe import Markup, escape
+
+    parts = [escape(part) for part in text.split("`")]
+    return Markup("").join(
+        Markup("<code>{}</code>").format(piece) if at % 2 else piece for at, piece in enumerate(parts)
+    )
