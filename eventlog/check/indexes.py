@@ -14,7 +14,7 @@ from sqlalchemy import Connection, Engine
 from eventlog.capture.track import with_schema
 from eventlog.check.point import Point, ok, warning
 from eventlog.sql.dialect import Dialect, dialect_of, log_holes, offers, statement, waiting_number
-from eventlog.sql.log_indexes import has_number_index, holds_letter, is_usable, option_of
+from eventlog.sql.log_indexes import has_number_index, is_usable, letters_held, option_of
 from eventlog.sql.names import LogNames
 
 
@@ -76,7 +76,7 @@ def serves(connection: Connection, index: Mapping[str, Any], log: LogNames) -> b
         return False
     condition = option_of(index, "where")
     if condition:
-        return holds_letter(connection, condition, log, "'N'")
+        return "N" in letters_held(connection, condition, log)
     return begins_with_status(index["column_names"], log)
 
 

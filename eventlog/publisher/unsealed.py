@@ -107,6 +107,8 @@ class UnsealedRows:
 
     def next(self, connection: Connection, memory: Memory, limit: int) -> Sealed | None:
         """The next rows, so many or as many more as the last object has; None where none wait."""
+        # Asked at the first look, which mostly finds nothing: so the first rows need not wait for it.
+        checks_numbers = self._checks_numbers
         known, room = memory.taken, self.reader.share
         if memory.seen:
             known |= memory.seen
@@ -138,7 +140,7 @@ class UnsealedRows:
         if portion.more and len(rows) >= AHEAD_ROWS and self._may_read_ahead:
             edge = max(_edge(memory, known), *[event.position[0] for event in rows])
             self._ahead = ReadAhead(self._log, self.reader, _above(edge, limit, room), memory)
-        if self._checks_numbers:
+        if checks_numbers:
             rows = self._with_faults(connection, rows)
         records = Stretches.of([event.position[0] for event in rows])
         return Sealed(records, portion.weight, rows, is_new=True)

@@ -15,8 +15,8 @@ from eventlog.sql.names import LogNames
 SORTED: Final = frozenset({"btree", "hash"})
 """Kinds of indexes that lead to the rows of one letter, and not to the pages where some may be."""
 
-PROCESSED: Final = ("'S'", "'W'", "'E'", "'F'", "NULL")
-"""Letters of rows that do not wait, as SQL. An adopted log may have rows without one."""
+PROCESSED: Final = frozenset({"S", "W", "E", "F", None})
+"""Letters of rows that do not wait. An adopted log may have rows without one."""
 
 
 def has_number_index(engine: Engine, names: LogNames) -> bool:
@@ -38,11 +38,8 @@ def has_number_index(engine: Engine, names: LogNames) -> bool:
         conditions = [option_of(index, "where") for index in leading]
         if "" in conditions:
             return True
-        if not any(holds_letter(connection, condition, names, "'N'") for condition in conditions):
-            return False
-        return any(
-            all(holds_letter(connection, condition, names, letter) for letter in PROCESSED) for condition in conditions
-        )
+        held = [letters_held(connection, condition, names) for condition in conditions]
+    return any("N" in letters for letters in held) and any(letters >= PROCESSED for letters in held)
 
 
 def option_of(index: Mapping[str, Any], what: str) -> str:
@@ -53,20 +50,21 @@ def option_of(index: Mapping[str, Any], what: str) -> str:
     return ""
 
 
-def holds_letter(connection: Connection, condition: str, log: LogNames, letter: str) -> bool:
-    """Whether the condition of an index is true of every row with a letter; one that asks for more
-    than the letter is not.
+def letters_held(connection: Connection, condition: str, log: LogNames) -> frozenset[str | None]:
+    """The letters of which an index with this condition holds every row: none, where it asks for
+    more than the letter.
     """
     status = dialect_of(connection).quoted(log.column("status"))
+    letters = ("'N'", "'S'", "'W'", "'E'", "'F'", "NULL")
+    rows = " UNION ALL ".join(f"SELECT CAST({letter} AS CHAR(1)) AS {status}" for letter in letters)
     try:
-        # The database itself decides, on a row of nothing but the letter; where the condition names
+        # The database itself decides, on rows of nothing but the letter; where the condition names
         # another column it fails. In a savepoint, for PostgreSQL ends the transaction then.
         with connection.begin_nested():
-            row = f"SELECT CAST({letter} AS CHAR(1)) AS {status}"
-            asked = verbatim(f"SELECT 1 FROM ({row}) AS waiting WHERE {condition}")
-            return connection.execute(asked).first() is not None
+            asked = verbatim(f"SELECT {status} FROM ({rows}) AS entry WHERE {condition}")
+            return frozenset(connection.execute(asked).scalars())
     except SQLAlchemyError:
-        return False
+        return frozenset()
 
 
 def is_usable(index: Mapping[str, Any], kinds: frozenset[str] = SORTED) -> bool:
