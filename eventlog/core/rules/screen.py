@@ -41,15 +41,29 @@ HIDDEN: Final = "(hidden)"
 class Naming:
     """What one table_name of the log means, and what key and column names under it mean."""
 
-    __slots__ = ("_meant", "_spelled", "child", "child_key", "folded", "known", "name", "own_key", "plain", "table")
+    __slots__ = (
+        "_meant",
+        "_spelled",
+        "child",
+        "child_key",
+        "folded",
+        "gone",
+        "known",
+        "name",
+        "own_key",
+        "plain",
+        "table",
+    )
 
     def __init__(self, name: str, match: TableMatch | None, catalog: Catalog | None) -> None:
         self.name = name
         self.table: Table | None = None
         self.child: Child | None = None
+        self.gone: tuple[str, ...] = ()
         key: Sequence[str] = ()
         if match is not None:
             self.table, self.child, key = match.table, match.child, match.table.key
+            self.gone = match.table.gone
         self.known: dict[str | None, str] = {}
         self._meant: list[tuple[Callable[[str], str], dict[str, str]]] = []
         self._spelled = fold = str.casefold if catalog is None else catalog.fold
@@ -266,7 +280,6 @@ class Meeting(Struct, frozen=True, gc=False):
     subject: Subject
     naming: Naming
     names: dict[str | None, str]
-    gone: tuple[str, ...] = ()
 
 
 class Screened(Struct):
@@ -345,7 +358,7 @@ def screen(
             screened.gather(meeting, event)
         else:
             attribute = meeting.names.get(event.column) or _attribute(screened, meeting, event)
-            if meaning.back and attribute is not None and attribute in meeting.gone:
+            if meaning.back and attribute is not None and attribute in meeting.naming.gone:
                 _gather_gone(screened, meeting, event, attribute)
             elif attribute is not None:
                 if attribute != event.column:
@@ -392,8 +405,7 @@ def _meet(screened: Screened, identities: Identities, event: Event, *, row_event
     subject = screened.subjects.get(identity)
     if subject is None:
         subject = screened.subjects[identity] = Subject(row, naming.table, [])
-    gone = () if naming.table is None else naming.table.gone
-    return Meeting(identity, subject, naming, naming.known, gone)
+    return Meeting(identity, subject, naming, naming.known)
 
 
 def _attribute(screened: Screened, meeting: Meeting, event: Event) -> str | None:
