@@ -55,7 +55,7 @@ def letters_held(connection: Connection, condition: str, log: LogNames) -> froze
     more than the letter.
     """
     status = dialect_of(connection).quoted(log.column("status"))
-    letters = ("'N'", "'S'", "'W'", "'E'", "'F'", "NULL")
+    letters = ["NULL" if letter is None else f"'{letter}'" for letter in ("N", *PROCESSED)]
     rows = " UNION ALL ".join(f"SELECT CAST({letter} AS CHAR(1)) AS {status}" for letter in letters)
     try:
         # The database itself decides, on rows of nothing but the letter; where the condition names

@@ -35,7 +35,7 @@ def shown(content: Any) -> Any:
     return text if text.isprintable() else text.translate(_visible).encode("utf-8", "replace").decode()
 
 
-def value(text: Any) -> Markup:
+def value(text: str | int | None) -> Markup:
     """A text of the database, or NULL. In `bdi` it cannot turn the writing direction around it."""
     from markupsafe import Markup, escape
 
@@ -44,13 +44,13 @@ def value(text: Any) -> Markup:
     return Markup(f"<bdi>{escape(shown(text))}</bdi>")  # noqa: S704 - the text is escaped
 
 
-def value_if(text: Any) -> Markup | str:
+def value_if(text: str | int | None) -> Markup | str:
     """A text of the database where there is one."""
     return value(text) if text else ""
 
 
 def short(text: str | None, most: int = 100) -> Markup | str:
-    """The begin of a text of the database, and nothing for NULL."""
+    """The beginning of a text of the database, and nothing for NULL."""
     if text is None:
         return ""
     return value(text if len(text) <= most else f"{text[:most]}…")
@@ -62,10 +62,10 @@ def ident(number: str | int) -> Markup:
     """
     from markupsafe import Markup, escape
 
-    whole, end = shown(number), short_id(number)
-    if end == whole:
-        return escape(whole)
-    return Markup('<span class="word" title="{}">{}</span>').format(whole, end)
+    end = short_id(number)
+    if end == str(number):
+        return escape(shown(number))
+    return Markup('<span class="word" title="{}">{}</span>').format(number, end)
 
 
 def short_id(text: str | int) -> str:

@@ -16,7 +16,7 @@ from eventlog.care.rows import LogRow
 from eventlog.core.model import Status
 from eventlog.core.plural import counted
 from eventlog.web.pages import address, environment, live, message_page, row_page, rows_page
-from eventlog.web.texts import shown
+from eventlog.web.texts import short_id, shown
 from tests.support.examples import examples
 from tests.web.states import LOOK, READING, ROW, explained
 from tests.web.visiting import HOSTILE, bare
@@ -63,6 +63,15 @@ def test_no_text_becomes_an_element_or_an_attribute(text: str) -> None:
     read = Reader(drawn('<p title="{{ text }}">{{ text }}<b>{{ text | value }}</b></p>', text=text))
     assert [tag for tag, _ in read.tags] == ["p", "b", "bdi"]
     assert set(read.tags[0][1]) == {"title"}
+
+
+@pytest.mark.parametrize("look", ["value", "value_if", "short", "ident"])
+@given(text=texts)
+def test_a_text_of_the_database_is_shown_with_pictures_of_its_control_characters(look: str, text: str) -> None:
+    read = Reader(environment().from_string(f"{{{{ text | {look} }}}}").render(text=text))
+    assert {tag for tag, _ in read.tags} <= {"bdi", "span"}
+    cut = text if len(text) <= 100 else f"{text[:100]}…"
+    assert read.text == shown({"short": cut, "ident": short_id(text)}.get(look, text))
 
 
 @pytest.mark.parametrize("field", ROW.__struct_fields__[1:-3])

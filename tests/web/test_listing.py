@@ -111,6 +111,16 @@ def test_a_row_says_what_it_waits_for_and_when_it_comes_again(log: Log) -> None:
     assert said[14] == (None, None, None, None)
 
 
+def test_a_row_that_somebody_ended_while_it_waited_says_nothing_of_waiting(log: Log) -> None:
+    with log.transaction() as connection:
+        connection.exec_driver_sql("UPDATE event_log SET status = 'S' WHERE record_id IN (2, 4)")
+    shown = {row.record_id: row for row in listing(log, Filters(), Cursor(), numbered=True).rows}
+    for number in (2, 4):
+        row = shown[number]
+        assert (row.reason, row.note, row.attempts, row.next_attempt) == ("published", None, None, None)
+    assert numbers(log, Filters(text="held since")) == numbers(log, Filters(reason="held")) == []
+
+
 def test_short_stretches_lose_nothing(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "REACH_ROWS", 3)
     assert numbers(log, Filters()) == list(range(30, 0, -1))

@@ -22,8 +22,10 @@ SELECT entry./* record_id */record_id AS record_id,
        kept.document AS document
 FROM /* entries */event_log AS entry
 LEFT JOIN /* outcomes */event_log_outcome AS kept ON kept.record_id = entry./* record_id */record_id
-LEFT JOIN /* holds */event_log_hold AS holds ON CAST(entry./* status */status AS BINARY) = 'N' AND holds.record_id = entry./* record_id */record_id
-LEFT JOIN /* parked */event_log_parked AS waits ON CAST(entry./* status */status AS BINARY) = 'N' AND waits.record_id = entry./* record_id */record_id
+LEFT JOIN /* holds */event_log_hold AS holds
+  ON CAST(entry./* status */status AS BINARY) = 'N' AND holds.record_id = entry./* record_id */record_id
+LEFT JOIN /* parked */event_log_parked AS waits
+  ON CAST(entry./* status */status AS BINARY) = 'N' AND waits.record_id = entry./* record_id */record_id
   AND CONCAT(CASE waits.reason WHEN 'behind' THEN 2 ELSE 1 END, waits.output) = (
       SELECT MIN(CONCAT(CASE one.reason WHEN 'behind' THEN 2 ELSE 1 END, one.output)) FROM /* parked */event_log_parked AS one
       WHERE one.record_id = entry./* record_id */record_id)

@@ -24,7 +24,8 @@ FROM /* entries */event_log AS entry
 LEFT JOIN LATERAL (SELECT * FROM /* outcomes */event_log_outcome AS noted
                    WHERE noted.record_id = entry./* record_id */record_id LIMIT 1) AS kept ON true
 LEFT JOIN LATERAL (SELECT * FROM /* holds */event_log_hold AS one
-                   WHERE entry./* status */status = 'N' AND one.record_id = entry./* record_id */record_id LIMIT 1) AS holds ON true
+                   WHERE entry./* status */status = 'N' AND one.record_id = entry./* record_id */record_id
+                   LIMIT 1) AS holds ON true
 LEFT JOIN LATERAL (SELECT reason, note, attempts, due FROM /* parked */event_log_parked AS one
                    WHERE entry./* status */status = 'N' AND one.record_id = entry./* record_id */record_id
                    ORDER BY one.reason = 'behind', one.output LIMIT 1) AS waits ON true
