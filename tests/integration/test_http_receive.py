@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from http.client import HTTPConnection
 from pathlib import Path
-from threading import Thread
+from threading import Event, Thread
 
 import pytest
 from sqlalchemy import Engine
@@ -100,6 +100,24 @@ def test_what_is_no_document_is_refused_with_a_sentence(body: bytes) -> None:
         without_end, _ = post(receiver.url, b"x", **{"Content-Length": "9" * 5000})
     assert (status, too_large, without_end, came) == (400, 413, 411, [])
     assert said.startswith(b"Line 1: ")
+
+
+class SlowToEnd(Receiver):
+    """Looks, when it thinks that a reply was sent, whether it is there."""
+
+    there = Event()
+    was_there = False
+
+    def answered(self) -> None:
+        self.was_there = self.there.wait(30)
+
+
+def test_who_ends_after_a_reply_has_sent_it() -> None:
+    receiver = SlowToEnd(lambda _: None, once=True)
+    with receiving(receiver):
+        assert post(receiver.url, DOCUMENT)[0] == 200
+        receiver.there.set()
+    assert receiver.was_there
 
 
 def test_the_command_prints_a_document_and_ends(tmp_path: Path) -> None:

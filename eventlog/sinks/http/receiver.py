@@ -134,7 +134,7 @@ class Receiver:
         return reply(events, self._level)
 
     def answered(self) -> None:
-        """A reply is on its way."""
+        """A reply was sent."""
         if self._once:
             self.stop()
 
@@ -281,3 +281,5 @@ class _Handler(BaseHTTPRequestHandler):
             self.send_header("Connection", "close")
         self.end_headers()
         self.wfile.write(body)
+        # Now, and not when the handler is through: with `once` the process may have ended by then.
+        self.wfile.flush()
