@@ -26,7 +26,8 @@ from eventlog.core.seams import FormerNames, former_names_of
 from eventlog.explain.masking import Mask, mask_of, without
 from eventlog.explain.policies import PolicyResult, results
 from eventlog.explain.states import waiting_sentences
-from eventlog.publisher.decide import Part, parts_of
+from eventlog.publisher.decide import parts_of
+from eventlog.publisher.encode import Part
 from eventlog.sources.stream.captured import CapturedImages
 from eventlog.sql.log import Log
 from eventlog.sql.names import LogNames

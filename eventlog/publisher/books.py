@@ -13,7 +13,8 @@ from msgspec.structs import replace
 from eventlog.core.model import Document, Event, Outcome, Position, Reason, Status
 from eventlog.delivery.answers import Strictness
 from eventlog.delivery.report import Report
-from eventlog.publisher.decide import Cause, Encoded
+from eventlog.publisher.decide import Cause
+from eventlog.publisher.encode import Encoded
 from eventlog.publisher.plans import Settled
 from eventlog.publisher.take import Take
 

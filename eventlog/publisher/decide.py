@@ -1,48 +1,37 @@
-"""From the rows of a take to the documents of one output: rules, policies, counting, encoding.
-
-Outputs that take the same batches share what the rules decide.
-"""
+"""From the rows of a take to what the rules decide, which outputs share that take the same batches."""
 
 from __future__ import annotations
 
 import datetime as dt
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from collections.abc import Set as AbstractSet
-from itertools import accumulate, chain, count, groupby, pairwise
-from operator import itemgetter
+from itertools import count
+from operator import attrgetter
 from threading import Lock
 from time import monotonic
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from eventlog.core.counting import MOST_LEFT_EVENTS, TransactionCounts, counted, left_over
 from eventlog.core.model import (
     Change,
-    Document,
     Event,
     Outcome,
     Outcomes,
     Position,
     Reason,
-    Refusal,
-    Status,
     exceptional,
 )
 from eventlog.core.rules import Decision, Round
 from eventlog.core.rules.definitions import DefinitionSpan, FormerRows
-from eventlog.core.rules.meaning import ended, together
+from eventlog.core.rules.meaning import together
 from eventlog.core.rules.round import publishing_order
 from eventlog.core.rules.screen import Identities, in_order
 from eventlog.core.schema import Catalog
-from eventlog.core.seams import former_names_of
-from eventlog.delivery.answers import keep_worse
-from eventlog.delivery.output import Output
-from eventlog.publisher.tables import Detail, OnTheWay
+from eventlog.publisher.encode import Part
 from eventlog.publisher.take import Take
-from eventlog.publisher.whole import GoingOn, in_transactions
 from eventlog.sources.marks import Stretches
 
 if TYPE_CHECKING:
@@ -86,49 +75,6 @@ KEPT_BATCHES: Final = 2
 """So many decisions are kept for outputs that take the same batches a moment later."""
 
 
-class Numbers(Protocol):
-    """The rows of images, which outputs know by their positions in a stream."""
-
-    def of_rows(self, outcomes: Iterable[Outcome]) -> list[Outcome]:
-        """The outcomes of images as those of their rows."""
-
-    def going_on(self, going_on: GoingOn) -> GoingOn:
-        """The transactions that go on, as images call them."""
-
-    def encoded(self, encoded: Encoded, *, asked: bool) -> Encoded:
-        """The same of rows; only a target that cannot be `asked` names those of each event."""
-
-
-class Encoded(Struct, frozen=True, kw_only=True):
-    """What an output gets: documents in order, and the outcomes of events that are in none.
-
-    `left` are events that come with the next take, as their transactions go on. `counts` is how
-    much of each unfinished transaction is published when all documents are there.
-    """
-
-    documents: Sequence[Document] = ()
-    outcomes: Mapping[Position, Outcome] = {}
-    left: frozenset[Position] = frozenset()
-    counts: TransactionCounts = {}
-    changes: int = 0
-    complaint: str | None = None
-    """Why the last change was refused that does not go out as an error."""
-    outgoing: Sequence[Document] = ()
-    """The same as the target gets them: of a stream they cover images, and no rows."""
-    numbers: Numbers | None = None
-    """The rows of these images."""
-
-
-class Part(Struct, frozen=True, kw_only=True):
-    """What rows amount to, as far as every table looks the same."""
-
-    decision: Decision
-    """Its outcomes are those of all parts of a group, and stand at the first of them."""
-    span: DefinitionSpan
-    numbers: Numbers | None = None
-    """The rows of what was decided, where that are images."""
-
-
 def parts_of(asked: Round, groups: Sequence[Sequence[Event]]) -> list[Part]:
     """What groups amount to, each by itself."""
     catalog = Catalog() if asked.catalog is None else asked.catalog
@@ -154,6 +100,20 @@ def parts_of(asked: Round, groups: Sequence[Sequence[Event]]) -> list[Part]:
     return parts
 
 
+def _parts_about(parts: Sequence[Part], positions: AbstractSet[Position]) -> list[Part]:
+    """What parts say of these events."""
+    about: list[Part] = []
+    for part in parts:
+        changes = [change for change in part.decision.changes if change.positions[-1] in positions]
+        known = [position for position in part.decision.outcomes.positions if position in positions]
+        others = {
+            position: outcome for position, outcome in part.decision.outcomes.others.items() if position in positions
+        }
+        if changes or known:
+            about.append(replace(part, decision=Decision(changes, Outcomes(known, others))))
+    return about
+
+
 def _decided(asked: Round, span: DefinitionSpan) -> Decision:
     """What a span amounts to: by the tables of its time, read back by their names of today."""
     reader = asked.reader
@@ -162,15 +122,33 @@ def _decided(asked: Round, span: DefinitionSpan) -> Decision:
     return replace(asked, catalog=span.catalog, reader=reader).decide(span.events)
 
 
-class _Kept(Struct, eq=False):
-    """A decision, when it was made, and how many other outputs may ask for it."""
+def are_all_that_waited(events: Sequence[Event], taken: Take) -> bool:
+    """Whether a take has nothing else that had waited."""
+    return {event.position[0] for event in events} == {row.record for row in taken.unparked}
 
-    records: Stretches
-    stamp: str
+
+class _Decided(Struct, frozen=True, eq=False):
+    """What rows amount to, and between which two moments they were read back."""
+
     parts: Sequence[Part]
     began: int
     ended: int
+
+
+class _Kept(Struct, eq=False):
+    """A decision about new rows, and how many other outputs may ask for it."""
+
+    records: Stretches
+    decided: _Decided
     takers: int
+
+
+class _Left(Struct, frozen=True, eq=False):
+    """Events that an output's last decision left for its next take, and what they amount to."""
+
+    events: Sequence[Event]
+    parts: Sequence[Part]
+    ended: int
 
 
 class Decider:
@@ -196,7 +174,8 @@ class Decider:
         # Numbers and no times, for only their order counts.
         self._moments = count(1)
         self._latest: dict[str, int] = {}
-        """When what each output got last was read, in beginnings and ends of decisions."""
+        """When the reading ended of what each output got last."""
+        self._left: dict[str, _Left] = {}
         self._one_at_a_time = Lock()
 
     def decide(
@@ -212,25 +191,37 @@ class Decider:
 
         `groups` are decided each by itself, because they were so once. `moment` is the database's
         clock.
+
+        Law: of no object an output gets an earlier reading after a later one. So what was decided
+        before counts only if it was read after all that the output got.
         """
+        # What was left of the last take goes as it was decided then: read now, it would be later
+        # than what others have decided about the rows behind it.
+        left = self._left_before(output, taken, groups[0]) if len(groups) == 2 else None
+        if left is not None:
+            groups = groups[1:]
         # Others may take the same rows a moment later. Not where rows of a take wait or have gone:
         # then another output's take is another one.
-        shared = outputs > 1 and len(groups) == 1
-        shared = shared and not (taken.unparked or taken.parked or taken.gone)
-        if shared and (known := self._known(output, taken)) is not None:
-            return known
-        asked, began = self.round, next(self._moments)
-        # Where events may take effect later the clock counts. It is asked after the rows were read,
-        # so that none of them is ahead of it.
-        if asked.options.future:
-            asked = replace(asked, options=replace(asked.options, now=moment()))
-        parts = self._parts(asked, groups)
-        with self._one_at_a_time:
-            ended = self._latest[output] = next(self._moments)
+        shared = outputs > 1 and len(groups) == 1 and not (taken.parked or taken.gone)
+        shared = shared and (left is not None or not taken.unparked)
+        decided = self._known(output, taken) if shared else None
+        if decided is None:
+            asked, began = self.round, next(self._moments)
+            # Where events may take effect later the clock counts. It is asked after the rows were
+            # read, so that none of them is ahead of it.
+            if asked.options.future:
+                asked = replace(asked, options=replace(asked.options, now=moment()))
+            decided = _Decided(self._parts(asked, groups), began, next(self._moments))
             if shared:
-                kept = _Kept(taken.records, taken.stamp, parts, began, ended, outputs - 1)
-                self._kept.append(kept)
-        return parts
+                with self._one_at_a_time:
+                    self._kept.append(_Kept(taken.records, decided, outputs - 1))
+        self._latest[output] = decided.ended
+        return decided.parts if left is None else self._joined(left, decided.parts)
+
+    def leave(self, output: str, taken: Take, parts: Sequence[Part], left: AbstractSet[Position]) -> None:
+        """Remembers what the output was not given of its last decision: it comes with the next take."""
+        events = sorted((event for event in taken.events if event.position in left), key=attrgetter("position"))
+        self._left[output] = _Left(events, _parts_about(parts, left), self._latest[output])
 
     def of_rows(self, events: Sequence[Event], answers: Sequence[Outcome]) -> Sequence[Outcome]:
         """What a target has answered for these rows."""
@@ -249,219 +240,29 @@ class Decider:
             return False
         return self.stamp is None or int(ask("history_stamp")[0][0]) == self.stamp
 
-    def _known(self, output: str, taken: Take) -> Sequence[Part] | None:
+    def _joined(self, left: Sequence[Part], new: Sequence[Part]) -> Sequence[Part]:
+        """What was left and what is new, one after the other: as one where tables look the same."""
+        parts = [*left, *new]
+        if any(part.span.former for part in parts):
+            return parts
+        return [replace(parts[0], decision=together([part.decision for part in parts]))]
+
+    def _left_before(self, output: str, taken: Take, first: Sequence[Event]) -> Sequence[Part] | None:
+        """What was decided of the first events, if the output's last decision left just these."""
+        known = self._left.get(output)
+        if known is None or known.events != first or known.ended != self._latest[output]:
+            return None
+        return known.parts if are_all_that_waited(first, taken) else None
+
+    def _known(self, output: str, taken: Take) -> _Decided | None:
         """What was decided of the same rows for another output."""
         with self._one_at_a_time:
             for kept in self._kept:
-                if kept.records == taken.records and kept.stamp == taken.stamp:
+                if kept.records == taken.records:
                     kept.takers -= 1
                     # Let go when all have it: it is as large as the rows.
                     if not kept.takers:
                         self._kept.remove(kept)
-                    # This output has had a later reading: what it would get now of a row that
-                    # is read back is older than what it got before.
-                    if kept.began < self._latest.get(output, 0):
-                        return None
-                    self._latest[output] = kept.ended
-                    return kept.parts
+                    is_later = kept.decided.began >= self._latest.get(output, 0)
+                    return kept.decided if is_later else None
         return None
-
-
-def encode(
-    output: Output,
-    parts: Sequence[Part],
-    *,
-    after: str,
-    counts: TransactionCounts,
-    going_on: GoingOn | None = None,
-    may_leave: bool = True,
-    most_left: int = 0,
-) -> Encoded:
-    """The documents of one output. A document has changes of one part only.
-
-    With `going_on` formats that count number each change in its transaction. Of whole
-    transactions those that go on soon are left for then, if they have at most `most_left` rows.
-    """
-    outcomes: dict[Position, Outcome] = {}
-    groups: list[tuple[int, list[Change]]] = []
-    for number, part in enumerate(parts):
-        groups.append((number, _own(output, part.decision, outcomes)))
-    left: set[Position] = set()
-    if output.whole and going_on is not None:
-        placed = [(number, change) for number, changes in groups for change in changes]
-        soon = going_on.soon if may_leave else ()
-        placed, left = in_transactions(placed, soon, most_left)
-        left |= _losers_of(left, parts)
-        # Sorted by transactions now: a part may come several times, and each time in a piece of its
-        # own, because its tables may look another way than those before.
-        groups = []
-        for number, of_part in groupby(placed, key=itemgetter(0)):
-            groups.append((number, [change for _, change in of_part]))
-    made = _written(output, parts, groups, outcomes)
-    pieces = made.pieces
-    if output.format.counts and going_on is not None:
-        written = list(chain.from_iterable(pieces))
-        last: set[Position] = set()
-        if may_leave:
-            last = _left(made.changes, written, going_on.soon, parts)
-        later = {item.transaction for item in written if item.positions[-1] in last}
-        later.discard(None)
-        kept = [[item for item in piece if item.positions[-1] not in last] for piece in pieces]
-        left |= last
-        # All pieces are numbered as one, and taken apart again.
-        items = list(chain.from_iterable(kept))
-        numbered, counts = counted(items, counts, going_on.every | later)
-        ends = accumulate(map(len, kept), initial=0)
-        pieces = [numbered[start:end] for start, end in pairwise(ends)]
-    documents: list[Document] = []
-    for piece in filter(None, pieces):
-        former = documents[-1].id if documents else after
-        documents += output.format.bind(piece, former)
-    return Encoded(
-        documents=documents,
-        outgoing=documents,
-        outcomes=outcomes,
-        left=frozenset(left),
-        counts=counts,
-        changes=len(made.changes),
-        complaint=made.complaint,
-    )
-
-
-class _Written(Struct):
-    """What a format has written, in pieces of one part each, and of which changes."""
-
-    changes: list[Change] = []
-    pieces: list[list[Any]] = []
-    complaint: str | None = None
-    """Why the last change was refused."""
-
-
-def _written(
-    output: Output,
-    parts: Sequence[Part],
-    groups: Iterable[tuple[int, list[Change]]],
-    outcomes: dict[Position, Outcome],
-) -> _Written:
-    made = _Written()
-    names, refuses = former_names_of(output.format), output.sink.capabilities.refuses
-    for number, of_part in groups:
-        own, catalog, missing = parts[number].span.by_names(of_part, names)
-        for refusal in missing:
-            _refuse(outcomes, refusal)
-        made.changes += own
-        piece: list[Any] = []
-        made.pieces.append(piece)
-        for item in output.format.writer(catalog)(own):
-            # What a format cannot express, or the target does not take, is refused with the reason.
-            refused = item if isinstance(item, Refusal) else None
-            if refused is None and refuses is not None and (note := refuses(item)) is not None:
-                refused = Refusal(positions=item.positions, note=note)
-            if refused is None:
-                piece.append(item)
-                continue
-            _refuse(outcomes, refused)
-            if refused.reason is Reason.REFUSED:
-                made.complaint = refused.note
-    return made
-
-
-def _own(output: Output, decision: Decision, outcomes: dict[Position, Outcome]) -> list[Change]:
-    """The changes without those that another output alone gets; the rest is in `outcomes`."""
-    outcomes.update(decision.outcomes.others)
-    names = ("", output.name, *output.former_names)
-    own: list[Change] = []
-    for change in decision.changes:
-        if change.only in names:
-            own.append(change)
-        else:
-            note = f"only the output {change.only} gets it."
-            _refuse(outcomes, Refusal(positions=change.positions, note=note, filtered=True))
-    return own
-
-
-def _refuse(outcomes: dict[Position, Outcome], refusal: Refusal) -> None:
-    for position in refusal.positions:
-        keep_worse(outcomes, position, ended(position, refusal))
-
-
-def _left(
-    changes: Sequence[Change],
-    written: Sequence[Any],
-    going_on: frozenset[int],
-    parts: Sequence[Part],
-) -> set[Position]:
-    """The last published change of each transaction that goes on, and later ones of its object."""
-    # What is refused is not left with it: it would be decided together with what went out alone.
-    written_ends = {item.positions[-1] for item in written}
-    published = [change for change in changes if change.positions[-1] in written_ends]
-    last = left_over(published, [written], going_on)
-    positions = set(chain.from_iterable(change.positions for change in last))
-    positions |= _losers_of(positions, parts)
-    most = max(MOST_LEFT_EVENTS, sum(len(part.decision.outcomes) for part in parts))
-    if len(positions) > most:
-        return set()
-    return positions
-
-
-def _losers_of(positions: set[Position], parts: Sequence[Part]) -> set[Position]:
-    """The events that these have superseded."""
-    others = chain.from_iterable(exceptional(part.decision.outcomes) for part in parts)
-    superseded = (outcome for outcome in others if outcome.winner is not None)
-    return {outcome.position for outcome in superseded if outcome.winner in positions}
-
-
-def waits(outcomes: Mapping[Position, Outcome], left: Collection[Position]) -> dict[Position, Outcome]:
-    """The events that have to come again, each with the reason."""
-    waiting = {at: outcome for at, outcome in outcomes.items() if outcome.status is Status.NEW}
-    for position in left:
-        waiting[position] = Outcome(position=position, status=Status.NEW, reason=Reason.GOES_ON)
-    # One that was superseded waits with its winner.
-    for position, outcome in outcomes.items():
-        if outcome.winner is not None and outcome.winner in waiting and position not in waiting:
-            waiting[position] = replace(waiting[outcome.winner], position=position)
-    return waiting
-
-
-def planned_documents(
-    plan: str, taken: Take, encoded: Encoded, again: AbstractSet[int], *, asked: bool
-) -> list[OnTheWay]:
-    """The documents for the journal, with the rows that each superseded; one entry if `asked`."""
-    losers: dict[Position, list[Outcome]] = {}
-    for outcome in encoded.outcomes.values():
-        if outcome.winner is not None and outcome.position[0] not in again:
-            losers.setdefault(outcome.winner, []).append(outcome)
-    details: list[Detail] = []
-    for document in encoded.documents:
-        covered = list(chain.from_iterable(document.covers.values()))
-        if losers:
-            superseded = chain.from_iterable(losers.get(position, ()) for position in covered)
-            covered += [outcome.position for outcome in superseded]
-        outcomes: tuple[Outcome, ...] = ()
-        if encoded.outcomes:
-            outcomes = tuple(encoded.outcomes[event] for event in covered if event in encoded.outcomes)
-        records = tuple(dict.fromkeys([position[0] for position in covered]))
-        details.append(Detail(document.id, records, outcomes, document.cut))
-    if not details:
-        return []
-    attempts = taken.attempts
-    if asked:
-        most = max(attempts.values(), default=0)
-        return [OnTheWay(plan=plan, place=0, details=details, attempts=most)]
-    planned: list[OnTheWay] = []
-    for index, (detail, document) in enumerate(zip(details, encoded.documents, strict=True)):
-        most = 0
-        if attempts:
-            most = max((attempts.get(record, 0) for record in detail.records), default=0)
-        entry = OnTheWay(
-            plan=plan,
-            place=index,
-            details=[detail],
-            objects=list(dict.fromkeys(taken.objects[record] for record in detail.records)),
-            covers=document.covers,
-            body=document.body.decode(),
-            route=document.route,
-            attempts=most,
-        )
-        planned.append(entry)
-    return planned

@@ -15,15 +15,8 @@ from eventlog.core.model import Event, Outcome, Position, Reason, Status, except
 from eventlog.core.tracing import step
 from eventlog.delivery.output import Output
 from eventlog.publisher.books import Books, Turn
-from eventlog.publisher.decide import (
-    Decider,
-    Encoded,
-    Part,
-    causes_of,
-    encode,
-    planned_documents,
-    waits,
-)
+from eventlog.publisher.decide import Decider, causes_of
+from eventlog.publisher.encode import Encoded, Part, encode, planned_documents, waits
 from eventlog.publisher.journal import Journal
 from eventlog.publisher.letters import POSITION, number_of, of_shared_numbers, worst_by
 from eventlog.publisher.plans import TakePlan
@@ -182,6 +175,8 @@ class PlanMaker:
             )
         if numbers is not None:
             return numbers.encoded(encoded, asked=self._output.sink.capabilities.resolves)
+        if encoded.left:
+            decider.leave(name, taken, parts, encoded.left)
         if encoded.outcomes and max(map(len, map(POSITION, taken.events)), default=0) > 1:
             shared = of_shared_numbers(taken.events, encoded.outcomes)
             return replace(encoded, outcomes={**encoded.outcomes, **shared})

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from eventlog.core.model import Document, Outcome, Outcomes, Position
 from eventlog.core.rules import Decision
-from eventlog.publisher.decide import Encoded, Part
+from eventlog.publisher.encode import Encoded, Part
 from eventlog.publisher.whole import GoingOn
 
 

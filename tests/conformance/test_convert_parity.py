@@ -25,7 +25,7 @@ from eventlog.core.seams import encode as encode_changes
 from eventlog.delivery.output import Output
 from eventlog.policies.bound import Policy, PolicyFormat
 from eventlog.policies.steps import Steps
-from eventlog.publisher.decide import Part, encode
+from eventlog.publisher.encode import Part, encode
 from eventlog.qlik.messages.document import MessagesDocument
 from eventlog.qlik.messages.settings import MessageSettings
 from eventlog.qlik.messages.write import MessageFormat

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from random import Random
-from typing import Protocol
+from typing import Any, Protocol
 
 from msgspec.structs import replace
 
-from eventlog.core.model import Event, Outcome, Outcomes, Reason, Status
-from eventlog.core.rules import Round
+from eventlog.core.model import Change, Event, Outcome, Outcomes, ReadBack, Reason, RowId, Status
+from eventlog.core.rules import Options, Round
 from eventlog.core.rules.meaning import Decision, together
 from eventlog.core.seams import Tenure
 from eventlog.publisher.consumer import Consumer
-from eventlog.publisher.decide import Decider, Part
+from eventlog.publisher.decide import Decider
+from eventlog.publisher.encode import Part
 from eventlog.publisher.journal import Journal
+from eventlog.publisher.take import Take
 from eventlog.sources.log.lock import LogLock
 from eventlog.sources.marks import PUBLISHER
 from eventlog.sql.log import Log
@@ -27,6 +30,8 @@ class Clock(Protocol):
     rng: Random
     now: int
     denied: set[str]
+    readings: int
+    counts: Counter[str]
 
 
 class Kill(BaseException):
@@ -74,10 +79,37 @@ class TestConsumer(Consumer):
         self._most_wait = self._most_wait or now
 
 
+READ = "read"
+"""The column of each row that says how many readings there were by then."""
+
+
+class Readings:
+    """Reads objects back, each time as they are then."""
+
+    def __init__(self, world: Clock) -> None:
+        self._world = world
+
+    def rows(self, wanted: Mapping[RowId, frozenset[str]]) -> Mapping[RowId, ReadBack]:
+        self._world.readings += 1
+        return {row: {READ: self._world.readings} for row in wanted}
+
+
+def _needs_reading(_: Change) -> frozenset[str]:
+    return frozenset({READ})
+
+
 class WorldDecider(Decider):
     """Decides that rows wait whose tables may not be read, as the rules do of rows that are read back."""
 
-    world: Clock
+    def __init__(self, world: Clock) -> None:
+        super().__init__(Round(options=Options(), reader=Readings(world), needs=_needs_reading))
+        self.world = world
+
+    def _known(self, output: str, taken: Take) -> Any:
+        known = super()._known(output, taken)
+        if known is not None:
+            self.world.counts["shared behind what was left" if taken.unparked else "shared"] += 1
+        return known
 
     def _parts(self, asked: Round, groups: Sequence[Sequence[Event]]) -> list[Part]:
         denied = [event.position for group in groups for event in group if event.table in self.world.denied]
@@ -117,8 +149,10 @@ class Row:
 class Publisher:
     """What a process has in memory."""
 
-    def __init__(self, journal: TestJournal, tenure: Tenure) -> None:
+    def __init__(self, journal: TestJournal, tenure: Tenure, world: Clock) -> None:
         self.journal, self.tenure = journal, tenure
+        self.decider = WorldDecider(world)
+        """Of all outputs, which share what it decides."""
         self.consumers: dict[str, TestConsumer] = {}
 
     def has_read_ahead(self, record: int) -> bool:

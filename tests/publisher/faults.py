@@ -12,7 +12,7 @@ from typing import NamedTuple
 ROOT = Path(__file__).resolve().parents[2]
 JOURNAL, CONSUMER, TAKE, SENDING = "journal.py", "consumer.py", "take.py", "sending.py"
 READER, MEMORY, UNSEALED, LETTERS = "reader.py", "memory.py", "unsealed.py", "letters.py"
-MAKING, UNREAD, VIEW = "making.py", "unread.py", "view.py"
+MAKING, UNREAD, VIEW, DECIDE = "making.py", "unread.py", "view.py", "decide.py"
 COMMON = "sql/common/journal.sql"
 
 
@@ -23,8 +23,6 @@ class JournalFault(NamedTuple):
     file: str
     right: str
     wrong: str
-    of_transactions: bool = False
-    """Whether it is told by the numbers of transactions, which PostgreSQL gives."""
 
     @property
     def path(self) -> Path:
@@ -33,6 +31,41 @@ class JournalFault(NamedTuple):
 
 FAULTS = [
     JournalFault("a table without a right is never tried again", MAKING, "if known[0] > now}", "}"),
+    # what outputs share
+    JournalFault(
+        "an earlier reading is shared",
+        DECIDE,
+        "is_later = kept.decided.began >= self._latest.get(output, 0)",
+        "is_later = True",
+    ),
+    JournalFault(
+        "that an output got a shared reading is forgotten",
+        DECIDE,
+        "        self._latest[output] = decided.ended\n",
+        "        self._latest[output] = max(decided.ended if left else 0, self._latest.get(output, 0))\n",
+    ),
+    JournalFault(
+        "what was left goes as it was decided though later readings went",
+        DECIDE,
+        " or known.ended != self._latest[output]",
+        "",
+    ),
+    JournalFault("what was left is taken for other rows", DECIDE, " or known.events != first", ""),
+    JournalFault(
+        "what was left is taken for all that waited",
+        DECIDE,
+        "return known.parts if are_all_that_waited(first, taken) else None",
+        "return known.parts",
+    ),
+    JournalFault(
+        "rows that wait are shared", DECIDE, "shared = shared and (left is not None or not taken.unparked)", ""
+    ),
+    JournalFault(
+        "a decision is shared with who parks rows of it",
+        DECIDE,
+        "len(groups) == 1 and not (taken.parked or taken.gone)",
+        "len(groups) == 1",
+    ),
     # letters and what was said
     JournalFault("the least that was said", LETTERS, "worst = max(counted", "worst = min(counted"),
     JournalFault("left out by one is left out by all", LETTERS, "if len(filtered) != outputs:", "if not filtered:"),
@@ -344,42 +377,36 @@ FAULTS = [
         MAKING,
         "                may_leave=may_leave,\n",
         "                may_leave=False,\n",
-        of_transactions=True,
     ),
     JournalFault(
         "what was left overtakes a row that came back",
         MAKING,
         "turn += turn % 2 == (number in left_before)",
         "turn = int(number not in left_before)",
-        of_transactions=True,
     ),
     JournalFault(
         "a transaction ends where another output has passed it",
         VIEW,
         "is_ahead = end not in known or any(end in records for records in ahead)",
         "is_ahead = end not in known",
-        of_transactions=True,
     ),
     JournalFault(
         "a transaction ends though rows of it wait",
         VIEW,
         "every = soon.union(mark for mark, _ in waiting)",
         "every = soon",
-        of_transactions=True,
     ),
     JournalFault(
         "what comes again of a transaction goes on with nothing",
         VIEW,
         "        soon.update(mark for mark, due in waiting if due <= now)\n",
         "",
-        of_transactions=True,
     ),
     JournalFault(
         "how much was told of a transaction is forgotten",
         CONSUMER,
         "counts = counts_after(self._journal.output(self.name).told, cut) if cut else None",
         "counts = None",
-        of_transactions=True,
     ),
     JournalFault(
         "rows that were read ahead count whatever is asked for",

@@ -6,12 +6,10 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Sequence
 from pathlib import Path
 
 from tests.publisher.faults import FAULTS, JOURNAL, ROOT, JournalFault, is_current
-from tests.support.servers import postgres_binaries, postgresql_running
 
 HISTORIES = 300
 NO_FAULT = JournalFault("no fault at all", JOURNAL, "", "")
@@ -19,16 +17,14 @@ OF_PYTHON = ("AttributeError", "ImportError", "IndexError", "NameError", "Syntax
 """What a fault ends with that is no journal's: it would be found by anybody."""
 
 
-def found_by(fault: JournalFault, folder: Path, url: str | None = None) -> str:
-    """What the histories say of the package with this fault in it; nothing where they do not notice it. `url` is of a
-    database other than SQLite.
-    """
+def found_by(fault: JournalFault, folder: Path) -> str:
+    """What the histories say of the package with this fault in it; nothing where they do not notice it."""
     shutil.rmtree(folder / "eventlog", ignore_errors=True)
     shutil.copytree(ROOT / "eventlog", folder / "eventlog", ignore=shutil.ignore_patterns("__pycache__"))
     if fault.right:
         path = folder / fault.path
         path.write_text(path.read_text(encoding="utf-8").replace(fault.right, fault.wrong), encoding="utf-8")
-    argv = ["", "0", str(HISTORIES), *([] if url is None else [url])]
+    argv = ["", "0", str(HISTORIES)]
     script = (
         f"import runpy, sys; sys.path[:0] = {[str(folder), str(ROOT)]!r}; sys.argv = {argv!r};"
         " runpy.run_module('tests.publisher', run_name='__main__')"
@@ -41,11 +37,11 @@ def found_by(fault: JournalFault, folder: Path, url: str | None = None) -> str:
     return next((line for line in lines if line.startswith("AssertionError")), lines[-1] if lines else "?")
 
 
-def judged(fault: JournalFault, folder: Path, url: str | None) -> tuple[bool, str]:
+def judged(fault: JournalFault, folder: Path) -> tuple[bool, str]:
     """Whether the histories tell this fault from none, and what they say."""
     if not is_current(fault):
         return False, "THE TEXT DOES NOT STAND THERE ONCE"
-    said = found_by(fault, folder, url)
+    said = found_by(fault, folder)
     if said.startswith(OF_PYTHON):
         return False, f"NO FAULT OF A JOURNAL: {said}"
     return bool(said), said or "NOT FOUND"
@@ -56,15 +52,6 @@ def tell(what: str, said: str) -> None:
     sys.stdout.flush()
 
 
-@contextmanager
-def _database() -> Iterator[str]:
-    """A database of a PostgreSQL server of its own."""
-    binaries = postgres_binaries()
-    assert binaries is not None, "numbers of transactions need PostgreSQL, and neither system nor wheel has it"
-    with postgresql_running(binaries) as server:
-        yield f"{server}postgres"
-
-
 def main(words: Sequence[str]) -> int:
     """Puts in those faults whose names have one of these words, or all; how many were not found.
 
@@ -73,17 +60,13 @@ def main(words: Sequence[str]) -> int:
     missed = 0
     tried = [fault for fault in FAULTS if not words or any(word in fault.what for word in words)]
     with tempfile.TemporaryDirectory(prefix="eventlog-faults-") as folder:
-        for of_transactions in (False, True):
-            alike = [fault for fault in tried if fault.of_transactions == of_transactions]
-            with _database() if of_transactions and alike else nullcontext() as url:
-                said = found_by(NO_FAULT, Path(folder), url) if alike else ""
-                if said:
-                    tell(NO_FAULT.what, said)
-                    return 1
-                for fault in alike:
-                    found, said = judged(fault, Path(folder), url)
-                    missed += not found
-                    tell(fault.what, said)
+        if said := found_by(NO_FAULT, Path(folder)):
+            tell(NO_FAULT.what, said)
+            return 1
+        for fault in tried:
+            found, said = judged(fault, Path(folder))
+            missed += not found
+            tell(fault.what, said)
     sys.stdout.write(f"{len(tried)} faults, {missed} not found\n")
     return missed
 

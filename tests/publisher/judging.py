@@ -124,7 +124,8 @@ def _output(world: World, name: str, target: Target, letters: dict[int, str]) ->
     _whole(world, name, target)
     if name[0] != "p":
         _order(world, name, target)
-    if name[0] in "ftb" and name in world.first and world.engine.dialect.name == "postgresql":
+        _readings(world, name, target)
+    if name[0] in "ftb" and name in world.first and world.names.transaction:
         _numbers(world, name, target)
 
 
@@ -260,6 +261,15 @@ def _order(world: World, name: str, target: Target) -> None:
         if latest.get(one.object, 0) > one.uid:
             world.fail("out of order", name, one.object, one.uid, "after", latest[one.object])
         latest[one.object] = one.uid
+
+
+def _readings(world: World, name: str, target: Target) -> None:
+    """Of no object an earlier reading came behind a later one."""
+    latest: dict[str, int] = {}
+    for one in target.came:
+        if one.read < latest.get(one.object, 0):
+            world.fail("an earlier reading", name, one.object, one.uid, one.read, "after", latest[one.object])
+        latest[one.object] = one.read
 
 
 def _letter(world: World, uid: int, row: Row, letter: str) -> None:

@@ -22,7 +22,8 @@ from eventlog.publisher.unsealed import UnsealedRows
 from eventlog.sources.log.reading import NEAR_ROWS
 from eventlog.sql.connect import connect
 from eventlog.sql.dialect import dialect_of
-from eventlog.sql.names import LogNames
+from eventlog.sql.findlog import log_columns
+from eventlog.sql.names import TRANSACTION, LogNames
 from tests.publisher.real import real_targets
 from tests.publisher.world import World
 
@@ -45,6 +46,9 @@ def made(engine: Engine) -> Engine:
     if engine.dialect.name == "sqlite":
         event.listen(engine, "connect", _hurries)
     install(engine, NAMES)
+    if not log_columns(engine, NAMES).transaction:
+        with engine.begin() as connection:
+            connection.execute(text(f"ALTER TABLE event_log ADD COLUMN {TRANSACTION} BIGINT"))
     tables = journal_tables(NAMES, dialect_of(engine))
     tables.drop_all(engine)
     tables.create_all(engine)

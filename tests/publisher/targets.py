@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from eventlog.core.errors import OccupiedError, SinkError
 from eventlog.core.model import Change, Count, CutTransaction, Document, Outcome, Reason, Refusal, Status
 from eventlog.core.seams import Resolved, SinkCapabilities, Tenure
+from tests.publisher.actors import READ
 
 
 class Surroundings(Protocol):
@@ -50,6 +51,8 @@ class Taken(Struct, frozen=True):
     last: bool
     beside: tuple[int, ...]
     """The rows of that change."""
+    read: int
+    """How many readings there were when its object was read back."""
     collection: str = ""
     tables: Mapping[str, int] = {}
     """How many changes of each table its transaction had with it, where that is counted."""
@@ -76,7 +79,7 @@ class Target:
     def take(self, document: Document, plan: str, said: Iterable[Outcome] = ()) -> None:
         letters = {outcome.position[0]: outcome.status.value for outcome in said}
         waiting = set[str]()
-        for records, object_name, uids, place, last, *by_table in json.loads(document.body):
+        for records, object_name, uids, place, last, read, *by_table in json.loads(document.body):
             status = letters.get(records[0], "S")
             if status == "N":
                 waiting.add(object_name)
@@ -85,7 +88,7 @@ class Target:
             for record, uid in zip(records, uids, strict=True):
                 self.repeats[uid] += object_name in waiting
                 self.world.arrived(self, uid, record, plan)
-                taken = Taken(uid, record, object_name, plan, status, place, last, tuple(uids), *by_table)
+                taken = Taken(uid, record, object_name, plan, status, place, last, tuple(uids), read, *by_table)
                 self.came.append(taken)
 
     def again(self, uids: Iterable[int]) -> None:
@@ -285,6 +288,7 @@ class WrittenRow(Struct, frozen=True):
     object: str
     uids: tuple[int, ...]
     transaction: int | None
+    read: int
     place: int = 0
     last: bool = True
 
@@ -324,7 +328,8 @@ class ModelFormat:
                     yield Refusal(positions=change.positions, note="filtered", filtered=True)
                 else:
                     mark = None if change.transaction is None else change.transaction.mark
-                    row = (change.positions, f"{change.row.table}/{change.row.key}", uids, mark)
+                    read: Any = (change.beside or {})[READ]
+                    row = (change.positions, f"{change.row.table}/{change.row.key}", uids, mark, read)
                     yield WrittenTableRow(*row, collection=f"c{uids[0] % 2}") if by_table else WrittenRow(*row)
 
         return write
@@ -346,7 +351,7 @@ class ModelFormat:
 
 def _document(group: Sequence[WrittenRow]) -> Document:
     changes = [
-        ([record for record, *_ in one.positions], one.object, one.uids, one.place, one.last, *_by_table(one))
+        ([record for record, *_ in one.positions], one.object, one.uids, one.place, one.last, one.read, *_by_table(one))
         for one in group
     ]
     body = json.dumps(changes).encode()

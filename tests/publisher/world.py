@@ -17,10 +17,10 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Literal
 
+from msgspec.structs import replace
 from sqlalchemy import Engine, text
 
 from eventlog.core.errors import OccupiedError, SinkError, SourceError
-from eventlog.core.rules import Options, Round
 from eventlog.core.seams import Tenure
 from eventlog.delivery.answers import Strictness
 from eventlog.delivery.output import Output
@@ -50,13 +50,15 @@ class World:
     """Until when outputs may send nothing, because something comes again."""
     anew: set[int]
     """Rows that were set back while they waited for another attempt: that may be forgotten, for they are new."""
+    readings = 0
+    """How often objects were read back."""
     released: dict[str, tuple[int, set[tuple[str, str]]]]
     """When a row of an object was last released, and the plans that there were by then."""
 
     def __init__(self, seed: int, engine: Engine) -> None:
         self.rng = rng = random.Random(seed)
         self.seed, self.engine = seed, engine
-        self.log = Log(engine, log_columns(engine, LogNames()))  # which knows the column that names the transaction
+        self.names = log_columns(engine, LogNames())  # which knows the column that names the transaction
         self.counts: collections.Counter[str] = collections.Counter()
         self.kills, self.faults = rng.choice([(0, 0), (0.015, 0), (0, 0.02), (0.01, 0.015), (0.01, 0.015)])
         self.freezes = bool(self.kills or self.faults) or rng.random() < 0.5
@@ -142,6 +144,11 @@ class World:
             self.mixed, self.largest, self.on_retry, self.last_key = True, 2, "object", 3
             self.limit, self.commits, self.transaction_rows, self.several = 20, 0.25, [9, 20], 0
             self.first = ["r", *[name for name in self.first if name != "r"]]
+        self.redefined = more.choice([0, 0, 0.03])
+        """How likely tables are looked at anew."""
+        if self.engine.dialect.name != "postgresql" and more.random() < 0.5:
+            self.names = replace(self.names, transaction=None)
+        self.log = Log(self.engine, self.names)
 
     # --- the database as a writer, an operator and the oracle see it ---------------------------------------------------
 
@@ -278,18 +285,21 @@ class World:
         )
         journal = TestJournal(self.log, lock, settings)
         journal.world = self
-        self.publisher = Publisher(journal, tenure)
+        self.publisher = Publisher(journal, tenure, self)
 
     def turns(self, publisher: Publisher) -> None:
         """One turn of some outputs, in any order."""
         if self.rng.random() < 0.3:
             publisher.journal.sweep()
+        if self.more.random() < self.redefined:
+            publisher.decider = WorldDecider(self)
         names = [name for name in self.outputs() if name not in self.away]
         for name in self.rng.sample(names, len(names)):
             if name == self.slow and not self.quiet and self.rng.random() < 0.9:
                 continue
             if name in self.outputs():
                 consumer = self.consumer(publisher, name)
+                consumer.decider = publisher.decider
                 consumer.looks_unread(self.rng.random() < 0.3)
                 turn = consumer.turn(publisher.tenure)
                 if turn.stale is not None:
@@ -302,9 +312,7 @@ class World:
             output = Output(format=kind.format(name, self.mixed, self.largest), sink=sink, name=name)
             strictness = Strictness(on_retry=self.on_retry)
             settings = ConsumerSettings(limit=self.limit, strictness=strictness, max_attempts=self.max_attempts)
-            decider = WorldDecider(Round(options=Options()))
-            decider.world = self
-            consumer = TestConsumer(publisher.journal, output, decider, settings)
+            consumer = TestConsumer(publisher.journal, output, publisher.decider, settings)
             consumer.world = self
             publisher.consumers[name] = consumer
         return publisher.consumers[name]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from eventlog.sql.names import TRANSACTION
 from tests.publisher.actors import Row
 
 if TYPE_CHECKING:
@@ -66,11 +67,17 @@ def _commit(world: World, changes: Sequence[tuple[list[int], str]]) -> None:
             world.live[record] = uid
             table, key = name.split("/")
             value = f"{first}/{uid}" + " " * world.rng.choice(VALUE_LENGTHS)
-            rows.append({"record": record, "name": table, "key": key or "-", "column": column, "value": value})
+            row = {"record": record, "name": table, "key": key or "-", "column": column, "value": value}
+            rows.append(row | {"transaction": world.counts["transactions"]})
             world.trace.append((world.now, "row", uid, record, name, world.counts["transactions"]))
+    # PostgreSQL says itself which transaction wrote a row.
+    named, named_value = "", ""
+    if world.engine.dialect.name != "postgresql":
+        named, named_value = f", {TRANSACTION}", ", :transaction"
     world.run_sql(
-        "INSERT INTO event_log (record_id, status, event_type, event_time, table_name, table_key, column_name, new_value)"
-        " VALUES (:record, 'N', 2, '2026-03-23 10:57:19', :name, :key, :column, :value)",
+        "INSERT INTO event_log (record_id, status, event_type, event_time, table_name, table_key, column_name,"
+        f" new_value{named})"
+        f" VALUES (:record, 'N', 2, '2026-03-23 10:57:19', :name, :key, :column, :value{named_value})",
         rows,
     )
     world.counts["rows"] += len(rows)

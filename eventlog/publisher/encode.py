@@ -1,0 +1,276 @@
+"""From what the rules decided to the documents of one output: policies, counting, encoding."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from itertools import accumulate, chain, groupby, pairwise
+from operator import itemgetter
+from typing import Any, Protocol
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from eventlog.core.counting import MOST_LEFT_EVENTS, TransactionCounts, counted, left_over
+from eventlog.core.model import (
+    Change,
+    Document,
+    Outcome,
+    Position,
+    Reason,
+    Refusal,
+    Status,
+    exceptional,
+)
+from eventlog.core.rules import Decision
+from eventlog.core.rules.definitions import DefinitionSpan
+from eventlog.core.rules.meaning import ended
+from eventlog.core.seams import former_names_of
+from eventlog.delivery.answers import keep_worse
+from eventlog.delivery.output import Output
+from eventlog.publisher.tables import Detail, OnTheWay
+from eventlog.publisher.take import Take
+from eventlog.publisher.whole import GoingOn, in_transactions
+
+
+class Numbers(Protocol):
+    """The rows of images, which outputs know by their positions in a stream."""
+
+    def of_rows(self, outcomes: Iterable[Outcome]) -> list[Outcome]:
+        """The outcomes of images as those of their rows."""
+
+    def going_on(self, going_on: GoingOn) -> GoingOn:
+        """The transactions that go on, as images call them."""
+
+    def encoded(self, encoded: Encoded, *, asked: bool) -> Encoded:
+        """The same of rows; only a target that cannot be `asked` names those of each event."""
+
+
+class Encoded(Struct, frozen=True, kw_only=True):
+    """What an output gets: documents in order, and the outcomes of events that are in none.
+
+    `left` are events that come with the next take, as their transactions go on. `counts` is how
+    much of each unfinished transaction is published when all documents are there.
+    """
+
+    documents: Sequence[Document] = ()
+    outcomes: Mapping[Position, Outcome] = {}
+    left: frozenset[Position] = frozenset()
+    counts: TransactionCounts = {}
+    changes: int = 0
+    complaint: str | None = None
+    """Why the last change was refused that does not go out as an error."""
+    outgoing: Sequence[Document] = ()
+    """The same as the target gets them: of a stream they cover images, and no rows."""
+    numbers: Numbers | None = None
+    """The rows of these images."""
+
+
+class Part(Struct, frozen=True, kw_only=True):
+    """What rows amount to, as far as every table looks the same."""
+
+    decision: Decision
+    """Its outcomes are those of all parts of a group, and stand at the first of them."""
+    span: DefinitionSpan
+    numbers: Numbers | None = None
+    """The rows of what was decided, where that are images."""
+
+
+def encode(
+    output: Output,
+    parts: Sequence[Part],
+    *,
+    after: str,
+    counts: TransactionCounts,
+    going_on: GoingOn | None = None,
+    may_leave: bool = True,
+    most_left: int = 0,
+) -> Encoded:
+    """The documents of one output. A document has changes of one part only.
+
+    With `going_on` formats that count number each change in its transaction. Of whole
+    transactions those that go on soon are left for then, if they have at most `most_left` rows.
+    """
+    outcomes: dict[Position, Outcome] = {}
+    groups: list[tuple[int, list[Change]]] = []
+    for number, part in enumerate(parts):
+        groups.append((number, _own(output, part.decision, outcomes)))
+    left: set[Position] = set()
+    if output.whole and going_on is not None:
+        placed = [(number, change) for number, changes in groups for change in changes]
+        soon = going_on.soon if may_leave else ()
+        placed, left = in_transactions(placed, soon, most_left)
+        left |= _losers_of(left, parts)
+        # Sorted by transactions now: a part may come several times, and each time in a piece of its
+        # own, because its tables may look another way than those before.
+        groups = []
+        for number, of_part in groupby(placed, key=itemgetter(0)):
+            groups.append((number, [change for _, change in of_part]))
+    made = _written(output, parts, groups, outcomes)
+    pieces = made.pieces
+    if output.format.counts and going_on is not None:
+        written = list(chain.from_iterable(pieces))
+        last: set[Position] = set()
+        if may_leave:
+            last = _left(made.changes, written, going_on.soon, parts)
+        later = {item.transaction for item in written if item.positions[-1] in last}
+        later.discard(None)
+        kept = [[item for item in piece if item.positions[-1] not in last] for piece in pieces]
+        left |= last
+        # All pieces are numbered as one, and taken apart again.
+        items = list(chain.from_iterable(kept))
+        numbered, counts = counted(items, counts, going_on.every | later)
+        ends = accumulate(map(len, kept), initial=0)
+        pieces = [numbered[start:end] for start, end in pairwise(ends)]
+    documents: list[Document] = []
+    for piece in filter(None, pieces):
+        former = documents[-1].id if documents else after
+        documents += output.format.bind(piece, former)
+    return Encoded(
+        documents=documents,
+        outgoing=documents,
+        outcomes=outcomes,
+        left=frozenset(left),
+        counts=counts,
+        changes=len(made.changes),
+        complaint=made.complaint,
+    )
+
+
+class _Written(Struct):
+    """What a format has written, in pieces of one part each, and of which changes."""
+
+    changes: list[Change] = []
+    pieces: list[list[Any]] = []
+    complaint: str | None = None
+    """Why the last change was refused."""
+
+
+def _written(
+    output: Output,
+    parts: Sequence[Part],
+    groups: Iterable[tuple[int, list[Change]]],
+    outcomes: dict[Position, Outcome],
+) -> _Written:
+    made = _Written()
+    names, refuses = former_names_of(output.format), output.sink.capabilities.refuses
+    for number, of_part in groups:
+        own, catalog, missing = parts[number].span.by_names(of_part, names)
+        for refusal in missing:
+            _refuse(outcomes, refusal)
+        made.changes += own
+        piece: list[Any] = []
+        made.pieces.append(piece)
+        for item in output.format.writer(catalog)(own):
+            # What a format cannot express, or the target does not take, is refused with the reason.
+            refused = item if isinstance(item, Refusal) else None
+            if refused is None and refuses is not None and (note := refuses(item)) is not None:
+                refused = Refusal(positions=item.positions, note=note)
+            if refused is None:
+                piece.append(item)
+                continue
+            _refuse(outcomes, refused)
+            if refused.reason is Reason.REFUSED:
+                made.complaint = refused.note
+    return made
+
+
+def _own(output: Output, decision: Decision, outcomes: dict[Position, Outcome]) -> list[Change]:
+    """The changes without those that another output alone gets; the rest is in `outcomes`."""
+    outcomes.update(decision.outcomes.others)
+    names = ("", output.name, *output.former_names)
+    own: list[Change] = []
+    for change in decision.changes:
+        if change.only in names:
+            own.append(change)
+        else:
+            note = f"only the output {change.only} gets it."
+            _refuse(outcomes, Refusal(positions=change.positions, note=note, filtered=True))
+    return own
+
+
+def _refuse(outcomes: dict[Position, Outcome], refusal: Refusal) -> None:
+    for position in refusal.positions:
+        keep_worse(outcomes, position, ended(position, refusal))
+
+
+def _left(
+    changes: Sequence[Change],
+    written: Sequence[Any],
+    going_on: frozenset[int],
+    parts: Sequence[Part],
+) -> set[Position]:
+    """The last published change of each transaction that goes on, and later ones of its object."""
+    # What is refused is not left with it: it would be decided together with what went out alone.
+    written_ends = {item.positions[-1] for item in written}
+    published = [change for change in changes if change.positions[-1] in written_ends]
+    last = left_over(published, [written], going_on)
+    positions = set(chain.from_iterable(change.positions for change in last))
+    positions |= _losers_of(positions, parts)
+    most = max(MOST_LEFT_EVENTS, sum(len(part.decision.outcomes) for part in parts))
+    if len(positions) > most:
+        return set()
+    return positions
+
+
+def _losers_of(positions: set[Position], parts: Sequence[Part]) -> set[Position]:
+    """The events that these have superseded."""
+    others = chain.from_iterable(exceptional(part.decision.outcomes) for part in parts)
+    superseded = (outcome for outcome in others if outcome.winner is not None)
+    return {outcome.position for outcome in superseded if outcome.winner in positions}
+
+
+def waits(outcomes: Mapping[Position, Outcome], left: Collection[Position]) -> dict[Position, Outcome]:
+    """The events that have to come again, each with the reason."""
+    waiting = {at: outcome for at, outcome in outcomes.items() if outcome.status is Status.NEW}
+    for position in left:
+        waiting[position] = Outcome(position=position, status=Status.NEW, reason=Reason.GOES_ON)
+    # One that was superseded waits with its winner.
+    for position, outcome in outcomes.items():
+        if outcome.winner is not None and outcome.winner in waiting and position not in waiting:
+            waiting[position] = replace(waiting[outcome.winner], position=position)
+    return waiting
+
+
+def planned_documents(
+    plan: str, taken: Take, encoded: Encoded, again: AbstractSet[int], *, asked: bool
+) -> list[OnTheWay]:
+    """The documents for the journal, with the rows that each superseded; one entry if `asked`."""
+    losers: dict[Position, list[Outcome]] = {}
+    for outcome in encoded.outcomes.values():
+        if outcome.winner is not None and outcome.position[0] not in again:
+            losers.setdefault(outcome.winner, []).append(outcome)
+    details: list[Detail] = []
+    for document in encoded.documents:
+        covered = list(chain.from_iterable(document.covers.values()))
+        if losers:
+            superseded = chain.from_iterable(losers.get(position, ()) for position in covered)
+            covered += [outcome.position for outcome in superseded]
+        outcomes: tuple[Outcome, ...] = ()
+        if encoded.outcomes:
+            outcomes = tuple(encoded.outcomes[event] for event in covered if event in encoded.outcomes)
+        records = tuple(dict.fromkeys([position[0] for position in covered]))
+        details.append(Detail(document.id, records, outcomes, document.cut))
+    if not details:
+        return []
+    attempts = taken.attempts
+    if asked:
+        most = max(attempts.values(), default=0)
+        return [OnTheWay(plan=plan, place=0, details=details, attempts=most)]
+    planned: list[OnTheWay] = []
+    for index, (detail, document) in enumerate(zip(details, encoded.documents, strict=True)):
+        most = 0
+        if attempts:
+            most = max((attempts.get(record, 0) for record in detail.records), default=0)
+        entry = OnTheWay(
+            plan=plan,
+            place=index,
+            details=[detail],
+            objects=list(dict.fromkeys(taken.objects[record] for record in detail.records)),
+            covers=document.covers,
+            body=document.body.decode(),
+            route=document.route,
+            attempts=most,
+        )
+        planned.append(entry)
+    return planned
