@@ -138,7 +138,8 @@ class Identities:
 
     def identify(self, table: str | None, key: str | None, *, row_event: bool) -> tuple[Naming, RowId, RowId]:
         """What the table_name means, the object as documents name it, and how it is told apart."""
-        naming = self.naming(table)
+        # By far the most names were met before, and spelled so.
+        naming = self._namings.get(table or "") or self.naming(table)
         if key is None:
             raise DataError("table_key is NULL; it must name the row.")
         # By far the most keys: one column, spelled as the catalog does, and nothing quoted.
