@@ -6,6 +6,7 @@ import datetime as dt
 import gc
 import json
 import subprocess
+import sys
 from functools import partial
 from pathlib import Path
 
@@ -168,3 +169,22 @@ def test_no_plot_is_kept_but_the_readmes() -> None:
 def test_the_readmes_plot_is_that_of_its_result(tmp_path: Path) -> None:
     [report] = [one for one in readme.kept() if one.name == SHOWN]
     assert draw_result(report, tmp_path / "drawn.svg").read_text() == (RESULTS / f"{SHOWN}.svg").read_text()
+
+
+def test_a_benchmark_is_held_against_that_of_another_checkout(tmp_path: Path) -> None:
+    root = README.parent
+    command = [sys.executable, "-m", "bench.against"]
+    run = partial(subprocess.run, capture_output=True, text=True, cwd=root, check=False, timeout=120)
+    # The same one: in a quick run its ratios may be anything.
+    same = run([*command, str(root), "tablekey", "--quick", "--runs", "2", "--only", "quoted"])
+    assert (same.returncode, same.stderr) == (0, "")
+    *_, line = same.stdout.splitlines()
+    contestant, *figures = [cell.strip(" *") for cell in line.strip("|").split("|")]
+    assert contestant == "quoted"
+    assert all(float(figure) > 0 for figure in figures[:4])
+    without = run([*command, str(tmp_path), "tablekey"])
+    assert without.returncode == 2
+    assert "run `./dev run true` there once" in without.stderr
+    broken = run([*command, str(root), "nonsense"])
+    assert broken.returncode == 1
+    assert "The benchmark has ended too early" in broken.stderr
