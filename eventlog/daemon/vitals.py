@@ -289,7 +289,7 @@ class Ledger:
         """Rows since the last entry."""
         self._former: OutputStates | None = None
         self._seen: OutputStates = {}
-        self._pace: Pace | None = None
+        self._pace: Pace = ()
         # Before every time, so that the first entry is due at once.
         self._entered = float("-inf")
 
@@ -298,24 +298,24 @@ class Ledger:
         is_due = now or monotonic() - self._entered >= ENTRY_SECONDS
         if not is_due or (present == self._seen and not self.settled):
             return
-        log, pace = self._lock.log, self._pace
-        marks = Marks(log)
+        log, former, pace = self._lock.log, self._former, self._pace
         with log.transaction() as connection:
-            # Each is read once: nobody else enters it while this publisher has the lock.
+            # Once: nobody else enters them while this publisher has the lock.
+            if former is None:
+                marks = Marks(log).all(connection)
+                noted = read_output_states(marks.get(OUTPUTS))
+                former = {name: noted[name] for name in noted if name in present}
+                pace = value_of(marks.get(PACE), Pace) or ()
             if present != self._seen:
-                if self._former is None:
-                    noted = read_output_states(marks.get(connection, OUTPUTS))
-                    self._former = {name: noted[name] for name in noted if name in present}
-                states = as_text(newest(self._former, present))
+                states = as_text(newest(former, present))
                 self._lock.mark(connection, OUTPUTS, states, soon=True)
             if self.settled:
-                if pace is None:
-                    pace = value_of(marks.get(connection, PACE), Pace) or ()
                 # By the database's clock, by which whoever reads it reckons too.
                 at = log.now(connection).replace(tzinfo=UTC).timestamp()
                 pace = quickened(pace, self.settled, at)
                 self._lock.mark(connection, PACE, as_text(pace), soon=True)
-        self._seen, self._pace, self.settled, self._entered = present, pace, 0, monotonic()
+        self._former, self._seen, self._pace = former, present, pace
+        self.settled, self._entered = 0, monotonic()
 
 
 PART: Final = 50
