@@ -14,9 +14,8 @@ from eventlog.core.model import Event, Image, Outcome, Position, Transaction
 from eventlog.core.rules import Round
 from eventlog.core.rules.definitions import DefinitionSpan
 from eventlog.core.schema import Catalog
-from eventlog.publisher.decide import Decider, are_all_that_waited
+from eventlog.publisher.decide import Decider
 from eventlog.publisher.encode import Part
-from eventlog.publisher.take import Take
 from eventlog.sources.stream.captured import CapturedImages
 from eventlog.sources.stream.images import tell
 from eventlog.streams.images import ImageNumbers
@@ -39,20 +38,6 @@ class ImageDecider(Decider):
     def of_rows(self, events: Sequence[Event], answers: Sequence[Outcome]) -> Sequence[Outcome]:
         rows = {self._log.image(event)[0].position: event.position for event in events}
         return ImageNumbers(rows=rows, transactions={}).of_rows(answers)
-
-    def _left_before(self, output: str, taken: Take, first: Sequence[Event]) -> Sequence[Part] | None:
-        # Nothing is read back, so it may be decided at any time.
-        return self._parts(self.round, [first]) if are_all_that_waited(first, taken) else None
-
-    def _joined(self, left: Sequence[Part], new: Sequence[Part]) -> Sequence[Part]:
-        rows: dict[Position, Position] = {}
-        transactions: dict[int, int] = {}
-        for part in (left[0], new[0]):
-            assert isinstance(part.numbers, ImageNumbers)
-            rows |= part.numbers.rows
-            transactions |= part.numbers.transactions
-        numbers = ImageNumbers(rows=rows, transactions=transactions)
-        return [replace(part, numbers=numbers) for part in (*left, *new)]
 
     def _parts(self, asked: Round, groups: Sequence[Sequence[Event]]) -> list[Part]:
         return _decided_parts(asked, groups, self._log)[0]
