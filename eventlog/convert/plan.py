@@ -22,7 +22,7 @@ from eventlog.core.schema_file import catalog_to_json
 
 BUCKET_ROWS: Final = 100_000
 BUCKET_BYTES: Final = 20_000_000
-RANGE_ROWS: Final = 60_000
+RANGE_ROWS: Final = 40_000
 RANGE_BYTES: Final = 10_000_000
 ROW_BYTES: Final = 150
 """What a row of an input file is taken to need, where nobody has counted the rows."""

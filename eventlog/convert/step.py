@@ -49,12 +49,12 @@ from eventlog.convert.settings import ChangeRows, Conversion
 from eventlog.core.model import Event, Outcome, Position, Reason, RowId
 from eventlog.core.rules import Round
 from eventlog.core.rules.definitions import DefinitionSpan, FormerRows
-from eventlog.core.rules.meaning import STATUS
+from eventlog.core.rules.meaning import STATUS, Decision
 from eventlog.core.schema import Catalog, Table
 from eventlog.core.seams import RowReader
 from eventlog.xds.write import XdsFormat
 
-CHUNK_ROWS: Final = 10_000
+CHUNK_ROWS: Final = 5_000
 CHUNK_BYTES: Final = 4_000_000
 """A chunk holds no more rows and no more bytes than this, and one batch of the input."""
 
@@ -156,6 +156,7 @@ class _Deciding:
         self._former = None
         if conversion.catalog is not None:
             self._former = conversion.catalog.former
+        self._today = DefinitionSpan(catalog=conversion.catalog or Catalog())
         self._round = Round(
             catalog=conversion.catalog,
             reader=reader,
@@ -176,8 +177,7 @@ class _Deciding:
         unique = deduplicated(rows, self._conflicts)
         others: dict[Position, Outcome] = {}
         refused: dict[Position, Outcome] = {}
-        for span in self._spans(unique.rows):
-            decision = self._round_of(span).decide(span.events)
+        for span, decision in self._decided(unique.rows):
             rendering = self._rendering(span)
             for change in decision.changes:
                 rendering.take(change)
@@ -206,25 +206,25 @@ class _Deciding:
                     positions = pa.array([position[0] for position in others], pa.int64())
                     yield from self._outcomes(positions, others, refused)
 
-    def _spans(self, rows: pa.RecordBatch) -> Sequence[DefinitionSpan]:
-        """The events of whole objects, those together that were written under the same definitions:
-        each object's are parted where its own table got another one.
+    def _decided(self, rows: pa.RecordBatch) -> list[tuple[DefinitionSpan, Decision]]:
+        """What the rules make of whole objects, those together that were written under the same
+        definitions: each object's are parted where its own table got another one.
         """
+        # Events end here: what is written next has their memory.
         events = self._events(rows)
-        today = DefinitionSpan(events=events, catalog=self._conversion.catalog or Catalog())
         if self._former is None or not self._former.concerns(events):
-            return [today]
+            return [(self._today, self._round.decide(events))]
         spans: dict[tuple[int, Catalog], DefinitionSpan] = {}
         events_of_span: dict[tuple[int, Catalog], list[Event]] = {}
         by_object = zip(integers(rows.column(OBJECT)), events, strict=True)
         for _, pairs in groupby(by_object, key=itemgetter(0)):
             # Objects share their first spans, their second ones, and so on: each object's own
             # come one after the other.
-            for at, span in enumerate(self._former.spans([event for _, event in pairs])):
+            for at, (span, of_span) in enumerate(self._former.spans([event for _, event in pairs])):
                 which = at, span.catalog
                 spans.setdefault(which, span)
-                events_of_span.setdefault(which, []).extend(span.events)
-        return [replace(span, events=events_of_span[which]) for which, span in spans.items()]
+                events_of_span.setdefault(which, []).extend(of_span)
+        return [(span, self._round_of(span).decide(events_of_span[which])) for which, span in spans.items()]
 
     def _long_spans(self, pieces: Pieces) -> Iterator[tuple[DefinitionSpan, Pieces]]:
         """The same of one object whose events come in pieces: each span with what begins anew with
@@ -233,7 +233,7 @@ class _Deciding:
         # The pieces are read once more to see that, which costs less than what it nearly always
         # saves.
         if self._former is None or not any(map(self._former.concerns, pieces())):
-            yield DefinitionSpan(events=(), catalog=self._conversion.catalog or Catalog()), pieces
+            yield self._today, pieces
             return
         start = 0
         for span, count in self._former.runs(chain.from_iterable(pieces())):

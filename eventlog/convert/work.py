@@ -320,12 +320,3 @@ def use_one_core() -> None:
     # The processes share the cores among them.
     pa.set_cpu_count(1)
     pa.set_io_thread_count(1)
-
-
-def give_back() -> None:
-    """Gives the system what is free between what is used; glibc by itself gives it only what is
-    free at the end.
-    """
-    # Only glibc has it.
-    with suppress(AttributeError, OSError):
-        ctypes.CDLL(None).malloc_trim(0)

@@ -81,15 +81,15 @@ def parts_of(asked: Round, groups: Sequence[Sequence[Event]]) -> list[Part]:
     former = catalog.former
     if former is None or not any(map(former.concerns, groups)):
         decision = together(asked.decide_groups(groups))
-        return [Part(decision=decision, span=DefinitionSpan(events=(), catalog=catalog))]
+        return [Part(decision=decision, span=DefinitionSpan(catalog=catalog))]
     # Rows of an object that were written under other definitions are decided apart.
     parts: list[Part] = []
     order = publishing_order(asked.options)
     for group in groups:
         decided: list[tuple[DefinitionSpan, Change]] = []
         decisions: list[Decision] = []
-        for span in former.spans(in_order(group, asked.options)):
-            decision = _decided(asked, span)
+        for span, events in former.spans(in_order(group, asked.options)):
+            decision = _decided(asked, span, events)
             decisions.append(decision)
             decided += [(span, change) for change in decision.changes]
         decided.sort(key=lambda of_span: order(of_span[1]))
@@ -114,12 +114,12 @@ def _parts_about(parts: Sequence[Part], positions: AbstractSet[Position]) -> lis
     return about
 
 
-def _decided(asked: Round, span: DefinitionSpan) -> Decision:
-    """What a span amounts to: by the tables of its time, read back by their names of today."""
+def _decided(asked: Round, span: DefinitionSpan, events: Sequence[Event]) -> Decision:
+    """What events amount to: by the tables of their time, read back by their names of today."""
     reader = asked.reader
     if span.former and reader is not None:
         reader = FormerRows(reader, span)
-    return replace(asked, catalog=span.catalog, reader=reader).decide(span.events)
+    return replace(asked, catalog=span.catalog, reader=reader).decide(events)
 
 
 def are_all_that_waited(events: Sequence[Event], taken: Take) -> bool:

@@ -85,4 +85,4 @@ def _decided_parts(
 def _part(asked: Round, log: CapturedImages, number: int, images: Sequence[Image], numbers: ImageNumbers) -> Part:
     catalog = log.catalogs.find(number) if number else Catalog()
     decision = tell(images, catalog, asked.options)
-    return Part(decision=decision, span=DefinitionSpan(events=(), catalog=catalog), numbers=numbers)
+    return Part(decision=decision, span=DefinitionSpan(catalog=catalog), numbers=numbers)

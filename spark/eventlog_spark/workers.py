@@ -7,22 +7,17 @@ from __future__ import annotations
 import gc
 import sys
 
-from eventlog.convert.work import give_back, use_one_core
+from eventlog.convert.work import use_one_core
 
 
 def settle() -> None:
-    """Makes a worker cheap for the rest of its life, and has it begin each task small; does nothing
-    in other processes.
+    """Makes a worker cheap for the rest of its life; does nothing in other processes.
 
     Spark has a worker look for garbage after each task. What it has loaded by now (pandas, Arrow,
     all of ours) is none, and to look through all of it took more time than a sixth of the work.
     """
-    if not _is_worker():
-        return
     # What is frozen says that a task was here before.
-    if gc.get_freeze_count():
-        give_back()
-    else:
+    if _is_worker() and not gc.get_freeze_count():
         gc.freeze()
         use_one_core()
 

@@ -69,7 +69,7 @@ def published(
     decision = Round(catalog=catalog, reader=reader, options=chosen, needs=needs).decide(events)
     sink = MemorySink([])
     output = Output(format=PolicyFormat(XdsFormat(batch_size=5), steps), sink=sink)
-    part = Part(decision=decision, span=DefinitionSpan(events=(), catalog=catalog or Catalog()))
+    part = Part(decision=decision, span=DefinitionSpan(catalog=catalog or Catalog()))
     encoded = encode(output, [part], after="", counts={})
     sink.commit("", encoded.documents)
     places: dict[str, str] = {}

@@ -66,7 +66,7 @@ def published(events: list[Event], form: Format, steps: Steps = ()) -> Encoded:
     needs = Policy(steps, CATALOG).needs if steps else None
     decision = Round(catalog=CATALOG, needs=needs).decide(events)
     output = Output(format=PolicyFormat(form, steps) if steps else form, sink=MemorySink([]), whole=True)
-    part = Part(decision=decision, span=DefinitionSpan(events=(), catalog=CATALOG))
+    part = Part(decision=decision, span=DefinitionSpan(catalog=CATALOG))
     nothing = GoingOn(every=frozenset(), soon=frozenset())
     return encode(output, [part], after="", counts={}, going_on=nothing)
 

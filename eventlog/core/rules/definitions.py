@@ -92,11 +92,10 @@ class Definition(Struct, frozen=True, kw_only=True, eq=False):
 
 
 class DefinitionSpan(Struct, frozen=True, kw_only=True, eq=False):
-    """Events in a row under the same definitions. `catalog` is what tables looked like; `former`
+    """What events under the same definitions go by. `catalog` is what tables looked like; `former`
     are those definitions that are not today's, by the names of their classes then.
     """
 
-    events: Sequence[Event]
     catalog: Catalog
     former: Mapping[FullName, Definition] = {}
 
@@ -232,8 +231,8 @@ class Definitions:
         return (*own, *map(self._under_former_name, still_there, still_there.values()))
 
     def span(self, former: Definition) -> DefinitionSpan:
-        """No events, and the tables as they were when this was one of them."""
-        return self._span((), {former.full_name: former})
+        """The tables as they were when this was one of them."""
+        return self._span({former.full_name: former})
 
     def concerns(self, events: Sequence[Event]) -> bool:
         """Whether one of these may have been written under a definition that is not today's."""
@@ -246,7 +245,7 @@ class Definitions:
         named = {(self._fold(event.table), event.column) for event in events}
         return any(self._written_under(name, 2**63, column, None) is not None for name, column in named)
 
-    def spans(self, events: Sequence[Event]) -> list[DefinitionSpan]:
+    def spans(self, events: Sequence[Event]) -> list[tuple[DefinitionSpan, list[Event]]]:
         """The events in parts under the same definitions, each part in their order. The events of
         an object are in a later part where its table got another definition, and in the same where
         it did not, whatever became of others.
@@ -266,8 +265,8 @@ class Definitions:
                 parts[number][0][definition.full_name] = definition
                 reached[definition.full_name, event.key] = number
             parts[number][1].append(event)
-        spans = [self._span(of_part, chosen) for chosen, of_part in parts if of_part]
-        return spans or [self._span((), {})]
+        spans = [(self._span(chosen), of_part) for chosen, of_part in parts if of_part]
+        return spans or [(self._span({}), [])]
 
     def runs(self, events: Iterable[Event]) -> Iterator[tuple[DefinitionSpan, int]]:
         """How many events of one object after the other were written under the same definitions,
@@ -278,12 +277,12 @@ class Definitions:
         for event in events:
             definition = self._of(event)
             if definition is not None and chosen.get(definition.full_name, definition) is not definition:
-                yield self._span((), chosen), count
+                yield self._span(chosen), count
                 count = 0
             if definition is not None:
                 chosen[definition.full_name] = definition
             count += 1
-        yield self._span((), chosen), count
+        yield self._span(chosen), count
 
     def pieces(self, decided: Iterable[tuple[DefinitionSpan, Change]]) -> Iterator[tuple[DefinitionSpan, list[Change]]]:
         """Changes, each with the span it was decided in, in pieces where tables look the same."""
@@ -293,10 +292,10 @@ class Definitions:
             full_name = change.row.schema, change.row.table
             definition = span.former.get(full_name)
             if chosen.setdefault(full_name, definition) is not definition:
-                yield self._span((), chosen), piece
+                yield self._span(chosen), piece
                 piece, chosen = [], {full_name: definition}
             piece.append(change)
-        yield self._span((), chosen), piece
+        yield self._span(chosen), piece
 
     def row_id(self, table: str | None, key: str | None, *, row_event: bool = False) -> RowId | None:
         """The object that a row names by former names, by today's where they are known."""
@@ -384,14 +383,14 @@ class Definitions:
             self._having[asked] = known
         return known
 
-    def _span(self, events: Sequence[Event], chosen: Mapping[FullName, Definition | None]) -> DefinitionSpan:
+    def _span(self, chosen: Mapping[FullName, Definition | None]) -> DefinitionSpan:
         former = {
             full_name: definition
             for full_name, definition in chosen.items()
             if definition is not None and not definition.current
         }
         if not former:
-            return DefinitionSpan(events=events, catalog=self._catalog)
+            return DefinitionSpan(catalog=self._catalog)
         # By identity, which is why none of this goes to another process.
         asked = frozenset(map(id, former.values()))
         catalog = self._catalogs.get(asked)
@@ -400,7 +399,7 @@ class Definitions:
             tables = [definition.table for definition in former.values()]
             catalog = Catalog([*tables, *others], case_sensitive=self._catalog.case_sensitive)
             self._catalogs[asked] = catalog
-        return DefinitionSpan(events=events, catalog=catalog, former=former)
+        return DefinitionSpan(catalog=catalog, former=former)
 
     def _names(self, table: Table) -> set[str]:
         names = (table.name, *(child.name for child in table.children))

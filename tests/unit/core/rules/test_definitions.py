@@ -37,9 +37,7 @@ def history(*definitions: Definition, catalog: Catalog = CATALOG) -> Definitions
 
 
 def span(former: Definition = FORMER, catalog: Catalog | None = None) -> DefinitionSpan:
-    return DefinitionSpan(
-        events=(), catalog=catalog or Catalog([former.table, CITY]), former={former.full_name: former}
-    )
+    return DefinitionSpan(catalog=catalog or Catalog([former.table, CITY]), former={former.full_name: former})
 
 
 def change(op: Op = Op.MODIFY, *, key: str = "id=1", name: str = "person", **new: str) -> Change:
@@ -47,9 +45,15 @@ def change(op: Op = Op.MODIFY, *, key: str = "id=1", name: str = "person", **new
     return Change(row=RowId(None, name, key), op=op, edits=edits, positions=((5,), (6,)))
 
 
-def parts(found: Sequence[DefinitionSpan]) -> list[tuple[list[int], bool]]:
+def parts(spans: Sequence[tuple[DefinitionSpan, Sequence[Event]]]) -> list[tuple[list[int], bool]]:
     """The numbers of each span, and whether `person` is a former one there."""
-    return [([one.position[0] for one in part.events], PERSON in part.former) for part in found]
+    return [([event.position[0] for event in events], PERSON in span.former) for span, events in spans]
+
+
+def span_of(definitions: Definitions, *events: Event) -> DefinitionSpan:
+    """The only span of these events."""
+    [(span, _)] = definitions.spans(events)
+    return span
 
 
 def test_events_after_the_last_definition_concern_nobody() -> None:
@@ -62,10 +66,11 @@ def test_events_are_parted_where_a_definition_begins() -> None:
     events = [event(98, "person", "name"), event(99, "city", "name"), event(100, "person", "name"), event(101, "city")]
     first, second = history().spans(events)
     assert parts([first, second]) == [([98, 99, 101], True), ([100], False)], "of a city nothing has changed"
-    assert [one.name for one in first.catalog] == ["person", "city"]
-    assert {one.name: one.key for one in first.catalog}["person"] == ("id",)
-    assert second.catalog is CATALOG
-    assert "fax" in next(iter(first.catalog)).attributes
+    then, now = first[0].catalog, second[0].catalog
+    assert [table.name for table in then] == ["person", "city"]
+    assert {table.name: table.key for table in then}["person"] == ("id",)
+    assert now is CATALOG
+    assert "fax" in next(iter(then)).attributes
 
 
 def test_an_object_is_parted_by_its_own_events_alone() -> None:
@@ -79,7 +84,7 @@ def test_an_object_is_parted_by_its_own_events_alone() -> None:
 
 def test_changes_are_told_in_pieces_in_which_every_table_looks_the_same() -> None:
     definitions = history()
-    then, now = definitions.spans([event(99, "person"), event(100, "person")])
+    then, now = (span for span, _ in definitions.spans([event(99, "person"), event(100, "person")]))
     told = [
         (then, change()),
         (then, change(name="city")),
@@ -115,12 +120,12 @@ def test_definitions_go_to_other_processes() -> None:
 def test_a_row_belongs_to_the_nearest_definition_that_has_what_it_names(
     number: int, column: str, key: str | None, former: bool
 ) -> None:
-    [found] = history().spans([event(number, "PERSON ", column, key=key)])
+    found = span_of(history(), event(number, "PERSON ", column, key=key))
     assert (PERSON in found.former) is former
 
 
 def test_a_row_that_asks_for_its_object_goes_by_today() -> None:
-    [found] = history().spans([event(5, "person", kind=6)])
+    found = span_of(history(), event(5, "person", kind=6))
     assert not found.former
 
 
@@ -177,11 +182,11 @@ def test_a_row_that_asks_for_its_object_by_a_former_key_goes_by_the_newest_defin
     oldest = Definition(table=table("person", "post"), today=today, renamed=renamed)
     middle = Definition(table=table("person", "mail"), today=today, renamed={"id": "number"}, first=50)
     former = Definitions([oldest, middle, Definition(table=today, today=today, first=100)], Catalog([today]))
-    [told] = former.spans([event(10, "person", kind=5)])
+    told = span_of(former, event(10, "person", kind=5))
     assert told.former == {PERSON: middle}
-    [told] = former.spans([event(10, "person", kind=5, key="other=1")])
+    told = span_of(former, event(10, "person", kind=5, key="other=1"))
     assert told.former == {PERSON: oldest}, "no definition has this key: the one of its time says so"
-    [told] = former.spans([event(10, "person", kind=5, key="number=1")])
+    told = span_of(former, event(10, "person", kind=5, key="number=1"))
     assert not told.former
 
 
@@ -189,7 +194,7 @@ def test_a_child_and_a_schema_name_their_class_too() -> None:
     child = Child(name="phone", parent_key=("person",), columns=(Column(name="person"), Column(name="number")))
     former = Definition(table=table("person", "name", schema="hr", children=(child,)), today=None)
     for name in ("hr.person", "phone", "HR.phone"):
-        [found] = history(former, catalog=Catalog([CITY])).spans([event(5, name, key="person=1")])
+        found = span_of(history(former, catalog=Catalog([CITY])), event(5, name, key="person=1"))
         assert found.former[("hr", "person")] is former, name
 
 
@@ -229,10 +234,10 @@ def test_under_a_former_name_today_is_told_by_that_name() -> None:
     citizen = table("citizen", "name", "mail")
     renamed = Definition(table=table("person", "name"), today=citizen)
     definitions = history(renamed, Definition(table=citizen, today=citizen, first=50), catalog=Catalog([citizen]))
-    [found] = definitions.spans([event(5, "person", kind=6), event(6, "person", kind=6)])
+    found = span_of(definitions, event(5, "person", kind=6), event(6, "person", kind=6))
     assert [(one.name, tuple(one.attributes)) for one in found.catalog] == [
         ("person", ("name", "mail")),
         ("citizen", ("name", "mail")),
     ]
-    [told] = definitions.spans([event(5, "person", "name")])
+    told = span_of(definitions, event(5, "person", "name"))
     assert told.former[PERSON] is renamed
