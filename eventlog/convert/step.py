@@ -210,7 +210,7 @@ class _Deciding:
         """What the rules make of whole objects, those together that were written under the same
         definitions: each object's are parted where its own table got another one.
         """
-        # Events end here: what is written next has their memory.
+        # Nobody holds the events any more when this returns, while their changes are written.
         events = self._events(rows)
         if self._former is None or not self._former.concerns(events):
             return [(self._today, self._round.decide(events))]
