@@ -181,8 +181,10 @@ class Post:
             decider = self._new_decider()
             self.journal = self._new_journal(decider)
             self.journal.serve([(output.name, output.former_names) for output in outputs])
+            names = [output.name for output in outputs]
             with self.lock.log.transaction() as connection:
-                self.lock.mark(connection, SERVED, as_text([output.name for output in outputs]))
+                self.lock.mark(connection, SERVED, as_text(names))
+                self._ledger.begin(connection, self.journal, names)
         if self.wakeup is not None:
             self.wakeup.seen = self.journal
         self._decider = decider

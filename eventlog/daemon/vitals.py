@@ -13,7 +13,7 @@ from datetime import UTC
 from math import inf, nextafter
 from threading import RLock
 from time import monotonic, time
-from typing import Final, Literal, Self
+from typing import TYPE_CHECKING, Final, Literal, Self
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -27,10 +27,14 @@ from eventlog.delivery.output import OutputState, OutputStates, failing, newest,
 from eventlog.delivery.report import Report
 from eventlog.publisher.books import Turn
 from eventlog.publisher.flow import read_flow
+from eventlog.publisher.reader import JournalReader
 from eventlog.sources.log.flow import Flow, Pace, Polling, quickened
 from eventlog.sources.log.lock import LogLock
 from eventlog.sources.marks import OUTPUTS, PACE, Marks, as_text, value_of
 from eventlog.sql.log import Log
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
 
 QUICK_SECONDS: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
 """Bounds for what a publisher does itself."""
@@ -287,34 +291,38 @@ class Ledger:
         self._lock = lock
         self.settled = 0
         """Rows since the last entry."""
-        self._former: OutputStates | None = None
+        self._journal: JournalReader | None = None
+        self._former: OutputStates = {}
         self._seen: OutputStates = {}
         self._pace: Pace = ()
         # Before every time, so that the first entry is due at once.
         self._entered = float("-inf")
+
+    def begin(self, connection: Connection, journal: JournalReader, outputs: Collection[str]) -> None:
+        """Reads what was entered before; nobody else enters anything while this publisher has the lock."""
+        marks = Marks(self._lock.log)
+        noted = read_output_states(marks.get(connection, OUTPUTS))
+        self._former = {name: noted[name] for name in noted if name in outputs}
+        self._pace = value_of(marks.get(connection, PACE), Pace) or ()
+        self._journal = journal
 
     def enter(self, present: OutputStates, *, now: bool = False) -> None:
         """Enters what is news, if it is time for that or must be `now`."""
         is_due = now or monotonic() - self._entered >= ENTRY_SECONDS
         if not is_due or (present == self._seen and not self.settled):
             return
-        log, former, pace = self._lock.log, self._former, self._pace
-        with log.transaction() as connection:
-            # Once: nobody else enters them while this publisher has the lock.
-            if former is None:
-                marks = Marks(log).all(connection)
-                noted = read_output_states(marks.get(OUTPUTS))
-                former = {name: noted[name] for name in noted if name in present}
-                pace = value_of(marks.get(PACE), Pace) or ()
+        pace = self._pace
+        if self.settled:
+            assert self._journal is not None  # it settles the rows
+            # By the database's clock, by which whoever reads it reckons too.
+            pace = quickened(pace, self.settled, self._journal.now() / 1000)
+        with self._lock.log.transaction() as connection:
             if present != self._seen:
-                states = as_text(newest(former, present))
+                states = as_text(newest(self._former, present))
                 self._lock.mark(connection, OUTPUTS, states, soon=True)
-            if self.settled:
-                # By the database's clock, by which whoever reads it reckons too.
-                at = log.now(connection).replace(tzinfo=UTC).timestamp()
-                pace = quickened(pace, self.settled, at)
+            if pace != self._pace:
                 self._lock.mark(connection, PACE, as_text(pace), soon=True)
-        self._former, self._seen, self._pace = former, present, pace
+        self._seen, self._pace = present, pace
         self.settled, self._entered = 0, monotonic()
 
 

@@ -21,8 +21,10 @@ from eventlog.core.errors import EX_TRY_AGAIN, OK, SinkError
 from eventlog.daemon.publisher import Publisher
 from eventlog.daemon.vitals import Ledger
 from eventlog.delivery.output import OutputState
+from eventlog.publisher.reader import JournalReader
 from eventlog.sinks.outputs import HttpOutput
 from eventlog.sources.log.lock import LogLock
+from eventlog.sources.log.reading import LogSettings
 from eventlog.sql.log import Log
 from tests.integration.publishing import config_of, site
 
@@ -133,6 +135,21 @@ def test_what_a_receiver_says_does_not_command_the_terminal(sqlite: Engine, caps
     said = capsys.readouterr().out
     assert "\x1b" not in said
     assert "no\\x1b[2Jthing" in said
+
+
+def test_who_takes_the_lock_again_goes_on_with_the_rate_of_who_had_it_meanwhile(sqlite: Engine) -> None:
+    log = Log(sqlite, site(sqlite).names)
+    locks = [LogLock(log, 60.0), LogLock(log, 60.0)]
+    ledgers = [Ledger(lock) for lock in locks]
+    for turn, rows in enumerate((5, 7, 1)):
+        lock, ledger = locks[turn % 2], ledgers[turn % 2]
+        assert lock.take()
+        with log.transaction() as connection:
+            ledger.begin(connection, JournalReader(log, LogSettings()), [])
+        ledger.settled += rows
+        ledger.enter({}, now=True)
+        lock.leave()
+    assert facts(sqlite, log.names).rate.rows == 13
 
 
 def test_what_a_publisher_settled_is_told_as_a_rate(engine: Engine, tmp_path: Path) -> None:
