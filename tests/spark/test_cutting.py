@@ -50,7 +50,7 @@ def test_few_rows_that_are_long_are_told_of_often_enough_to_be_cut(tmp_path: Pat
 
 
 def test_buckets_that_were_told_different_things_are_not_put_together() -> None:
-    empty = PartitionFile(path="", labels=(), rows=(), places=(), sizes=())
+    empty = PartitionFile(path="", batches=b"")
     decided = DecidedBucket(rendered=empty, ended=empty, outcomes={})
     answers = [msgspec.json.encode(BucketResult(decided=decided, boundaries=cut)) for cut in ((5,), (5,), (6,))]
     assert len(together(answers[:2]).buckets) == 2

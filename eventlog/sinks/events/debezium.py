@@ -81,31 +81,28 @@ class Envelope:
     def __init__(self, schema: Schema, settings: DebeziumSettings) -> None:
         whole = Coder(schema, settings)
         self.schema = whole.schema
-        self._write, self._begin, self._end = self._in_json, b"", b""
+        self._begin, self._end = b"", b""
+        self._avro_parts: Sequence[Callable[[JsonRow], bytes]] | None = None
         if settings.encoding == "avro":
             names = [field["field"] for field in schema["fields"]]
             index = names.index("transaction")
             # The transaction is known only later, so what stands before and behind it is written by
             # itself.
             parts = (schema["fields"][:index], schema["fields"][index + 1 :])
-            self._head, self._tail = [avro_writer({**schema, "fields": fields}) for fields in parts]
-            self._write = self._in_avro
+            self._avro_parts = [avro_writer({**schema, "fields": fields}) for fields in parts]
         elif settings.schemas:
             # From the right, for the payload stands behind the schema.
             self._begin, _, self._end = whole.write({}).rpartition(b"{}")
 
     def write(self, head: JsonRow, tail: JsonRow) -> tuple[bytes, int]:
         """A value, and the offset of its transaction block."""
-        begin, nothing, end = self._write(head, tail)
-        return b"".join((begin, nothing, end)), len(begin)
-
-    def _in_avro(self, head: JsonRow, tail: JsonRow) -> tuple[bytes, bytes, bytes]:
-        return self._head(head), NULL, self._tail(tail)
-
-    def _in_json(self, head: JsonRow, tail: JsonRow) -> tuple[bytes, bytes, bytes]:
+        if self._avro_parts is not None:
+            write_head, write_tail = self._avro_parts
+            begin = write_head(head)
+            return b"".join((begin, NULL, write_tail(tail))), len(begin)
         # The last brace of the one and the first of the other object go: both are halves of one.
         begin = b"".join((self._begin, encode(head)[:-1], b',"transaction":'))
-        return begin, b"null", b"".join((b",", encode(tail)[1:], self._end))
+        return b"".join((begin, b"null,", encode(tail)[1:], self._end)), len(begin)
 
 
 class DebeziumTable:

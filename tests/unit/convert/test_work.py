@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -80,7 +81,7 @@ def test_where_processes_can_have_no_locks_together_one_does_the_work(tmp_path: 
 
 
 def test_a_plan_is_read_as_it_was_kept_and_that_of_another_version_is_told(tmp_path: Path) -> None:
-    file = PartitionFile(path="one", labels=(0, 1), rows=(2, 3), places=(100, 200), sizes=(100, 50))
+    file = PartitionFile(path="one", batches=array("q", [0, 2, 100, 100, 1, 3, 200, 50]).tobytes())
     plan = LanePlan(after="", last="9", laid=(file,), ended=(file,), summary=Summary(rows=9))
     keep_plan(tmp_path, plan)
     assert kept_plan(tmp_path) == plan
