@@ -19,7 +19,7 @@ def output_points(config: Config) -> Iterator[Point]:
         try:
             require_packages(output)
             plugin = plugin_of(output)
-            findings: Iterable[Finding] = [Finding(said=f"the sink {output.sink} has nothing to try")]
+            findings: Iterable[Finding] = [Finding(message=f"the sink {output.sink} has nothing to try")]
             if plugin.check is not None:
                 findings = plugin.check(output)
             yield from finding_points(name, findings)
@@ -33,6 +33,6 @@ def finding_points(name: str, findings: Iterable[Finding]) -> Iterator[Point]:
     """What a plug-in found, as points of this name."""
     for finding in findings:
         if finding.mend is None:
-            yield ok(name, finding.said)
+            yield ok(name, finding.message)
         else:
-            yield warning(name, finding.said, finding.mend)
+            yield warning(name, finding.message, finding.mend)

@@ -27,7 +27,7 @@ class Finding(Struct, frozen=True, kw_only=True):
     an error, raised.
     """
 
-    said: str
+    message: str
     mend: str | None = None
 
 

@@ -58,8 +58,8 @@ class Countable(Protocol):
     def transaction(self) -> int | None:
         """The number of its transaction; None where it is not counted."""
 
-    def counted(self, place: int, last: bool) -> Self:
-        """The same, as number `place` of what is published of its transaction."""
+    def counted(self, number: int, last: bool) -> Self:
+        """The same, as `number` of what is published of its transaction."""
 
 
 Writer = Callable[[Iterable[Change]], Iterator[Any]]

@@ -137,7 +137,7 @@ STDOUT: Final = SinkPlugin(
     build=lambda _: StdoutSink(),
     place=lambda _: "stdout",
     formats=("messages", "xds", EVERY_DOCUMENT),
-    check=lambda _: [Finding(said="standard output needs nothing")],
+    check=lambda _: [Finding(message="standard output needs nothing")],
 )
 HTTP: Final = SinkPlugin(
     settings=HttpOutput,

@@ -64,20 +64,20 @@ def findings_of(proofs: Sequence[LastProof], schedule: Schedule, now: float) -> 
         name = f"{last.table} at {last.output}"
         if last.at is not None and not last.equal:
             sentence = f"{name}: {last.verdict}, by the proof at {utc_text(last.at)} UTC"
-            yield Finding(said=sentence, mend=MEND)
+            yield Finding(message=sentence, mend=MEND)
         elif schedule.is_old(last, now):
             sentence = f"{name} was compared last at {utc_text(last.at)} UTC"
             if last.error:
                 sentence += f". {last.error}"
-            yield Finding(said=sentence, mend=OLD)
+            yield Finding(message=sentence, mend=OLD)
         elif last.error and last.at is None:
             sentence = f"{name} could not be compared: {last.error}"
-            yield Finding(said=sentence, mend="`eventlog verify` says more.")
+            yield Finding(message=sentence, mend="`eventlog verify` says more.")
         else:
             # A failure after a proof that was equal is tried again, and says nothing by itself.
             quiet += 1
     if quiet or not proofs:
-        yield Finding(said=f"{counted(quiet, 'table')} equal at outputs, by the last proofs")
+        yield Finding(message=f"{counted(quiet, 'table')} equal at outputs, by the last proofs")
 
 
 def _schedule(config: Config) -> Schedule:

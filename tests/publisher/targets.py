@@ -292,8 +292,8 @@ class WrittenRow(Struct, frozen=True):
     place: int = 0
     last: bool = True
 
-    def counted(self, place: int, last: bool) -> WrittenRow:
-        return replace(self, place=place, last=last)
+    def counted(self, number: int, last: bool) -> WrittenRow:
+        return replace(self, place=number, last=last)
 
 
 class WrittenTableRow(WrittenRow, frozen=True):

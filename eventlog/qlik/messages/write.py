@@ -50,9 +50,9 @@ class WrittenMessage(NamedTuple):
     last: bool | None = None
     route: str = ""
 
-    def counted(self, place: int, last: bool) -> WrittenMessage:
+    def counted(self, number: int, last: bool) -> WrittenMessage:
         # Not by `_replace`, which takes several times as long.
-        return tuple.__new__(WrittenMessage, (*self[:9], place, last, self.route))
+        return tuple.__new__(WrittenMessage, (*self[:9], number, last, self.route))
 
     def closed(self) -> tuple[bytes, bytes | None]:
         """What stands before and after the changeSequence, with what is known of its transaction."""

@@ -47,13 +47,13 @@ def _findings(output: DatabaseOutput) -> Iterator[Finding]:
     missing = missing_file(read_url(output.url))
     if missing is not None:
         mend = "The publisher makes it; is the path right?"
-        yield Finding(said=f"The database {missing} does not exist.", mend=mend)
+        yield Finding(message=f"The database {missing} does not exist.", mend=mend)
         return
-    yield Finding(said=try_tables(output))
+    yield Finding(message=try_tables(output))
     engine = connect(output.url)
     try:
         for problem, mend in loose_mirrors(engine, output.schema):
-            yield Finding(said=problem, mend=mend)
+            yield Finding(message=problem, mend=mend)
     finally:
         engine.dispose()
 

@@ -135,7 +135,7 @@ def reach(settings: HttpSettings) -> Finding:
             f"{address} cannot be reached: {error.strerror or error}.",
             hint=hint,
         ) from error
-    return Finding(said=f"{address} takes connections")
+    return Finding(message=f"{address} takes connections")
 
 
 def _is_header(value: str) -> bool:

@@ -65,9 +65,9 @@ def _findings(output: KafkaOutput) -> Iterator[Finding]:
     if missing and not output.create_topics:
         problem = f"Kafka at {output.servers} has no topic {missing[0]} yet."
         mend = "Create it, or set output.create_topics = true; a broker may also make it itself."
-        yield Finding(said=problem, mend=mend)
+        yield Finding(message=problem, mend=mend)
     else:
-        yield Finding(said=f"Kafka at {output.servers} takes our login")
+        yield Finding(message=f"Kafka at {output.servers} takes our login")
 
 
 KAFKA: Final = SinkPlugin(

@@ -27,7 +27,7 @@ def target_findings(path: str, store: StoreSettings) -> Iterator[Finding]:
         # Reading asks for the bucket and for the credentials; writing would leave something there.
         objects_at(path, store, "output.path").read(POSITION)
         sentence = f"{path} can be read; whether it can be written shows the publisher's start"
-        yield Finding(said=sentence)
+        yield Finding(message=sentence)
         return
     folder = Path(path)
     # The folder, or the first above it that is there: in that it would be made.
@@ -44,6 +44,6 @@ def target_findings(path: str, store: StoreSettings) -> Iterator[Finding]:
         raise SinkError(message, hint="Free some space, or change the output's `path`.")
     if standing != folder.absolute():
         mend = "The publisher makes it; is a volume not mounted?"
-        yield Finding(said=f"The folder {folder} does not exist.", mend=mend)
+        yield Finding(message=f"The folder {folder} does not exist.", mend=mend)
     else:
-        yield Finding(said=f"the folder {folder} can be written")
+        yield Finding(message=f"the folder {folder} can be written")

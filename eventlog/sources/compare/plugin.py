@@ -35,7 +35,7 @@ def _findings(order: SourceOrder) -> Iterator[Finding]:
         if keyless or not len(tables):
             what = f"{keyless[0]} has no key" if keyless else "No table has a key"
             raise ConfigError(f"{what}, so its rows cannot be compared.", hint="Name others in source.tables.")
-        yield Finding(said=f"{counted(len(tables), 'table')} of {shown_url(engine.url)} can be compared")
+        yield Finding(message=f"{counted(len(tables), 'table')} of {shown_url(engine.url)} can be compared")
     finally:
         engine.dispose()
 

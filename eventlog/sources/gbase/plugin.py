@@ -35,7 +35,7 @@ def _findings(order: SourceOrder) -> Iterator[Finding]:
     settings: GBaseSettings = order.settings
     if settings.path is None:
         driver_of(settings).close()
-        yield Finding(said=f"{_address(settings)} lets us in")
+        yield Finding(message=f"{_address(settings)} lets us in")
         return
     try:
         files = files_of(Path(settings.path))
@@ -43,7 +43,7 @@ def _findings(order: SourceOrder) -> Iterator[Finding]:
             file.open("rb").close()
     except OSError as error:
         raise SourceError(f"{settings.path} cannot be read: {error.strerror}.") from error
-    yield Finding(said=f"{settings.path}: {counted(len(files), 'file')} can be read")
+    yield Finding(message=f"{settings.path}: {counted(len(files), 'file')} can be read")
 
 
 GBASE: Final = SourcePlugin(

@@ -33,7 +33,7 @@ def _findings(order: SourceOrder) -> Iterator[Finding]:
     message = f"{order.settings.table} can be read"
     if not waiting:
         message += ", and nothing waits in it"
-    yield Finding(said=message)
+    yield Finding(message=message)
 
 
 LINTER: Final = SourcePlugin(

@@ -32,8 +32,8 @@ TIDE = """
         assert order.marks is None
         if order.settings.place == "mars":
             raise SourceError("There is no water on mars.", hint="Try the moon.")
-        yield Finding(said=f"{order.settings.place} has water")
-        yield Finding(said="the moon is new", mend="Wait.")
+        yield Finding(message=f"{order.settings.place} has water")
+        yield Finding(message="the moon is new", mend="Wait.")
 
 
     def plugin(check=None):

@@ -33,8 +33,8 @@ TIDE = """
 
 
     def findings(config):
-        yield Finding(said="the moon is full")
-        yield Finding(said=f"{len(config.output)} outputs stand in the water.", mend="Move them.")
+        yield Finding(message="the moon is full")
+        yield Finding(message=f"{len(config.output)} outputs stand in the water.", mend="Move them.")
 
 
     MOON = CheckPlugin(findings=findings)

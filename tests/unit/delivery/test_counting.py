@@ -90,7 +90,7 @@ def test_the_emptying_of_a_table_does_not_overtake_its_rows_nor_they_it() -> Non
         def positions(self) -> tuple[tuple[int, ...], ...]:
             return (tuple(self),)
 
-        def counted(self, place: int, last: bool) -> Of:
+        def counted(self, number: int, last: bool) -> Of:
             return self
 
     changes = [

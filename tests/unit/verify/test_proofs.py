@@ -56,12 +56,12 @@ def test_the_page_shows_what_differs_first() -> None:
 
 def test_check_warns_of_differences_and_of_old_proofs() -> None:
     found = list(findings_of(ALL, SCHEDULE, NOW))
-    assert [one.said for one in found if one.mend is None] == ["1 table equal at outputs, by the last proofs"]
-    warned = " / ".join(one.said for one in found if one.mend is not None)
+    assert [one.message for one in found if one.mend is None] == ["1 table equal at outputs, by the last proofs"]
+    warned = " / ".join(one.message for one in found if one.mend is not None)
     assert "grp at lake: 3 objects differ (1 missing, 2 value), by the proof at 1970-01-12 13:45:40 UTC" in warned
     assert "old at lake was compared last at 1970-01-12 11:33:20 UTC. The target is away." in warned
     assert "new at lake could not be compared: The output has no table for it." in warned
-    assert [one.said for one in findings_of((), SCHEDULE, NOW)] == ["0 tables equal at outputs, by the last proofs"]
+    assert [one.message for one in findings_of((), SCHEDULE, NOW)] == ["0 tables equal at outputs, by the last proofs"]
     assert len(list(findings_of((DIFFERS,), SCHEDULE, NOW))) == 1
 
 

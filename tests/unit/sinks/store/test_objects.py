@@ -171,7 +171,7 @@ def test_check_asks_whether_the_place_can_be_read(objects: Bucket, monkeypatch: 
     monkeypatch.setattr(module, "objects_at", lambda *_: objects)
     assert FILES.check is not None
     [found] = FILES.check(FilesOutput(path="s3://bucket/p"))
-    assert found.said.startswith("s3://bucket/p can be read")
+    assert found.message.startswith("s3://bucket/p can be read")
 
     def down(*_: Any) -> None:
         raise GenericError(answer("NoSuchBucket", 404))
