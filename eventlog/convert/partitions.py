@@ -73,7 +73,6 @@ merged in groups.
 SAMPLED_CHANGES: Final = 1_000
 """Of so many rows one is looked at to find the ranges."""
 
-
 BATCH_NUMBERS: Final = 4
 """A batch's label, rows, place and size."""
 

@@ -131,11 +131,12 @@ class Workers:
         that resumes.
         """
         results: dict[str, Result] = {}
-        for task in tasks if keep else ():
-            # Another version of eventlog may have left it; then the task is done anew.
-            with suppress(FileNotFoundError, msgspec.DecodeError):
-                kept = (self._kept / f"{task.name}.json").read_bytes()
-                results[task.name] = msgspec.json.decode(kept, type=kind)
+        if keep:
+            for task in tasks:
+                # Another version of eventlog may have left it; then the task is done anew.
+                with suppress(FileNotFoundError, msgspec.DecodeError):
+                    kept = (self._kept / f"{task.name}.json").read_bytes()
+                    results[task.name] = msgspec.json.decode(kept, type=kind)
         open_tasks = [task for task in tasks if task.name not in results]
         for name, result in self._run(function, open_tasks):
             results[name] = result
