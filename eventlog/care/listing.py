@@ -308,7 +308,8 @@ def _rows(
 ) -> list[LogRow]:
     parameters = filters.parameters() | stretch.parameters | {"before": before, "limit": limit, "width": width}
     since = "list_since" if filters.since else "list_ever"
-    query = log.query("list_rows", stretch=stretch.condition, entries=stretch.entries, since=since)
+    parts = {"stretch": stretch.condition, "entries": stretch.entries, "since": since}
+    query = log.query("list_rows", reason="list_reason", note="list_note", **parts)
     rows: list[LogRow] = []
     for row in log.rows(connection, query, parameters):
         values = dict(zip(LogRow.__struct_fields__, row, strict=True))

@@ -11,8 +11,9 @@ import datetime as dt
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
-from sqlalchemy import ColumnClause, Connection, Engine
+from sqlalchemy import Engine
 
+from eventlog.care.listing import Filters, newest
 from eventlog.check.point import Point, asked, findings, ok, points, warning
 from eventlog.core.rules.times import moment
 from eventlog.sql.access import fetched, transaction
@@ -95,8 +96,8 @@ def time_points(engine: Engine, names: LogNames, *, future: bool) -> Iterator[Po
     log = Log(engine, names)
     with log.transaction() as connection:
         now = log.now(connection)
-        times = [log.utc(time) for time in newest_times(connection, names)]
-    moments = [moment(time) for time in times if time is not None]
+    rows = [*newest(log, Filters(), limit=NEWEST_ROWS, width=1)][::-1]
+    moments = [moment(time) for row in rows if (time := log.utc(row.event_time)) is not None]
     known = [time for time in moments if time is not None]
     if not known:
         yield ok("times", "no row shows yet whose clock its time is by")
@@ -107,16 +108,6 @@ def time_points(engine: Engine, names: LogNames, *, future: bool) -> Iterator[Po
         return
     mend = 'Say whose time it is: source.clock = "database" or "Area/City"; with "utc" such rows are late or early.'
     yield warning("times", f"Of the newest rows {oddity}. source.clock is {names.clock}.", mend)
-
-
-def newest_times(connection: Connection, names: LogNames) -> list[dt.datetime | str | None]:
-    """The times of the rows that were written last."""
-    from sqlalchemy import column, select, table
-
-    number: ColumnClause[int] = column(names.column("record_id"))
-    time: ColumnClause[dt.datetime | str | None] = column(names.column("event_time"))
-    log = table(names.table, number, time, schema=names.schema)
-    return list(connection.execute(select(time).select_from(log).order_by(number.desc()).limit(NEWEST_ROWS)).scalars())
 
 
 def judged(seconds: Sequence[float], *, future: bool) -> str | None:

@@ -349,7 +349,8 @@ def log_holes(dialect: Dialect, names: LogNames) -> dict[str, str]:
             # A log of ours has an index of waiting rows alone, where there may be one.
             holes[f"{alias}_number"] = waiting_number(dialect, names, f"{alias}.")
             holes["transaction_number"] = dialect.quoted(names.transaction)
-    return holes | {standard: dialect.quoted(names.column(standard)) for standard in STANDARD}
+    holes |= {standard: dialect.quoted(names.column(standard)) for standard in STANDARD}
+    return holes | {condition: statement(dialect, condition, **holes) for condition in ("each_half", "processed")}
 
 
 def waiting_number(dialect: Dialect, names: LogNames, alias: str = "") -> str:

@@ -56,7 +56,7 @@ class Objects:
     def newest(self) -> int:
         """The highest number in the log."""
         with self._log.moment() as connection:
-            return int(self._ask(connection, "compare_newest", {})[0][0] or 0)
+            return int(self._ask(connection, "newest_number", {})[0][0] or 0)
 
     def waiting(self) -> frozenset[str]:
         """The keys of which rows wait for the output."""

@@ -1,6 +1,6 @@
 -- The status page: lists that read a bounded stretch of the log, by its numbers or by the index of waiting rows.
 
--- list_rows: the rows of a stretch that are asked for, the newest first, with how they ended or what they wait for
+-- list_rows: as everywhere, by letters that are told apart in any collation
 SELECT entry./* record_id */record_id AS record_id,
        entry./* status */status AS status,
        CAST(entry./* event_type */event_type AS CHAR) AS event_type,
@@ -13,38 +13,52 @@ SELECT entry./* record_id */record_id AS record_id,
        entry./* column_name */column_name AS column_name,
        substr(entry./* old_value */old_value, 1, :width) AS old_value,
        substr(entry./* new_value */new_value, 1, :width) AS new_value,
-       CASE WHEN CAST(entry./* status */status AS BINARY) = 'N' THEN CASE WHEN holds.record_id IS NOT NULL THEN 'held' ELSE NULLIF(waits.reason, 'new') END
-            WHEN CAST(entry./* status */status AS BINARY) = 'S' AND kept.reason IS NULL THEN 'published'
-            ELSE kept.reason END AS reason,
-       CASE WHEN CAST(entry./* status */status AS BINARY) = 'N' THEN coalesce(holds.note, waits.note) ELSE kept.note END AS note,
-       waits.attempts AS attempts,
-       waits.due AS next_attempt,
-       kept.document AS document
-FROM /* entries */event_log AS entry
-LEFT JOIN /* outcomes */event_log_outcome AS kept ON kept.record_id = entry./* record_id */record_id
-LEFT JOIN /* holds */event_log_hold AS holds
-  ON CAST(entry./* status */status AS BINARY) = 'N' AND holds.record_id = entry./* record_id */record_id
-LEFT JOIN /* parked */event_log_parked AS waits
-  ON CAST(entry./* status */status AS BINARY) = 'N' AND waits.record_id = entry./* record_id */record_id
-  AND CONCAT(CASE waits.reason WHEN 'behind' THEN 2 ELSE 1 END, waits.output) = (
-      SELECT MIN(CONCAT(CASE one.reason WHEN 'behind' THEN 2 ELSE 1 END, one.output)) FROM /* parked */event_log_parked AS one
-      WHERE one.record_id = entry./* record_id */record_id)
-WHERE /* stretch */(1 = 1) AND entry./* record_id */record_id < :before
-  AND (:any_status = 1
-       OR CAST(entry./* status */status AS BINARY) IN (:letter_1, :letter_2, :letter_3, :letter_4, :letter_5))
-  AND /* since */(1 = 1)
-  AND (:any_table = 1 OR lower(entry./* table_name */table_name) = lower(:named))
-  AND (:any_key = 1 OR CAST(entry./* table_key */table_key AS BINARY) = CAST(:key AS BINARY))
-  AND (:any_text = 1 OR lower(entry./* table_key */table_key) LIKE :pattern ESCAPE '!'
-            OR lower(entry./* column_name */column_name) LIKE :pattern ESCAPE '!'
-            OR lower(entry./* old_value */old_value) LIKE :pattern ESCAPE '!'
-            OR lower(entry./* new_value */new_value) LIKE :pattern ESCAPE '!'
-            OR lower(CASE WHEN CAST(entry./* status */status AS BINARY) = 'N' THEN coalesce(holds.note, waits.note) ELSE kept.note END) LIKE :pattern ESCAPE '!')
-  AND (:any_reason = 1 OR CASE WHEN CAST(entry./* status */status AS BINARY) = 'N' THEN CASE WHEN holds.record_id IS NOT NULL THEN 'held' ELSE NULLIF(waits.reason, 'new') END
-            WHEN CAST(entry./* status */status AS BINARY) = 'S' AND kept.reason IS NULL THEN 'published'
-            ELSE kept.reason END = :reason)
-ORDER BY entry./* record_id */record_id DESC
-LIMIT :limit;
+       /* reason */('') AS reason,
+       /* note */('') AS note,
+       (SELECT parked.attempts FROM /* parked */event_log_parked AS parked
+        WHERE CAST(entry./* status */status AS BINARY) = 'N' AND parked.record_id = entry./* record_id */record_id
+        ORDER BY parked.reason = 'behind', parked.output LIMIT 1) AS attempts,
+       (SELECT parked.due FROM /* parked */event_log_parked AS parked
+        WHERE CAST(entry./* status */status AS BINARY) = 'N' AND parked.record_id = entry./* record_id */record_id
+        ORDER BY parked.reason = 'behind', parked.output LIMIT 1) AS next_attempt,
+       (SELECT ended.document FROM /* outcomes */event_log_outcome AS ended
+        WHERE ended.record_id = entry./* record_id */record_id) AS document
+FROM (SELECT * FROM /* entries */event_log AS entry
+      WHERE /* stretch */(1 = 1) AND entry./* record_id */record_id < :before
+        AND (:any_status = 1
+             OR CAST(entry./* status */status AS BINARY) IN (:letter_1, :letter_2, :letter_3, :letter_4, :letter_5))
+        AND /* since */(1 = 1)
+        AND (:any_table = 1 OR lower(entry./* table_name */table_name) = lower(:named))
+        AND (:any_key = 1 OR CAST(entry./* table_key */table_key AS BINARY) = CAST(:key AS BINARY))
+        AND (:any_text = 1 OR lower(entry./* table_key */table_key) LIKE :pattern ESCAPE '!'
+                  OR lower(entry./* column_name */column_name) LIKE :pattern ESCAPE '!'
+                  OR lower(entry./* old_value */old_value) LIKE :pattern ESCAPE '!'
+                  OR lower(entry./* new_value */new_value) LIKE :pattern ESCAPE '!'
+                  OR lower(/* note */('')) LIKE :pattern ESCAPE '!')
+        AND (:any_reason = 1 OR /* reason */('') = :reason)
+      ORDER BY entry./* record_id */record_id DESC
+      LIMIT :limit) AS entry
+ORDER BY entry./* record_id */record_id DESC;
+
+-- list_reason: expression: how a row ended, or what it waits for: of several outputs not that it comes behind another one
+(CASE WHEN CAST(entry./* status */status AS BINARY) = 'N' THEN
+           CASE WHEN (SELECT holds.record_id FROM /* holds */event_log_hold AS holds
+                      WHERE holds.record_id = entry./* record_id */record_id LIMIT 1) IS NOT NULL THEN 'held'
+                ELSE (SELECT NULLIF(parked.reason, 'new') FROM /* parked */event_log_parked AS parked
+                      WHERE parked.record_id = entry./* record_id */record_id
+                      ORDER BY parked.reason = 'behind', parked.output LIMIT 1) END
+      ELSE coalesce((SELECT ended.reason FROM /* outcomes */event_log_outcome AS ended
+                     WHERE ended.record_id = entry./* record_id */record_id),
+                    CASE WHEN CAST(entry./* status */status AS BINARY) = 'S' THEN 'published' END) END);
+
+-- list_note: expression: what was noted about that
+(CASE WHEN CAST(entry./* status */status AS BINARY) = 'N' THEN
+           coalesce((SELECT holds.note FROM /* holds */event_log_hold AS holds WHERE holds.record_id = entry./* record_id */record_id),
+                    (SELECT parked.note FROM /* parked */event_log_parked AS parked
+                     WHERE parked.record_id = entry./* record_id */record_id
+                     ORDER BY parked.reason = 'behind', parked.output LIMIT 1))
+      ELSE (SELECT ended.note FROM /* outcomes */event_log_outcome AS ended
+            WHERE ended.record_id = entry./* record_id */record_id) END);
 
 -- list_waiting: condition: rows that wait
 (entry./* status */status = 'N' AND CAST(entry./* status */status AS BINARY) = 'N');

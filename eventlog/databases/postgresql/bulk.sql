@@ -7,7 +7,20 @@ SELECT entry./* record_id */record_id, CAST(entry./* status */status AS text), e
        entry./* table_key */table_key, entry./* column_name */column_name,
        entry./* old_value */old_value, entry./* new_value */new_value/* transaction */
 FROM /* log */event_log AS entry
-WHERE entry./* record_id */record_id BETWEEN /* first */1 AND /* last */9 AND /* chosen */(1 = 1);
+WHERE entry./* record_id */record_id BETWEEN /* first */1 AND /* last */9 AND /* each_half */(1 = 1)
+  AND /* chosen */(1 = 1);
+
+-- numbers_after: the numbers after a number, oldest first; each half is read by its index, and no more of it than is asked for
+SELECT n FROM (
+    (SELECT waiting./* record_id */record_id AS n FROM /* log */event_log AS waiting
+     WHERE waiting./* status */status = 'N' AND waiting./* record_id */record_id > /* first */0
+     ORDER BY 1 LIMIT /* limit */1000)
+    UNION ALL
+    (SELECT done./* record_id */record_id AS n FROM /* log */event_log AS done
+     WHERE done./* status */status IS DISTINCT FROM 'N' AND done./* record_id */record_id > /* first */0
+     ORDER BY 1 LIMIT /* limit */1000)
+) AS halves
+ORDER BY 1 LIMIT /* limit */1000;
 
 -- chosen_since: condition: rows from a time on, as texts are compared
 (CAST(entry./* event_time */event_time AS text) COLLATE "C" >= /* time */'2026-01-01');

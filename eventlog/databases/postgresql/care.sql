@@ -1,4 +1,4 @@
--- A log has no index on its processed rows, so old ones are taken away in stretches of the table itself: `ctid` says in
+-- Old rows are taken away in stretches of the table itself, for an adopted log may have no index of them: `ctid` says in
 -- which page a row stands, and PostgreSQL 14 and later read just these pages.
 
 -- cutoff: the time before which rows are old, by the clock of the log and in UTC

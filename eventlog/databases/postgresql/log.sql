@@ -82,6 +82,13 @@ SET status = excluded.status, reason = excluded.reason, note = excluded.note, se
 -- count_by_status: how many rows carry each letter
 SELECT CAST(/* status */status AS text), count(*) FROM /* log */event_log GROUP BY 1;
 
+-- each_half: condition: every row. A log has an index of the numbers of its waiting rows and one of all others, and the
+-- server uses the two only where a condition names both.
+(/* status */status = 'N' OR /* status */status IS DISTINCT FROM 'N');
+
+-- processed: condition: rows that do not wait, as their index has it
+(/* status */status IS DISTINCT FROM 'N');
+
 -- newest_processed: the greatest number of a row that does not wait. For MAX the server reads all of them, as long as its
 -- statistics are those of a log of which all rows wait: 50 ms in each batch behind 200,000 rows.
 SELECT done./* record_id */record_id FROM /* log */event_log AS done WHERE done./* status */status IS DISTINCT FROM 'N'

@@ -32,4 +32,4 @@ WHERE entry./* record_id */record_id > /* first */0 ORDER BY 1 LIMIT /* limit */
 
 -- numbers_within: the numbers of the rows of a stretch
 SELECT entry./* record_id */record_id FROM /* log */event_log AS entry
-WHERE entry./* record_id */record_id BETWEEN /* first */1 AND /* last */9 ORDER BY 1;
+WHERE entry./* record_id */record_id BETWEEN /* first */1 AND /* last */9 AND /* each_half */(1 = 1) ORDER BY 1;

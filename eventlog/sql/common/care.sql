@@ -2,13 +2,13 @@
 
 -- requeue_run: lets processed rows of a run wait again
 UPDATE /* log */event_log SET /* status */status = 'N'
-WHERE /* record_id */record_id BETWEEN :first AND :last
+WHERE /* record_id */record_id BETWEEN :first AND :last AND /* processed */(1 = 1)
   AND /* status */status IN (:letter_1, :letter_2, :letter_3, :letter_4, :letter_5)
   AND (:any_table = 1 OR lower(/* table_name */table_name) = lower(:named));
 
 -- count_run: how many rows of a run would wait again
 SELECT count(*) FROM /* log */event_log
-WHERE /* record_id */record_id BETWEEN :first AND :last
+WHERE /* record_id */record_id BETWEEN :first AND :last AND /* processed */(1 = 1)
   AND /* status */status IN (:letter_1, :letter_2, :letter_3, :letter_4, :letter_5)
   AND (:any_table = 1 OR lower(/* table_name */table_name) = lower(:named));
 

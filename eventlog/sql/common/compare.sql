@@ -41,7 +41,7 @@ SELECT record_id, output FROM /* parked */event_log_parked WHERE record_id IN :r
 -- compare_told: what the log says of these rows
 SELECT log.record_id, log.status, outcome.reason, outcome.note FROM (
   SELECT /* record_id */record_id AS record_id, /* status */status AS status
-  FROM /* log */event_log WHERE /* record_id */record_id IN :records
+  FROM /* log */event_log WHERE /* record_id */record_id IN :records AND /* each_half */(1 = 1)
 ) AS log LEFT JOIN /* outcomes */event_log_outcome AS outcome ON outcome.record_id = log.record_id;
 
 -- canonical_state: a truth value as 1 or 0
@@ -49,9 +49,6 @@ CAST(/* value */active AS text);
 
 -- canonical_int: a whole number
 CAST(/* value */idu AS text);
-
--- compare_newest: the highest number in the log
-SELECT max(/* record_id */record_id) FROM /* log */event_log;
 
 -- compare_waiting: the rows of one table that wait, as many as are wanted, and their objects
 SELECT /* record_id */record_id, CAST(/* table_key */table_key AS text) FROM /* log */event_log

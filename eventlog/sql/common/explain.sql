@@ -2,7 +2,7 @@
 
 -- row_status: the letter and the object's texts of one row
 SELECT /* status */status, CAST(/* table_name */table_name AS text), CAST(/* table_key */table_key AS text)
-FROM /* log */event_log WHERE /* record_id */record_id = :record_id;
+FROM /* log */event_log WHERE /* record_id */record_id = :record_id AND /* each_half */(1 = 1);
 
 -- rows_between: rows of a stretch of the log, waiting ones or the others, as `waiting_rows` has them
 SELECT /* record_id */record_id, /* event_type */event_type,
@@ -11,7 +11,7 @@ SELECT /* record_id */record_id, /* event_type */event_type,
        CAST(/* old_value */old_value AS text), CAST(/* new_value */new_value AS text),
        CAST(/* event_time */event_time AS text), CAST(/* perpetrator */perpetrator AS text)
 FROM /* log */event_log
-WHERE /* record_id */record_id BETWEEN :first AND :last
+WHERE /* record_id */record_id BETWEEN :first AND :last AND /* each_half */(1 = 1)
   AND (CASE WHEN /* status */status = 'N' THEN 1 ELSE 0 END) = :waiting
 ORDER BY /* record_id */record_id;
 

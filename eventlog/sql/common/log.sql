@@ -5,6 +5,12 @@
 -- among_all: condition: every row
 (1 = 1);
 
+-- each_half: condition: every row, where one index leads to all of them by their numbers
+(1 = 1);
+
+-- processed: condition: rows that do not wait, where an index has these alone
+(1 = 1);
+
 -- among_beyond: condition: rows above those that were seen
 (waiting./* record_id */record_id > :beyond);
 

@@ -54,7 +54,7 @@ WHERE kept.record_id = :record_id ORDER BY kept.output, ahead.record_id;
 
 -- parked_unread: the tables whose rows wait because nobody may read them, with the first of those rows
 SELECT entry./* table_name */table_name, MIN(kept.record_id) FROM /* parked */event_log_parked kept
-JOIN /* log */event_log entry ON entry./* record_id */record_id = kept.record_id
+JOIN /* log */event_log entry ON entry./* record_id */record_id = kept.record_id AND entry./* status */status = 'N'
 WHERE kept.reason = 'no right' AND entry./* table_name */table_name IS NOT NULL
 GROUP BY entry./* table_name */table_name;
 
@@ -86,7 +86,7 @@ ORDER BY /* record_id */record_id LIMIT :limit;
 
 -- requeue_numbers: processed rows between two numbers that would wait again
 SELECT /* record_id */record_id FROM /* log */event_log
-WHERE /* record_id */record_id BETWEEN :first AND :last
+WHERE /* record_id */record_id BETWEEN :first AND :last AND /* processed */(1 = 1)
   AND /* status */status IN (:letter_1, :letter_2, :letter_3, :letter_4, :letter_5)
   AND (:any_table = 1 OR lower(/* table_name */table_name) = lower(:named))
 ORDER BY /* record_id */record_id LIMIT :limit;
