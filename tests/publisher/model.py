@@ -10,10 +10,12 @@ rows commit late, and are held and released. `docs/decisions/0055-the-journal.md
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
-from typing import NamedTuple
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from typing import NamedTuple, TypeVar
 
 Rows = tuple[int, ...]
+S = TypeVar("S", bound=Hashable)
+"""A state of any model."""
 
 
 class Rules(NamedTuple):
@@ -250,27 +252,39 @@ def wrong(state: State, objects: str) -> str | None:
 def search(objects: str, rules: Rules, limits: Limits) -> tuple[int, list[str], str]:
     """How many states there are, and the shortest way to one that must not be, with what is wrong there."""
     model = Model(objects, rules)
-    begin = State(limits=limits)
-    came: dict[State, tuple[State, str] | None] = {begin: None}
+
+    def unfinished(state: State) -> str | None:
+        at_rest = all(not (output.planned or output.parked) for output in state.outputs)
+        if len(state.settled) < len(objects) or not at_rest:
+            return "nothing can happen any more, and rows wait"
+        return None
+
+    return search_states(State(limits=limits), model.following, lambda state: wrong(state, objects), unfinished)
+
+
+def search_states(
+    begin: S,
+    following: Callable[[S], Iterable[tuple[str, S]]],
+    wrong: Callable[[S], str | None],
+    unfinished: Callable[[S], str | None],
+) -> tuple[int, list[str], str]:
+    """The same for any model; `unfinished` says what is wrong with a state after which nothing happens."""
+    came: dict[S, tuple[S, str] | None] = {begin: None}
     left = deque([begin])
     while left:
         state = left.popleft()
-        following = list(model.following(state))
-        problem = wrong(state, objects)
-        if problem is None and not following:
-            at_rest = all(not (output.planned or output.parked) for output in state.outputs)
-            if len(state.settled) < len(objects) or not at_rest:
-                problem = "nothing can happen any more, and rows wait"
+        next_states = list(following(state))
+        problem = wrong(state) or (None if next_states else unfinished(state))
         if problem is not None:
             return len(came), _way(came, state), problem
-        for name, after in following:
+        for name, after in next_states:
             if after not in came:
                 came[after] = (state, name)
                 left.append(after)
     return len(came), [], ""
 
 
-def _way(came: dict[State, tuple[State, str] | None], state: State) -> list[str]:
+def _way(came: dict[S, tuple[S, str] | None], state: S) -> list[str]:
     way: list[str] = []
     while (step := came[state]) is not None:
         state, name = step

@@ -1,10 +1,13 @@
-"""The journal, looked at in every state that two publishers can come to; and each of its rules is needed."""
+"""The journal, looked at in every state that two publishers can come to, and decisions that two outputs share; and each
+of the rules is needed.
+"""
 
 from __future__ import annotations
 
 import pytest
 
 from tests.publisher.model import Limits, Rules, search
+from tests.publisher.readings import Sharing, search_readings
 
 EVERYTHING = {
     "a row that is held and released": ("A", Limits(takeovers=1, kills=1, holds=1)),
@@ -36,5 +39,18 @@ def test_nothing_is_lost_doubled_or_out_of_order_however_two_publishers_take_tur
 @pytest.mark.parametrize("rule", Rules._fields)
 def test_without_any_of_its_rules_something_goes_wrong(rule: str) -> None:
     _, way, problem = search("AA", Rules()._replace(**{rule: False}), NEEDED[rule])
+    assert problem, f"the search finds nothing without {rule}"
+    assert way
+
+
+def test_no_output_gets_an_earlier_reading_after_a_later_one_however_two_share_decisions() -> None:
+    states, way, problem = search_readings(rows=3, holds=1, rules=Sharing())
+    assert not problem, f"{problem}: {' · '.join(way)}"
+    assert states > 10_000
+
+
+@pytest.mark.parametrize("rule", Sharing._fields)
+def test_without_any_rule_of_what_outputs_share_something_goes_wrong(rule: str) -> None:
+    _, way, problem = search_readings(rows=3, holds=1, rules=Sharing()._replace(**{rule: False}))
     assert problem, f"the search finds nothing without {rule}"
     assert way
