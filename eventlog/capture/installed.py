@@ -137,6 +137,7 @@ def states(connection: Connection, names: LogNames) -> list[TriggerState]:
     # All triggers of a class may be gone, and the mark still says that it is tracked.
     by_class |= {owner: [] for owner in asked if owner not in by_class and _sees(connection, owner)}
     classes, needs, dialect = Classes(connection), TableNeeds(connection), dialect_of(connection)
+    classes.read(by_class)
     states: list[TriggerState] = []
     following = None
     for owner, standing in by_class.items():
@@ -203,6 +204,7 @@ def tracked(connection: Connection, names: LogNames) -> list[Table]:
         known[trigger.marker.table] = trigger.marker
     known |= unseen(connection, names, known)
     tables, classes = [], Classes(connection)
+    classes.read(known)
     for name, witness in known.items():
         options = witness.options
         try:

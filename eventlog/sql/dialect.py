@@ -17,9 +17,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import cache
+from functools import cache, lru_cache
 from importlib.resources import files
 from operator import attrgetter
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
@@ -338,7 +339,8 @@ def filled(text: str, holes: Mapping[str, str], *, origin: str) -> str:
     return "".join(pieces)
 
 
-def log_holes(dialect: Dialect, names: LogNames) -> dict[str, str]:
+@lru_cache(maxsize=100)
+def log_holes(dialect: Dialect, names: LogNames) -> MappingProxyType[str, str]:
     """What fills the holes that nearly every query has: the log, its companions and columns."""
     places = {"log": names.table, "outcomes": names.outcomes, "marks": names.marks}
     places |= {"history": names.history, **names.journal}
@@ -350,7 +352,8 @@ def log_holes(dialect: Dialect, names: LogNames) -> dict[str, str]:
             holes[f"{alias}_number"] = waiting_number(dialect, names, f"{alias}.")
             holes["transaction_number"] = dialect.quoted(names.transaction)
     holes |= {standard: dialect.quoted(names.column(standard)) for standard in STANDARD}
-    return holes | {condition: statement(dialect, condition, **holes) for condition in ("each_half", "processed")}
+    holes |= {condition: statement(dialect, condition, **holes) for condition in ("each_half", "processed")}
+    return MappingProxyType(holes)
 
 
 def waiting_number(dialect: Dialect, names: LogNames, alias: str = "") -> str:

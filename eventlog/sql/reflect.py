@@ -58,7 +58,9 @@ class Classes:
     def everything(self) -> list[Table]:
         schema = self.schema(self.default)
         # A partition's rows are rows of the whole.
-        shapes = [schema.shape(name) for name in (*schema.tables, *schema.views) if name not in schema.parts]
+        names = [name for name in (*schema.tables, *schema.views) if name not in schema.parts]
+        schema.read(names)
+        shapes = [schema.shape(name) for name in names]
         tables = []
         for shape in shapes:
             key = shape.key
@@ -79,6 +81,17 @@ class Classes:
             if keyed.key:
                 classes.append(keyed)
         return classes
+
+    def read(self, names: Iterable[str]) -> None:
+        """Asks at once for the columns of the tables that have these names, as far as they are there."""
+        self._read(existing for existing in map(self._existing, names) if existing is not None)
+
+    def _read(self, tables: Iterable[tuple[Schema, str]]) -> None:
+        of_schema: dict[Schema, list[str]] = {}
+        for schema, name in tables:
+            of_schema.setdefault(schema, []).append(name)
+        for schema, names in of_schema.items():
+            schema.read(names)
 
     def one(self, name: str, children: Sequence[str] = (), key: Sequence[str] = ()) -> Table:
         """One class by its name; `key` are columns that tell its rows apart, if anybody said so."""
@@ -113,6 +126,7 @@ class Classes:
         """The classes with these names; InstallError tells of one that is not there."""
         parents = dict.fromkeys(self._find(name) for name in names)
         schemas = dict.fromkeys(schema for schema, _ in parents)
+        self._read(parents)
         named = dict.fromkeys(
             (child_schema.name, child) for name in children for child_schema, child in self._beside(schemas, name)
         )

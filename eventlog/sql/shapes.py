@@ -8,7 +8,7 @@ row.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from itertools import groupby
@@ -17,6 +17,8 @@ from typing import Any
 
 from msgspec import Struct
 from sqlalchemy import Connection, inspect
+from sqlalchemy.engine import ObjectKind, ObjectScope
+from sqlalchemy.exc import NoSuchTableError
 from sqlalchemy.types import LargeBinary
 
 from eventlog.core.schema import Column, Made
@@ -58,7 +60,23 @@ class Schema:
             known.ischema_names = {**known.ischema_names, **dict.fromkeys(untaught, LargeBinary)}
         self._asked = name
         self._uniques: dict[str, tuple[str, ...]] = {}
+        self._described: dict[str, Sequence[Any]] = {}
+        self._made: dict[tuple[str, str], Made] = {}
         self.name = self._schema_name(name)
+
+    def read(self, names: Iterable[str]) -> None:
+        """Asks for the columns of these tables at once: of a thousand one by one it took seconds."""
+        new = {self._dialect.normalised(name): name for name in names if name not in self._described}
+        if not new:
+            return
+        with _unknown_types_are_text():
+            described = self._inspector.get_multi_columns(
+                schema=self._asked, filter_names=[*new], kind=ObjectKind.ANY, scope=ObjectScope.ANY
+            )
+        self._described.update((new[name], columns) for (_, name), columns in described.items())
+        # Types of somebody's own making, where those are a way to run code in others' statements.
+        for row in answers(self._connection, "made_types", {"schema": self.name, "tables": [*new.values()]}):
+            self._made[row.table_name, row.name] = Made(row.made)
 
     def shape(self, name: str) -> TableShape:
         columns = self._columns(name)
@@ -199,22 +217,20 @@ class Schema:
 
     def _columns(self, name: str) -> tuple[Column, ...]:
         key = self.key(name)
-        with _unknown_types_are_text():
-            described = self._inspector.get_columns(self._dialect.normalised(name), schema=self._asked)
+        self.read([name])
+        if name not in self._described:
+            raise NoSuchTableError(name)
         # Types in the words of whoever made the table, where SQLAlchemy tells only what the
         # database makes of them.
         words = answers(self._connection, "declared_types", {"schema": self.name, "table": name})
         declared = {row.name: row.type for row in words}
-        # Types of somebody's own making, where those are a way to run code in others' statements.
-        rows = answers(self._connection, "made_types", {"schema": self.name, "table": name})
-        made = {row.name: Made(row.made) for row in rows}
         references: dict[str, str] = {}
         for foreign in self._foreign.get(name, ()):
             # A key of several columns says nothing of one of them.
             if len(foreign.columns) == 1:
                 references.setdefault(foreign.columns[0], foreign.table)
         columns = []
-        for reflected in described:
+        for reflected in self._described[name]:
             column = self._dialect.reported(str(reflected["name"]))
             computed, formula = reflected.get("computed"), None
             # How a virtual column is computed, where triggers do not see its value.
@@ -228,7 +244,7 @@ class Schema:
                     references=references.get(column),
                     nullable=bool(reflected["nullable"]),
                     formula=formula,
-                    made=made.get(column),
+                    made=self._made.get((name, column)),
                 )
             )
         return tuple(columns)

@@ -3,16 +3,16 @@
 -- made_types: columns whose type, or the type that its domain stands for, was made by somebody who is no superuser. Such a
 -- type may have casts and operators of its owner's. Those of the types that come with the server cannot be replaced; their
 -- numbers are below 16384.
-WITH RECURSIVE chain (name, type) AS (
-    SELECT attname, atttypid FROM pg_attribute
+WITH RECURSIVE chain (table_name, name, type) AS (
+    SELECT relname, attname, atttypid FROM pg_attribute
     JOIN pg_class ON pg_class.oid = attrelid JOIN pg_namespace ON pg_namespace.oid = relnamespace
-    WHERE nspname = :schema AND relname = :table AND attnum > 0 AND NOT attisdropped AND atttypid >= 16384
+    WHERE nspname = :schema AND relname = ANY(:tables) AND attnum > 0 AND NOT attisdropped AND atttypid >= 16384
     UNION ALL
-    SELECT name, typbasetype FROM chain JOIN pg_type ON pg_type.oid = type WHERE typtype = 'd'
+    SELECT table_name, name, typbasetype FROM chain JOIN pg_type ON pg_type.oid = type WHERE typtype = 'd'
 )
-SELECT name, CASE WHEN bool_or(typtype <> 'd' AND type >= 16384) THEN 'type' ELSE 'domain' END AS made
+SELECT table_name, name, CASE WHEN bool_or(typtype <> 'd' AND type >= 16384) THEN 'type' ELSE 'domain' END AS made
 FROM chain JOIN pg_type ON pg_type.oid = type LEFT JOIN pg_roles ON pg_roles.oid = typowner
-GROUP BY name HAVING bool_or(type >= 16384 AND rolsuper IS NOT TRUE);
+GROUP BY table_name, name HAVING bool_or(type >= 16384 AND rolsuper IS NOT TRUE);
 
 -- our_triggers: every trigger that bears our marker, with its function's text; a disabled one, or one for replicas, sleeps, and so
 -- does for replicas one that was to fire always and does not any more
