@@ -30,6 +30,8 @@ class TableNeeds:
         self._connection = connection
         self._dialect = dialect_of(connection)
         self._references: list[Reference] | None = None
+        self._passed_by: dict[str | None, frozenset[str]] = {}
+        self._unique: dict[str | None, dict[str, list[frozenset[str]]]] = {}
 
     def fitted(self, table: Table, options: TriggerOptions) -> TriggerOptions:
         """The options as these tables need them; nothing of a foreign owner's may run with our
@@ -97,8 +99,11 @@ class TableNeeds:
     def _why_rows(self, table: Table) -> Iterator[str]:
         if not self._dialect.transition_tables or table.view:
             return
+        if table.schema not in self._passed_by:
+            rows = answers(self._connection, "passed_by", {"schema": table.schema})
+            self._passed_by[table.schema] = frozenset(str(name) for (name,) in rows)
         for schema, name in _names(table):
-            if any(self._answers_for(schema, name, "passed_by")):
+            if name in self._passed_by[schema]:
                 why = "it has partitions or is changed by way of another table"
                 yield f"{name} gets row triggers, because {why}."
             elif (root := changed_twice_by((schema, name), self.references)) is not None:
@@ -126,7 +131,7 @@ class TableNeeds:
         value.
         """
         for child in table.children:
-            unique = unique_columns(self._connection, table.schema, child.name)
+            unique = self._unique_columns(table.schema, child.name)
             for name, attribute in table.attributes.items():
                 value_of_child = (*child.parent_key, attribute.column.name)
                 if attribute.child == child.name and not _holds(unique, value_of_child):
@@ -136,7 +141,25 @@ class TableNeeds:
         """Whether two rows may have one key while a transaction is open."""
         if table.view or table.whole_row or not offers(self._dialect, "always_unique"):
             return False
-        return not _holds(unique_columns(self._connection, table.schema, table.name), table.key)
+        return not _holds(self._unique_columns(table.schema, table.name), table.key)
+
+    def _unique_columns(self, schema: str | None, table: str) -> list[frozenset[str]]:
+        """Sets of columns of which no two rows of a table have the same at any time, not even while
+        a transaction is open.
+        """
+        if not offers(self._dialect, "always_unique"):
+            indexes = unique_indexes(self._connection, schema, table)
+            constraint = inspect(self._connection).get_pk_constraint(self._dialect.normalised(table), schema=schema)
+            key = tuple(self._dialect.reported(str(column)) for column in constraint["constrained_columns"])
+            return [frozenset(columns) for columns in (key, *indexes.values()) if columns]
+        if schema not in self._unique:
+            by_index: dict[tuple[str, str], set[str]] = {}
+            for name, index, column in answers(self._connection, "always_unique", {"schema": schema}):
+                by_index.setdefault((str(name), str(index)), set()).add(str(column))
+            of_schema = self._unique[schema] = dict[str, list[frozenset[str]]]()
+            for (name, _), columns in by_index.items():
+                of_schema.setdefault(name, []).append(frozenset(columns))
+        return self._unique[schema].get(table, [])
 
     @property
     def references(self) -> list[Reference]:
@@ -157,24 +180,6 @@ class TableNeeds:
     def _answers_for(self, schema: str | None, name: str, query: str) -> list[Any]:
         rows = answers(self._connection, query, {"table": name, "schema": schema})
         return [row[0] for row in rows if row[0]]
-
-
-def unique_columns(connection: Connection, schema: str | None, table: str) -> list[frozenset[str]]:
-    """Sets of columns of which no two rows of a table have the same at any time, not even while a
-    transaction is open.
-    """
-    dialect = dialect_of(connection)
-    if offers(dialect, "always_unique"):
-        # PostgreSQL's, where a constraint may be deferred to the end of a transaction.
-        rows = answers(connection, "always_unique", {"schema": schema, "table": table})
-        by_index: dict[Any, set[str]] = {}
-        for index, column in rows:
-            by_index.setdefault(index, set()).add(str(column))
-        return [frozenset(columns) for columns in by_index.values()]
-    indexes = unique_indexes(connection, schema, table)
-    constraint = inspect(connection).get_pk_constraint(dialect.normalised(table), schema=schema)
-    key = tuple(dialect.reported(str(column)) for column in constraint["constrained_columns"])
-    return [frozenset(columns) for columns in (key, *indexes.values()) if columns]
 
 
 def _holds(unique: Iterable[frozenset[str]], columns: Sequence[str]) -> bool:

@@ -33,19 +33,19 @@ JOIN all_objects ON all_objects.owner = all_triggers.owner AND all_objects.objec
 WHERE all_source.type = 'TRIGGER' AND all_objects.object_type = 'TRIGGER' AND all_source.text LIKE '/* eventlog {%'
 ORDER BY all_triggers.table_owner, all_triggers.trigger_name;
 
--- always_unique: the columns of a table's unique indexes and constraints of which no two rows have the same at any time; a
+-- always_unique: the columns of the tables' unique indexes and constraints of which no two rows have the same at any time; a
 -- deferrable constraint is looked at when its transaction ends, and the index that Oracle makes for it is not unique
-SELECT all_indexes.index_name AS index_name, all_ind_columns.column_name AS column_name
+SELECT all_indexes.table_name AS table_name, all_indexes.index_name AS index_name, all_ind_columns.column_name AS column_name
 FROM all_indexes
 JOIN all_ind_columns ON all_ind_columns.index_owner = all_indexes.owner AND all_ind_columns.index_name = all_indexes.index_name
-WHERE all_indexes.table_owner = :schema AND all_indexes.table_name = :table
+WHERE all_indexes.table_owner = :schema
   AND all_indexes.uniqueness = 'UNIQUE' AND all_indexes.index_type NOT LIKE 'FUNCTION-BASED%'
 UNION ALL
-SELECT all_constraints.constraint_name, all_cons_columns.column_name
+SELECT all_constraints.table_name, all_constraints.constraint_name, all_cons_columns.column_name
 FROM all_constraints
 JOIN all_cons_columns ON all_cons_columns.owner = all_constraints.owner
   AND all_cons_columns.constraint_name = all_constraints.constraint_name
-WHERE all_constraints.owner = :schema AND all_constraints.table_name = :table
+WHERE all_constraints.owner = :schema
   AND all_constraints.constraint_type IN ('P', 'U') AND all_constraints.deferrable = 'NOT DEFERRABLE'
   AND all_constraints.status = 'ENABLED' AND all_constraints.validated = 'VALIDATED';
 

@@ -33,10 +33,10 @@ JOIN pg_namespace ON pg_namespace.oid = relnamespace
 LEFT JOIN pg_description ON objoid = pg_trigger.oid AND classoid = 'pg_trigger'::regclass
 WHERE relname = :table AND nspname = :schema AND description IS NULL AND NOT tgisinternal;
 
--- passed_by: whether statement triggers of a table miss changes: it has partitions, to which people write by themselves,
+-- passed_by: the tables of which statement triggers miss changes: one has partitions, to which people write by themselves,
 -- and of a MERGE that moves a row to another one such a trigger sees nothing; or it is changed by way of a parent
-SELECT COUNT(*) FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace
-WHERE relname = :table AND nspname = :schema
+SELECT relname FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace
+WHERE nspname = :schema
   AND (relkind = 'p' OR EXISTS (SELECT 1 FROM pg_inherits WHERE inhrelid = pg_class.oid));
 
 -- kind_of_relation: what something is that has a name and is no table or view whose changes a trigger can see
@@ -64,14 +64,13 @@ SELECT format('%s has the rule %s, which does something INSTEAD: what goes elsew
   relname, rulename)
 FROM named JOIN pg_rewrite ON ev_class = number WHERE is_instead AND relkind IN ('r', 'p');
 
--- always_unique: the columns of a table's unique indexes of which no two rows have the same at any time; a deferrable
+-- always_unique: the columns of the tables' unique indexes of which no two rows have the same at any time; a deferrable
 -- constraint is looked at when its transaction ends
-SELECT indexrelid::regclass::text AS index_name, attname AS column_name FROM pg_index
+SELECT relname AS table_name, indexrelid AS index_name, attname AS column_name FROM pg_index
 JOIN pg_class ON pg_class.oid = indrelid JOIN pg_namespace ON pg_namespace.oid = relnamespace
 CROSS JOIN LATERAL unnest((indkey::smallint[])[0:indnkeyatts - 1]) AS part (number)
 JOIN pg_attribute ON attrelid = indrelid AND attnum = part.number
-WHERE relname = :table AND nspname = :schema
-  AND indisunique AND indimmediate AND indisvalid AND indpred IS NULL AND indexprs IS NULL;
+WHERE nspname = :schema AND indisunique AND indimmediate AND indisvalid AND indpred IS NULL AND indexprs IS NULL;
 
 -- acting_references: a row for each pair of columns of every foreign key that deletes or changes rows of its own accord
 SELECT con.oid AS number, own_space.nspname AS own_schema, own.relname AS own_table, own_column.attname AS own_column,
