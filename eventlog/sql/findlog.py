@@ -55,7 +55,7 @@ def log_columns(where: Engine | Connection, names: LogNames, wanted: str | Seque
         raise no_log(names)
     if schema.find(names.version) is not None:
         refuse_newer(names, _migration(where, names))
-    columns = schema.shape(table).columns
+    columns = schema.columns(table)
     by_purpose = chosen(columns, wanted, table)
     time_column = by_purpose[STANDARD.index("event_time")]
     times = next(column for column in columns if column.name == time_column)

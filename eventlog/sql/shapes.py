@@ -8,7 +8,7 @@ row.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from itertools import groupby
@@ -79,10 +79,15 @@ class Schema:
             self._made[row.table_name, row.name] = Made(row.made)
 
     def shape(self, name: str) -> TableShape:
-        columns = self._columns(name)
+        key, foreign = self.key(name), self._foreign.get(name, ())
+        references: dict[str, str] = {}
+        for foreign_key in foreign:
+            # A key of several columns says nothing of one of them.
+            if len(foreign_key.columns) == 1:
+                references.setdefault(foreign_key.columns[0], foreign_key.table)
+        columns = self.columns(name, key, references)
         if name in self.views:
             return TableShape(schema=self.name, name=name, columns=columns, view=True)
-        key, foreign = self.key(name), self._foreign.get(name, ())
         return TableShape(schema=self.name, name=name, columns=columns, key=key, foreign=foreign)
 
     def find(self, name: str) -> str | None:
@@ -110,7 +115,7 @@ class Schema:
         """The columns of the unique index that tells the rows of a table apart, if there is one: of
         several the one that somebody has named as the REPLICA IDENTITY, else the shortest.
         """
-        filled = {column.name for column in self._columns(table) if not column.nullable}
+        filled = {column.name for column in self.columns(table) if not column.nullable}
         known = unique_indexes(self._connection, self._asked, table)
         # A NULL is unlike every other, so an index over a column that may be NULL tells nothing
         # apart.
@@ -215,8 +220,11 @@ class Schema:
             by_table[self._dialect.reported(name)] = tuple(of_table)
         return by_table
 
-    def _columns(self, name: str) -> tuple[Column, ...]:
-        key = self.key(name)
+    def columns(
+        self, name: str, key: tuple[str, ...] = (), references: Mapping[str, str] | None = None
+    ) -> tuple[Column, ...]:
+        """The columns of a table; who does not say what its keys are asks nothing about other tables."""
+        references = references or {}
         self.read([name])
         if name not in self._described:
             raise NoSuchTableError(name)
@@ -224,11 +232,6 @@ class Schema:
         # database makes of them.
         words = answers(self._connection, "declared_types", {"schema": self.name, "table": name})
         declared = {row.name: row.type for row in words}
-        references: dict[str, str] = {}
-        for foreign in self._foreign.get(name, ()):
-            # A key of several columns says nothing of one of them.
-            if len(foreign.columns) == 1:
-                references.setdefault(foreign.columns[0], foreign.table)
         columns = []
         for reflected in self._described[name]:
             column = self._dialect.reported(str(reflected["name"]))

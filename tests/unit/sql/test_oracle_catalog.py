@@ -137,7 +137,12 @@ def test_the_catalog_is_understood(tables: str, query: str, asked: dict[str, str
 
 def test_a_constraint_that_may_be_deferred_is_not_always_unique() -> None:
     found = answer(CONSTRAINTS, "always_unique", OF_USR)
-    assert {(index, column) for table, index, column in found if table == "PHONE"} == {("PHONE_PK", "ID"), ("NO_TWO", "IDU"), ("NO_TWO", "PHONENO"), ("AT_ONCE", "CODE")}
+    assert {(index, column) for table, index, column in found if table == "PHONE"} == {
+        ("PHONE_PK", "ID"),
+        ("NO_TWO", "IDU"),
+        ("NO_TWO", "PHONENO"),
+        ("AT_ONCE", "CODE"),
+    }
 
 
 @pytest.mark.parametrize(
