@@ -61,6 +61,7 @@ class Schema:
         self._asked = name
         self._uniques: dict[str, tuple[str, ...]] = {}
         self._described: dict[str, Sequence[Any]] = {}
+        self._declared: dict[str, dict[str, str]] = {}
         self._made: dict[tuple[str, str], Made] = {}
         self.name = self._schema_name(name)
 
@@ -74,6 +75,11 @@ class Schema:
                 schema=self._asked, filter_names=[*new], kind=ObjectKind.ANY, scope=ObjectScope.ANY
             )
         self._described.update((new[name], columns) for (_, name), columns in described.items())
+        # Types in the words of whoever made the table, where SQLAlchemy tells only what the
+        # database makes of them.
+        for name in new.values():
+            words = answers(self._connection, "declared_types", {"schema": self.name, "table": name})
+            self._declared[name] = {row.name: row.type for row in words}
         # Types of somebody's own making, where those are a way to run code in others' statements.
         for row in answers(self._connection, "made_types", {"schema": self.name, "tables": [*new.values()]}):
             self._made[row.table_name, row.name] = Made(row.made)
@@ -228,10 +234,7 @@ class Schema:
         self.read([name])
         if name not in self._described:
             raise NoSuchTableError(name)
-        # Types in the words of whoever made the table, where SQLAlchemy tells only what the
-        # database makes of them.
-        words = answers(self._connection, "declared_types", {"schema": self.name, "table": name})
-        declared = {row.name: row.type for row in words}
+        declared = self._declared[name]
         columns = []
         for reflected in self._described[name]:
             column = self._dialect.reported(str(reflected["name"]))
