@@ -62,7 +62,8 @@ SELECT * FROM (
 INSERT INTO /* holds */event_log_hold (record_id, note)
 SELECT entry./* record_id */record_id, :note FROM /* log */event_log entry
 WHERE entry./* record_id */record_id BETWEEN :first AND :last AND entry./* status */status = 'N'
-  AND NOT EXISTS (SELECT 1 FROM /* holds */event_log_hold kept WHERE kept.record_id = entry./* record_id */record_id);
+  AND NOT EXISTS (SELECT 1 FROM /* holds */event_log_hold kept
+                  WHERE kept.record_id = entry./* record_id */record_id AND kept.record_id BETWEEN :first AND :last);
 
 -- hold_gone: holds of rows that wait no longer
 DELETE FROM /* holds */event_log_hold kept WHERE NOT EXISTS (
