@@ -149,12 +149,15 @@ class TableNeeds:
         """
         if not offers(self._dialect, "always_unique"):
             indexes = unique_indexes(self._connection, schema, table)
-            constraint = inspect(self._connection).get_pk_constraint(self._dialect.normalised(table), schema=schema)
-            key = tuple(self._dialect.reported(str(column)) for column in constraint["constrained_columns"])
+            asked = self._dialect.normalised(table)
+            constraint = inspect(self._connection).get_pk_constraint(asked, schema=schema)
+            names = constraint["constrained_columns"]
+            key = tuple(self._dialect.reported(str(name)) for name in names)
             return [frozenset(columns) for columns in (key, *indexes.values()) if columns]
         if schema not in self._unique:
             by_index: dict[tuple[str, str], set[str]] = {}
-            for name, index, column in answers(self._connection, "always_unique", {"schema": schema}):
+            rows = answers(self._connection, "always_unique", {"schema": schema})
+            for name, index, column in rows:
                 by_index.setdefault((str(name), str(index)), set()).add(str(column))
             of_schema = self._unique[schema] = dict[str, list[frozenset[str]]]()
             for (name, _), columns in by_index.items():

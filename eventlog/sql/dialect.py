@@ -352,8 +352,8 @@ def log_holes(dialect: Dialect, names: LogNames) -> MappingProxyType[str, str]:
             holes[f"{alias}_number"] = waiting_number(dialect, names, f"{alias}.")
             holes["transaction_number"] = dialect.quoted(names.transaction)
     holes |= {standard: dialect.quoted(names.column(standard)) for standard in STANDARD}
-    holes |= {condition: statement(dialect, condition, **holes) for condition in ("each_half", "processed")}
-    return MappingProxyType(holes)
+    own = {name: statement(dialect, name, **holes) for name in ("each_half", "processed")}
+    return MappingProxyType(holes | own)
 
 
 def waiting_number(dialect: Dialect, names: LogNames, alias: str = "") -> str:

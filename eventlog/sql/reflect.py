@@ -83,7 +83,7 @@ class Classes:
         return classes
 
     def read(self, names: Iterable[str]) -> None:
-        """Asks at once for the columns of the tables that have these names, as far as they are there."""
+        """Asks at once for the columns of these tables, as far as they are there."""
         self._read(existing for existing in map(self._existing, names) if existing is not None)
 
     def _read(self, tables: Iterable[tuple[Schema, str]]) -> None:

@@ -66,8 +66,9 @@ class Schema:
         self.name = self._schema_name(name)
 
     def read(self, names: Iterable[str]) -> None:
-        """Asks for the columns of these tables at once: of a thousand one by one it took seconds."""
-        new = {self._dialect.normalised(name): name for name in names if name not in self._described}
+        """Asks for the columns of these tables at once: one by one, a thousand take seconds."""
+        unknown = [name for name in names if name not in self._described]
+        new = {self._dialect.normalised(name): name for name in unknown}
         if not new:
             return
         with _unknown_types_are_text():
@@ -78,10 +79,12 @@ class Schema:
         # Types in the words of whoever made the table, where SQLAlchemy tells only what the
         # database makes of them.
         for name in new.values():
-            words = answers(self._connection, "declared_types", {"schema": self.name, "table": name})
+            asked = {"schema": self.name, "table": name}
+            words = answers(self._connection, "declared_types", asked)
             self._declared[name] = {row.name: row.type for row in words}
         # Types of somebody's own making, where those are a way to run code in others' statements.
-        for row in answers(self._connection, "made_types", {"schema": self.name, "tables": [*new.values()]}):
+        tables = {"schema": self.name, "tables": [*new.values()]}
+        for row in answers(self._connection, "made_types", tables):
             self._made[row.table_name, row.name] = Made(row.made)
 
     def shape(self, name: str) -> TableShape:
@@ -229,7 +232,7 @@ class Schema:
     def columns(
         self, name: str, key: tuple[str, ...] = (), references: Mapping[str, str] | None = None
     ) -> tuple[Column, ...]:
-        """The columns of a table; who does not say what its keys are asks nothing about other tables."""
+        """The columns of a table. Who says nothing of its keys asks nothing about other tables."""
         references = references or {}
         self.read([name])
         if name not in self._described:

@@ -40,7 +40,7 @@ FROM (SELECT * FROM /* entries */event_log AS entry
       LIMIT :limit) AS entry
 ORDER BY entry./* record_id */record_id DESC;
 
--- list_reason: expression: how a row ended, or what it waits for: of several outputs not that it comes behind another one
+-- list_reason: expression: how a row ended, or what it waits for; at several outputs, `behind` comes last
 (CASE WHEN CAST(entry./* status */status AS BINARY) = 'N' THEN
            CASE WHEN (SELECT holds.record_id FROM /* holds */event_log_hold AS holds
                       WHERE holds.record_id = entry./* record_id */record_id LIMIT 1) IS NOT NULL THEN 'held'
