@@ -13,7 +13,6 @@ from typing import Final
 
 from sqlalchemy import Engine
 
-from eventlog.care.listing import Filters, newest
 from eventlog.check.point import Point, asked, findings, ok, points, warning
 from eventlog.core.rules.times import moment
 from eventlog.sql.access import fetched, transaction
@@ -96,8 +95,9 @@ def time_points(engine: Engine, names: LogNames, *, future: bool) -> Iterator[Po
     log = Log(engine, names)
     with log.transaction() as connection:
         now = log.now(connection)
-    rows = [*newest(log, Filters(), limit=NEWEST_ROWS, width=1)][::-1]
-    moments = [moment(time) for row in rows if (time := log.utc(row.event_time)) is not None]
+        rows = log.rows(connection, log.query("newest_times"), {"limit": NEWEST_ROWS})
+    times = [log.utc(time) for (time,) in rows]
+    moments = [moment(time) for time in times if time is not None]
     known = [time for time in moments if time is not None]
     if not known:
         yield ok("times", "no row shows yet whose clock its time is by")

@@ -22,7 +22,10 @@ from eventlog.sinks.outputs import FilesOutput
 from tests.support.logged import run
 
 FEW, MANY = 2, 9
-WHOLE_SCHEMA = ("get_table_names", "get_view_names", "get_multi_pk_constraint", "get_multi_foreign_keys")
+WHOLE_SCHEMA = (
+    *("get_table_names", "get_view_names", "get_multi_pk_constraint", "get_multi_foreign_keys"),
+    "get_multi_columns",
+)
 """Questions whose answer is as long as there are tables."""
 
 

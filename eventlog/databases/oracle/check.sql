@@ -70,3 +70,8 @@ SELECT CAST(SYS_EXTRACT_UTC(SYSTIMESTAMP) AS DATE) FROM dual;
 -- database_zone: the zone of the clock by which SYSDATE goes, and its offset now
 SELECT TO_CHAR(SYSTIMESTAMP, 'TZR'),
   ROUND((CAST(SYSTIMESTAMP AS DATE) - CAST(SYS_EXTRACT_UTC(SYSTIMESTAMP) AS DATE)) * 86400) FROM dual;
+
+-- newest_times: the times of the rows that were written last
+SELECT * FROM (
+    SELECT /* event_time */event_time FROM /* log */event_log ORDER BY /* record_id */record_id DESC
+) WHERE ROWNUM <= :limit;

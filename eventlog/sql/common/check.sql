@@ -38,3 +38,6 @@ FROM /* log */event_log WHERE /* among */(1 = 1);
 
 -- adopted: whether somebody else made the log
 SELECT 1 FROM /* marks */event_log_mark WHERE name = 'log adopted';
+
+-- newest_times: the times of the rows that were written last
+SELECT /* event_time */event_time FROM /* log */event_log ORDER BY /* record_id */record_id DESC LIMIT :limit;
