@@ -67,6 +67,20 @@ def test_an_empty_mark_is_there_and_its_text_never_reaches_the_database(log: Log
     assert log.ask("SELECT count(*) FROM event_log_mark WHERE value IS NULL") == [(2,)]
 
 
+def test_what_is_entered_under_the_lock_is_on_disk_at_its_commit_unless_it_may_be_later(postgresql: Engine) -> None:
+    """With `delete_handled` LINTER's rows are gone behind the commit that has captured them."""
+    log = Log(postgresql, installed(postgresql).names)
+    lock = LogLock(log, lease=600.0)
+    assert lock.take()
+    with log.transaction() as connection:
+        connection.exec_driver_sql("SET LOCAL synchronous_commit = on")
+        lock.assure(connection)
+        lock.mark(connection, "place", "1")
+        assert log.rows(connection, text("SHOW synchronous_commit")) == [("on",)]
+        lock.mark(connection, "figures", "1", soon=True)
+        assert log.rows(connection, text("SHOW synchronous_commit")) == [("off",)]
+
+
 def test_with_a_catalog_an_object_is_known_by_any_spelling_of_its_key(log: LogTable) -> None:
     columns = (Column(name="a", type="integer", key=1), Column(name="b", type="integer", key=2))
     catalog = Catalog([Table(name="usr", columns=(*columns, Column(name="fname")))])

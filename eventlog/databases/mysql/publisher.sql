@@ -58,12 +58,6 @@ SELECT :name, :value FROM /* marks */event_log_mark AS own
 WHERE own.name = 'publisher' AND own.value LIKE CONCAT('% ', :token) LOCK IN SHARE MODE
 ON DUPLICATE KEY UPDATE value = :value;
 
--- lock_mark_soon: as `lock_mark`; every transaction is on disk before it returns
-INSERT INTO /* marks */event_log_mark (name, value)
-SELECT :name, :value FROM /* marks */event_log_mark AS own
-WHERE own.name = 'publisher' AND own.value LIKE CONCAT('% ', :token) LOCK IN SHARE MODE
-ON DUPLICATE KEY UPDATE value = :value;
-
 -- lock_read: the mark of who holds the lock, if there is one, and the database's clock
 SELECT (SELECT value FROM /* marks */event_log_mark WHERE name = 'publisher'),
        LEFT(DATE_FORMAT(UTC_TIMESTAMP(6), '%Y-%m-%dT%H:%i:%s.%f'), 23);
@@ -84,11 +78,6 @@ SET value = CONCAT(/* until */'2026-11-21T02:00:45.123', ' ', :token)
 WHERE name = 'publisher' AND value = :former;
 
 -- lock_keep: renews the lease if the lock is still ours; nobody else changes the mark before the commit
-UPDATE /* marks */event_log_mark
-SET value = CONCAT(/* until */'2026-11-21T02:00:45.123', ' ', :token)
-WHERE name = 'publisher' AND value LIKE CONCAT('% ', :token);
-
--- lock_keep_soon: as `lock_keep`; every transaction is on disk before it returns
 UPDATE /* marks */event_log_mark
 SET value = CONCAT(/* until */'2026-11-21T02:00:45.123', ' ', :token)
 WHERE name = 'publisher' AND value LIKE CONCAT('% ', :token);

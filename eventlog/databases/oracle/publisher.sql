@@ -36,14 +36,6 @@ ON (kept.name = given.name)
 WHEN MATCHED THEN UPDATE SET kept.value = :value
 WHEN NOT MATCHED THEN INSERT (name, value) VALUES (given.name, :value);
 
--- lock_mark_soon: as `lock_mark`; every transaction is on disk before it returns
-MERGE INTO /* marks */event_log_mark kept
-USING (SELECT :name AS name FROM /* marks */event_log_mark own
-       WHERE own.name = 'publisher' AND own.value LIKE '% ' || :token) given
-ON (kept.name = given.name)
-WHEN MATCHED THEN UPDATE SET kept.value = :value
-WHEN NOT MATCHED THEN INSERT (name, value) VALUES (given.name, :value);
-
 -- lock_read: the mark of who holds the lock, if there is one, and the database's clock
 SELECT (SELECT TO_CHAR(SUBSTR(value, 1, 2000)) FROM /* marks */event_log_mark WHERE name = 'publisher'),
        TO_CHAR(SYS_EXTRACT_UTC(SYSTIMESTAMP), 'YYYY-MM-DD"T"HH24:MI:SS.FF3') FROM dual;

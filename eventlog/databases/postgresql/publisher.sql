@@ -26,17 +26,12 @@ FROM /* log */event_log AS tried
 WHERE tried./* record_id */record_id = ANY (CAST(translate(:ids, '[]', '{}') AS bigint[]))
   AND tried./* status */status = 'N';
 
--- lock_mark: makes or replaces a mark if the lock is still ours; nobody else takes it before the commit
+-- lock_mark: makes or replaces a mark if the lock is still ours; nobody else takes it before the commit. With :soon the
+-- transaction is on disk only with the next one.
 INSERT INTO /* marks */event_log_mark (name, value)
 SELECT CAST(:name AS text), CAST(:value AS text)
-WHERE EXISTS (SELECT 1 FROM /* marks */event_log_mark
-              WHERE name = 'publisher' AND value LIKE '% ' || CAST(:token AS text) FOR SHARE)
-ON CONFLICT (name) DO UPDATE SET value = excluded.value;
-
--- lock_mark_soon: as `lock_mark`, on disk only with the next transaction, which comes before any document
-INSERT INTO /* marks */event_log_mark (name, value)
-SELECT CAST(:name AS text), CAST(:value AS text)
-FROM set_config('synchronous_commit', 'off', true)
+FROM set_config('synchronous_commit',
+                CASE WHEN :soon THEN 'off' ELSE current_setting('synchronous_commit') END, true)
 WHERE EXISTS (SELECT 1 FROM /* marks */event_log_mark
               WHERE name = 'publisher' AND value LIKE '% ' || CAST(:token AS text) FOR SHARE)
 ON CONFLICT (name) DO UPDATE SET value = excluded.value;
@@ -75,13 +70,6 @@ WHERE name = 'publisher' AND value = CAST(:former AS text);
 -- lock_keep: renews the lease if the lock is still ours; nobody else changes the mark before the commit
 UPDATE /* marks */event_log_mark
 SET value = /* until */'2026-11-21T02:00:45.123' || ' ' || CAST(:token AS text)
-WHERE name = 'publisher' AND value LIKE '% ' || CAST(:token AS text);
-
--- lock_keep_soon: as `lock_keep`, on disk only with the next transaction.
--- What is settled is on disk with the next note: should it be lost, the batch comes again with the plan of before.
-UPDATE /* marks */event_log_mark
-SET value = /* until */'2026-11-21T02:00:45.123' || ' ' || CAST(:token AS text)
-FROM set_config('synchronous_commit', 'off', true)
 WHERE name = 'publisher' AND value LIKE '% ' || CAST(:token AS text);
 
 -- lock_leave: says that nobody publishes any more

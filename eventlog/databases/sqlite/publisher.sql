@@ -27,12 +27,6 @@ SELECT :name, :value
 WHERE EXISTS (SELECT 1 FROM /* marks */event_log_mark WHERE name = 'publisher' AND value LIKE '% ' || :token)
 ON CONFLICT (name) DO UPDATE SET value = excluded.value;
 
--- lock_mark_soon: as `lock_mark`; every transaction is on disk before it returns
-INSERT INTO /* marks */event_log_mark (name, value)
-SELECT :name, :value
-WHERE EXISTS (SELECT 1 FROM /* marks */event_log_mark WHERE name = 'publisher' AND value LIKE '% ' || :token)
-ON CONFLICT (name) DO UPDATE SET value = excluded.value;
-
 -- lock_read: the mark of who holds the lock, if there is one, and the database's clock
 SELECT (SELECT value FROM /* marks */event_log_mark WHERE name = 'publisher'), strftime('%Y-%m-%dT%H:%M:%f', 'now');
 

@@ -140,7 +140,7 @@ class LogLock:
             kept = bool(holding)
         else:
             holding = self.log.rows(connection, self.log.query("journal_lock"))
-            kept = self._touch(connection, self.token, soon=soon)
+            kept = self._touch(connection, self.token)
         stamp = holding[0][0] if holding else None
         # Somebody has deleted the mark of holds: who takes the lock next makes it anew.
         if self.tenure is None or not kept or stamp is None:
@@ -149,8 +149,8 @@ class LogLock:
 
     def mark(self, connection: Connection, name: str, value: str, *, soon: bool = False) -> None:
         """Makes or replaces a mark; OccupiedError as `assure`, and `soon` as in `enter`."""
-        statement = self.log.query("lock_mark_soon" if soon else "lock_mark")
-        values = {"name": name, "value": stored(value), "token": self.token}
+        statement = self.log.query("lock_mark")
+        values = {"name": name, "value": stored(value), "token": self.token, "soon": soon}
         if not self.taken or not self._holds(connection):
             self._lose()
         if connection.execute(statement, values).rowcount == 0:
@@ -209,7 +209,7 @@ class LogLock:
 
         def renew() -> bool:
             with self.log.transaction() as connection:
-                return self._touch(connection, token, soon=False)
+                return self._touch(connection, token)
 
         self._kept = Lease(self.lease, sent, renew, self._alive)
 
@@ -232,9 +232,9 @@ class LogLock:
         [(mark, _)] = self.log.rows(connection, self.log.query("lock_read"))
         return str(mark).endswith(f" {token}")
 
-    def _touch(self, connection: Connection, token: str, *, soon: bool = True) -> bool:
-        statement = self.log.query("lock_keep_soon" if soon else "lock_keep", until="lock_until")
-        return connection.execute(statement, {"token": token, "lease": self.lease}).rowcount > 0
+    def _touch(self, connection: Connection, token: str) -> bool:
+        query = self.log.query("lock_keep", until="lock_until")
+        return connection.execute(query, {"token": token, "lease": self.lease}).rowcount > 0
 
     def _lose(self) -> None:
         self.tenure = None

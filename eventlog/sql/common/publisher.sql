@@ -8,10 +8,5 @@ UPDATE /* marks */event_log_mark
 SET value = /* until */'2026-11-21T02:00:45.123' || ' ' || :token
 WHERE name = 'publisher' AND value LIKE '% ' || :token;
 
--- lock_keep_soon: as `lock_keep`; every transaction is on disk before it returns
-UPDATE /* marks */event_log_mark
-SET value = /* until */'2026-11-21T02:00:45.123' || ' ' || :token
-WHERE name = 'publisher' AND value LIKE '% ' || :token;
-
 -- lock_leave: says that nobody publishes any more
 DELETE FROM /* marks */event_log_mark WHERE name = 'publisher' AND value LIKE '% ' || :token;

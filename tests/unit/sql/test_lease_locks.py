@@ -28,7 +28,7 @@ def locks(dialect: Dialect, query: str) -> bool:
 
 
 @pytest.mark.parametrize("dialect", DATABASES, ids=lambda dialect: dialect.name)
-@pytest.mark.parametrize("query", ["lock_mark", "lock_mark_soon", "lock_keep"])
+@pytest.mark.parametrize("query", ["lock_mark", "lock_keep"])
 def test_what_makes_a_mark_locks_the_row_of_the_lease_or_comes_behind_what_does(dialect: Dialect, query: str) -> None:
     if offers(dialect, "lock_hold"):
         query = "lock_hold"
@@ -37,7 +37,7 @@ def test_what_makes_a_mark_locks_the_row_of_the_lease_or_comes_behind_what_does(
 
 
 @pytest.mark.parametrize("dialect", DATABASES, ids=lambda dialect: dialect.name)
-@pytest.mark.parametrize("query", ["lock_keep", "lock_keep_soon", "lock_replace", "lock_leave"])
+@pytest.mark.parametrize("query", ["lock_keep", "lock_replace", "lock_leave"])
 def test_what_renews_takes_over_or_leaves_changes_that_row_itself(dialect: Dialect, query: str) -> None:
     assert locks(dialect, query)
 
@@ -56,7 +56,7 @@ def test_what_locks_rows_on_one_database_does_so_on_each(dialect: Dialect) -> No
     named = [item for one in DATABASES for item in texts(one).items()]
     locking = {query for query, text in named if LOCKING.search(text)}
     assert {"journal_lock", "lock_grasp", "lock_mark", "lock_hold"} <= locking
-    behind = {"lock_mark", "lock_mark_soon"} if offers(dialect, "lock_hold") else set()
+    behind = {"lock_mark"} if offers(dialect, "lock_hold") else set()
     there = {query for query in locking - behind if offers(dialect, query)}
     assert locking - behind - there <= ALONE | ({"lock_grasp"} if dialect.lone_writer else set())
     assert [query for query in there if not locks(dialect, query)] == []
