@@ -31,6 +31,7 @@ from eventlog.publisher.take import Parking
 from eventlog.sources.log.reading import LogSettings
 from eventlog.sources.marks import Stretches, as_text
 from eventlog.sql.log import Log, id_list
+from eventlog.sql.log_indexes import has_number_index
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
@@ -86,6 +87,11 @@ class Journal(JournalReader):
 
     def serve(self, names: Sequence[tuple[str, Sequence[str]]]) -> None:
         """Makes each output known; those with a former name go on under the new one."""
+        # Elsewhere a key or a CHECK keeps such numbers out, and a log that others made has the
+        # numbers that it has. Asked outside of a transaction: with a second connection in the pool
+        # the two would take turns, and all that the server keeps for a session be read twice.
+        is_ours = self.log.names.transaction is not None and not self.log.dialect.log_has_key
+        self._checks_numbers = is_ours and has_number_index(self.log.engine, self.log.names)
         with self.transaction() as (connection, memory):
             # Rows that nobody might read are tried again: perhaps the right was given since.
             if memory.any_parked:
@@ -476,6 +482,8 @@ class Journal(JournalReader):
             self._tell(connection, "outcome_drop", runs)
         settle(connection, self.log, rows, ended, self.settings)
         memory.last_noted = max([memory.last_noted, *ended])
+        if memory.last_processed is not None:
+            memory.last_processed = max(memory.last_processed, rows.parts[-1][1])
 
     def _keep_said(self, connection: Connection, memory: Memory, name: str, outcomes: Mapping[int, Outcome]) -> None:
         kept: list[dict[str, Any]] = []

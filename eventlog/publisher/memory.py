@@ -60,6 +60,8 @@ class Memory(Struct, kw_only=True):
     """The highest number of a row that waits, or that has waited while this was known."""
     last_noted: int
     """The highest number of a row whose outcome is in the companion table."""
+    last_processed: int | None = None
+    """The highest number of a row that has its letter; None where no row is compared with it."""
     any_parked: bool
     any_said: bool
     any_held: bool

@@ -48,6 +48,8 @@ class JournalReader:
         self._ahead = self._next_look = float("-inf")
         self._now = 0
         self._lock: LogLock | None = None
+        self._checks_numbers = False
+        """Whether it is looked whether the numbers of new rows are their own."""
         self._token = ""
         """That of the lock with which memory was read, where this is the holder's."""
 
@@ -108,7 +110,11 @@ class JournalReader:
             self._token = self._lock.token
             self._memory = None
         if self._memory is None or self._memory.stamp != stamp:
-            self._memory = read_memory(connection, self.log, stamp)
+            memory = read_memory(connection, self.log, stamp)
+            if self._checks_numbers:
+                processed = self.numbers(connection, "newest_processed")
+                memory.last_processed = max([0, *processed])
+            self._memory = memory
         return self._memory
 
     def ask(self, connection: Connection, query: str, **values: Any) -> list[tuple[Any, ...]]:

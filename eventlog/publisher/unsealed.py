@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Collection, Mapping, Sequence
-from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
@@ -36,7 +35,6 @@ from eventlog.sources.log.reading import (
 )
 from eventlog.sources.marks import Run, Stretches, as_text
 from eventlog.sql.log import ALL, Log, id_list
-from eventlog.sql.log_indexes import has_number_index
 from eventlog.sql.names import NAME_CHARACTERS
 
 if TYPE_CHECKING:
@@ -97,18 +95,8 @@ class UnsealedRows:
         self._identities = identities_of(catalog)
         self._ahead: ReadAhead | None = None
 
-    @cached_property
-    def _checks_numbers(self) -> bool:
-        """Whether it is to be looked whether numbers are the rows' own."""
-        # Elsewhere a key or a CHECK keeps such numbers out, and a log that others made has the
-        # numbers that it has.
-        is_ours = self._log.names.transaction is not None and not self._log.dialect.log_has_key
-        return is_ours and has_number_index(self._log.engine, self._log.names)
-
     def next(self, connection: Connection, memory: Memory, limit: int) -> Sealed | None:
         """The next rows, so many or as many more as the last object has; None where none wait."""
-        # Asked at the first look, which mostly finds nothing: so the first rows need not wait for it.
-        checks_numbers = self._checks_numbers
         known, room = memory.taken, self.reader.share
         if memory.seen:
             known |= memory.seen
@@ -140,8 +128,8 @@ class UnsealedRows:
         if portion.more and len(rows) >= AHEAD_ROWS and self._may_read_ahead:
             edge = max(_edge(memory, known), *[event.position[0] for event in rows])
             self._ahead = ReadAhead(self._log, self.reader, _above(edge, limit, room), memory)
-        if checks_numbers:
-            rows = self._with_faults(connection, rows)
+        if memory.last_processed is not None:
+            rows = self._with_faults(connection, rows, memory.last_processed)
         records = Stretches.of([event.position[0] for event in rows])
         return Sealed(records, portion.weight, rows, is_new=True)
 
@@ -151,14 +139,12 @@ class UnsealedRows:
         # count nobody knows yet what will be due.
         return not (self._log.dialect.embedded or self._settings.handle_future_events)
 
-    def _with_faults(self, connection: Connection, events: Sequence[Event]) -> Sequence[Event]:
+    def _with_faults(self, connection: Connection, events: Sequence[Event], newest: int) -> Sequence[Event]:
         """The events, with a fault where the number cannot be the row's own.
 
         Of such a row nothing is published: its document would take another one's place.
         """
         # A log that numbers its rows itself has one number twice only where somebody has given it.
-        processed = self._log.rows(connection, self._log.query("newest_processed"))
-        newest = int(processed[0][0]) if processed else 0
         if not self._settings.handle_future_events and events[0].position[0] > newest:
             return events  # they come in the order of their numbers, and nearly always are all new
         numbers = [event.position[0] for event in events]

@@ -1,4 +1,4 @@
-"""Logs that others made may give one number to several rows, or odd ones: a bad row never ends a good one, and `check` finds them."""
+"""Rows with odd numbers, or with one that another row has: a bad row never ends a good one, and `check` finds them."""
 
 from __future__ import annotations
 
@@ -8,11 +8,14 @@ import pytest
 from sqlalchemy import Engine, text
 
 from eventlog.capture.install import install
+from eventlog.care.rows import Choice, requeue
 from eventlog.check import Point, PointLevel, check
 from eventlog.config.settings import Config, PublisherConfig, SourceConfig
 from eventlog.core.errors import SourceError
 from eventlog.daemon import Publisher
 from eventlog.sinks.outputs import FilesOutput
+from eventlog.sql.log import Log
+from eventlog.sql.names import LogNames
 from tests.support.logged import USR, run
 
 LOG = (
@@ -77,3 +80,53 @@ def test_check_finds_odd_numbers(adopted: Engine, tmp_path: Path) -> None:
     assert "1 row without a record_id" in {p.level: p.said for p in found(adopted, tmp_path)}[PointLevel.FAILURE]
     with Publisher(config(adopted, tmp_path)) as publisher, pytest.raises(SourceError, match="has no record_id"):
         publisher.run_once()
+
+
+@pytest.fixture
+def own(postgresql: Engine) -> Engine:
+    """A log of ours on PostgreSQL, where no key keeps a number from being given twice."""
+    run(postgresql, *USR, "INSERT INTO usr (idu, fname) VALUES (1, 'a'), (2, 'b'), (3, 'c')")
+    install(postgresql)
+    return postgresql
+
+
+def published(folder: Path) -> list[str]:
+    """The keys of what stands there now; it is taken away."""
+    documents = sorted(folder.glob("*.xml"))
+    keys = [key for file in documents for key in ("idu=1", "idu=2", "idu=3") if key in file.read_text()]
+    for file in documents:
+        file.unlink()
+    return keys
+
+
+def test_a_number_that_was_processed_is_given_to_no_other_row(own: Engine, tmp_path: Path) -> None:
+    with Publisher(config(own, tmp_path)) as publisher:
+        write(own, (100, 6, "idu=1"), (101, 6, "idu=2"))
+        publisher.run_once()
+        assert published(tmp_path) == ["idu=1", "idu=2"]
+        # This publisher has processed 101 itself; 102 nobody has, and 99 came late.
+        write(own, (101, 6, "idu=3"), (99, 6, "idu=1"), (102, 6, "idu=2"), (0, 6, "idu=3"))
+        publisher.run_once()
+        assert sorted(published(tmp_path)) == ["idu=1", "idu=2"]
+    assert letters(own) == [(0, "E"), (99, "S"), (100, "S"), (101, "E"), (101, "S"), (102, "S")]
+    requeue(Log(own, LogNames()), [(99, 100)], Choice(letters="S"))
+    write(own, (102, 6, "idu=3"))
+    # Another publisher knows it from the log; rows that wait again have numbers of their own.
+    with Publisher(config(own, tmp_path)) as publisher:
+        publisher.run_once()
+    assert published(tmp_path) == ["idu=1"]
+    assert letters(own)[1:3] == [(99, "S"), (100, "S")]
+    assert letters(own)[-2:] == [(102, "E"), (102, "S")]
+
+
+def test_a_publisher_of_one_output_works_in_one_session(own: Engine, tmp_path: Path) -> None:
+    # Two would take turns, and all that the server keeps for a session be read twice.
+    with Publisher(config(own, tmp_path)) as publisher:
+        for key in ("idu=1", "idu=2"):
+            run(own, f"INSERT INTO event_log (event_type, table_name, table_key) VALUES (6, 'usr', '{key}')")
+            publisher.run_once()
+        assert published(tmp_path) == ["idu=1", "idu=2"]
+        with own.connect() as connection:
+            ours = "datname = current_database() AND application_name = 'eventlog'"
+            sessions = connection.execute(text(f"SELECT COUNT(*) FROM pg_stat_activity WHERE {ours}"))
+            assert sessions.scalar_one() == 1
