@@ -43,6 +43,8 @@ class Line:
         """The others go on without it, and that was logged."""
         self.rests = False
         """It had nothing to do in its last turn."""
+        self.is_paused = False
+        """Somebody had paused it by its last turn."""
         self.held_up = False
         """It waits for another output that is too far behind."""
         self.wanted = Flag()
@@ -81,6 +83,7 @@ class Line:
         if turn.documents or turn.complaint is not None:
             self._vitals.delivered(self.name, turn)
         self.rests = not turn.moved
+        self.is_paused = turn.paused
         self.later_at = None if turn.later is None else monotonic() + turn.later
         # Whoever keeps the report does not keep the rows.
         return replace(turn, delivered=())

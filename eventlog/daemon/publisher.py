@@ -385,9 +385,19 @@ class Publisher:
 
     def _beat(self) -> bool:
         """Lets the heart beat; whether the wait is to end, because a turn has."""
-        at_work = [line for line in self._lines if line.trouble is not None or self._at_work.has(line)]
-        busy = {line.name for line in at_work}
-        if self._lines and self._heartbeat.beat(self.post.confirm, busy):
+        lines = {line.name: line for line in self._lines}
+
+        def failed(name: str, error: SinkError) -> None:
+            if len(lines) == 1:
+                raise error
+            self._fail(lines[name], error)
+
+        busy = {
+            name
+            for name, line in lines.items()
+            if line.trouble is not None or line.is_paused or self._at_work.has(line)
+        }
+        if lines and self._heartbeat.beat(self.post.confirm, failed, busy):
             self.vitals.beat()
             self.journal.info("heartbeat")
         return self._at_work.anything_finished or self._asked()

@@ -27,7 +27,7 @@ from structlog.stdlib import BoundLogger
 from eventlog.config.settings import PublisherConfig
 from eventlog.config.timetable import read_times
 from eventlog.core.backoff import Backoff
-from eventlog.core.errors import MachineError
+from eventlog.core.errors import MachineError, SinkError
 from eventlog.daemon.vitals import PART, PublisherHealth
 from eventlog.delivery.output import Output
 from eventlog.publisher.reader import JournalReader
@@ -154,20 +154,34 @@ class Heartbeat:
         """A document was published."""
         self._last = monotonic()
 
-    def beat(self, confirm: Callable[[], None], busy: Collection[str] = ()) -> bool:
-        """Beats if it is time; says whether it did. `confirm` fails when somebody else publishes.
+    def beat(
+        self,
+        confirm: Callable[[], None],
+        failed: Callable[[str, SinkError], None],
+        busy: Collection[str] = (),
+    ) -> bool:
+        """Beats if it is time; says whether anybody was told. `confirm` fails when somebody else
+        publishes, and `failed` gets the name of each output that does not take it.
 
         Those that are `busy` are left out: a turn writes to them, or nothing is well there.
         """
         if not self._seconds or monotonic() < self._last + self._seconds:
             return False
         confirm()
+        # First: a failure is no reason to beat again at once.
+        self.put_off()
+        beaten = False
         for output in self._outputs:
             document = output.format.heartbeat()
-            if document is not None and output.name not in busy:
+            if document is None or output.name in busy:
+                continue
+            try:
                 output.sink.commit("", [document])
-        self.put_off()
-        return True
+            except SinkError as error:
+                failed(output.name, error)
+            else:
+                beaten = True
+        return beaten
 
 
 SHORTEST_SECONDS: Final = 0.001

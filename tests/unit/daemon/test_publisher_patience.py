@@ -12,6 +12,7 @@ from typing import cast
 import pytest
 from sqlalchemy import Engine
 
+from eventlog.care.outputs import pause
 from eventlog.config.settings import PublisherConfig
 from eventlog.core.errors import MachineError, SinkError, SourceError
 from eventlog.core.model import Document, Outcome, Status
@@ -20,6 +21,7 @@ from eventlog.daemon.publisher import Publisher
 from eventlog.daemon.rest import CycleWait, Heartbeat, Wakeup
 from eventlog.delivery.output import Output
 from eventlog.publisher.unsealed import UnsealedRows
+from eventlog.sql.log import Log
 from eventlog.xds.write import HEARTBEAT, XdsFormat
 from tests.integration.publishing import config_of, site
 from tests.support.memory import MemorySink, OneEach
@@ -139,8 +141,58 @@ def test_the_heart_does_not_beat_at_who_lags(monkeypatch: pytest.MonkeyPatch) ->
         [Output(format=XdsFormat(), sink=sink, name=name) for name, sink in (("n", near), ("f", far))], 60
     )
     now[0] = 61
-    assert heart.beat(lambda: None, {"f"})
+    failures: list[str] = []
+
+    def failed(name: str, _error: SinkError) -> None:
+        failures.append(name)
+
+    assert heart.beat(lambda: None, failed, {"f"})
     assert (near.sizes, far.sizes) == ([1], [])
+    now[0] = 122
+    assert not heart.beat(lambda: None, failed, {"n", "f"}), "nobody was told"
+    now[0], near.fails_at = 183, HEARTBEAT
+    assert heart.beat(lambda: None, failed), "who comes behind one that fails is told"
+    assert (near.sizes, far.sizes, failures) == ([1, 1], [1], ["n"])
+    assert not heart.beat(lambda: None, failed), "a failure is no reason to beat again at once"
+
+
+@pytest.mark.parametrize("may_pass", [True, False])
+def test_an_output_that_refuses_a_heartbeat_is_left_behind_and_a_paused_one_gets_none(
+    sqlite: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, may_pass: bool
+) -> None:
+    now, log = [1000.0], site(sqlite)
+    monkeypatch.setattr(rest, "monotonic", lambda: now[0])
+
+    class Beats(MemorySink):
+        refuses = False
+
+        def commit(self, plan: str, documents: Sequence[Document]) -> Sequence[Outcome]:
+            if self.refuses:
+                raise SinkError("The receiver answered 403.", may_pass=may_pass)
+            return super().commit(plan, documents)
+
+    sinks = {name: Beats([]) for name in ("bad", "good", "paused")}
+    sinks["bad"].refuses = True
+    wait_ends: list[float] = []
+
+    def wait(_rest: CycleWait, seconds: float, each: Callable[[], None] = lambda: None, **_: object) -> None:
+        for _second in range(max(1, round(seconds))):
+            now[0] += 1
+            each()
+        wait_ends.append(now[0])
+        if len(wait_ends) == 1:
+            pause(Log(sqlite, log.names), "paused", list(sinks), by="somebody", why="")
+        if now[0] >= 1190:
+            publisher.stop()
+
+    monkeypatch.setattr(CycleWait, "for_seconds", wait)
+    config = config_of(sqlite, tmp_path, heartbeat_interval=1)
+    outputs = [Output(format=XdsFormat(), sink=sink, name=name) for name, sink in sinks.items()]
+    with Publisher(config, outputs=outputs) as publisher:
+        for _ in publisher.rounds():
+            pass
+    assert sinks["good"].sizes == [1, 1, 1], "once a minute, and no more often"
+    assert sinks["paused"].sizes == []
 
 
 @pytest.mark.parametrize(
