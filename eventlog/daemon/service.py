@@ -81,14 +81,12 @@ class Service:
             try:
                 ended = self._publish(config)
                 failures.count = 0
-            except MachineError as error:
-                if not error.may_pass:
-                    raise
-                self._asked.wait(failures.tell(error, self._vitals, self._journal))
-                if self._asked.is_set() and not self._ending.is_set():
-                    config = self._reread(config)
-                continue
-            except (ConfigError, InstallError) as error:
+            except (ConfigError, InstallError, MachineError) as error:
+                if isinstance(error, MachineError) and error.may_pass:
+                    self._asked.wait(failures.tell(error, self._vitals, self._journal))
+                    if self._asked.is_set() and not self._ending.is_set():
+                        config = self._reread(config)
+                    continue
                 # At the start there is nothing to go back to.
                 if self._former is None:
                     raise

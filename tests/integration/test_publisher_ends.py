@@ -263,6 +263,24 @@ def test_it_reads_its_configuration_again_and_keeps_the_former_when_it_must(log:
         assert process.stop() == 0
 
 
+def test_it_goes_back_to_the_former_configuration_when_the_target_of_another_cannot_be_used(
+    log: LogTable, tmp_path: Path
+) -> None:
+    file, out = tmp_path / "eventlog.toml", tmp_path / "out"
+    output = '[[output]]\nsink = "files"\npath = "{}"\n'
+    file.write_text(output.format(out))
+    with Process(log.engine, out, "--config", str(file), out=False) as process:
+        log.write(1, key="idu=1")
+        until(settled(log, 1), "a row before reloading")
+        file.write_text(output.format(file / "below"))
+        log.write(2, key="idu=2")
+        process.tell(signal.SIGHUP)
+        assert "Not a directory" in process.wait_for("reload_failed")["error"]
+        until(settled(log, 2), "a row after going back")
+        assert process.stop() == 0
+    assert list(published(out).values()) == [["1"], ["2"]]
+
+
 def test_a_fatal_answer_ends_it_with_its_own_exit_code(log: LogTable, tmp_path: Path) -> None:
     for number in (1, 2):
         log.write(number, key=f"idu={number}")
