@@ -23,8 +23,8 @@ from msgspec.structs import replace
 
 from eventlog.care.flow import note_of_hold, rate_of, unread_rows, waiting_for
 from eventlog.care.listing import one_row
-from eventlog.care.status import facts, publishing
-from eventlog.config.build import former_names_of, name_of
+from eventlog.care.status import LastError, facts, publishing
+from eventlog.config.build import former_names_of, log_catalog_of, name_of
 from eventlog.config.outputs import OutputConfig, default_output, plugin_of
 from eventlog.config.settings import Config
 from eventlog.core.errors import EventlogError
@@ -34,7 +34,9 @@ from eventlog.core.secrets import masked
 from eventlog.daemon.vitals import seen_by_itself
 from eventlog.delivery.output import OutputState, OutputStates, failing, newest, read_output_states
 from eventlog.durable_files import write_file
+from eventlog.explain.masking import Mask, mask_of
 from eventlog.explain.states import OutputPlace, read_places
+from eventlog.policies.settings import steps_of
 from eventlog.publisher.flow import read_flow
 from eventlog.sources.log.lock import look_at
 from eventlog.sources.marks import OUTPUTS, Marks
@@ -182,6 +184,9 @@ class HistoryFile:
 SAMPLE_SECONDS: Final = 5.0
 """Seconds between two samples."""
 
+MASK_SECONDS: Final = 30.0
+"""Seconds for which the tables are believed to be as they were; what is not known is hidden."""
+
 COUNT_SECONDS: Final = 30.0
 """Seconds between two counts."""
 
@@ -210,6 +215,7 @@ class Collector:
         self._woken, self._ended = Flag(), Flag()
         # Nobody has looked yet, and the first count is due at once.
         self._looked = self._count_at = float("-inf")
+        self._masked_by: tuple[float, Mask | None] | None = None
         database = shown_url(engine.url)
         self._file = HistoryFile(settings_of(config).history, database, self.log.name)
         self._documents: dict[str, tuple[float, int]] = {}
@@ -268,6 +274,17 @@ class Collector:
     @property
     def history(self) -> History:
         return self._reading.history
+
+    def mask(self) -> Mask | None:
+        """What policies hide from every output, by the tables as they were not long ago."""
+        outputs, policies = self._config.output, self._config.policy
+        # An output without a policy hides nothing.
+        if not outputs or not all(steps_of(output, policies) for output in outputs):
+            return None
+        if self._masked_by is None or monotonic() - self._masked_by[0] > MASK_SECONDS:
+            catalog = log_catalog_of(self.log.engine, self._names, self._config)
+            self._masked_by = monotonic(), mask_of(self._config, catalog)
+        return self._masked_by[1]
 
     def tell(self) -> None:
         """Something that is shown beside the reading has changed."""
@@ -359,11 +376,18 @@ class Collector:
         time_of_row = None if row is None else row.event_time
         return UnreadTable(note=masked(note), row=number, time=time_of_row)
 
+    def _shown(self, error: LastError | None) -> LastError | None:
+        if error is None or (mask := self.mask()) is None:
+            return error
+        row = one_row(self.log, error.record_id)
+        return replace(error, note=None if row is None else mask.row(row).note)
+
     def _count(self) -> None:
         from eventlog.capture import trigger_states
 
         began = monotonic()
         counted = facts(self.log.engine, self._names, self._settings)
+        counted = replace(counted, last_error=self._shown(counted.last_error))
         triggers = tuple(trigger_states(self.log.engine, self._names))
         with self.log.transaction() as connection:
             rows = self._ask(connection, "count_reasons")

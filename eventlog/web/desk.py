@@ -7,7 +7,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from threading import Event as Flag
 from threading import Lock, Thread
-from time import monotonic
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
@@ -16,13 +15,11 @@ from msgspec.structs import replace
 from eventlog.care.listing import BEYOND, Cursor, Filters, listing, newest, one_row
 from eventlog.care.outputs import pause, resume, try_now
 from eventlog.care.rows import HELD_SINCE, PROCESSED, Choice, LogRow, hold, release, requeue
-from eventlog.config.build import log_catalog_of, stream_log_of
+from eventlog.config.build import stream_log_of
 from eventlog.config.settings import LOG, Config
 from eventlog.core.errors import ConfigError, DataError, UsageError, shortened
 from eventlog.core.rules.screen import HIDDEN
-from eventlog.explain.masking import Mask, mask_of
 from eventlog.explain.rows import explain
-from eventlog.policies.settings import steps_of
 from eventlog.sources.marks import Stretches
 from eventlog.sql.connect import connect, limit_sessions
 from eventlog.sql.findlog import log_columns
@@ -73,9 +70,6 @@ NOBODY: Final = frozenset({"token", "bearer", "this machine"})
 LATEST_ROWS: Final = 10
 """Rows that the page of a table shows."""
 
-MASK_SECONDS: Final = 30.0
-"""Seconds for which the tables are believed to be as they were; what is not known is hidden."""
-
 
 class Query(Struct, frozen=True, kw_only=True):
     """A page of the list as its address says it."""
@@ -93,14 +87,13 @@ class Desk:
         self._names = names
         self._config = config
         self.loading = Loading(engine, names, config.source.reader, collector.tell)
-        self._looked: tuple[float, Mask | None] | None = None
         self._numbered = has_number_index(engine, names)
 
     def rows(self, query: Query, look: Viewer, done: str = "") -> str:
         """A page of the list."""
         log, filters = self.collector.log, query.filters
         listed = listing(log, filters, query.cursor, numbered=self._numbered)
-        mask = self._mask()
+        mask = self.collector.mask()
         if mask is not None:
             shown = [mask.row(row) for row in listed.rows]
             # Else a search would tell by its results what is hidden.
@@ -117,7 +110,7 @@ class Desk:
                 f"The event log {self.collector.log.name} has no row {number}.",
                 hint="The page Rows lists those that there are.",
             )
-        mask = self._mask()
+        mask = self.collector.mask()
         if mask is not None:
             row = mask.row(row)
         explained = explain(self._engine, self._names, self._config, number)
@@ -248,7 +241,7 @@ class Desk:
         """
         if act.filters is None:
             return act.numbers
-        if (act.filters.text or act.filters.key) and self._mask() is not None:
+        if (act.filters.text or act.filters.key) and self.collector.mask() is not None:
             cause = f"Policies hide values of {self.collector.log.name}"
             raise UsageError(
                 f"{cause}, so rows are not chosen by words or keys.",
@@ -265,20 +258,9 @@ class Desk:
         return numbers
 
     def _latest(self, table: str) -> tuple[LogRow, ...]:
-        filters, mask = Filters(table=table), self._mask()
+        filters, mask = Filters(table=table), self.collector.mask()
         rows = listing(self.collector.log, filters, Cursor(), numbered=self._numbered, limit=LATEST_ROWS).rows
         return rows if mask is None else tuple([mask.row(row) for row in rows])
-
-    def _mask(self) -> Mask | None:
-        """What policies hide from every output, by the tables as they were not long ago."""
-        outputs, policies = self._config.output, self._config.policy
-        # An output without a policy hides nothing.
-        if not outputs or not all(steps_of(output, policies) for output in outputs):
-            return None
-        if self._looked is None or monotonic() - self._looked[0] > MASK_SECONDS:
-            catalog = log_catalog_of(self._engine, self._names, self._config)
-            self._looked = monotonic(), mask_of(self._config, catalog)
-        return self._looked[1]
 
 
 def matches(row: LogRow, filters: Filters) -> bool:
