@@ -162,8 +162,7 @@ def track(
 
 def _advise(site: Site, made: Sequence[TriggerState], *, as_json: bool) -> None:
     """Says what style an output asks for, and whose changes the publisher will not publish."""
-    from sqlalchemy.engine import make_url
-
+    from eventlog.sql.connect import read_url
     from eventlog.sql.dialect import dialect_of
 
     config = site.config
@@ -176,7 +175,7 @@ def _advise(site: Site, made: Sequence[TriggerState], *, as_json: bool) -> None:
     is_somebody_else = site.database is not None and site.file is not None
     if as_json or is_somebody_else or config.source.user or config.publisher.allow_loopback:
         return
-    user = make_url(site.url).username
+    user = read_url(site.url).username
     if user and not dialect_of(site.url).embedded:
         effect = f"so changes by {user} are not published"
         _note(f"The publisher connects as {user}, {effect}: `eventlog check` says more.")

@@ -116,7 +116,7 @@ def read_url(url: str) -> URL:
 
     try:
         parsed = make_url(url)
-    except ArgumentError:
+    except (ArgumentError, ValueError):  # a port that is no number, and may be a password
         hint = "It is written as SQLAlchemy has it: postgresql+psycopg://user@host/database or sqlite:///file.db."
         raise ConfigError("The database URL cannot be read.", hint=hint) from None
     if parsed.drivername in names("databases"):
@@ -138,9 +138,8 @@ def address_of(url: URL) -> str:
 
 def shown_url(url: str | URL) -> str:
     """The URL as people may read it: without a password, wherever in it one stands."""
-    from sqlalchemy.engine import make_url
-
-    return masked(make_url(url).render_as_string(hide_password=True))
+    parsed = read_url(url) if isinstance(url, str) else url
+    return masked(parsed.render_as_string(hide_password=True))
 
 
 def _advise_who_cannot_connect(engine: Engine, dialect: Dialect) -> None:

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from eventlog.cli.main import exit_code
-from eventlog.sql.connect import SILENT, UNOPENED, connect, read_url
+from eventlog.core.errors import ConfigError
+from eventlog.sql.connect import SILENT, UNOPENED, connect, read_url, shown_url
 
 
 @pytest.mark.parametrize("begins", ["postgres", "postgresql", "mysql", "mariadb"])
@@ -33,6 +34,16 @@ def test_a_file_that_cannot_be_opened_has_an_advice_of_its_own(
 ) -> None:
     assert exit_code(["install", "--no-config", "--database", f"sqlite:///{tmp_path}/none/app.db"]) != 0
     assert capsys.readouterr().err.rstrip().endswith(UNOPENED)
+
+
+@pytest.mark.parametrize("place", ["u:s3cret", "u:s3cret@db:s3cret/app", "u:s3cret@[::s3cret/app"])
+def test_a_url_that_cannot_be_read_is_not_told(place: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert exit_code(["status", "--no-config", "--database", f"postgresql://{place}"]) == 78
+    told = capsys.readouterr().err
+    assert "The database URL cannot be read." in told
+    assert "s3cret" not in told
+    with pytest.raises(ConfigError, match="cannot be read"):
+        shown_url(f"postgresql://{place}")
 
 
 @pytest.mark.parametrize(
