@@ -8,7 +8,6 @@ and for an object store in `store.plans`.
 from __future__ import annotations
 
 import hashlib
-import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path, PurePath
@@ -19,7 +18,7 @@ from msgspec import Struct
 
 from eventlog.core.model import Document, Outcome
 from eventlog.core.seams import Resolved, SinkCapabilities, Tenure
-from eventlog.sinks.plan_folder import OWNERS, PlanFolder, not_written
+from eventlog.sinks.plan_folder import PlanFolder, folders_from, not_written
 from eventlog.sinks.plans import HiddenFiles, Plans, resolved
 
 NAME_BYTES: Final = 180
@@ -192,17 +191,10 @@ class FileSink:
         return path.with_name(f".{path.name}.id")
 
     def _folders(self) -> Iterator[Path]:
-        """The folder, and those that routes lead to.
-
-        One that has an owner of its own is another output's.
-        """
+        """The folder, and those that routes lead to."""
         if not self._routed:
-            yield self.folder
-            return
-        for folder, below, _ in os.walk(self.folder):
-            # In place, which is how os.walk is told where not to go.
-            below[:] = [name for name in below if name[0] != "." and not Path(folder, name, OWNERS).exists()]
-            yield Path(folder)
+            return iter([self.folder])
+        return folders_from(self.folder, dotted=False)
 
     def _ids(self, paths: Iterable[PurePath]) -> Iterator[str]:
         """The ids of the documents among these files."""

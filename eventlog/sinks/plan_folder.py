@@ -77,6 +77,25 @@ def not_written(what: str, folder: Path, error: OSError) -> SinkError:
     return SinkError(message, hint=hint, may_pass=may_pass)
 
 
+def folders_from(folder: Path, *, dotted: bool) -> Iterator[Path]:
+    """The folder and those below it; those whose names begin with a dot only where they are
+    `dotted`.
+
+    One that has an owner of its own is another output's, with all that is in it.
+    """
+    for place, below, _ in os.walk(folder):
+        # In place, which is how os.walk is told where not to go.
+        below[:] = [
+            name
+            for name in below
+            if (dotted or name[0] != ".")
+            and name != OWNERS
+            # False, and no error, also for a folder of strangers in which we may not look.
+            and not os.access(Path(place, name, OWNERS), os.F_OK)
+        ]
+        yield Path(place)
+
+
 class FolderClaim(Struct, frozen=True):
     """The file by which somebody has taken a folder over; its name begins with the epoch."""
 

@@ -7,7 +7,7 @@ does all its work meanwhile, and the first goes on.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from functools import partial
 from itertools import count
 from pathlib import Path
@@ -26,7 +26,7 @@ from eventlog.sinks.kafka.sink import KafkaSink
 from tests.support import sink_places
 from tests.support.servers_kafka import Broker
 from tests.support.sink_places import Place
-from tests.support.sinks import opened, stopped, tenure
+from tests.support.sinks import KilledError, dying, opened, stopped, tenure
 
 FOLDERS = {
     "files": sink_places.files,
@@ -123,6 +123,27 @@ def test_who_is_replaced_while_it_takes_over_takes_nothing_away(folders: Callabl
             assert opened(place.make(), tenure(4)).last() == place.document(3).id
 
     assert every_step(opens, takes_over, prepared) > 5
+
+
+@pytest.mark.in_turn
+@pytest.mark.parametrize("kind", [sink_places.change_files, sink_places.routed_files])
+def test_who_has_the_folder_above_leaves_alone_what_was_begun(
+    tmp_path: Path, kind: Callable[[Path], AbstractContextManager[Place]]
+) -> None:
+    """An output in a folder of another one's, whose publisher dies before each step in turn."""
+    for before in count(1):
+        folder = tmp_path / str(before)
+        with kind(folder) as above, sink_places.files(folder / "below") as place:
+            opened(above.make(), tenure())
+            sink = opened(place.make(), tenure())
+            with suppress(KilledError), dying(before) as death:
+                sink.commit("a", place.documents(1, 2, 3))
+            opened(above.make(), tenure(2))
+            there = opened(place.make(), tenure(2)).resolve("a").documents is None
+            assert place.found() == ([1, 2, 3] if there else [])
+        if not death.happened:
+            break
+    assert before > 10
 
 
 @pytest.fixture

@@ -13,7 +13,6 @@ other rows and other numbers.
 from __future__ import annotations
 
 import datetime as dt
-import os
 import secrets
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path, PurePath
@@ -32,7 +31,7 @@ from eventlog.qlik.change_tables.rows import RowBlock, RowsDocument
 from eventlog.sinks.change_files.dfm import description, description_name
 from eventlog.sinks.change_files.row_files import file_bytes
 from eventlog.sinks.change_files.settings import PARQUET, SET_ASIDE, RowFiles
-from eventlog.sinks.plan_folder import PlanFolder, not_written
+from eventlog.sinks.plan_folder import PlanFolder, folders_from, not_written
 from eventlog.sinks.plans import HiddenFiles, Plans
 
 POSITION: Final = "_position.json"
@@ -246,7 +245,7 @@ class ChangeTableFiles:
         return PreparedFiles(documents=documents, before=state, after=after, refused=refused, hidden=hidden)
 
     def _folders(self) -> Iterator[Path]:
-        return (Path(folder) for folder, _, _ in os.walk(self.folder))
+        return folders_from(self.folder, dotted=True)  # as the name of a table may be
 
     def _content(self, block: RowBlock) -> tuple[bytes, RowBlock, Notes]:
         """A file's bytes, the rows in it, and what is wrong with those that hold a value which its
