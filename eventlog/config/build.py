@@ -220,7 +220,7 @@ def _output(output: OutputConfig, config: Config) -> Output:
     build = format_plugin.folder if output.sink == "files" and format_plugin.folder is not None else plugin.build
     return Output(
         format=form,
-        sink=build(SinkOrder(output=output, format=form, routed=bool(steps) and steps_plugin().routes(steps))),
+        sink=build(SinkOrder(output=output, format=form)),
         name=name_of(output),
         former_names=former_names_of(output),
         answers=plugin.answers,

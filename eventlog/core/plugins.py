@@ -47,13 +47,10 @@ def _refuse_changeable(settings: type[Struct] | None) -> None:
 
 
 class SinkOrder(Struct, frozen=True, kw_only=True):
-    """What a sink is built for. `output` are its settings; `routed` says that documents may name a
-    place in their `route`.
-    """
+    """What a sink is built for. `output` are its settings."""
 
     output: Any
     format: Format
-    routed: bool = False
 
 
 class SinkPlugin(Struct, frozen=True, kw_only=True):
@@ -187,8 +184,6 @@ class StepsPlugin(Struct, frozen=True, kw_only=True):
     """ConfigError where outputs name policies that there are not, or two have one name."""
     of_output: Callable[[OutputKeys, Sequence[Any]], tuple[Any, ...]]
     """The steps of an output: those of its policies, then its own."""
-    routes: Callable[[Sequence[Any]], bool]
-    """Whether steps send changes to places of their own."""
     needs: Callable[[Sequence[tuple[str, tuple[Any, ...]]], Catalog], StepNeeds]
     """Gets the steps by their outputs' names; ConfigError where one names what there is not."""
     format: Callable[[Format, Any], Format]

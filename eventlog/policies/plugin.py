@@ -14,7 +14,7 @@ from eventlog.core.schema import Catalog
 from eventlog.core.seams import Format
 from eventlog.policies.settings import PolicyConfig, refuse_policies, refuse_unknown_steps, steps_of
 from eventlog.policies.steps import STEPS as KINDS
-from eventlog.policies.steps import Route, Steps
+from eventlog.policies.steps import Steps
 
 if TYPE_CHECKING:
     from eventlog.policies.bound import Policy
@@ -75,7 +75,6 @@ STEPS: Final = StepsPlugin(
     refuse_unknown=refuse_unknown_steps,
     refuse=refuse_policies,
     of_output=steps_of,
-    routes=lambda steps: any(isinstance(step, Route) for step in steps),
     needs=needs_of,
     format=_format,
 )

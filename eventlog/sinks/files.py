@@ -30,6 +30,13 @@ File systems take 255, and hidden files have names around it.
 SHORTENED: Final = "~"
 """Stands in a name that was too long; elsewhere it is escaped, as every character that is not safe."""
 
+ROUTED: Final = ".eventlog-routed"
+"""An empty folder beside the documents, once some went to folders of their own.
+
+From then on the folders below are searched, for a route may be taken away while documents of it are
+hidden; before that they are not, for they may be anybody's, and large.
+"""
+
 # Capitals as well, for some file systems know no case.
 _unsafe = re.compile(rb"[^0-9a-z._-]|^\.")
 _escaped = re.compile(rb"%([0-9a-f]{2})")
@@ -50,8 +57,7 @@ class FileSink:
 
     capabilities = SinkCapabilities(resolves=True, prepares=True)
 
-    def __init__(self, target: Path | Plans, suffix: str, *, routed: bool = False) -> None:
-        self._routed = routed
+    def __init__(self, target: Path | Plans, suffix: str) -> None:
         self._plans: Plans = PlanFolder(target, self._folders) if isinstance(target, Path) else target
         self.folder = self._plans.folder
         self.suffix = suffix
@@ -176,6 +182,7 @@ class FileSink:
         path = self.folder / f"{name}{self.suffix}"
         if document.route:
             path = self.folder / document.route / path.name
+            self._plans.make(self.folder / ROUTED)
             self._plans.make(path.parent)
         if SHORTENED not in name:
             return [(path, document.body)]
@@ -191,8 +198,8 @@ class FileSink:
         return path.with_name(f".{path.name}.id")
 
     def _folders(self) -> Iterator[Path]:
-        """The folder, and those that routes lead to."""
-        if not self._routed:
+        """The folder, and those that routes lead to or have led to."""
+        if not (self.folder / ROUTED).exists():
             return iter([self.folder])
         return folders_from(self.folder, dotted=False)
 

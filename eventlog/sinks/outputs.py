@@ -100,7 +100,7 @@ def _file_sink(order: SinkOrder) -> Sink:
 
     # In order: the greatest id that is there is how far the output is.
     target = target_of(order.output.path, order.output.store, ordered=True)
-    return FileSink(target, order.format.suffix, routed=order.routed)
+    return FileSink(target, order.format.suffix)
 
 
 def _http_sink(order: SinkOrder) -> Sink:

@@ -134,7 +134,7 @@ def test_who_has_the_folder_above_leaves_alone_what_was_begun(
     for before in count(1):
         folder = tmp_path / str(before)
         with kind(folder) as above, sink_places.files(folder / "below") as place:
-            opened(above.make(), tenure())
+            opened(above.make(), tenure()).commit("a", above.documents(1))
             sink = opened(place.make(), tenure())
             with suppress(KilledError), dying(before) as death:
                 sink.commit("a", place.documents(1, 2, 3))

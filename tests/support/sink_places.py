@@ -106,7 +106,7 @@ def routed_files(folder: Path) -> Iterator[Place]:
         return replace(xds(number), route="" if number % 3 == 0 else f"r{number % 3}")
 
     yield Place(
-        make=lambda: FileSink(folder, ".xml", routed=True),
+        make=lambda: FileSink(folder, ".xml"),
         document=document,
         found=lambda: sorted(_number_of(path.read_bytes()) for path in folder.rglob("*.xml")),
         breaking=lambda at: broken(Path, "replace", at, CutError()),

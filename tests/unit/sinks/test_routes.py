@@ -62,7 +62,7 @@ def test_what_was_one_document_stays_one() -> None:
 
 def test_files_stand_in_folders_and_the_last_is_found_again(tmp_path: Path) -> None:
     folder = tmp_path / "out"
-    sink = opened(FileSink(folder, ".xml", routed=True))
+    sink = opened(FileSink(folder, ".xml"))
     sink.commit(
         "",
         [Document(id=str(number), body=b"x", covers={}, route=route) for number, route in enumerate(("", "a/b", "c"))],
@@ -74,10 +74,18 @@ def test_files_stand_in_folders_and_the_last_is_found_again(tmp_path: Path) -> N
     (other / OWNERS).mkdir(parents=True)
     for name in ("9.xml", ".eventlog-0123456789abcdef-7.part"):
         (other / name).write_text("another output's")
-    again = opened(FileSink(folder, ".xml", routed=True))
+    again = opened(FileSink(folder, ".xml"))
     assert again.last() == "2"
     assert [path.parent for path in folder.rglob("*.part")] == [other]
-    assert opened(FileSink(folder, ".xml")).last() == "0"
+
+
+def test_folders_below_are_anybody_s_until_a_route_leads_below(tmp_path: Path) -> None:
+    theirs = tmp_path / "archive"
+    theirs.mkdir()
+    for name in ("9.xml", ".eventlog-0123456789abcdef-7.part"):
+        (theirs / name).write_text("theirs")
+    assert opened(FileSink(tmp_path, ".xml")).last() == ""
+    assert list(tmp_path.rglob("*.part"))
 
 
 @pytest.mark.parametrize(

@@ -151,7 +151,7 @@ def test_a_place_that_is_nobodys_stays_so_for_who_has_no_tenure(objects: Bucket)
 
 
 def test_long_ids_and_routes_are_objects_too(objects: Bucket) -> None:
-    sink = FileSink(StoredPlans(objects, ordered=True), ".xml", routed=True)
+    sink = FileSink(StoredPlans(objects, ordered=True), ".xml")
     sink.open(tenure())
     sink.commit("a", [Document(id="ü" * 300, body=b"<nds/>", covers={}, route="r/s")])
     [name, label] = seen(objects)
