@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import closing
 from typing import Any
 
@@ -15,10 +15,11 @@ from msgspec.structs import replace
 
 from eventlog.cli.main import exit_code
 from eventlog.core.errors import ConfigError, DataError, ExpressionError, SinkError
-from eventlog.core.model import Document, Edit, Op
+from eventlog.core.model import Document, Edit, Op, Outcome, Position
 from eventlog.core.schema import Catalog, Column
 from eventlog.core.seams import encode
 from eventlog.qlik.messages.document import MessagesDocument
+from eventlog.sinks.kafka.marks import NO_ROOM
 from eventlog.sinks.kafka.registry import registry_of
 from eventlog.sinks.kafka.settings import KafkaSettings
 from eventlog.sinks.kafka.sink import KafkaSink
@@ -28,6 +29,17 @@ from tests.support.registry_server import PASSWORD, USER, RegistryServer
 from tests.support.servers import free_port
 from tests.support.servers_kafka import consumed, settings, stand_in
 from tests.support.sinks import opened, tenure
+
+
+@pytest.fixture
+def server() -> Iterator[RegistryServer]:
+    with RegistryServer() as running:
+        yield running
+
+
+def told(answers: Iterable[Outcome]) -> dict[Position, str]:
+    """The notes by their rows."""
+    return {answer.position: answer.note or "" for answer in answers}
 
 
 def test_a_full_queue_is_waited_for(mock_cluster: str) -> None:
@@ -90,6 +102,55 @@ def test_a_mark_of_an_older_eventlog_is_gone_on_from_and_a_damaged_one_is_told(
     sink.close()
 
 
+def test_rows_that_were_refused_by_an_older_eventlog_still_are(mock_cluster: str) -> None:
+    ours = settings(mock_cluster, topic="mock.refused")
+    producer = Producer({"bootstrap.servers": mock_cluster})
+    mark = b'{"last":"4","taken":{"plan":"a","refused":[[[7],"no"],[[9],"no"],[[3,1],"nor that"]]}}'
+    producer.produce(ours.marks_topic, mark, ours.transactional_id.encode())
+    producer.flush(10)
+    with closing(opened(KafkaSink(ours), tenure())) as sink:
+        assert told(sink.resolve("a").answers) == {(7,): "no", (9,): "no", (3, 1): "nor that"}
+
+
+def test_many_refused_rows_of_one_table_fit_into_one_mark(mock_cluster: str, server: RegistryServer) -> None:
+    """The registry is asked once for them all."""
+    asked: list[str] = []
+
+    def refuse(subject: str, schema: str) -> tuple[int, dict[str, Any]]:
+        asked.append(subject)
+        return 409, {"message": "incompatible: " + "x" * 200}
+
+    server.registered = refuse  # type: ignore[method-assign]  # only here
+    many = [replace(inserted(n), positions=tuple((8 * n + field,) for field in range(8))) for n in range(1250)]
+    batch = documents(many, mode="registry", encoding="avro")
+    sink = opened(KafkaSink(settings(mock_cluster, **server.login)), tenure())
+    said = told(sink.commit("a", batch))
+    assert set(said) == {(number,) for number in range(10_000)}
+    assert len(asked) == 1
+    heir = opened(KafkaSink(sink._settings), tenure(2))
+    there = heir.resolve("a")
+    assert (there.documents, told(there.answers)) == (None, said)
+    assert told(heir.commit("b", batch)) == said
+    assert len(asked) == 2
+    heir.close()
+
+
+@pytest.mark.parametrize("count, limit", [(20, 2500), (100, 3500)])
+def test_reasons_are_cut_where_a_mark_has_no_room_for_them(mock_cluster: str, count: int, limit: int) -> None:
+    ours = settings(mock_cluster, max_message_bytes=limit)
+    batch = documents([inserted(n, note="x" * (limit + n)) for n in range(1, count + 1)], topic="mock.room")
+    sink = opened(KafkaSink(ours), tenure())
+    said = told(sink.commit("a", batch))
+    assert len(set(said.values())) == len(said) == count
+    there = opened(KafkaSink(ours), tenure(2)).resolve("a")
+    assert there.documents is None
+    found = told(there.answers)
+    assert set(found) == set(said)
+    assert all(note == NO_ROOM or said[row].startswith(note.rstrip("…")) for row, note in found.items())
+    assert (NO_ROOM in found.values()) == (count == 100)
+    sink.close()
+
+
 def test_versions_go_on_from_what_the_table_counts_and_from_what_was_told(mock_cluster: str) -> None:
     sink = KafkaSink(settings(mock_cluster))
     how: dict[str, Any] = {"mode": "metadata", "topic": "mock.versions", "metadata_topic": "mock.versions.md"}
@@ -144,12 +205,6 @@ def test_an_event_that_is_too_large_is_set_aside(mock_cluster: str) -> None:
     [why] = [refuses(one) for one in form.writer(SHOP)([note])]
     assert why is not None
     assert "more than topic shop.goods takes" in why
-
-
-@pytest.fixture
-def server() -> Iterator[RegistryServer]:
-    with RegistryServer() as running:
-        yield running
 
 
 def with_registry(url: str, password: str = PASSWORD) -> KafkaSettings:

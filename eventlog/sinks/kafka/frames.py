@@ -50,11 +50,12 @@ class Frames:
         taken: list[Message] = []
         refused: list[tuple[Message, str]] = []
         limit = self._settings.max_message_bytes
+        without: dict[SchemaRef, str] = {}
         for message in messages:
             framed = message
             try:
                 if message.value_schema is not None or message.key_schema is not None:
-                    framed = self._with_numbers(message)
+                    framed = self._with_numbers(message, without)
             except ExpressionError as error:
                 refused.append((message, f"{error}."))
                 continue
@@ -82,7 +83,7 @@ class Frames:
                 try:
                     # A schema that the registry refuses must be known before others are counted behind
                     # it.
-                    self._with_numbers(message)
+                    self._with_numbers(message, {})
                 except ExpressionError as error:
                     return f"{error}."
             if size <= self._settings.max_message_bytes:
@@ -106,8 +107,9 @@ class Frames:
             return None
         return too_large(message)
 
-    def _with_numbers(self, message: Message) -> Message:
-        value, key = self._frame(message.value_schema), self._frame(message.key_schema)
+    def _with_numbers(self, message: Message, without: dict[SchemaRef, str]) -> Message:
+        value = self._frame(message.value_schema, without)
+        key = self._frame(message.key_schema, without)
         return replace(
             message,
             # No value is a tombstone, and has no schema.
@@ -115,10 +117,11 @@ class Frames:
             key=None if message.key is None else key + message.key,
         )
 
-    def _frame(self, ref: SchemaRef | None) -> bytes:
+    def _frame(self, ref: SchemaRef | None, without: dict[SchemaRef, str]) -> bytes:
         """What stands before bytes of this schema: a zero and its number.
 
-        ExpressionError where it gets none, each time anew.
+        ExpressionError where it gets none. Those `without` one are not asked about again; they are
+        not kept for longer, for who has changed the rules and requeues wants to know.
         """
         if ref is None:
             return b""
@@ -126,7 +129,13 @@ class Frames:
         if frame is None:
             if self._registry is None:
                 raise ConfigError("output.registry is missing: schemas in a registry need one.")
-            number = self._registry.number_of(ref.subject, ref.text)
+            if ref in without:
+                raise ExpressionError(without[ref])
+            try:
+                number = self._registry.number_of(ref.subject, ref.text)
+            except ExpressionError as error:
+                without[ref] = str(error)
+                raise
             # The wire format of Confluent's serializers: a zero, and four bytes big-endian.
             frame = self._frames[ref] = b"\x00" + number.to_bytes(4, "big")
         return frame

@@ -8,10 +8,11 @@ they speak of.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TypeVar
+from typing import Final, TypeVar
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from eventlog.core.errors import DataError
 from eventlog.core.model import Position
@@ -20,6 +21,20 @@ from eventlog.sinks.kafka.settings import KafkaSettings
 from eventlog.sinks.ownership import Owner
 
 Of = TypeVar("Of")
+
+SHORT: Final = 60
+"""Characters of a note where whole notes would make a mark too large."""
+
+NO_ROOM: Final = (
+    "The message was refused, as so many others of its batch that there was no room for the reasons;"
+    " requeue it to learn its own."
+)
+
+Refusals = tuple[tuple[Position, str], ...]
+"""Events that are not sent, and why."""
+
+Run = tuple[Position, int]
+"""The first of some positions, and how many there are: the last number of each is the next one."""
 
 
 class KnownStructure(Struct, frozen=True):
@@ -33,12 +48,30 @@ class Taken(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A plan that was taken. `part` are those of its documents that are there where they had to go
     one by one; None is all.
 
-    `refused` are the messages of the plan that no broker took.
+    `notes` say why messages of the plan were not sent, each with the positions of their rows;
+    `refused` is how former versions wrote them.
     """
 
     plan: str = ""
     part: tuple[str, ...] | None = None
-    refused: tuple[tuple[Position, str], ...] = ()
+    refused: Refusals = ()
+    notes: tuple[tuple[str, tuple[Run, ...]], ...] = ()
+
+    def refusals(self) -> Refusals:
+        """Why messages were not sent, of each row."""
+        found = [*self.refused]
+        for note, runs in self.notes:
+            for (*before, last), count in runs:
+                found += [((*before, number), note) for number in range(last, last + count)]
+        return tuple(found)
+
+    def with_refusals(self, refused: Refusals) -> Taken:
+        """The plan where these messages were not sent."""
+        positions: dict[str, list[Position]] = {}
+        for position, note in refused:
+            positions.setdefault(note, []).append(position)
+        notes = tuple([(note, _runs(found)) for note, found in positions.items()])
+        return replace(self, refused=(), notes=notes)
 
 
 class TopicState(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -59,13 +92,44 @@ class KafkaMarks(Struct, frozen=True, kw_only=True):
     tables: Mapping[str, KnownStructure] = {}
 
 
+def _runs(positions: list[Position]) -> tuple[Run, ...]:
+    runs: list[Run] = []
+    for position in sorted(positions):
+        if runs:
+            (*before, last), count = runs[-1]
+            if position == (*before, last + count):
+                runs[-1] = runs[-1][0], count + 1
+                continue
+        runs.append((position, 1))
+    return tuple(runs)
+
+
 def mark_messages(
-    identity: str, standing: TopicState, tables: Mapping[str, KnownStructure]
+    settings: KafkaSettings, standing: TopicState, tables: Mapping[str, KnownStructure]
 ) -> Iterator[tuple[bytes, bytes]]:
     """Keys and values of the messages that keep these marks."""
-    yield identity.encode(), msgspec.json.encode(standing)
+    key = _key(settings)
+    value = msgspec.json.encode(standing)
+    # A mark that no broker takes would stop the output for ever, so rather the reasons are cut.
+    for characters in (SHORT, 0):
+        if len(key) + len(value) <= settings.max_message_bytes:
+            break
+        taken, converted = _cut(standing.taken, characters), _cut(standing.converted, characters)
+        value = msgspec.json.encode(replace(standing, taken=taken, converted=converted))
+    yield key, value
     for table, structure in tables.items():
-        yield f"{identity}/{table}".encode(), msgspec.json.encode(structure)
+        yield key + f"/{table}".encode(), msgspec.json.encode(structure)
+
+
+def _cut(taken: Taken, characters: int) -> Taken:
+    """With only so many characters of each note; without any, it is `NO_ROOM`."""
+
+    def cut(note: str) -> str:
+        if not characters:
+            return NO_ROOM
+        return note if len(note) <= characters else f"{note[:characters]}…"
+
+    return taken.with_refusals(tuple([(at, cut(note)) for at, note in taken.refusals()]))
 
 
 def read_marks(settings: KafkaSettings, partitions: list[int]) -> KafkaMarks:

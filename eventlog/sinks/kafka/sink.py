@@ -19,7 +19,7 @@ from msgspec.structs import replace
 
 from eventlog.core import tracing
 from eventlog.core.errors import ConfigError, EventlogError, OccupiedError, SinkError
-from eventlog.core.model import Document, Outcome, Position
+from eventlog.core.model import Document, Outcome
 from eventlog.core.rules.meaning import refusals
 from eventlog.core.seams import Resolved, SinkCapabilities, Tenure
 from eventlog.qlik.messages.document import Header, Message, MessagesDocument
@@ -28,6 +28,7 @@ from eventlog.sinks.kafka.frames import Frames, too_large
 from eventlog.sinks.kafka.marks import (
     KafkaMarks,
     KnownStructure,
+    Refusals,
     Taken,
     TopicState,
     latest_owner,
@@ -46,10 +47,6 @@ ROOM_SECONDS: Final = 0.1
 """Seconds to wait for room when the producer's queue is full."""
 
 Clock = Callable[[], dt.datetime]
-
-
-Refusals = tuple[tuple[Position, str], ...]
-"""Events that no broker takes, and why."""
 
 
 class Share(Struct, frozen=True, kw_only=True):
@@ -213,7 +210,7 @@ class KafkaSink:
         taken = self._taken
         if not plan or plan != taken.plan:
             return (), ()
-        return taken.part, taken.refused
+        return taken.part, taken.refusals()
 
     @property
     def _taken(self) -> Taken:
@@ -298,7 +295,7 @@ class KafkaSink:
         part: tuple[str, ...] | None = None
         if not whole:
             part = (*(there or ()), *[document.id for document in documents])
-        taken = Taken(plan=plan, part=part, refused=(*before, *refused))
+        taken = Taken(plan=plan, part=part).with_refusals((*before, *refused))
         if self._tenure is None:
             return replace(former, last=last, converted=taken)
         return replace(former, last=last, taken=taken)
@@ -371,7 +368,7 @@ class KafkaSink:
         producer = self._opened()
         known = self._marks.tables
         news = {table: mark for table, mark in marks.tables.items() if known.get(table) != mark}
-        for key, value in mark_messages(self._settings.transactional_id, marks.standing, news):
+        for key, value in mark_messages(self._settings, marks.standing, news):
             self._produce(producer, Message(topic=self._settings.marks_topic, key=key, value=value))
         producer.commit_transaction(self._settings.timeout)
         self._marks = marks

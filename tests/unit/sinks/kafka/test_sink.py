@@ -132,7 +132,8 @@ def test_the_louder_of_two_is_kept_and_of_equal_ones_the_later() -> None:
 
 def test_marks_are_messages_by_output_and_table() -> None:
     standing = TopicState(last="7", owner=Owner(log="l", name="event log", epoch=3), taken=Taken(plan="a", part=("7",)))
-    assert dict(mark_messages("out", standing, {"shop.orders": KnownStructure("AB", 2)})) == {
+    ours = KafkaSettings(servers="broker:9092", transactional_id="out")
+    assert dict(mark_messages(ours, standing, {"shop.orders": KnownStructure("AB", 2)})) == {
         b"out": b'{"last":"7","owner":{"log":"l","name":"event log","epoch":3},"taken":{"plan":"a","part":["7"]}}',
         b"out/shop.orders": b'{"schema_id":"AB","version":2}',
     }
