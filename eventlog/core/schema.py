@@ -190,6 +190,8 @@ class Catalog:
         self._by_name: dict[str, TableMatch | None] = {}
         for table in self.tables:
             self._enter(table.schema, table.name, TableMatch(table))
+        # A table that is a class and another one's child is the class to its own rows.
+        for table in self.tables:
             for child in table.children:
                 self._enter(table.schema, child.name, TableMatch(table, child))
 
@@ -230,7 +232,6 @@ class Catalog:
 
     def _enter(self, schema: str | None, name: str, entry: TableMatch) -> None:
         if schema is not None:
-            # The first of several counts: a class comes before a child table of another one.
             self._by_name.setdefault(self.fold(f"{schema}.{name}"), entry)
         bare = self.fold(name)
         earlier = self._by_name.setdefault(bare, entry)

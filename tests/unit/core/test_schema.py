@@ -173,3 +173,10 @@ def test_names_of_children_are_not_guessed_either() -> None:
     with pytest.raises(DataError, match="several schemas"):
         catalog.find("usr_phone")
     assert catalog.find("b.usr_phone") == TableMatch(other, PHONE)
+
+
+def test_a_class_that_is_also_a_child_is_the_class_to_its_own_rows() -> None:
+    phone = Table(schema="indirect", name="usr_phone", columns=(Column(name="idp", key=1),))
+    for tables_ in ([USR, phone], [phone, USR]):
+        catalog = Catalog(tables_)
+        assert [catalog.find(name) for name in ("usr_phone", "indirect.usr_phone")] == [TableMatch(phone)] * 2
