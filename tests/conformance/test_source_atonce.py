@@ -12,6 +12,7 @@ from sqlalchemy import Engine, text
 from eventlog.core.errors import SourceError
 from eventlog.databases.postgresql.keys import fetched_at_once
 from eventlog.sql.access import fetched, transaction
+from tests.support.servers import postgresql_database
 
 QUERY = "SELECT 1, NULL, 'Jürgen %', CAST(:small AS CHAR(5)), :small + 1 WHERE 'a%' LIKE :pattern"
 
@@ -26,6 +27,17 @@ def test_the_rows_are_those_of_the_driver(postgresql: Engine, lone: bool) -> Non
     assert len(found) == 1
     assert found[0][:3] == (1, None, "Jürgen %")
     assert int(found[0][4]) == 42
+
+
+def test_names_and_values_go_in_the_encoding_of_the_session(postgresql_server: str, postgresql_admin: Engine) -> None:
+    settings = " ENCODING 'LATIN1' TEMPLATE template0 LC_COLLATE 'C' LC_CTYPE 'C'"
+    with postgresql_database(postgresql_server, postgresql_admin, settings) as engine:
+        with engine.begin() as connection:
+            connection.execute(text("CREATE TABLE person (größe TEXT)"))
+            connection.execute(text("INSERT INTO person VALUES ('Jürgen')"))
+        with transaction(engine, "The query", lone=True) as connection:
+            query = text("SELECT größe FROM person WHERE größe = :name")
+            assert fetched_at_once(connection, query, {"name": "Jürgen"}) == [("Jürgen",)]
 
 
 def test_arrays_are_bound_by_the_driver(postgresql: Engine) -> None:

@@ -191,11 +191,11 @@ def postgresql(postgresql_server: str, postgresql_admin: Engine) -> Iterator[Eng
 
 
 @contextmanager
-def postgresql_database(server: str, admin: Engine) -> Iterator[Engine]:
+def postgresql_database(server: str, admin: Engine, settings: str = "") -> Iterator[Engine]:
     """An engine on a new database of this server, which is dropped in the end."""
     name = f"test_{next(_numbers)}"
     with admin.connect() as connection:
-        connection.execute(text(f"CREATE DATABASE {name}{_as_files(connection)}"))
+        connection.execute(text(f"CREATE DATABASE {name}{_as_files(connection)}{settings}"))
     engine = engine_on(server + name)
     yield engine
     engine.dispose()

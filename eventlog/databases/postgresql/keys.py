@@ -271,16 +271,17 @@ def fetched_at_once(
     # In a transaction the library's answer would pass by the state that the driver keeps of it.
     if not plain or not hasattr(driver, "pgconn") or not driver.autocommit:
         return fetched(connection, query, parameters)
-    values: list[bytes] = []
+    # As the driver writes it: the session's encoding is the database's own.
+    encoding, values = driver.info.encoding, list[bytes]()
 
     def numbered(hole: re.Match[str]) -> str:
         if hole[1] is None:
             return "%"
-        values.append(str(parameters[hole[1]]).encode())
+        values.append(str(parameters[hole[1]]).encode(encoding))
         return f"${len(values)}"
 
     statement = _hole.sub(numbered, str(query.compile(connection)))
-    return _rows(driver, driver.pgconn.exec_params(statement.encode(), values))
+    return _rows(driver, driver.pgconn.exec_params(statement.encode(encoding), values))
 
 
 def _rows(driver: Any, result: Any) -> list[tuple[Any, ...]]:
