@@ -37,7 +37,7 @@ from eventlog.convert.marked_place import committing, fetched_outcomes
 from eventlog.convert.settings import Conversion, LogInput
 from eventlog.core.errors import ConfigError, UsageError
 from eventlog.sinks.store.objects import OURS, Bucket
-from eventlog.sinks.store.plans import HIDDEN, POSITION, Position, StoredPlans
+from eventlog.sinks.store.plans import HIDDEN, POSITION, HiddenObjects, Position, StoredPlans
 
 if TYPE_CHECKING:
     from eventlog.convert.mark import Marking
@@ -93,11 +93,16 @@ class StoredConversion:
         """Puts the output there: all of it or nothing. Where it marks its rows, they must be
         reserved still.
         """
-        with committing(marking):
-            self._publish()
-
-    def _publish(self) -> None:
         plans = StoredPlans(self._objects)
+        with committing(marking):
+            hidden, replaced = self._hidden(plans)
+        # Not within: after an error nobody knows whether it was committed, and then it appears yet.
+        # Its rows stay reserved, and the same command settles it.
+        plans.show(hidden, apart=1, gone=replaced)
+        plans.forget()
+
+    def _hidden(self, plans: StoredPlans) -> tuple[HiddenObjects, tuple[str, ...]]:
+        """Puts the output there, hidden; and names what of a former one goes when it appears."""
         plans.take_over(None)
         # Once more: the conversion took its time, and somebody else may have written there.
         self._refuse_occupied()
@@ -112,8 +117,7 @@ class StoredConversion:
         replaced: tuple[str, ...] = ()
         if self._overwrite:
             replaced = self._former(former_folders, {str(name) for name in names})
-        plans.show(hidden, apart=1, gone=replaced)
-        plans.forget()
+        return hidden, replaced
 
     def discard(self) -> None:
         """Removes the folder."""

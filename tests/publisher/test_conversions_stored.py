@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -48,6 +48,24 @@ def dying_asking(number: int) -> Iterator[Death]:
         for name in REQUESTS:
             patch.setattr(Bucket, name, death.around(getattr(Bucket, name)))
         yield death
+
+
+class Failure(Death):
+    """A store that fails once, before a request or after it, at the point with this number."""
+
+    def point(self) -> None:
+        self.left -= 1
+        if self.left == 0:
+            raise SinkError("The store is away.", may_pass=True)
+
+
+@contextmanager
+def failing(number: int) -> Iterator[Failure]:
+    failure = Failure(number)
+    with pytest.MonkeyPatch.context() as patch, suppress(SinkError):
+        for name in REQUESTS:
+            patch.setattr(Bucket, name, failure.around(getattr(Bucket, name)))
+        yield failure
 
 
 def there(objects: Bucket, folder: Path) -> list[int]:
@@ -109,6 +127,34 @@ def test_an_output_that_is_there_keeps_its_rows_although_an_error_came_then(
         ordered(StoredConversion(objects, conversion.destination, overwrite=False), conversion)
     assert there(objects, tmp_path / "there") == list(range(1, 7))
     assert (scene.waiting(), scene.left()) == ([], {})
+
+
+@pytest.mark.parametrize("publisher_first", [True, False])
+def test_no_error_of_the_store_doubles_a_row(sqlite: Engine, tmp_path: Path, publisher_first: bool) -> None:
+    """An output that was committed before the error appears with the next run, whoever comes."""
+    tmp_path.chmod(0o700)
+    for number in range(1, 200, 3):
+        metadata = sa.MetaData()
+        metadata.reflect(sqlite)
+        metadata.drop_all(sqlite)
+        scene = Scene(sqlite, "one")
+        scene.write(1, 3)
+        objects = Bucket(MemoryStore(), "s3://bucket/p")
+        conversion = order(scene, tmp_path / str(number))
+        place = StoredConversion(objects, conversion.destination, overwrite=False)
+        with publisher_stopped(scene), failing(number) as failure:
+            ordered(place, conversion)
+        if publisher_first:
+            scene.publish()
+        with publisher_stopped(scene):
+            ordered(place, conversion)
+        scene.publish()
+        came = sorted(scene.receivers["one"].came + there(objects, tmp_path / f"{number}-there"))
+        assert came == [1, 2, 3], number
+        assert (scene.waiting(), scene.left()) == ([], {}), number
+        if failure.left > 0:
+            return
+    raise AssertionError("it never came to an end")
 
 
 def test_an_output_whose_rows_were_given_back_meanwhile_never_appears(sqlite: Engine, tmp_path: Path) -> None:
