@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -30,10 +30,28 @@ if TYPE_CHECKING:
 
 def carry_out(order: ConversionOrder) -> int:
     """Does it, and shows what became of it; the exit code."""
-    from eventlog.convert.fetching import copies_removed
-
     if order.follow:
         return _followed(order)
+    with _folders_claimed(order):
+        return _carried_out(order)
+
+
+@contextmanager
+def _folders_claimed(order: ConversionOrder) -> Iterator[None]:
+    """Keeps other processes out of the folders on this machine that stand for addresses."""
+    from eventlog.convert.stored import claimed
+
+    with ExitStack() as claims:
+        for folder, address in order.fetched.items():
+            claims.enter_context(claimed(Path(folder), f"reads copies of {address}"))
+        if order.stored:
+            claims.enter_context(claimed(order.out, f"is writing to {order.stored}"))
+        yield
+
+
+def _carried_out(order: ConversionOrder) -> int:
+    from eventlog.convert.fetching import copies_removed
+
     stored, by_spark = _stored_conversion(order), _by_spark(order)
     try:
         with copies_removed(order.fetched):

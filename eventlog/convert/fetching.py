@@ -9,10 +9,10 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 
-from eventlog.convert.stored import folder_for, make_private
+from eventlog.convert.stored import folder_for
 from eventlog.core.errors import UsageError
 from eventlog.sinks.store.objects import Bucket, objects_at
 
@@ -25,15 +25,11 @@ def copies_removed(fetched: Mapping[str, str]) -> Iterator[None]:
     finally:
         for folder in map(Path, fetched):
             shutil.rmtree(folder, ignore_errors=True)
-            # It is not empty where another conversion has its own folder there.
-            with suppress(OSError):
-                folder.parent.rmdir()
 
 
 def fetch(fetched: Mapping[str, str]) -> None:
     """Brings what lies at each address into the folder that stands for it."""
     for folder, address in fetched.items():
-        make_private(Path(folder).parent)
         # A run that was killed may have left some, of a state that is gone.
         shutil.rmtree(folder, ignore_errors=True)
         _fetch_one(address, Path(folder))

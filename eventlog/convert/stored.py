@@ -14,7 +14,7 @@ import shutil
 import stat
 import tempfile
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from hashlib import blake2b
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
@@ -35,9 +35,10 @@ from eventlog.convert.commit import (
 )
 from eventlog.convert.marked_place import committing, fetched_outcomes
 from eventlog.convert.settings import Conversion, LogInput
-from eventlog.core.errors import ConfigError, UsageError
+from eventlog.core.errors import ConfigError, SinkError, UsageError
 from eventlog.sinks.store.objects import OURS, Bucket
 from eventlog.sinks.store.plans import HIDDEN, POSITION, HiddenObjects, Position, StoredPlans
+from eventlog.sources.stream.claim import Claim
 
 if TYPE_CHECKING:
     from eventlog.convert.mark import Marking
@@ -62,6 +63,24 @@ def make_private(home: Path) -> None:
         raise ConfigError(message, hint="Remove it, or set TMPDIR.")
 
 
+@contextmanager
+def claimed(folder: Path, does: str) -> Iterator[None]:
+    """Keeps other processes out of one of those folders. `does` says what a conversion does there."""
+    make_private(folder.parent)
+    claim = Claim(folder.with_suffix(".lock"))
+    if not claim.take():
+        message = f"Another conversion {does}."
+        raise SinkError(message, hint="Wait for it, or set another TMPDIR.", may_pass=True)
+    try:
+        yield
+    finally:
+        claim.path.unlink(missing_ok=True)
+        claim.leave()
+        # It is not empty where another conversion has its own folder there.
+        with suppress(OSError):
+            folder.parent.rmdir()
+
+
 class StoredConversion:
     """The place of a conversion in an object store; `folder` is where its output is made."""
 
@@ -74,7 +93,6 @@ class StoredConversion:
         """Makes place and folder ready; what this very conversion did, if it stands there
         already.
         """
-        make_private(self.folder.parent)
         self.settle()
         success = self._objects.read(SUCCESS)
         if success is not None and not self._overwrite:
@@ -86,7 +104,7 @@ class StoredConversion:
         marks = isinstance(conversion.input, LogInput) and conversion.input.mark
         if ended and (marks or complete(conversion) is None):
             # Of another order, or with rows that may be published by now.
-            self._remove_folder()
+            self.discard()
         return None
 
     def publish(self, marking: Marking | None = None) -> None:
@@ -110,6 +128,9 @@ class StoredConversion:
         files = sorted(_files(self.folder))
         files.sort(key=lambda file: file.name in (SUCCESS, DAMAGED))
         names = [PurePosixPath(file.relative_to(self.folder)) for file in files]
+        if not {SUCCESS, DAMAGED} & set(map(str, names)):
+            hint = "Somebody removed it during the conversion; give the same command again."
+            raise SinkError(f"The output in {self.folder} is gone.", hint=hint, may_pass=True)
         former_folders = self._folders()
         folders = {name.parts[0] for name in names if len(name.parts) > 1}
         self._refuse_strangers(folders - former_folders)
@@ -120,11 +141,12 @@ class StoredConversion:
         return hidden, replaced
 
     def discard(self) -> None:
-        """Removes the folder."""
-        self._remove_folder()
-        # It is not empty where another conversion has its own folder there.
-        with suppress(OSError):
-            self.folder.parent.rmdir()
+        """Removes the folder as a whole: what is left of one would be taken for all of it."""
+        removed = self.folder.with_suffix(".removed")
+        shutil.rmtree(removed, ignore_errors=True)
+        with suppress(FileNotFoundError):
+            self.folder.replace(removed)
+        shutil.rmtree(removed, ignore_errors=True)
 
     @property
     def marked(self) -> MarkedObjects:
@@ -147,14 +169,6 @@ class StoredConversion:
         plans = StoredPlans(self._objects)
         plans.take_over(None)
         plans.forget()
-
-    def _remove_folder(self) -> None:
-        """Removes the folder as a whole: what is left of one would be taken for all of it."""
-        removed = self.folder.with_suffix(".removed")
-        shutil.rmtree(removed, ignore_errors=True)
-        with suppress(FileNotFoundError):
-            self.folder.replace(removed)
-        shutil.rmtree(removed, ignore_errors=True)
 
     def _names(self) -> Iterator[str]:
         return (name for name in self._objects.names() if not name.startswith(OURS))

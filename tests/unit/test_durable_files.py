@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import fcntl
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -38,6 +40,21 @@ def test_a_claim_is_held_by_one_at_a_time(tmp_path: Path) -> None:
     first.leave()
     assert (second.take(), first.take()) == (True, False)
     second.leave()
+
+
+def test_a_claim_to_a_file_that_was_removed_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who had it removed it between our look and our lock: the next one locks another file."""
+    claim, usual = Claim(tmp_path / "claim"), fcntl.flock
+
+    def late(*words: Any) -> None:
+        claim.path.unlink()
+        usual(*words)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(fcntl, "flock", late)
+        assert not claim.take()
+    assert claim.take()
+    claim.leave()
 
 
 def test_a_process_that_dies_lets_go_of_its_claim(tmp_path: Path) -> None:

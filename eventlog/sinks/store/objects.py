@@ -97,9 +97,14 @@ class Bucket:
         """Brings an object to this machine, however large it is."""
         import obstore
 
-        with self._asking(), file.open("wb") as out:
-            for piece in obstore.get(self._store, name).stream():
-                out.write(piece)
+        try:
+            with self._asking(), file.open("wb") as out:
+                for piece in obstore.get(self._store, name).stream():
+                    out.write(piece)
+        except MissingObjectError:
+            hint = "Somebody removed it meanwhile; begin again with what is there."
+            message = f"{self.address}/{name} is gone."
+            raise SinkError(message, hint=hint, may_pass=True) from None
 
     def put(self, name: str, content: bytes | Path) -> None:
         """Writes an object, whatever stood there. A large file goes in parts."""

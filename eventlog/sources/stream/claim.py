@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import os
 from pathlib import Path
 from typing import BinaryIO
 
@@ -10,8 +11,8 @@ from eventlog.core.errors import SourceError
 
 
 class Claim:
-    """A file by which one process keeps others away: it holds nothing and stays. The claim ends
-    with the process, whatever happens to that.
+    """A file by which one process keeps others away; it holds nothing, and only who has the claim
+    may remove it. The claim ends with the process, whatever happens to that.
     """
 
     def __init__(self, path: Path) -> None:
@@ -31,7 +32,11 @@ class Claim:
             # The system gives it up with the process, however that ends; a file with a number in it
             # would outlive a kill.
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            # Who had it may have removed it meanwhile; then the next one locks another file.
+            is_there = os.path.samestat(os.fstat(file.fileno()), self.path.stat())
         except OSError:
+            is_there = False
+        if not is_there:
             file.close()
             return False
         self._file = file

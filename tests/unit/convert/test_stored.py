@@ -13,10 +13,13 @@ import msgspec
 import pytest
 from obstore.store import MemoryStore
 
+from eventlog.convert import command
+from eventlog.convert.carrying import carry_out
 from eventlog.convert.commit import DAMAGED, SUCCESS, Summary
+from eventlog.convert.ordering import order_of
 from eventlog.convert.settings import Conversion, FilesInput
-from eventlog.convert.stored import StoredConversion, folder_for
-from eventlog.core.errors import ConfigError, OccupiedError, UsageError
+from eventlog.convert.stored import StoredConversion, claimed, folder_for
+from eventlog.core.errors import ConfigError, OccupiedError, SinkError, UsageError
 from eventlog.core.rules import Options
 from eventlog.sinks.store.objects import Bucket
 from eventlog.sinks.store.plans import StoredPlans
@@ -160,21 +163,54 @@ def test_of_two_at_once_the_later_one_stays(objects: Bucket, tmp_path: Path, mon
     assert there(objects) == wanted
 
 
-def test_the_folder_is_for_us_alone(objects: Bucket, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_folder_is_for_us_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     folder = folder_for("s3://bucket/p")
     assert folder == folder_for("s3://bucket/p") != folder_for("s3://bucket/q")
     assert not folder.parent.exists()
-    place = at(objects, folder)
-    place.begin(order(folder))
-    assert folder.parent.stat().st_mode & 0o777 == 0o700
-    folder.parent.chmod(0o755)
-    with pytest.raises(ConfigError, match="may be read or written by others"):
-        place.begin(order(folder))
-    place.discard()
+    with claimed(folder, "writes"):
+        assert folder.parent.stat().st_mode & 0o777 == 0o700
+    assert not folder.parent.exists()
+    folder.parent.mkdir(0o755)
+    with pytest.raises(ConfigError, match="may be read or written by others"), claimed(folder, ""):
+        pass
+    folder.parent.rmdir()
     folder.parent.symlink_to(tmp_path)
-    with pytest.raises(ConfigError, match="set TMPDIR"):
-        place.begin(order(folder))
+    with pytest.raises(ConfigError, match="set TMPDIR"), claimed(folder, ""):
+        pass
+
+
+@pytest.mark.parametrize("kept", ["s3://bucket/in", "s3://bucket/out"])
+def test_a_second_command_leaves_the_folders_of_the_first_one_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kept: str
+) -> None:
+    """Also where it only reads the same address: they would share the copies."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    words = ["s3://bucket/in", "--out", "s3://bucket/out", "--engine", "local"]
+    given = order_of(command.files.make_context("convert", words).params)
+    folders = {address: Path(folder) for folder, address in given.fetched.items()}
+    folder = {**folders, "s3://bucket/out": given.out}[kept]
+    with claimed(folder, "is at work"):
+        made(folder, PARTS)
+        with pytest.raises(SinkError, match=rf"Another conversion .* {kept}\.") as refused:
+            carry_out(given)
+        assert refused.value.may_pass
+        assert (folder / SUCCESS).exists()
+
+
+def test_an_output_that_somebody_removed_is_not_put_there(objects: Bucket, tmp_path: Path) -> None:
+    place = at(objects, tmp_path / "made")
+    made(place.folder, PARTS)
+    (place.folder / SUCCESS).unlink()
+    with pytest.raises(SinkError, match="is gone"):
+        place.publish()
+    assert list(place.folder.iterdir())
+    assert not [name for name in there(objects) if "position" not in name]
+
+
+def test_an_object_that_goes_before_it_is_fetched_is_named(objects: Bucket, tmp_path: Path) -> None:
+    with pytest.raises(SinkError, match=r"s3://bucket/p/a\.jsonl is gone"):
+        objects.fetch("a.jsonl", tmp_path / "a.jsonl")
 
 
 def test_folders_of_others_stand_in_the_way(objects: Bucket, tmp_path: Path) -> None:
