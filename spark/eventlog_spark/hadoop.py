@@ -171,7 +171,13 @@ class HadoopFolder:
         The order of a conversion of a log stays there until the log's rows are marked.
         """
         names = self.names()
-        folders = sorted(self._folders(names).union(summary.folders))
+        former = self._folders(names)
+        strange = (names & set(summary.folders)) - former
+        if strange:
+            message = f"{self.subfolder(min(strange))} is there already"
+            hint = "Move it away, or choose another place."
+            raise UsageError(f"{message}, and is no output of a conversion.", hint=hint)
+        folders = sorted(former.union(summary.folders))
         # Once `_SUCCESS` is gone nothing else says that these folders are ours.
         self._write(f"{WORK}/{MOVING}", msgspec.json.encode(folders))
         self._remove(names - {WORK})

@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from pyarrow import parquet
 
 from eventlog.convert import local
-from eventlog.convert.commit import OUTCOMES_FILE, SUCCESS, WORK
+from eventlog.convert.commit import OUTCOMES_FILE, SUCCESS, WORK, Summary
 from eventlog.convert.settings import MessageFiles, SentMessages, SnapshotRows, StreamInput, TableFiles, Target
 from eventlog.core.errors import UsageError
 from eventlog.core.model import RowId
@@ -258,6 +258,28 @@ def test_rows_and_messages(spark: SparkSession, tmp_path: Path, form: Target) ->
     for name in [name for name in expected if name.endswith(".dfm")]:
         assert json.loads(written.pop(name)) == json.loads(expected.pop(name)), "Spark ends it with a line break"
     assert {**written, SUCCESS: b""} == {**expected, SUCCESS: b""}
+
+
+def test_a_folder_of_others_stands_in_the_way(spark: SparkSession, tmp_path: Path) -> None:
+    """An output of ours in its place would take it away."""
+    theirs = tmp_path / "there" / "usr__ct" / "theirs.parquet"
+    theirs.parent.mkdir(parents=True)
+    theirs.write_bytes(b"theirs")
+    folder = HadoopFolder(spark, f"file:{tmp_path}/there")
+    folder.begin(overwrite=True)
+    with pytest.raises(UsageError, match="there/usr__ct is there already, and is no output"):
+        folder.commit([], Summary(rows=0, folders=("usr__ct",)))
+    folder.discard()
+    assert files_of(tmp_path / "there") == {"usr__ct/theirs.parquet": b"theirs"}
+    theirs.unlink()
+    theirs.parent.rmdir()
+    for _ in range(2):  # its own output is no stranger to the next one
+        folder.begin(overwrite=True)
+        folder.commit([], Summary(rows=0, folders=("usr__ct",)))
+        theirs.parent.mkdir()
+    folder.begin(overwrite=True)
+    folder.commit([], Summary(rows=0))
+    assert not theirs.parent.exists()
 
 
 @pytest.mark.parametrize(
