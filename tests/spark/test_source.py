@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import os
+import signal
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from pyspark.sql.datasource import InputPartition
 from sqlalchemy import Connection, Engine, text
+from sqlalchemy.exc import OperationalError
 
 from eventlog.care.rows import hold, release
 from eventlog.core.errors import EventlogError, InstallError
@@ -20,6 +24,9 @@ from eventlog_spark.options import LogOptions
 from eventlog_spark.source import LogReader
 from eventlog_spark.stream import LogStream
 from tests.conformance.event_logs import NAMES, installed
+from tests.integration.publishing import until
+from tests.support.compiled import engine_on
+from tests.support.servers import absent, postgres_binaries, postgresql_running
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -120,6 +127,47 @@ def test_a_stream_waits_for_a_row_that_commits_late_and_not_for_one_that_never_c
         assert taken() == [1]
     assert taken() == []
     assert read_offset(offset).gaps == ()
+
+
+def test_a_stream_waits_for_a_prepared_transaction_although_the_server_starts_anew() -> None:
+    """The server calls the transaction otherwise then: it has no session any more."""
+    binaries = postgres_binaries()
+    if binaries is None:
+        absent("postgres", "its binaries are not there")
+    settings = {"max_prepared_transactions": "1", "synchronous_commit": "on"}
+    with postgresql_running(binaries, **settings) as server:
+        engine = engine_on(f"{server}postgres", isolation_level="AUTOCOMMIT")
+        log, offset = installed(engine), LogStream(LogOptions(url=str(engine.url))).initialOffset()
+
+        def taken() -> list[int]:
+            nonlocal offset
+            stream = LogStream(LogOptions(url=str(engine.url)))
+            end = stream.latestOffset(offset)
+            parts = stream.partitions(offset, end)
+            offset = end
+            return [number for part in parts for batch in stream.read(part) for number in _ids(batch)]
+
+        with engine.connect() as connection:
+            connection.exec_driver_sql("BEGIN")
+            _write(connection, 1)
+            log.write_all([2])
+            assert taken() == [2]
+            connection.exec_driver_sql("PREPARE TRANSACTION 'slow'")
+            (backend,) = connection.exec_driver_sql("SELECT pg_backend_pid()").scalars()
+        os.kill(backend, signal.SIGKILL)  # the server ends all sessions then, and recovers
+        engine.dispose()
+        until(lambda: _answers(engine), "the server answers again")
+        assert taken() == []
+        log.run("COMMIT PREPARED 'slow'")
+        assert taken() == [1]
+        assert read_offset(offset).gaps == ()
+        engine.dispose()
+
+
+def _answers(engine: Engine) -> bool:
+    with suppress(OperationalError), engine.connect() as connection:
+        return bool(connection.exec_driver_sql("SELECT 1").scalar())
+    return False
 
 
 def test_a_log_whose_numbers_begin_again_is_told_and_one_that_is_purged_is_not(postgresql: Engine) -> None:

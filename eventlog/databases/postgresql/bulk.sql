@@ -28,10 +28,17 @@ ORDER BY 1 LIMIT /* limit */1000;
 -- chosen_upto: condition: rows up to a time, as texts are compared
 (CAST(entry./* event_time */event_time AS text) COLLATE "C" <= /* time */'2026-01-02');
 
--- writers: the transactions that may have drawn a number and not committed their row yet
-SELECT virtualtransaction FROM pg_locks
-WHERE locktype = 'relation' AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
-  AND relation = CAST(/* log_text */'event_log' AS regclass) AND mode = 'RowExclusiveLock' AND granted;
+-- writers: the transactions that may have drawn a number and not committed their row yet; by their own numbers too, for
+-- one that is prepared (PREPARE TRANSACTION) has another virtual one after a restart of the server
+WITH writing AS (
+    SELECT virtualtransaction FROM pg_locks
+    WHERE locktype = 'relation' AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
+      AND relation = CAST(/* log_text */'event_log' AS regclass) AND mode = 'RowExclusiveLock' AND granted
+)
+SELECT virtualtransaction FROM writing
+UNION
+SELECT CAST(own.transactionid AS text) FROM pg_locks AS own JOIN writing USING (virtualtransaction)
+WHERE own.locktype = 'transactionid' AND own.mode = 'ExclusiveLock' AND own.granted;
 
 -- last_drawn: the last number that was drawn from the sequence of the log; NULL where it has none, or it is not ours to see
 SELECT last_value FROM pg_sequences
