@@ -140,6 +140,77 @@ def test_a_column_that_grows_is_altered(strict_engine: Engine) -> None:
     assert rows(strict_engine, DATA)[-1][2] == "a name that is rather long"
 
 
+def typed(name: str, kind: str) -> Catalog:
+    """The catalog in which a column of `usr` has another type."""
+    types = {column.name: column.type for column in USR.columns} | {name: kind}
+    columns = tuple([replace(column, type=types[column.name]) for column in USR.columns])
+    return Catalog([replace(USR, columns=columns)])
+
+
+@pytest.mark.parametrize(
+    "column, former, wide, wider, late",
+    [
+        ("fname", "x", "varchar(40)", "a name that is rather long", "y"),
+        ("pay", "1.50", "numeric(12,4)", "1.2345", "7.50"),
+        ("pay", "12345678.25", "numeric(8,4)", "1.2345", "7.50"),
+        ("pay", "1.50", "double precision", "1.2345", "7.50"),
+        ("pay", "1.50", "text", "some", "7.50"),
+        ("since", "2026-01-02 03:04:05.5", "date", "2026-01-03", "2026-01-04 03:04:05.5"),
+    ],
+)
+def test_a_late_row_of_a_former_definition_narrows_nothing(
+    engine: Engine, column: str, former: str, wide: str, wider: str, late: str
+) -> None:
+    """Such as one that waited, or was queued again."""
+    found, own = sink(engine), typed(column, wide)
+    told_so = ((former, CATALOG), (wider, own), (late, CATALOG), (wider, own))
+    for number, (cell, catalog) in enumerate(told_so, 1):
+        columns: dict[str, Any] = {column: cell}
+        change = told(number, Op.ADD, number, **columns)
+        assert list(found.commit("", documents(change, catalog=catalog, after=found.last()))) == []
+    cells = [str(cell) for (cell,) in rows(engine, f"SELECT {column} FROM usr__ct ORDER BY idu")]
+    for cell, expected in zip(cells, (former, wider, late, wider), strict=True):
+        assert cell.startswith(expected) or Decimal(cell) == Decimal(expected)
+    assert rows(engine, "SELECT version FROM eventlog_change_table") in ([(1,)], [(2,)])
+
+
+@pytest.mark.parametrize(
+    "column, kind, cell",
+    [("pay", "numeric", "1e30"), ("since", "time", "03:04:05")],
+)
+def test_where_no_type_holds_both_the_rows_are_refused_and_none_is_changed(
+    engine: Engine, column: str, kind: str, cell: str
+) -> None:
+    found, own = sink(engine), typed("pay", "double precision")
+    change = told(1, Op.ADD, 1, pay="0.125", since="2026-01-02 03:04:05")
+    found.commit("", documents(change, catalog=own))
+    columns: dict[str, Any] = {column: cell}
+    late = documents(told(2, Op.ADD, 2, **columns), catalog=typed(column, kind))
+    [outcome] = found.commit("", late)
+    assert "neither holds the values of the other" in str(outcome.note)
+    assert "choose another suffix or schema" in str(outcome.note)
+    [(pay, since)] = rows(engine, "SELECT pay, since FROM usr__ct")
+    assert (float(pay), str(since)[:19]) == (0.125, "2026-01-02 03:04:05")
+
+
+def test_a_column_that_comes_again_wider_is_altered_and_told(strict_engine: Engine) -> None:
+    found = sink(strict_engine)
+    fewer = Catalog([replace(USR, columns=(USR.columns[0], *USR.columns[2:]))])
+    long = told(3, Op.ADD, 3, fname="a name that is rather long")
+    for change, catalog in (
+        (ADD, CATALOG),
+        (told(2, Op.ADD, 2), fewer),
+        (long, typed("fname", "varchar(40)")),
+    ):
+        assert list(found.commit("", documents(change, catalog=catalog, after=found.last()))) == []
+    names = [row[2] for row in rows(strict_engine, DATA)]
+    assert names == ["Jack", None, "a name that is rather long"]
+    details = rows(strict_engine, "SELECT details FROM attrep_ddl_history ORDER BY table_version")
+    said = [json.loads(text)["columns"] for (text,) in details]
+    assert [columns["fname"]["action"] for columns in said] == ["ADD", "DROP", "ADD"]
+    assert said[2]["fname"]["length"] == 40
+
+
 def test_where_ddl_is_ignored_new_columns_are_left_out(engine: Engine) -> None:
     first = documents(ADD)
     sink(engine).commit("", first)

@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 from sqlalchemy import URL, Engine, create_engine, text
 
 from eventlog.check.outputs import output_points
@@ -18,7 +19,7 @@ from eventlog.sinks.database.mirror import Mirrors
 from eventlog.sinks.database.plugin import DatabaseOutput
 from eventlog.sinks.database.sink import DatabaseSettings, DatabaseSink
 from tests.integration.publishing import url_of
-from tests.support.changerows import AT, documents, told
+from tests.support.changerows import AT, USR, documents, told
 from tests.support.servers import mysqls
 from tests.support.servers_mysql import mysql_database
 from tests.support.sinks import opened
@@ -94,6 +95,16 @@ def test_without_masks_null_means_untouched(engine: Engine) -> None:
     stored(engine, *CHANGES[:3], headers=("change_seq", "change_oper"))
     Mirrors(engine).apply()
     assert [row[:2] for row in mirrored(engine)] == [(1, "John"), (2, "Ida")]
+
+
+def test_a_column_that_is_gone_at_the_source_keeps_its_type_in_a_new_mirror(engine: Engine) -> None:
+    stored(engine, told(1, Op.ADD, 1, photo="qqo="))
+    fewer = Catalog([replace(USR, columns=USR.columns[:3])])
+    stored(engine, told(2, Op.ADD, 2, fname="y"), catalog=fewer)
+    Mirrors(engine).apply()
+    with engine.connect() as connection:
+        query = text("SELECT photo FROM usr__mirror ORDER BY idu")
+        assert [cell and bytes(cell) for cell in connection.scalars(query)] == [b"\xaa\xaa", None]
 
 
 def test_what_cannot_be_applied_is_said(engine: Engine) -> None:

@@ -114,7 +114,8 @@ def random_row(dice: random.Random, key: str, number: int) -> Row:
 def stored(engine: Engine, source: Table, row: Row) -> Row:
     """A row, or some values of it, as the database's sink would bind them."""
     types = {column.name: column.type for column in source.columns}
-    ways = {name: as_stored(types[name], dialect_of(engine).types) for name in row}
+    there = dialect_of(engine).types
+    ways = {name: as_stored(types[name], target_type(types[name], there)) for name in row}
     return {name: way(row[name]) if (way := ways[name]) and row[name] is not None else row[name] for name in row}
 
 

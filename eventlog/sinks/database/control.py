@@ -53,7 +53,7 @@ class TaskState(Struct, frozen=True, kw_only=True):
 
 class Record(Struct, frozen=True, kw_only=True):
     """What a change table was made for: its log and source table, how often it was altered, and the
-    columns then.
+    columns then. `gone` are those that it still has, and its source has no more.
     """
 
     target: str
@@ -63,6 +63,7 @@ class Record(Struct, frozen=True, kw_only=True):
     columns: tuple[ChangeColumn, ...]
     partition: str | None = None
     log: str = ""
+    gone: tuple[ChangeColumn, ...] = ()
 
 
 class Control:
@@ -94,6 +95,7 @@ class Control:
             sa.Column("columns", text),
             sa.Column("open_partition", sa.String(31)),
             sa.Column("source_log", name),
+            sa.Column("gone", text),
         )
         self.refusals = sa.Table(
             "eventlog_refused",
@@ -176,16 +178,16 @@ class Control:
         row = connection.execute(query).first()
         if row is None:
             return None
-        columns = tuple([ChangeColumn(**column) for column in json.loads(row.columns)])
         owner, open_partition = row.owner or "", row.open_partition
         return Record(
             target=target,
             owner=owner,
             table=row.source,
             version=row.version,
-            columns=columns,
+            columns=_columns(row.columns),
             partition=open_partition,
             log=row.source_log or "",
+            gone=_columns(row.gone or "[]"),
         )
 
     def all_records(self, connection: Connection) -> list[Record]:
@@ -198,13 +200,13 @@ class Control:
     def keep(self, connection: Connection, record: Record, *, former: Record | None) -> None:
         """Notes what a change table looks like now."""
         table = self.records
-        columns = json.dumps([_plain(column) for column in record.columns], ensure_ascii=False)
         values = {
             "owner": record.owner,
             "source": record.table,
             "version": record.version,
-            "columns": columns,
+            "columns": _written(record.columns),
             "source_log": record.log,
+            "gone": _written(record.gone),
         }
         if former is None:
             connection.execute(table.insert().values(target=record.target, **values))
@@ -336,13 +338,16 @@ def _position(text: str) -> Position:
     return tuple(int(part) for part in text.split("."))
 
 
-def _plain(column: ChangeColumn) -> dict[str, Any]:
-    return {
-        "name": column.name,
-        "type": column.type,
-        "header": column.header,
-        "key": column.key,
-    }
+def _columns(text: str) -> tuple[ChangeColumn, ...]:
+    return tuple([ChangeColumn(**column) for column in json.loads(text)])
+
+
+def _written(columns: Iterable[ChangeColumn]) -> str:
+    facts = [{name: getattr(column, name) for name in _FACTS} for column in columns]
+    return json.dumps(facts, ensure_ascii=False)
+
+
+_FACTS = ("name", "type", "header", "key")
 
 
 def try_tables(settings: DatabaseSettings) -> str:

@@ -21,6 +21,7 @@ from eventlog.qlik.change_tables.rows import ChangeColumn, RowBlock
 from eventlog.sinks.change_files.dfm import described
 from eventlog.sinks.database.control import Control, Record, add_columns, alterations
 from eventlog.sinks.database.types import target_type
+from eventlog.sinks.database.widening import wider
 from eventlog.sql.dialect import dialect_of
 
 
@@ -79,22 +80,20 @@ class Evolution:
         # A name that the database would cut is refused before anything is made.
         self._check_names(connection, block)
         former = self._control.record(connection, block.target)
+        if former is not None:
+            self._check_owner(block, former)
+        there = self._columns_there(connection, block.target)
+        made = block
+        if former is not None and there is not None:
+            made = replace(block, columns=self._widened(block, former))
         record = Record(
             target=block.target,
             owner=block.table.schema or "",
             table=block.table.name,
             version=former.version if former is not None else 1,
-            columns=block.columns,
+            columns=made.columns,
             log=self.log,
         )
-        there = self._columns_there(connection, block.target)
-        if former is not None and (former.owner, former.table) != (record.owner, record.table):
-            whose = f"{former.owner}.{former.table}" if former.owner else former.table
-            problem = f"{block.target} is the change table of {whose} already"
-            raise ExpressionError(f"{problem}; choose another suffix or schema")
-        if former is not None and former.log and self.log and former.log != self.log:
-            problem = f"{block.target} is a change table of another event log already"
-            raise ExpressionError(f"{problem}; choose another suffix or schema")
         if there is None:
             self._create(connection, block)
             added = {}
@@ -102,8 +101,35 @@ class Evolution:
                 added[column.name] = _detail(column, "ADD", index)
             self._note(connection, record, former, change_seq, "CREATE_TABLE", added)
         else:
-            self._alter(connection, block, record, former, there, change_seq)
-        return self._shaped(connection, block)
+            self._alter(connection, made, record, former, there, change_seq)
+        return replace(self._shaped(connection, made), columns=block.columns)
+
+    def _check_owner(self, block: RowBlock, former: Record) -> None:
+        """Refuses what is the change table of something else."""
+        if (former.owner, former.table) != (block.table.schema or "", block.table.name):
+            whose = f"{former.owner}.{former.table}" if former.owner else former.table
+            problem = f"{block.target} is the change table of {whose} already"
+            raise ExpressionError(f"{problem}; choose another suffix or schema")
+        if former.log and self.log and former.log != self.log:
+            problem = f"{block.target} is a change table of another event log already"
+            raise ExpressionError(f"{problem}; choose another suffix or schema")
+
+    def _widened(self, block: RowBlock, former: Record) -> tuple[ChangeColumn, ...]:
+        """The block's columns in types that hold what the change table has as well."""
+        known = _known(former)
+        columns = []
+        for column in block.columns:
+            # Known by what was noted, not by the database, which may call the type otherwise.
+            there = known.get(column.name.casefold(), column).type
+            kind = wider(there, column.type)
+            if kind is None and self._apply:
+                raise ExpressionError(
+                    f"its column {column.name} is {there} there and {column.type} now, and neither"
+                    " holds the values of the other; drop that table when its rows are read, or"
+                    " choose another suffix or schema"
+                )
+            columns.append(replace(column, type=kind or column.type))
+        return tuple(columns)
 
     def _check_names(self, connection: Connection, block: RowBlock) -> None:
         """Refuses names that the target would cut or not take."""
@@ -147,23 +173,25 @@ class Evolution:
         if former is None and any(column.header for column in missing):
             problem = f"{block.target} is there and is no change table"
             raise ExpressionError(f"{problem}: it has no column {missing[0].name}")
-        known: dict[str, ChangeColumn] = {}
-        if former is not None:
-            known = {column.name: column for column in former.columns}
-        gone = known.keys() - {column.name for column in block.columns}
+        known = _known(former)
+        noted = [] if former is None else [column.name.casefold() for column in former.columns]
+        own = {column.name.casefold() for column in block.columns}
+        record = replace(record, gone=tuple([known[name] for name in known if name not in own]))
         retyped = []
         news: dict[str, dict[str, Any]] = {}
         for index, column in enumerate(block.columns):
-            if column in missing:
-                news[column.name] = _detail(column, "ADD", index)
-            # Known by what was noted, not by the database, which may call the type otherwise.
-            elif column.name in known and known[column.name].type != column.type:
+            name = column.name.casefold()
+            if name in known and name in have and known[name].type != column.type:
                 retyped.append(column)
-        if former is not None and not (missing or retyped or gone):
-            return
-        news |= {column.name: _detail(column, "ALTER", 0) for column in retyped}
+                news[column.name] = _detail(column, "ALTER", 0)
+            # Also one that the table has kept since it went.
+            if name not in have or (former is not None and name not in noted):
+                news[column.name] = _detail(column, "ADD", index)
         # Noted, and no more: a column with its values is never taken away.
-        news |= {name: _detail(column, "DROP", 0) for name, column in known.items() if name in gone}
+        gone = [known[name] for name in noted if name not in own]
+        news |= {column.name: _detail(column, "DROP", 0) for column in gone}
+        if former is not None and not news:
+            return
         if self._apply:
             self._run(connection, block.target, missing, retyped)
         if former is not None:
@@ -225,6 +253,12 @@ class Evolution:
             name = names.get(column.name, column.name)
             made.append(sa.Column(name, target_type(column.type, types)))
         return sa.Table(target, sa.MetaData(schema=self._schema), *made)
+
+
+def _known(former: Record | None) -> dict[str, ChangeColumn]:
+    """The columns that a change table has, by their names in small letters."""
+    columns = () if former is None else (*former.gone, *former.columns)
+    return {column.name.casefold(): column for column in columns}
 
 
 def _detail(column: ChangeColumn, action: str, index: int) -> dict[str, Any]:

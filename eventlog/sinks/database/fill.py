@@ -113,8 +113,9 @@ class Filling:
         """
         shape, rows = self._shape, block.rows
         changes: dict[int, Callable[[Any], Any]] = {}
-        for index, column in enumerate(block.columns):
-            stored = as_stored(column.type, self._dialect.types)
+        for index, made in zip(shape.taken, shape.table.columns, strict=True):
+            column = block.columns[index]
+            stored = as_stored(column.type, made.type)
             if stored is not None:
                 changes[index] = stored
             elif column.is_called("change_mask") and not shape.ordered:

@@ -82,7 +82,7 @@ class Origin(Struct, frozen=True, kw_only=True):
 
 def origin(connection: Connection, record: Record, schema: str | None) -> Origin:
     """The change table of the record; DataError where a mirror cannot be kept from it."""
-    types = {column.name.casefold(): column.type for column in record.columns}
+    types = {column.name.casefold(): column.type for column in (*record.gone, *record.columns)}
     heads = {column.name.casefold() for column in record.columns if column.header}
     names = [column["name"] for column in sa.inspect(connection).get_columns(record.target, schema)]
     headers = {

@@ -4,6 +4,7 @@ has.
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -35,12 +36,9 @@ def target_type(sql_type: str, there: ColumnTypes) -> TypeEngine[Any]:
     kind = qlik_type(sql_type)
     word = kind.forms.sql
     if word == "text":
-        short = "char" in bare_type(sql_type) and 0 < kind.length <= TEXT_CHARACTERS
-        # A longer one is text without a limit: a VARCHAR of a source may be longer than here.
-        return there.text(kind.length if short else None)
+        return there.text(bounded_text(sql_type))
     if word == "binary":
-        # What is longer may be long, and keys and masks are not.
-        return there.binary(kind.length if 0 < kind.length <= MASK_BYTES else None)
+        return there.binary(bounded_bytes(sql_type))
     if word == "decimal":
         return there.decimal(*(kind.digits or (None, None)))
     if word == "timestamp":
@@ -51,17 +49,36 @@ def target_type(sql_type: str, there: ColumnTypes) -> TypeEngine[Any]:
     return made
 
 
-def as_stored(sql_type: str, there: ColumnTypes) -> Callable[[Any], Any] | None:
-    """How a value gets into a column whose type stands for another one there.
+def bounded_text(sql_type: str) -> int | None:
+    """How many characters a column for a text type has; None where it has no limit."""
+    length = qlik_type(sql_type).length
+    # A longer one is text without a limit: a VARCHAR of a source may be longer than here.
+    return length if "char" in bare_type(sql_type) and 0 < length <= TEXT_CHARACTERS else None
+
+
+def bounded_bytes(sql_type: str) -> int | None:
+    """How many bytes a column for a binary type has; None where it has no limit."""
+    length = qlik_type(sql_type).length
+    # What is longer may be long, and keys and masks are not.
+    return length if 0 < length <= MASK_BYTES else None
+
+
+def as_stored(sql_type: str, made: TypeEngine[Any]) -> Callable[[Any], Any] | None:
+    """How a value gets into a column whose type stands for another one, or for a wider one.
 
     None where it goes as it is.
     """
-    kind, made = category(sql_type), target_type(sql_type, there)
+    kind = category(sql_type)
     if isinstance(made, sa.String):
         return None if kind is Category.STRING else _plain
-    # A zone's times are UTC where the database has no type with one.
-    if kind is Category.TIMESTAMP and is_zoned(sql_type) and not getattr(made, "timezone", False):
-        return lambda value: value.replace(tzinfo=None)
+    if kind is Category.STATE and not isinstance(made, sa.Boolean):
+        return int
+    # Times without a zone are UTC, and so is a zone's time where the column has none.
+    zone = dt.UTC if getattr(made, "timezone", False) else None
+    if kind is Category.TIMESTAMP and is_zoned(sql_type) != (zone is not None):
+        return lambda value: value.replace(tzinfo=zone)
+    if kind is Category.DATE and isinstance(made, sa.DateTime):
+        return lambda value: dt.datetime.combine(value, dt.time(), zone)
     return None
 
 

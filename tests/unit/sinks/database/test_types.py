@@ -30,13 +30,31 @@ def test_a_value_is_changed_only_where_its_columns_type_is_another_one(name: str
     values |= {"float8": 1.5, "date": dt.date(2026, 1, 2), "bytea": b"x", "boolean": True, **EXACT}
     changed: dict[str, Any] = {}
     for kind, value in values.items():
-        stored = as_stored(kind, DIALECTS[name].types)
+        stored = as_stored(kind, target_type(kind, DIALECTS[name].types))
         if stored is not None:
             changed[kind] = stored(value)
     naive = {"timestamptz": AT.replace(tzinfo=None)}
     texts = {"numeric(10,2)": "100", "numeric(20,0)": "7", "bigint unsigned": "7", "numeric": "1.50"}
     expected = {"sqlite": texts | naive, "mysql": naive, "oracle": {"time": "01:00:00"}, "postgresql": {}}
     assert changed == expected[name]
+
+
+@pytest.mark.parametrize(
+    "kind, wider, value, expected",
+    [
+        ("integer", "text", 7, "7"),
+        ("boolean", "integer", True, 1),
+        ("numeric(10,2)", "numeric(12,4)", Decimal("1.50"), Decimal("1.50")),
+        ("date", "timestamp", AT.date(), dt.datetime(2026, 1, 2)),
+        ("date", "timestamptz", AT.date(), dt.datetime(2026, 1, 2, tzinfo=dt.UTC)),
+        ("timestamp", "timestamptz", AT.replace(tzinfo=None), AT),
+        ("timestamptz", "timestamp", AT, AT.replace(tzinfo=None)),
+    ],
+)
+def test_a_value_fits_the_column_of_a_wider_type(kind: str, wider: str, value: Any, expected: Any) -> None:
+    stored = as_stored(kind, target_type(wider, DIALECTS["postgresql"].types))
+    found = value if stored is None else stored(value)
+    assert (type(found), found) == (type(expected), expected)
 
 
 @pytest.mark.parametrize("kind", ["text", "varchar(300)", "varchar(9)", "bytea"])
