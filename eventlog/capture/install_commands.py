@@ -18,7 +18,8 @@ from eventlog.core.secrets import shown
 if TYPE_CHECKING:
     from sqlalchemy import Engine
 
-    from eventlog.capture.install import Leaving, MigrationPlan
+    from eventlog.capture.install import MigrationPlan
+    from eventlog.capture.leaving import Leaving
     from eventlog.sql.names import LogNames
 
 

@@ -6,15 +6,16 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from sqlalchemy import Engine, text
+from sqlalchemy import Engine, event, text
 
 from eventlog.capture import track
 from eventlog.capture.given_rights import take_back, taking_back
-from eventlog.capture.install import Leaving, install, uninstall, uninstall_sql
+from eventlog.capture.install import install, uninstall, uninstall_sql
 from eventlog.capture.install_commands import has_address
+from eventlog.capture.leaving import Leaving
 from eventlog.capture.rights import Roles, give_rights
 from eventlog.cli.main import exit_code
-from eventlog.core.errors import EX_CONFIG, EX_USAGE, OK
+from eventlog.core.errors import EX_CONFIG, EX_USAGE, OK, InstallError
 from eventlog.sql.names import LogNames
 from tests.acceptance.command import eventlog, ok
 from tests.support.logged import USR, run
@@ -151,3 +152,24 @@ def test_an_adopted_log_stays(sqlite: Engine, capsys: pytest.CaptureFixture[str]
     assert exit_code(["uninstall", "--yes", *where]) == OK
     assert "nothing of the log itself, which was adopted: 0 rows" in capsys.readouterr().err
     run(sqlite, "INSERT INTO event_log (record_id) VALUES (1)")
+
+
+@pytest.mark.parametrize("server", ["postgresql", *mysqls()])
+def test_what_writers_commit_while_triggers_go_is_not_lost(server: str, request: pytest.FixtureRequest) -> None:
+    engine: Engine = request.getfixturevalue(server)
+    install(engine)
+    run(engine, USR[0])
+    track(engine, ["usr"])
+    writer = engine.connect()
+    writer.exec_driver_sql("INSERT INTO usr (idu) VALUES (1)")
+
+    def write(_connection: object, _cursor: object, statement: str, *_rest: object) -> None:
+        if statement.lstrip().startswith("DROP TRIGGER"):
+            writer.commit()  # the lock that the drop would wait for
+
+    event.listen(engine, "before_cursor_execute", write)
+    with writer, pytest.raises(InstallError, match="1 row of event_log still waits to be published"):
+        uninstall(engine)
+    event.remove(engine, "before_cursor_execute", write)
+    assert found(engine, "SELECT status FROM event_log") == ["N"]
+    uninstall(engine, purge=True)

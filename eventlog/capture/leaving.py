@@ -1,0 +1,106 @@
+"""What goes with a log when it is uninstalled, and what waits in it."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+from sqlalchemy import Connection
+
+from eventlog.capture.ddl import ddl_trigger_name, standing_ddl
+from eventlog.capture.given_rights import given
+from eventlog.capture.installed import installed
+from eventlog.capture.render import dropping
+from eventlog.capture.rights import present_companions
+from eventlog.capture.track import with_schema
+from eventlog.core.errors import InstallError
+from eventlog.core.plural import counted
+from eventlog.sql.access import answers
+from eventlog.sql.dialect import dialect_of, log_holes, statement
+from eventlog.sql.findlog import has_log
+from eventlog.sql.names import LogNames
+
+MOST_SHOWN_ROWS = 20
+"""Rows of the list of triggers, and of that of functions."""
+
+
+class Leaving(Struct, frozen=True, kw_only=True):
+    """What goes, by name; `grants` are the statements that gave the rights.
+
+    An adopted log stays and keeps its rows.
+    """
+
+    triggers: tuple[str, ...]
+    functions: tuple[str, ...]
+    tables: tuple[str, ...]
+    grants: tuple[str, ...]
+    rows: int
+    waiting: int
+    adopted: bool
+
+    def lines(self) -> list[str]:
+        """Lines for who decides."""
+        lines = [f"table {name}" for name in self.tables]
+        rows = f"{counted(self.rows, 'row')} of the log, of which {self.waiting:,} wait"
+        if self.adopted:
+            rows = f"nothing of the log itself, which was adopted: {rows}"
+        lines.append(rows)
+        for what, names in (("trigger", self.triggers), ("function", self.functions)):
+            lines += [f"{what} {name}" for name in names[:MOST_SHOWN_ROWS]]
+            if len(names) > MOST_SHOWN_ROWS:
+                lines.append(counted(len(names) - MOST_SHOWN_ROWS, f"more {what}"))
+        return [*lines, *(f"what was given by {grant}" for grant in self.grants)]
+
+
+def what_goes(connection: Connection, names: LogNames, *, adopted: bool) -> Leaving:
+    """What is there of a log, as the database shows it now."""
+    dialect = dialect_of(connection)
+    log = with_schema(connection, names)
+    triggers = [f"{trigger.name} on {trigger.table}" for trigger in installed(connection, log)]
+    if standing_ddl(connection, log):
+        triggers.insert(0, f"{ddl_trigger_name(dialect, log)} on ALTER TABLE")
+    tables = present_companions(connection, names)
+    if not adopted:
+        tables.append(names.table)
+    rows = waiting = 0
+    if has_log(connection, names):
+        rows = _count(connection, names, "count_rows")
+        waiting = _count(connection, names, "count_waiting")
+    return Leaving(
+        triggers=tuple(triggers),
+        functions=tuple(left_functions(connection, names)),
+        tables=tuple(dialect.qualified(log.schema, table) for table in tables),
+        grants=tuple(given(connection, names)),
+        rows=rows,
+        waiting=waiting,
+        adopted=adopted,
+    )
+
+
+def left_functions(connection: Connection, names: LogNames) -> list[str]:
+    """Functions of ours that no trigger needs any more, because their tables were dropped."""
+    dialect, log = dialect_of(connection), with_schema(connection, names)
+    target = dialect.qualified(log.schema, log.table)
+    asked = {"schema": log.schema, "log": log.table, "target": target}
+    functions = answers(connection, "left_functions", asked)
+    return [dialect.qualified(schema, name) for schema, name in functions]
+
+
+def function_drops(connection: Connection, functions: tuple[str, ...]) -> list[str]:
+    dialect = dialect_of(connection)
+    names = [dropping(dialect, function) for function in functions]
+    return [statement(dialect, "drop_function", **name) for name in names]
+
+
+def refuse_waiting(connection: Connection, names: LogNames, *, off: bool = False) -> None:
+    """InstallError while rows wait; `off` says that the triggers are gone, whatever comes."""
+    waiting = _count(connection, names, "count_waiting")
+    if waiting:
+        rows = f"{counted(waiting, 'row')} of {names.table}"
+        message = f"{rows} still wait{'s' * (waiting == 1)} to be published."
+        if off:
+            message += " The triggers are off already, so no more come."
+        raise InstallError(message, hint="Publish them, or use --purge to lose them.")
+
+
+def _count(connection: Connection, names: LogNames, query: str) -> int:
+    [(count,)] = answers(connection, query, **log_holes(dialect_of(connection), names))
+    return int(count)
