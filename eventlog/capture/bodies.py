@@ -194,8 +194,13 @@ class RowBodies(Bodies, frozen=True, kw_only=True):
     """Bodies of triggers that fire for one row after another."""
 
     def body(self, when: When) -> str:
-        clauses = self._clauses(*self.dialect.row_names)
-        written = child_facts(self.plan, self.child, when) if self.child else facts(self.plan, when)
+        plan = self.plan
+        if self.dialect.procedural_triggers and when is When.UPDATE:
+            # Such a database looks at keys when a statement ends: an earlier row of the statement
+            # may have come to the key that this one leaves.
+            plan = replace(plan, options=replace(plan.options, deferred=True))
+        clauses = replace(self._clauses(*self.dialect.row_names), plan=plan)
+        written = child_facts(plan, self.child, when) if self.child else facts(plan, when)
         if self.dialect.procedural_triggers:  # where conditions hold no queries
             asked = [fact.test is not Test.LEFT_BEHIND or clauses.may_stand(fact) for fact in written]
             written = list(compress(written, asked))

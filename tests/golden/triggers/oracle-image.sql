@@ -1,5 +1,5 @@
 -- event_log_usr_change on usr
-CREATE OR REPLACE PACKAGE event_log_usr_change_3da025b5 AUTHID DEFINER AS
+CREATE OR REPLACE PACKAGE event_log_usr_change_fcfda265 AUTHID DEFINER AS
   TYPE log_row IS RECORD (row_key VARCHAR2(4000 BYTE), kind PLS_INTEGER, column_called VARCHAR2(4000 BYTE),
     old_text CLOB, new_text VARCHAR2(32767));
   TYPE log_rows IS TABLE OF log_row INDEX BY PLS_INTEGER;
@@ -12,7 +12,7 @@ CREATE OR REPLACE PACKAGE event_log_usr_change_3da025b5 AUTHID DEFINER AS
     new_4 usr.seen%TYPE);
   PROCEDURE write_rows(noted IN OUT NOCOPY log_rows);
 END;
-CREATE OR REPLACE PACKAGE BODY event_log_usr_change_3da025b5 AS
+CREATE OR REPLACE PACKAGE BODY event_log_usr_change_fcfda265 AS
   PROCEDURE note(noted IN OUT NOCOPY log_rows, row_key VARCHAR2, kind PLS_INTEGER, column_called VARCHAR2,
     old_text CLOB, new_text VARCHAR2) IS
     place PLS_INTEGER := noted.COUNT + 1;
@@ -80,6 +80,9 @@ IF (1 = 1) THEN
   note(noted, new_key, 2, 'seen', TO_CHAR(old_4, 'YYYY-MM-DD HH24:MI:SS.FF9', 'NLS_CALENDAR=GREGORIAN'), TO_CHAR(new_4, 'YYYY-MM-DD HH24:MI:SS.FF9', 'NLS_CALENDAR=GREGORIAN'));
 END IF;
 END IF;
+IF ((moved > 0)) THEN
+  note(noted, old_key, 5, NULL, NULL, NULL);
+END IF;
 ELSE
 IF (1 = 1) THEN
   note(noted, old_key, 4, NULL, TO_CLOB('{"fname":') || (CASE WHEN old_2 IS NULL THEN 'null'
@@ -115,15 +118,15 @@ END;
 CREATE OR REPLACE TRIGGER event_log_usr_change
 FOR INSERT OR UPDATE OR DELETE ON usr
 COMPOUND TRIGGER
-/* eventlog {"log":"own.event_log","table":"usr","options":{"style":"image","exclude":["photo"],"repeated":["usr_phone.phoneno"]},"hash":"3da025b5d6b3c920","watched":["fname","seen","usr_phone.phoneno","usr_phone.kind"]} */
-noted event_log_usr_change_3da025b5.log_rows;
+/* eventlog {"log":"own.event_log","table":"usr","options":{"style":"image","exclude":["photo"],"repeated":["usr_phone.phoneno"]},"hash":"fcfda265e65add06","watched":["fname","seen","usr_phone.phoneno","usr_phone.kind"]} */
+noted event_log_usr_change_fcfda265.log_rows;
 BEFORE STATEMENT IS
 BEGIN
 noted.DELETE;
 END BEFORE STATEMENT;
 AFTER EACH ROW IS
 BEGIN
-event_log_usr_change_3da025b5.row_changed(noted, INSERTING, UPDATING,
+event_log_usr_change_fcfda265.row_changed(noted, INSERTING, UPDATING,
 :OLD.idu,
 :NEW.idu,
 :OLD.fname,
@@ -134,7 +137,7 @@ END AFTER EACH ROW;
 AFTER STATEMENT IS
 BEGIN
 IF noted.COUNT > 0 THEN
-event_log_usr_change_3da025b5.write_rows(noted);
+event_log_usr_change_fcfda265.write_rows(noted);
 END IF;
 END AFTER STATEMENT;
 END;
@@ -145,14 +148,14 @@ BEGIN
   SELECT COUNT(*) INTO mistakes FROM all_objects
   WHERE status = 'INVALID' AND owner = USER
     AND ((object_type = 'TRIGGER' AND object_name = 'EVENT_LOG_USR_CHANGE')
-      OR (object_type IN ('PACKAGE', 'PACKAGE BODY') AND object_name = 'EVENT_LOG_USR_CHANGE_3DA025B5'));
+      OR (object_type IN ('PACKAGE', 'PACKAGE BODY') AND object_name = 'EVENT_LOG_USR_CHANGE_FCFDA265'));
   IF mistakes > 0 THEN
     EXECUTE IMMEDIATE 'ALTER TRIGGER event_log_usr_change DISABLE';
     FOR mistake IN (
       SELECT name, line, text FROM all_errors
       WHERE attribute = 'ERROR' AND owner = USER
         AND ((type = 'TRIGGER' AND name = 'EVENT_LOG_USR_CHANGE')
-          OR (type IN ('PACKAGE', 'PACKAGE BODY') AND name = 'EVENT_LOG_USR_CHANGE_3DA025B5'))
+          OR (type IN ('PACKAGE', 'PACKAGE BODY') AND name = 'EVENT_LOG_USR_CHANGE_FCFDA265'))
       ORDER BY type, sequence
     ) LOOP
       complaint := complaint || ' ' || mistake.name || ', line ' || mistake.line || ': ' || mistake.text || '.';

@@ -1,5 +1,5 @@
 -- event_log_usr_change on usr
-CREATE OR REPLACE PACKAGE event_log_usr_change_9a421967 AUTHID DEFINER AS
+CREATE OR REPLACE PACKAGE event_log_usr_change_047c21d9 AUTHID DEFINER AS
   TYPE log_row IS RECORD (row_key VARCHAR2(4000 BYTE), kind PLS_INTEGER, column_called VARCHAR2(4000 BYTE),
     old_text VARCHAR2(32767), new_text VARCHAR2(32767));
   TYPE log_rows IS TABLE OF log_row INDEX BY PLS_INTEGER;
@@ -13,7 +13,7 @@ CREATE OR REPLACE PACKAGE event_log_usr_change_9a421967 AUTHID DEFINER AS
     new_4 usr.seen%TYPE);
   PROCEDURE write_rows(noted IN OUT NOCOPY log_rows);
 END;
-CREATE OR REPLACE PACKAGE BODY event_log_usr_change_9a421967 AS
+CREATE OR REPLACE PACKAGE BODY event_log_usr_change_047c21d9 AS
   PROCEDURE note(noted IN OUT NOCOPY log_rows, row_key VARCHAR2, kind PLS_INTEGER, column_called VARCHAR2,
     old_text VARCHAR2, new_text VARCHAR2) IS
     place PLS_INTEGER := noted.COUNT + 1;
@@ -66,6 +66,9 @@ IF (NOT (moved > 0)
  THEN 0 ELSE 1 END = 1))) THEN
   note(noted, new_key, 6, NULL, NULL, NULL);
 END IF;
+IF ((moved > 0)) THEN
+  note(noted, old_key, 5, NULL, NULL, NULL);
+END IF;
 ELSE
 IF (1 = 1) THEN
   note(noted, old_key, 4, NULL, NULL, NULL);
@@ -100,10 +103,10 @@ CREATE OR REPLACE TRIGGER event_log_usr_change
 AFTER INSERT OR UPDATE OR DELETE ON usr
 FOR EACH ROW
 DECLARE
-/* eventlog {"log":"own.event_log","table":"usr","options":{"at_once":true},"hash":"9a42196718c02693"} */
-noted event_log_usr_change_9a421967.log_rows;
+/* eventlog {"log":"own.event_log","table":"usr","options":{"at_once":true},"hash":"047c21d94237f189"} */
+noted event_log_usr_change_047c21d9.log_rows;
 BEGIN
-event_log_usr_change_9a421967.row_changed(noted, INSERTING, UPDATING,
+event_log_usr_change_047c21d9.row_changed(noted, INSERTING, UPDATING,
 :OLD.idu,
 :NEW.idu,
 :OLD.fname,
@@ -112,7 +115,7 @@ UPDATING('photo'),
 :OLD.seen,
 :NEW.seen);
 IF noted.COUNT > 0 THEN
-event_log_usr_change_9a421967.write_rows(noted);
+event_log_usr_change_047c21d9.write_rows(noted);
 END IF;
 END;
 DECLARE
@@ -122,14 +125,14 @@ BEGIN
   SELECT COUNT(*) INTO mistakes FROM all_objects
   WHERE status = 'INVALID' AND owner = USER
     AND ((object_type = 'TRIGGER' AND object_name = 'EVENT_LOG_USR_CHANGE')
-      OR (object_type IN ('PACKAGE', 'PACKAGE BODY') AND object_name = 'EVENT_LOG_USR_CHANGE_9A421967'));
+      OR (object_type IN ('PACKAGE', 'PACKAGE BODY') AND object_name = 'EVENT_LOG_USR_CHANGE_047C21D9'));
   IF mistakes > 0 THEN
     EXECUTE IMMEDIATE 'ALTER TRIGGER event_log_usr_change DISABLE';
     FOR mistake IN (
       SELECT name, line, text FROM all_errors
       WHERE attribute = 'ERROR' AND owner = USER
         AND ((type = 'TRIGGER' AND name = 'EVENT_LOG_USR_CHANGE')
-          OR (type IN ('PACKAGE', 'PACKAGE BODY') AND name = 'EVENT_LOG_USR_CHANGE_9A421967'))
+          OR (type IN ('PACKAGE', 'PACKAGE BODY') AND name = 'EVENT_LOG_USR_CHANGE_047C21D9'))
       ORDER BY type, sequence
     ) LOOP
       complaint := complaint || ' ' || mistake.name || ', line ' || mistake.line || ': ' || mistake.text || '.';
