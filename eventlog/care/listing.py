@@ -156,34 +156,41 @@ def listing(
 
 
 def newest(
-    log: Log, filters: Filters, *, limit: int, width: int, after: int = -BEYOND, reach: int = REACH_ROWS
+    log: Log,
+    filters: Filters,
+    *,
+    limit: int,
+    width: int,
+    after: int = -BEYOND,
+    before: int = BEYOND,
+    reach: int = REACH_ROWS,
 ) -> Iterator[LogRow]:
-    """The newest rows that are asked for, those above a number, the oldest of them first.
+    """The newest rows that are asked for, those between two numbers, the oldest of them first.
 
     Of many only a part is in memory: they are walked through from the newest one down, and read on
     the way back.
     """
     walked: list[tuple[_Stretch, int, int]] = []
     rows: list[LogRow] = []
-    for stretch, before, rows in _walk(log, filters, limit, width, after, reach):
-        walked.append((stretch, before, len(rows)))
+    for stretch, end, rows in _walk(log, filters, limit, width, after, before, reach):
+        walked.append((stretch, end, len(rows)))
     if len(walked) == 1:
         yield from reversed(rows)
         return
-    for stretch, before, count in reversed(walked):
+    for stretch, end, count in reversed(walked):
         with log.transaction() as connection:
-            rows = _rows(log, connection, filters, stretch, before=before, limit=count, width=width)
+            rows = _rows(log, connection, filters, stretch, before=end, limit=count, width=width)
         yield from reversed(rows)
 
 
 def _walk(
-    log: Log, filters: Filters, limit: int, width: int, after: int, reach: int
+    log: Log, filters: Filters, limit: int, width: int, after: int, before: int, reach: int
 ) -> Iterator[tuple[_Stretch, int, list[LogRow]]]:
     """Parts of the rows that are asked for, from the newest one down.
 
     Of all but the first without their values.
     """
-    before, left = BEYOND, limit
+    left = limit
     while left > 0:
         with log.transaction() as connection:
             wanted = min(left, reach) if filters == Filters() else reach

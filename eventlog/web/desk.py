@@ -18,6 +18,7 @@ from eventlog.care.rows import HELD_SINCE, PROCESSED, Choice, LogRow, hold, rele
 from eventlog.config.build import stream_log_of
 from eventlog.config.settings import LOG, Config
 from eventlog.core.errors import ConfigError, DataError, UsageError, shortened
+from eventlog.core.model import Reason
 from eventlog.core.rules.screen import HIDDEN
 from eventlog.explain.rows import explain
 from eventlog.sources.marks import Stretches
@@ -247,15 +248,18 @@ class Desk:
                 f"{cause}, so rows are not chosen by words or keys.",
                 hint="Choose rows by status, reason and table, or tick them.",
             )
-        # One more than may be meant; of a note only what marks a held row.
+        filters = act.filters
+        if act.action == "release" and not filters.reason:
+            # The few that are held may stand behind any number of others.
+            filters = replace(filters, reason=Reason.HELD)
+        # One more than may be meant; of a note only what marks a held row. Rows that have come
+        # since the question are not meant.
         limit, width = FILTERED_ROWS + 1, len(HELD_SINCE)
-        rows = newest(self.collector.log, act.filters, limit=limit, width=width)
-        # Rows that have come since the question are not meant.
-        numbers = [row.record_id for row in rows if row.record_id <= act.last and can_be(act.action, row)]
-        if len(numbers) > FILTERED_ROWS:
+        rows = [*newest(self.collector.log, filters, limit=limit, width=width, before=act.last + 1)]
+        if len(rows) > FILTERED_ROWS:
             limit_text = f"That is more than {FILTERED_ROWS:,} rows at once"
             raise UsageError(f"{limit_text}; `eventlog {act.action}` takes ranges of any length.")
-        return numbers
+        return [row.record_id for row in rows if can_be(act.action, row)]
 
     def _latest(self, table: str) -> tuple[LogRow, ...]:
         filters, mask = Filters(table=table), self.collector.mask()

@@ -110,6 +110,23 @@ def test_too_many_rows_are_refused(page: PageServer, monkeypatch: pytest.MonkeyP
     assert (refused.status, "more than 20 rows at once" in refused.body) == (400, True)
 
 
+def test_all_rows_of_a_list_are_found_among_more_than_one_act_may_mean(
+    page: PageServer, log: LogTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("eventlog.web.desk.FILTERED_ROWS", 20)
+    visit = Visit(page)
+    proof = visit.get("/confirm?action=hold&id=2").proof
+    # Asked when 110 was the newest row: those that have come since count for nothing.
+    form = {"action": "hold", "all": 1, "status": "N", "last": 110, "proof": proof}
+    assert visit.post("/act", form).headers["location"] == "/rows?done=hold+12"
+    assert [number for number, _ in held(log)] == [2, *range(100, 111)]
+    released = visit.get("/confirm?action=release&all=1&status=N")
+    assert "Release 12 rows?" in released.body
+    form = {"action": "release", "all": 1, "status": "N", "proof": released.proof}
+    assert visit.post("/act", form).headers["location"] == "/rows?done=release+12"
+    assert held(log) == []
+
+
 def test_what_policies_hide_chooses_no_rows(log: LogTable) -> None:
     hiding = FilesOutput(path="out", steps=(steps.Redact(attributes=("fname",)),))
     with paged(log, replace(config_of(log), output=(hiding,))) as (page, _):
