@@ -309,10 +309,12 @@ class Collector:
             self._publish(replace(self._reading, trouble=trouble))
 
     def _run(self) -> None:
-        while not self._ended.is_set():
+        while True:
             began = monotonic()
-            # Before measuring: what wakes us meanwhile wants another look.
+            # Before both looks: what wakes us meanwhile wants another one, and the end is one too.
             self._woken.clear()
+            if self._ended.is_set():
+                break
             self.measure()
             # Somebody who comes, and rows that are changed, do not wait; but never without a pause
             # in between.

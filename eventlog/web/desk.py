@@ -373,9 +373,11 @@ class Reception:
         return desk
 
     def _keep_open(self) -> None:
-        while not self._ended.is_set():
-            # Before the look: who asks meanwhile wants another one.
+        while True:
+            # Before both looks: who asks meanwhile wants another one, and the end is one too.
             self._again.clear()
+            if self._ended.is_set():
+                return
             try:
                 self.desk()
             except Exception:  # noqa: BLE001  # whoever asks for the page sees why; the publisher goes on

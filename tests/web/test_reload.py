@@ -9,7 +9,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from http.client import HTTPConnection
 from pathlib import Path
+from threading import Event, Thread
 
+import pytest
 from sqlalchemy import Engine
 
 from eventlog.capture.install import install
@@ -17,6 +19,8 @@ from eventlog.config.settings import Config, SourceConfig
 from eventlog.daemon.logging import journal, library_journal
 from eventlog.sinks.outputs import FilesOutput
 from eventlog.sql.names import LogNames
+from eventlog.web.collector import SAMPLE_SECONDS, Collector
+from eventlog.web.desk import Reception
 from eventlog.web.door import open_page
 from eventlog.web.server import PageServer
 from eventlog.web.settings import WebConfig
@@ -127,3 +131,26 @@ def asked(port: int, path: str = "/") -> str:
     body = connection.getresponse().read().decode()
     connection.close()
     return body
+
+
+@pytest.mark.parametrize("whose", ["desk", "collector"])
+def test_an_end_that_comes_right_behind_another_wish_is_not_forgotten(
+    log: LogTable, monkeypatch: pytest.MonkeyPatch, whose: str
+) -> None:
+    class Late(Event):
+        """The end comes just before the thread forgets what it was woken for."""
+
+        def clear(self) -> None:
+            if closing.ident is None:
+                closing.start()
+                until(self.is_set, "the end is asked for")
+            super().clear()
+
+    monkeypatch.setattr(f"eventlog.web.{whose}.Flag", Late)
+    asked = config(log, "out")
+    thread = Reception(asked) if whose == "desk" else Collector(log.engine, log.names, asked)
+    closing = Thread(target=thread.close, daemon=True)
+    thread.start()
+    until(lambda: closing.ident is not None, "the thread looks")
+    closing.join(SAMPLE_SECONDS - 1)
+    assert not closing.is_alive()
