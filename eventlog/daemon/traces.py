@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from threading import Thread
 from typing import Final
 
 from msgspec import Struct
@@ -71,8 +72,10 @@ def traced(log: str, processor: SpanProcessor | None = None) -> Iterator[None]:
         yield
     finally:
         tracing.switch(None)
-        provider.force_flush(1000 * FLUSH_SECONDS)
-        provider.shutdown()
+        # It sends what is left, and OpenTelemetry bounds neither that nor a single request.
+        sending = Thread(target=provider.shutdown, name="eventlog-traces", daemon=True)
+        sending.start()
+        sending.join(FLUSH_SECONDS)
 
 
 def _sending() -> SpanProcessor:

@@ -7,13 +7,14 @@ from contextlib import closing, contextmanager
 from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
-from threading import Thread
+from threading import Event, Thread
+from time import monotonic
 from types import SimpleNamespace
 
 import pytest
 from msgspec.structs import replace
 from opentelemetry.sdk.trace import ReadableSpan
-from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export import BatchSpanProcessor, SimpleSpanProcessor, SpanExportResult
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import StatusCode
 from sqlalchemy import Engine
@@ -129,6 +130,30 @@ def test_a_receiver_that_is_away_is_an_error_of_its_span_without_the_words(
         assert failed.status.status_code is StatusCode.ERROR
         assert (failed.attributes or {})["error.type"] == "SinkError"
     assert "127.0.0.1:9" not in "".join(one.to_json() for one in spans)
+
+
+@pytest.mark.parametrize("silent", [False, True])
+def test_the_end_sends_what_is_left_and_waits_no_longer_than_it_says(
+    monkeypatch: pytest.MonkeyPatch, silent: bool
+) -> None:
+    answered = Event()
+    monkeypatch.setattr("eventlog.daemon.traces.FLUSH_SECONDS", 0.5 if silent else 30)
+
+    class Collector(InMemorySpanExporter):
+        def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
+            if silent:
+                answered.wait(20)
+            return super().export(spans)
+
+    made = Collector()
+    began = monotonic()
+    with traced("event_log", BatchSpanProcessor(made)):
+        span = tracing.batch_span(lambda: (), None, 1)
+        assert span is not None
+        span.end(2, None, {})
+    assert monotonic() - began < 10
+    answered.set()
+    assert silent or [span.name for span in made.get_finished_spans()] == ["batch"]
 
 
 def test_a_message_of_kafka_carries_the_trace_beside_its_own_headers_and_a_mark_does_not() -> None:
