@@ -120,6 +120,17 @@ def test_a_kept_connection_that_was_given_up_is_replaced() -> None:
     assert server.connections == 2
 
 
+@pytest.mark.parametrize("status", ["100 Continue", "102 Processing", "103 Early Hints"])
+def test_what_comes_before_the_answer_is_none(status: str) -> None:
+    early = f"HTTP/1.1 {status}\r\nLink: </x>\r\n\r\n".encode()
+    whole = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(ERROR), ERROR)
+    [outcome], _ = sent([raw(early * 2 + whole)])
+    assert (outcome.status, outcome.note) == (Status.ERROR, "no")
+    assert refused([raw(early)]).may_pass
+    [cut], _ = sent([raw(early + b"HTTP/1.1 200 O")])
+    assert cut.reason is Reason.RETRY
+
+
 @pytest.mark.parametrize("reply,letter", [(RETRY, Status.NEW), (FATAL, Status.FATAL)])
 def test_nothing_overtakes_a_document_that_was_not_taken(reply: bytes, letter: Status) -> None:
     outcomes, server = sent([answer(reply)], 3)

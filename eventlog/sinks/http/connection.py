@@ -146,9 +146,16 @@ class WholeHead(client.HTTPResponse):
         self.fp = head  # type: ignore[assignment]  # begin reads lines and nothing else
         try:
             super().begin()
+            # http.client passes over 100 alone, and others come before the answer as well.
+            while self._is_interim():
+                self.headers = None  # type: ignore[assignment]  # else begin does nothing
+                super().begin()
         finally:
             # http.client puts None there where it gives the answer up.
             if self.fp is not None:
                 self.fp = stream
         if head.cut:
             raise UnreadableAnswer("it ends in its head.")
+
+    def _is_interim(self) -> bool:
+        return 100 <= self.status < 200 and self.status != client.SWITCHING_PROTOCOLS
