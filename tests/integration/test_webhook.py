@@ -214,7 +214,8 @@ def test_a_body_may_be_compressed_and_is_signed_as_it_was() -> None:
 
 
 def test_a_token_is_fetched_once_and_again_when_it_is_refused() -> None:
-    grants = [answer(json.dumps({"access_token": f"token-{n}", "expires_in": 3600}).encode()) for n in (1, 2)]
+    lives = {"token-1": 3600, "token-2": "3600"}
+    grants = [answer(json.dumps({"access_token": one, "expires_in": life}).encode()) for one, life in lives.items()]
     steps = [answer(), answer(), answer(status="401 Unauthorized"), answer()]
     with ScriptedServer(grants) as idp, ScriptedServer(steps) as server:
         login = {

@@ -73,7 +73,8 @@ class Tokens:
                 hint = "Check output.oauth_client_id and output.oauth_client_secret."
                 problem = f"{address} gave no token: it answered {answer.summary}."
                 raise SinkError(problem, hint=hint, may_pass=may_pass(answer.status))
-            answered = msgspec.json.decode(answer.body, type=TokenAnswer)
+            # Not strict, for there are servers that write the number of seconds as a text.
+            answered = msgspec.json.decode(answer.body, type=TokenAnswer, strict=False)
         except (UnreadableAnswer, msgspec.DecodeError, UnicodeError) as error:
             raise SinkError(
                 f"{address} gave an answer that is no token.",
