@@ -154,8 +154,7 @@ class KafkaSink:
         self._producer = self._made()
         self._topics = topics = Topics(settings, self._current)
         try:
-            topics.require_marks(settings.marks_topic)
-            self._partitions = topics.partitions(settings.marks_topic)
+            self._partitions = topics.marks(settings.marks_topic)
             # Before who is in the right is fenced off.
             self._refuse_others(latest_owner(settings, self._partitions))
             self._producer.init_transactions(settings.timeout)

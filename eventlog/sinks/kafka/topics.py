@@ -39,53 +39,52 @@ class Topics:
         """Returns when the topic is there; SinkError when nobody makes it."""
         if topic in self._existing:
             return
-        error = self._missing(topic)
+        error, _ = self._listed(topic)
         # It is asked before it is made: a broker may make it itself, with settings of its own.
         if error is not None and error.name() in _COMING and self._settings.create_topics:
             self._create(topic, self._settings.partitions, {})
-            error = self._awaited(topic)
+            error, _ = self._awaited(topic)
         elif error is not None:
-            error = self._awaited(topic)
+            error, _ = self._awaited(topic)
         if error is not None:
             raise self._absent(topic, error)
         self._existing.add(topic)
 
-    def require_marks(self, topic: str) -> None:
-        """Returns when the topic of marks is there.
+    def marks(self, topic: str) -> list[int]:
+        """The partitions of the topic of marks, when it is there.
 
         It is made with one partition, whose messages never expire.
         """
-        missing = self._missing(topic)
-        if missing is not None:
-            if missing.name() not in _COMING:
-                raise self._absent(topic, missing)
+        error, partitions = self._listed(topic)
+        if error is not None and error.name() in _COMING:
+            problem = f"Kafka at {self._settings.servers} has made {topic}, and does not list it yet."
+            hint = TRIED_AGAIN
             try:
                 self._create(topic, 1, COMPACTED)
             except SinkError as refused:  # the broker may make it itself even so
-                error = self._awaited(topic)
-                if error is not None:
-                    hint = f"Create {topic} with one partition and cleanup.policy=compact."
-                    raise SinkError(refused.message, hint=hint) from refused
-            else:
-                self._awaited(topic)
+                problem = refused.message
+                hint = f"Create {topic} with one partition and cleanup.policy=compact."
+            error, partitions = self._awaited(topic)
+            if error is not None:
+                raise SinkError(problem, hint=hint)
+        if error is not None:
+            raise self._absent(topic, error)
         self._existing.add(topic)
+        return partitions
 
-    def partitions(self, topic: str) -> list[int]:
+    def _listed(self, topic: str) -> tuple[KafkaError | None, list[int]]:
+        """What the brokers say of the topic: why it is not there, or its partitions."""
         listed = self._producer().list_topics(topic, timeout=self._settings.timeout)
-        return sorted(listed.topics[topic].partitions)
+        found = listed.topics[topic]
+        return found.error, sorted(found.partitions)
 
-    def _missing(self, topic: str) -> KafkaError | None:
-        listed = self._producer().list_topics(topic, timeout=self._settings.timeout)
-        error: KafkaError | None = listed.topics[topic].error
-        return error
-
-    def _awaited(self, topic: str) -> KafkaError | None:
-        """The error that stays when the brokers had time to make the topic."""
+    def _awaited(self, topic: str) -> tuple[KafkaError | None, list[int]]:
+        """What they say when they had time to make the topic."""
         end = time.monotonic() + min(TOPIC_SECONDS, self._settings.timeout)
         while True:
-            error = self._missing(topic)
+            error, partitions = self._listed(topic)
             if error is None or error.name() not in _COMING or time.monotonic() >= end:
-                return error
+                return error, partitions
             time.sleep(0.05)
 
     def _create(self, topic: str, partitions: int, config: dict[str, str]) -> None:

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from confluent_kafka import KafkaError
 
-from eventlog.core.errors import ConfigError
+from eventlog.core.errors import ConfigError, SinkError
 from eventlog.qlik.messages.settings import MessageSettings
 from eventlog.qlik.messages.write import MessageFormat, WrittenMessage
 from eventlog.sinks.kafka.errors import in_words, louder
 from eventlog.sinks.kafka.frames import Frames
 from eventlog.sinks.kafka.marks import KnownStructure, Taken, TopicState, mark_messages
 from eventlog.sinks.kafka.settings import KafkaSettings, client_options, producer_options, transaction_seconds
+from eventlog.sinks.kafka.topics import Topics
 from eventlog.sinks.ownership import Owner
 from tests.support.messages import CATALOG, inserted
 
@@ -137,6 +139,47 @@ def test_marks_are_messages_by_output_and_table() -> None:
         b"out": b'{"last":"7","owner":{"log":"l","name":"event log","epoch":3},"taken":{"plan":"a","part":["7"]}}',
         b"out/shop.orders": b'{"schema_id":"AB","version":2}',
     }
+
+
+class Listing:
+    """Brokers that say one thing after the other of a topic: an error, or none and a partition."""
+
+    def __init__(self, *errors: int | None) -> None:
+        self._errors = list(errors)
+
+    def list_topics(self, topic: str, timeout: float) -> Any:
+        error = self._errors.pop(0) if len(self._errors) > 1 else self._errors[0]
+        found = SimpleNamespace(error=None, partitions={0: None})
+        if error is not None:
+            found = SimpleNamespace(error=KafkaError(error), partitions={})
+        return SimpleNamespace(topics={topic: found})
+
+
+@pytest.mark.parametrize("made", [True, False])
+def test_a_topic_of_marks_that_is_not_there_is_none_without_marks(monkeypatch: pytest.MonkeyPatch, made: bool) -> None:
+    """Its partitions are those of the answer that says that it is there."""
+
+    def create(*_: object) -> None:
+        if not made:
+            raise SinkError("It may not be made.")
+
+    monkeypatch.setattr(Topics, "_create", create)
+    ours = KafkaSettings(servers="broker:9092", timeout=0.1)
+    away = KafkaError.LEADER_NOT_AVAILABLE
+
+    def marks(*errors: int | None) -> list[int]:
+        brokers: Any = Listing(*errors)
+        return Topics(ours, lambda: brokers).marks("marks")
+
+    assert marks(None, away) == marks(away, away, None, away) == [0]
+    for why in (away, KafkaError.TOPIC_AUTHORIZATION_FAILED):
+        with pytest.raises(SinkError) as caught:
+            marks(away, why)
+        assert caught.value.hint == (
+            "It is tried again." if made else "Create marks with one partition and cleanup.policy=compact."
+        )
+    with pytest.raises(SinkError, match="right to write to the topic"):
+        marks(KafkaError.TOPIC_AUTHORIZATION_FAILED)
 
 
 @pytest.mark.parametrize("mode", ["bare", "envelope"])
