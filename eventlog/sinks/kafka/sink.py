@@ -331,15 +331,13 @@ class KafkaSink:
         # Bare calls where nothing is to be added: this is the one loop over all messages.
         produce, traced = producer.produce, bool(tracing.headers())
         for message in messages:
-            if message.headers or traced:
-                self._produce(producer, message)
-                continue
-            while True:
+            if not message.headers and not traced:
                 try:
                     produce(message.topic, message.value, message.key)
-                    break
+                    continue
                 except BufferError:
-                    producer.poll(ROOM_SECONDS)  # makes room as it hears of deliveries
+                    pass  # there is no room, which is waited for
+            self._produce(producer, message)
 
     def _produce(
         self,
@@ -360,7 +358,7 @@ class KafkaSink:
                 producer.produce(message.topic, message.value, message.key, **options)
                 return
             except BufferError:
-                producer.poll(ROOM_SECONDS)
+                producer.poll(ROOM_SECONDS)  # makes room as it hears of deliveries
 
     def _commit(self, marks: KafkaMarks) -> None:
         """Writes the marks and commits; all of it is durable when it returns."""
