@@ -323,6 +323,42 @@ def test_change_tables_of_another_log_are_left_alone(engine: Engine) -> None:
     assert len(rows(engine, DATA)) == 1
 
 
+def test_change_tables_of_another_task_are_left_alone(engine: Engine) -> None:
+    """One that is behind would have change_seq run backwards, and `apply` passes such rows over."""
+    ahead = sink(engine, task="ahead")
+    ahead.commit("a", documents(told(2, Op.ADD, 2, minutes=5)))
+    behind = sink(engine, task="behind")
+    [outcome] = behind.commit("a", documents(ADD))
+    assert "of the task ahead already" in str(outcome.note)
+    assert "write that into eventlog_change_table.task" in str(outcome.note)
+    assert len(rows(engine, DATA)) == 1
+    with engine.begin() as connection:
+        connection.execute(text("UPDATE eventlog_change_table SET task = 'behind'"))
+    assert list(behind.commit("b", documents(ADD))) == []
+    assert len(rows(engine, DATA)) == 2
+
+
+def test_a_change_table_of_an_older_eventlog_is_the_first_tasks_that_writes_to_it(engine: Engine) -> None:
+    sink(engine).commit("", documents(ADD))
+    with engine.begin() as connection:
+        connection.execute(text("UPDATE eventlog_change_table SET task = NULL"))
+    assert list(sink(engine, task="first").commit("a", documents(ADD))) == []
+    [outcome] = sink(engine, task="second").commit("a", documents(ADD))
+    assert "of the task first already" in str(outcome.note)
+    assert rows(engine, "SELECT version FROM eventlog_change_table") == [(1,)]
+
+
+def test_a_task_that_is_ahead_closes_no_partition_of_another_one(engine: Engine) -> None:
+    behind, ahead = sink(engine, task="behind"), sink(engine, task="ahead")
+    behind.commit("a", documents(ADD, partition_every=60))
+    ahead.commit("a", documents(told(2, Op.ADD, 1, "grp", minutes=60), partition_every=60))
+    closed = "SELECT task_name, table_name, partition_name FROM attrep_cdc_partitions"
+    assert rows(engine, closed) == []
+    more = [told(3, Op.ADD, 2, minutes=10), told(4, Op.ADD, 3, minutes=70)]
+    behind.commit("b", documents(*more, partition_every=60, after=behind.last()))
+    assert rows(engine, closed) == [("behind", "usr", "20240506T070000_20240506T080000")]
+
+
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "how-to" / "change-tables.md"
 QUERIES = dict(re.findall(r"^```sql\n-- ([^\n]+)\n(.+?)^```$", PAGE.read_text(), re.DOTALL | re.MULTILINE))
 AT = "2024050607080912"

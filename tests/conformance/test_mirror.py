@@ -107,6 +107,22 @@ def test_a_column_that_is_gone_at_the_source_keeps_its_type_in_a_new_mirror(engi
         assert [cell and bytes(cell) for cell in connection.scalars(query)] == [b"\xaa\xaa", None]
 
 
+def test_a_mirror_that_is_made_later_has_the_key_that_the_source_has_now(engine: Engine) -> None:
+    stored(engine, told(1, Op.ADD, 1, fname="Ann"))
+    columns = (replace(USR.columns[0], key=0), replace(USR.columns[1], key=1), *USR.columns[2:])
+    another = Catalog([replace(USR, columns=columns)])
+    changes = []
+    for number, name in ((2, "Bob"), (3, "Eve")):
+        change = told(number, Op.ADD, 1, idu="5")
+        changes.append(replace(change, row=replace(change.row, key=f"fname={name}")))
+    stored(engine, *changes, catalog=another)
+    Mirrors(engine).apply()
+    assert [row[:2] for row in mirrored(engine)] in (
+        [(1, "Ann"), (5, "Bob"), (5, "Eve")],
+        [(1, "Ann"), (5, "Eve"), (5, "Bob")],
+    )
+
+
 def test_what_cannot_be_applied_is_said(engine: Engine) -> None:
     with pytest.raises(DataError, match="no change tables here"):
         Mirrors(engine).apply()

@@ -52,8 +52,8 @@ class TaskState(Struct, frozen=True, kw_only=True):
 
 
 class Record(Struct, frozen=True, kw_only=True):
-    """What a change table was made for: its log and source table, how often it was altered, and the
-    columns then. `gone` are those that it still has, and its source has no more.
+    """What a change table was made for: its log, task and source table, how often it was altered,
+    and the columns then. `gone` are those that it still has, and its source has no more.
     """
 
     target: str
@@ -63,6 +63,7 @@ class Record(Struct, frozen=True, kw_only=True):
     columns: tuple[ChangeColumn, ...]
     partition: str | None = None
     log: str = ""
+    task: str = ""
     gone: tuple[ChangeColumn, ...] = ()
 
 
@@ -95,6 +96,7 @@ class Control:
             sa.Column("columns", text),
             sa.Column("open_partition", sa.String(31)),
             sa.Column("source_log", name),
+            sa.Column("task", name),
             sa.Column("gone", text),
         )
         self.refusals = sa.Table(
@@ -187,6 +189,7 @@ class Control:
             columns=_columns(row.columns),
             partition=open_partition,
             log=row.source_log or "",
+            task=row.task or "",
             gone=_columns(row.gone or "[]"),
         )
 
@@ -206,6 +209,7 @@ class Control:
             "version": record.version,
             "columns": _written(record.columns),
             "source_log": record.log,
+            "task": record.task,
             "gone": _written(record.gone),
         }
         if former is None:
@@ -253,7 +257,9 @@ class Control:
         Those that none can come into any more become visible.
         """
         table = self.records
-        still_open = table.select().where(table.c.open_partition.is_not(None))
+        # A task that is behind still has rows for its own. Those of before say not whose they are.
+        own = sa.or_(table.c.task == self.task, table.c.task.is_(None))
+        still_open = table.select().where(table.c.open_partition.is_not(None), own)
         for row in connection.execute(still_open).all():
             partition = read_partition(row.open_partition)
             # Rows stand in the next one now, or the time has come past it.

@@ -80,9 +80,9 @@ class Evolution:
         # A name that the database would cut is refused before anything is made.
         self._check_names(connection, block)
         former = self._control.record(connection, block.target)
+        there = self._columns_there(connection, block.target)
         if former is not None:
             self._check_owner(block, former)
-        there = self._columns_there(connection, block.target)
         made = block
         if former is not None and there is not None:
             made = replace(block, columns=self._widened(block, former))
@@ -92,7 +92,8 @@ class Evolution:
             table=block.table.name,
             version=former.version if former is not None else 1,
             columns=made.columns,
-            log=self.log,
+            log=self.log or (former.log if former is not None else ""),
+            task=self._control.task,
         )
         if there is None:
             self._create(connection, block)
@@ -113,6 +114,11 @@ class Evolution:
         if former.log and self.log and former.log != self.log:
             problem = f"{block.target} is a change table of another event log already"
             raise ExpressionError(f"{problem}; choose another suffix or schema")
+        # Its change_seq would run backwards, where one of the two is behind.
+        if former.task and former.task != self._control.task:
+            problem = f"{block.target} is a change table of the task {former.task} already"
+            way_out = "if the task has another name now, write that into eventlog_change_table.task"
+            raise ExpressionError(f"{problem}; choose another suffix or schema, or, {way_out}")
 
     def _widened(self, block: RowBlock, former: Record) -> tuple[ChangeColumn, ...]:
         """The block's columns in types that hold what the change table has as well."""
@@ -191,6 +197,9 @@ class Evolution:
         gone = [known[name] for name in noted if name not in own]
         news |= {column.name: _detail(column, "DROP", 0) for column in gone}
         if former is not None and not news:
+            # Such as another key, of which a reader of the history wants to know nothing.
+            if replace(record, partition=former.partition) != former:
+                self._control.keep(connection, record, former=former)
             return
         if self._apply:
             self._run(connection, block.target, missing, retyped)
