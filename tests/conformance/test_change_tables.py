@@ -359,6 +359,16 @@ def test_a_task_that_is_ahead_closes_no_partition_of_another_one(engine: Engine)
     assert rows(engine, closed) == [("behind", "usr", "20240506T070000_20240506T080000")]
 
 
+def test_tables_whose_names_differ_in_case_do_not_share_a_change_table(sqlite: Engine) -> None:
+    """Its database takes both names for one."""
+    both = Catalog([USR, replace(USR, name="USR")], case_sensitive=True)
+    other = told(2, Op.ADD, 2)
+    other = replace(other, row=replace(other.row, table="USR"))
+    [outcome] = sink(sqlite).commit("", documents(ADD, other, catalog=both))
+    assert "USR__ct is the change table of usr already" in str(outcome.note)
+    assert [row[1] for row in rows(sqlite, DATA)] == [1]
+
+
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "how-to" / "change-tables.md"
 QUERIES = dict(re.findall(r"^```sql\n-- ([^\n]+)\n(.+?)^```$", PAGE.read_text(), re.DOTALL | re.MULTILINE))
 AT = "2024050607080912"

@@ -81,8 +81,11 @@ class Evolution:
         self._check_names(connection, block)
         former = self._control.record(connection, block.target)
         there = self._columns_there(connection, block.target)
-        if former is not None:
-            self._check_owner(block, former)
+        known = former
+        if former is None and there is not None:
+            known = self._alike(connection, block.target)
+        if known is not None:
+            self._check_owner(block, known)
         made = block
         if former is not None and there is not None:
             made = replace(block, columns=self._widened(block, former))
@@ -104,6 +107,12 @@ class Evolution:
         else:
             self._alter(connection, made, record, former, there, change_seq)
         return replace(self._shaped(connection, made), columns=block.columns)
+
+    def _alike(self, connection: Connection, target: str) -> Record | None:
+        """The change table that a database which ignores case takes for this one."""
+        records = self._control.all_records(connection)
+        alike = [record for record in records if record.target.casefold() == target.casefold()]
+        return alike[0] if alike else None
 
     def _check_owner(self, block: RowBlock, former: Record) -> None:
         """Refuses what is the change table of something else."""
