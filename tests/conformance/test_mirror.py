@@ -123,6 +123,22 @@ def test_a_mirror_that_is_made_later_has_the_key_that_the_source_has_now(engine:
     )
 
 
+def test_change_tables_of_two_tables_with_one_name_share_no_mirror(engine: Engine) -> None:
+    stored(engine, told(1, Op.ADD, 1, minutes=5), told(2, Op.ADD, 1, "grp"))
+    theirs = told(3, Op.ADD, 2)
+    theirs = replace(theirs, row=replace(theirs.row, schema="sales"))
+    sink = opened(DatabaseSink(DatabaseSettings(url="", task="sales"), engine))
+    sales = Catalog([replace(USR, schema="sales")])
+    sink.commit("", documents(theirs, catalog=sales, suffix="__sales"))
+    for asked in ([], ["usr__ct"], ["usr__sales"], ["usr"]):
+        with pytest.raises(DataError, match="both change tables of a table usr"):
+            Mirrors(engine).apply(asked)
+    assert [one.mirror for one in Mirrors(engine).apply(["grp"])] == ["grp__mirror"]
+    with engine.begin() as connection:
+        connection.execute(text("DELETE FROM eventlog_change_table WHERE target = 'usr__sales'"))
+    assert [one.rows for one in Mirrors(engine).apply()] == [0, 1]
+
+
 def test_what_cannot_be_applied_is_said(engine: Engine) -> None:
     with pytest.raises(DataError, match="no change tables here"):
         Mirrors(engine).apply()

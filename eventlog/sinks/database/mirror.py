@@ -264,9 +264,13 @@ class Mirrors:
         if unknown:
             known = ", ".join(sorted({record.table for record in records})) or "no table"
             raise UsageError(f"There is no change table of {min(unknown)}; there are those of {known}.")
-        if not tables:
-            return records
-        return [record for record in records if record.table in asked or record.target in asked]
+        if tables:
+            chosen = [one for one in records if one.table in asked or one.target in asked]
+        else:
+            chosen = records
+        for record in chosen:
+            refuse_shared_mirror(record, records)
+        return chosen
 
     def _transaction(self) -> AbstractContextManager[Connection]:
         """A transaction of a session that compares texts as the columns say, whatever the client's
@@ -309,6 +313,20 @@ class Mirrors:
         if len(rows) == self._piece and rows[0][index] != last:
             return [row for row in rows if row[index] != last]
         return rows
+
+
+def refuse_shared_mirror(record: Record, records: Iterable[Record]) -> None:
+    """Refuses a change table whose mirror would be that of another one too: one would pass over
+    rows that the other's watermark is behind.
+    """
+    for other in records:
+        if other.table == record.table and other.target != record.target:
+            raise DataError(
+                f"{record.target} and {other.target} are both change tables of a table"
+                f" {record.table}, and would have one mirror.",
+                hint="Let their outputs write into different schemas; if one of the two gets no"
+                " more rows, delete its row in eventlog_change_table.",
+            )
 
 
 ASKED_KEYS: Final = 200
