@@ -151,7 +151,8 @@ class Clauses(Struct, frozen=True, kw_only=True):
         if self.plan.table.whole_row:
             name = self.dialect.literal(f"{WHOLE_ROW}=")
             return statement(self.dialect, "whole_row_key", name=name, text=self.whole_row(side))
-        return self.row(side).key(self.key_columns, self.plan.table.key)
+        parent_key = self.plan.table.key if self.child is not None else None
+        return self.row(side).key(self.key_columns, parent_key)
 
     def condition(self, fact: Fact) -> str:
         """All that must hold for the fact to be logged, in parentheses."""

@@ -95,6 +95,11 @@ class TableNeeds:
                 " So each row is logged at once, and bulk statements take longer."
             )
         yield from self._asked(table, "remarks_on")
+        if options.key and (empty := _may_be_null(table)):
+            yield (
+                f"{empty} may be NULL in the key of {table.name}. Such a row has an empty text there"
+                " in the log, and is not found when it is read back."
+            )
 
     def _why_rows(self, table: Table) -> Iterator[str]:
         if not self._dialect.transition_tables or table.view:
@@ -103,7 +108,10 @@ class TableNeeds:
             rows = answers(self._connection, "passed_by", {"schema": table.schema})
             self._passed_by[table.schema] = frozenset(str(name) for (name,) in rows)
         for schema, name in _names(table):
-            if name in self._passed_by[schema]:
+            if name == table.name and (empty := _may_be_null(table)):
+                # Rows before and after are paired by the key, and NULL is like no other.
+                yield f"{name} gets row triggers, because {empty} may be NULL in its key."
+            elif name in self._passed_by[schema]:
                 why = "it has partitions or is changed by way of another table"
                 yield f"{name} gets row triggers, because {why}."
             elif (root := changed_twice_by((schema, name), self.references)) is not None:
@@ -188,6 +196,13 @@ class TableNeeds:
 def _holds(unique: Iterable[frozenset[str]], columns: Sequence[str]) -> bool:
     """Whether no two rows have the same in all of these columns."""
     return any(index <= {*columns} for index in unique)
+
+
+def _may_be_null(table: Table) -> str:
+    """The columns of the key that may hold NULL, as a text; none of a key that the table has."""
+    if table.whole_row:
+        return ""
+    return ", ".join(column.name for column in table.key_columns if column.nullable)
 
 
 def _names(table: Table) -> list[Name]:

@@ -201,6 +201,7 @@ class Row(Struct, frozen=True, kw_only=True):
         row is a child's.
         """
         held = list(columns)
+        of_child = names is not None
         parts: list[str] = []
         for name, column in zip(names or [column.name for column in held], held, strict=True):
             separator = "+" if parts else ""
@@ -210,6 +211,9 @@ class Row(Struct, frozen=True, kw_only=True):
             # special characters.
             if column.made is Made.TYPE or not type_names & self.dialect.unquoted_types:
                 text = statement(self.dialect, "quoted", text=text)
+            elif column.nullable and not of_child:
+                # A key of NULL would fail the writer. What is logged of a child names a parent.
+                text = f"coalesce({text}, '')"
             parts += [self.dialect.literal(f"{separator}{name}="), text]
         return joined(self.dialect, parts)
 

@@ -32,7 +32,7 @@ PHONE = Child(
 USR = Table(
     name="usr",
     columns=(
-        Column(name="idu", type="integer", key=1),
+        Column(name="idu", type="integer", key=1, nullable=False),
         Column(name="fname", type="varchar(64)"),
         Column(name="photo", type="blob"),
         Column(name="seen", type="timestamp"),
@@ -42,8 +42,8 @@ USR = Table(
 ROOM = Table(
     name="room",
     columns=(
-        Column(name="house", type="varchar(9)", key=1),
-        Column(name="nr", type="numeric(4,1)", key=2, made=Made.DOMAIN),
+        Column(name="house", type="varchar(9)", key=1, nullable=False),
+        Column(name="nr", type="numeric(4,1)", key=2, nullable=False, made=Made.DOMAIN),
         Column(name="open", type="boolean"),
         Column(name="colour", type="colour", made=Made.TYPE),
     ),
