@@ -40,6 +40,7 @@ QUERIES = (
     "scram_client_key=geheim",
     "access_token=geheim",
     "ssl_key_password=geheim",
+    "ssl.key.pem=geheim",
     "pwd=geheim",
     "password1=geheim",
     "dbname=host%3Dh%20password%3Dgeheim",
@@ -83,6 +84,7 @@ WORDS = (
 )
 HARMLESS = (
     "postgresql+psycopg://idm@db/app?sslmode=verify-full&sslrootcert=/etc/ca.pem&passfile=/run/pgpass&sslkey=k.pem",
+    "ssl.key.location=/run/key.pem ssl.certificate.pem=MIIC",
     "sqlite:///app.db",
     'password authentication failed for user "idm"',
     "http://127.0.0.1:8080/xds answered 500: write to admin@example.org.",
