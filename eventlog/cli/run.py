@@ -223,7 +223,7 @@ def _journal(
 
     if style is None:
         # A command that ends is read by whoever gave it, also in a file.
-        style = "json" if lasting and not sys.stderr.isatty() else "console"
+        style = "json" if lasting and not watched() else "console"
     return journal(style, level=level, secrets=secrets, stream=cast("TextIO", StandardError()))
 
 

@@ -95,13 +95,17 @@ class Watching:
 
 
 class StandardError:
-    """Standard error as it is when something is written: lines go above a bar that is drawn."""
+    """Standard error as it is when something is written: lines go above a bar that is drawn.
+
+    Where there is none, they go nowhere.
+    """
 
     def write(self, text: str) -> int:
-        return sys.stderr.write(text)
+        return len(text) if sys.stderr is None else sys.stderr.write(text)
 
     def flush(self) -> None:
-        sys.stderr.flush()
+        if sys.stderr is not None:
+            sys.stderr.flush()
 
     def isatty(self) -> bool:
         return watched()

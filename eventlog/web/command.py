@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-import sys
+from typing import TYPE_CHECKING, TextIO, cast
 
 import click
 
 from eventlog.cli.run import learning
 from eventlog.cli.site import Site, site_options
+from eventlog.cli.watching import StandardError, watched
 from eventlog.config.settings import Config
 from eventlog.core.errors import UsageError
+
+if TYPE_CHECKING:
+    from eventlog.daemon.logging import Style
 
 
 @click.command()
@@ -48,7 +52,8 @@ def web(site: Site, address: str | None, port: int | None, read_only: bool) -> i
     where = address or str(8080 if port is None else port)
     site.where_logged()  # says what is missing before anything listens
     secrets: list[str] = []
-    page_journal = journal("console" if sys.stderr.isatty() else "json", secrets=secrets)
+    style: Style = "console" if watched() else "json"
+    page_journal = journal(style, secrets=secrets, stream=cast("TextIO", StandardError()))
     learn = learning(secrets, page_journal)
     learn(site.config)
     page = open_page(where, shown(site.log_config), page_journal)

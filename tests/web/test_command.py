@@ -17,8 +17,9 @@ from urllib.request import urlopen
 import pytest
 
 from eventlog.cli.main import exit_code
+from eventlog.web.server import PageServer
 from tests.conformance.event_logs import LogTable
-from tests.integration.publishing import until
+from tests.integration.publishing import until, url_of
 
 
 @contextmanager
@@ -81,6 +82,24 @@ def test_where_everybody_could_look_there_are_figures_and_no_page(log: LogTable,
         with pytest.raises(OSError, match="404"):
             asked(f"http://127.0.0.1:{port}/")
         said(process, r'"(started)"')  # from then on it listens to signals
+
+
+@pytest.mark.parametrize("command", [("web", "--port", "0"), ("run", "--once")])
+def test_both_work_where_standard_error_was_closed(
+    log: LogTable,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    command: tuple[str, ...],
+) -> None:
+    monkeypatch.setattr(PageServer, "wait", lambda *_: None)
+    config = tmp_path / "eventlog.toml"
+    config.write_text(f'[[output]]\nsink = "files"\npath = "{tmp_path}/out"\nuse = 1\n')
+    arguments = (*command, "--database", url_of(log.engine))
+    monkeypatch.setattr(sys, "stderr", None)
+    assert exit_code([*arguments, "--no-config"]) == 0
+    assert exit_code([*arguments, "--config", str(config)]) == 78, "what cannot be told has a code"
+    assert '"action"' not in capsys.readouterr().out
 
 
 def test_a_log_that_is_not_there_is_said_before_anything_listens(
