@@ -36,7 +36,7 @@ def misused(error: click.ClickException) -> int:
         error.show()
         return EX_USAGE
     # Click calls things by the names of its types.
-    message = error.format_message().strip()
+    message = error.format_message().strip().replace("\n\t", " ")  # as click lists choices
     message = message.replace("a valid integer range", "a whole number").rstrip(".")
     # Of several words the one that was probably meant: click only lists all of them.
     choices = getattr(getattr(getattr(error, "param", None), "type", None), "choices", ())

@@ -23,6 +23,7 @@ FULL = Path("/dev/full")
             "eventlog: nothing is not a command. There are gbase, linter, messages. See `eventlog decode --help`.",
         ),
         (["decode", "gbasse"], "eventlog: gbasse is not a command. Did you mean gbase? See `eventlog decode --help`."),
+        (["completion"], "Choose from: bash, zsh, fish. See `eventlog completion --help`."),
         (["status", "--jason"], "Did you mean '--json'? See `eventlog status --help`."),
     ],
 )
