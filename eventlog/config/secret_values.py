@@ -7,12 +7,14 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 from urllib.parse import quote
 
 from eventlog.core.errors import ConfigError
 
-_secret = re.compile(r"\$\{(file:)?([^}]+)\}")
+NAMED_SECRET: Final = re.compile(r"\$\{(file:)?([^}]+)\}")
+"""What stands for a secret: whether a file has it, and the name of that or of a variable."""
+
 _login = re.compile(r"(?<=://)[^/?#\s]*@")
 _query = re.compile(r"(?<=\?)[^#\s]*")
 
@@ -32,7 +34,7 @@ def _with_secrets_in_text(text: str, environment: Mapping[str, str]) -> str:
     """The text with its secrets."""
     # The name of a secret, which is a path perhaps, has signs of a URL as well: so the URL is read
     # without the names.
-    bare = _secret.sub(lambda match: "x" * len(match[0]), text)
+    bare = NAMED_SECRET.sub(lambda match: "x" * len(match[0]), text)
     quoted: list[tuple[int, int]] = []
     if "://" in bare:
         quoted = [part.span() for pattern in (_login, _query) for part in pattern.finditer(bare)]
@@ -48,7 +50,7 @@ def _with_secrets_in_text(text: str, environment: Mapping[str, str]) -> str:
             return quote(secret, safe=":")
         return quote(secret, safe="")
 
-    return _secret.sub(put_in, text)
+    return NAMED_SECRET.sub(put_in, text)
 
 
 def _secret_value(match: re.Match[str], environment: Mapping[str, str]) -> str:

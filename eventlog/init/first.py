@@ -18,6 +18,7 @@ from urllib.parse import quote
 
 from msgspec import Struct
 
+from eventlog.config.secret_values import NAMED_SECRET
 from eventlog.config.settings import from_settings
 from eventlog.core.errors import UsageError
 from eventlog.core.secrets import HIDDEN, masked, visible
@@ -39,9 +40,6 @@ SCHEMA_FILE: Final = "eventlog.schema.json"
 SAMPLE: Final = "x" * 16
 """Stands for a secret while the answers are checked; some secrets must have so many characters."""
 
-_named = re.compile(r"\$\{(?:file:)?[^}]+\}")
-# Files are not asked for: only variables have to be set.
-_from_environment = re.compile(r"\$\{(?!file:)([^}]+)\}")
 _blank = re.compile(r"\s")
 # JSON escapes all of these but the last, DEL, and TOML wants that escaped too.
 _unsaid = re.compile(r"[\x00-\x1f\x7f]")
@@ -72,8 +70,10 @@ def first_configuration(answers: FirstAnswers) -> First:
     url = without_secrets(answers.url, "DB_PASSWORD")
     target = without_secrets(answers.place, "OUTPUT_PASSWORD")
     text = _written(answers, url, target)
-    from_settings(tomllib.loads(_named.sub(SAMPLE, text)), {}, origin="This configuration")
-    return First(text=text, names=tuple(dict.fromkeys(_from_environment.findall(f"{url} {target}"))))
+    from_settings(tomllib.loads(NAMED_SECRET.sub(SAMPLE, text)), {}, origin="This configuration")
+    # Files are not asked for: only variables have to be set.
+    named = NAMED_SECRET.findall(f"{url} {target}")
+    return First(text=text, names=tuple(dict.fromkeys(name for in_file, name in named if not in_file)))
 
 
 def without_secrets(text: str, name: str) -> str:
@@ -84,7 +84,7 @@ def without_secrets(text: str, name: str) -> str:
     scheme, mark, rest = text.partition("://")
     login, at, address = rest.rpartition("@")
     text = scheme + mark + _blank.sub(lambda match: quote(match[0]), login) + at + address
-    hidden = _named.sub(HIDDEN, text)
+    hidden = NAMED_SECRET.sub(HIDDEN, text)
     if hidden != text:
         if masked(hidden) != hidden:
             raise UsageError("One secret is written as ${NAME} and another one is not; write both as ${NAME}.")

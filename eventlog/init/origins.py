@@ -17,6 +17,7 @@ from msgspec.structs import replace
 
 from eventlog.config.environment import SEVERAL, settings_in
 from eventlog.config.outputs import table_of
+from eventlog.config.secret_values import NAMED_SECRET
 from eventlog.config.settings import Config, sections_of
 from eventlog.config.weak_secrets import known_secrets
 from eventlog.core.errors import ConfigError
@@ -25,7 +26,6 @@ from eventlog.core.secrets import HIDDEN, SettingPath, is_secret, masked, shown_
 from eventlog.init.editors import all_tables
 
 Origin = Literal["default", "file", "environment", "option"]
-_named = re.compile(r"\$\{[^}]+\}")
 _scheme = re.compile(r"(?:Basic|Bearer)?\s*", re.IGNORECASE).fullmatch
 
 
@@ -196,7 +196,7 @@ def _leaves(value: Any, key_path: SettingPath) -> Iterator[tuple[SettingPath, An
 def _shown(key_path: SettingPath, value: Any, written: WrittenValue | None, secrets: Sequence[str]) -> Any:
     """A value without secrets: `${NAME}` where it was written so."""
     name = str(key_path[-1])
-    if written is not None and _named.search(str(written.value)):
+    if written is not None and NAMED_SECRET.search(str(written.value)):
         return _as_written(written.value, name)
     if isinstance(value, tuple | list):
         return [_without(inner, name, secrets) for inner in value]
@@ -210,9 +210,9 @@ def _as_written(value: Any, name: str) -> Any:
         return value
     if is_secret(name):
         # Beside ${NAME} only the word of a login, as Bearer, is no part of the secret.
-        return value if _scheme(_named.sub("", value)) else HIDDEN
+        return value if _scheme(NAMED_SECRET.sub("", value)) else HIDDEN
     # Where something else in it is a secret, as a password in a URL, its name is hidden too.
-    hidden = _named.sub(HIDDEN, value)
+    hidden = NAMED_SECRET.sub(HIDDEN, value)
     if masked(hidden) != hidden:
         return masked(hidden)
     return value
