@@ -389,7 +389,7 @@ def _enter_definitions(
     # it looks.
     # In a savepoint: on PostgreSQL what fails would spoil the whole transaction.
     with suppress(SQLAlchemyError), connection.begin_nested():
-        enter_versions(connection, names, tables, former, since)
+        enter_versions(connection, names, tables, former, since, remade=True)
 
 
 def _drops(dialect: Dialect, names: LogNames, trigger: Installed) -> Iterator[str]:

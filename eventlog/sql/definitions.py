@@ -61,6 +61,11 @@ class Described(Struct, frozen=True, kw_only=True, omit_defaults=True):
     place: int = 0
     unlogged_from: int | None = None
 
+    @property
+    def relation(self) -> int | None:
+        """The number of the class's own table."""
+        return self.raw[0].relation if self.raw else None
+
 
 Types = Mapping[tuple[int, int], str]
 """What types are called elsewhere in a catalog, by their numbers."""
@@ -93,10 +98,11 @@ class ShapeVersion(Struct, frozen=True, kw_only=True):
         return self.described or Described()
 
     @property
-    def owner(self) -> int | str:
-        """The class: by its number, which stays when it gets another name, else by its name."""
-        raw = self.details.raw
-        return raw[0].relation if raw else self.table
+    def follows(self) -> str:
+        """The name of the class in the version before. Its number does not say which class it is:
+        in a restored database it may be another table's.
+        """
+        return self.details.former or self.table
 
     @property
     def first_row(self) -> int:
@@ -142,8 +148,7 @@ def derived(noted: Described, former: Described, types: Types) -> Described:
     """What the database noted of a table, as a table: what was known of it before stays true."""
     own, *others = noted.raw
     # Another number is another table, whatever it is called: nothing of the former one is true of it.
-    is_new = not former.raw or former.raw[0].relation != own.relation
-    if former.table is None or is_new:
+    if former.table is None or former.relation != own.relation:
         names = own.names
         key = {names[number]: position for position, number in enumerate(noted.key, 1) if number in names}
         seen = [_column(column, types, key=key.get(column.name)) for column in own.columns]
@@ -207,27 +212,31 @@ def _column(raw: NumberedColumn, types: Types, key: int | None = None) -> Column
 
 def definitions_of(versions: Sequence[ShapeVersion], catalog: Catalog) -> list[Definition]:
     """All definitions that are known, with what each of them is today; each version describes a
-    table.
+    table. They are given in the order in which they were entered.
     """
     today = {table.whole: table for table in catalog}
-    by_owner: dict[int | str, list[ShapeVersion]] = {}
+    chains: list[list[ShapeVersion]] = []
+    by_name: dict[str, list[ShapeVersion]] = {}
     for version in versions:
-        chain = by_owner.get(version.owner) or by_owner.get(version.details.former or "") or []
+        # Under a name that a class gives up, the next one begins anew.
+        chain = by_name.pop(version.follows, None)
+        if chain is None:
+            chains.append(chain := [])
         chain.append(version)
-        by_owner[version.owner] = chain
-    # A chain of versions stands under every name that its class had, and is wanted once.
-    chains = list({id(chain): chain for chain in by_owner.values()}.values())
-    # A name may have been another class's before: today's is the one that was entered last.
-    in_time = sorted(chains, key=lambda chain: chain[-1].details.place)
-    newest = {chain[-1].table: chain for chain in in_time}
+        by_name[version.table] = chain
     definitions: dict[int, Definition] = {}
     for chain in chains:
         last = chain[-1]
-        table = today.get(last.table) if newest[last.table] is chain else None
+        # Also where another class has taken the name since: what stands under it is read back.
+        table = today.get(last.table)
+        # Columns have the same numbers as long as the table is the same: a migration may have made
+        # another one of that name.
+        last_of_table = {version.details.relation: version for version in chain}
         for version in chain:
-            definitions[id(version)] = _definition(version, last, table)
-        # The newest of a class that is still there is the table as it is, and not as it was entered.
-        if table is not None:
+            known_last = last_of_table[version.details.relation]
+            definitions[id(version)] = _definition(version, known_last, table)
+        # The newest of a class that is still there is the table as it is, not as it was entered.
+        if table is not None and by_name.get(last.table) is chain:
             definitions[id(last)] = Definition(table=table, first=last.first_row, today=table)
     return [definitions[id(version)] for version in versions]
 

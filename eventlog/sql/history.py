@@ -87,19 +87,19 @@ def _completed(versions: Sequence[ShapeVersion]) -> list[ShapeVersion]:
     if not any(version.noted for version in versions):
         return [*versions]
     types = known_types(versions)
-    former: dict[int | str, ShapeVersion] = {}
+    newest: dict[str, ShapeVersion] = {}
     completed: dict[tuple[str, int], ShapeVersion] = {}
     # In time, across classes: a class that got another name goes on under that.
     for version in sorted(versions, key=_in_time):
         known = version
-        before = former.get(version.owner) or former.get(version.table) or NOTHING_KNOWN
+        before = newest.pop(version.follows, NOTHING_KNOWN)
         if version.noted and version.details.raw:
             described = derived(version.details, before.details, types)
             assert described.table is not None
             columns = shape_of(described.table)
             changed = differing(before.columns, columns)
             known = replace(version, described=described, columns=columns, changed=changed)
-        former[version.owner] = former[version.table] = known
+        newest[version.table] = known
         completed[version.table, version.version] = known
     return [completed[version.table, version.version] for version in versions]
 
@@ -146,25 +146,40 @@ def latest(versions: Iterable[ShapeVersion]) -> dict[str, ShapeVersion]:
     return {version.table: version for version in in_order}
 
 
+def _by_name_now(versions: Iterable[ShapeVersion]) -> dict[str, ShapeVersion]:
+    """The newest version of each class by the name that it has now: former ones are free."""
+    newest: dict[str, ShapeVersion] = {}
+    for version in sorted(versions, key=_in_time):
+        newest.pop(version.follows, None)
+        newest[version.table] = version
+    return newest
+
+
 def enter_versions(
     connection: Connection,
     names: LogNames,
     tables: Sequence[Table],
     former_names: Mapping[str, str] = {},
     since: int | None = None,
+    *,
+    remade: bool = False,
 ) -> None:
     """Enters how these classes look into the history, where it does not say so yet, in the caller's
     transaction.
 
-    That is of tables that are new here, look otherwise than before, or have got another name. A new
-    version begins behind the newest row of the log; `since` is the newest that there was when the
-    tables still looked as before, where triggers follow later.
+    That is of tables that are new here, look otherwise than before, or have got another name; if
+    `remade`, also of those that a migration or a restore has made anew. A new version begins behind
+    the newest row of the log; `since` is the newest that there was when the tables still looked as
+    before, where triggers follow later.
     """
     versions, kept, now = read_history(connection, names), _kept(names), moment_text()
-    known, entered = latest(versions), len(versions)
+    known, last, entered = _by_name_now(versions), latest(versions), len(versions)
     for owner, table in {table.whole: table for table in tables}.items():
         former, shape = known.get(owner, NOTHING_KNOWN), shape_of(table)
-        if owner in known and former.fits(shape) and owner not in former_names:
+        is_entered = owner in known and former.fits(shape) and owner not in former_names
+        if is_entered and remade:
+            is_entered = describe(connection, table).relation == former.details.relation
+        if is_entered:
             if former.noted:
                 # The database has noted it as it followed DDL; now somebody has seen the table.
                 seen = _written(former.changed, shape, replace(former.details, table=table))
@@ -181,7 +196,7 @@ def enter_versions(
         entered += 1
         row: dict[str, Any] = {
             "table_name": owner,
-            "table_version": former.version + 1,
+            "table_version": last.get(owner, NOTHING_KNOWN).version + 1,
             "seen_at": now,
             "first_record": newest_number(connection, names),
         }

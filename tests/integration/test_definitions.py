@@ -190,3 +190,92 @@ def test_rows_are_explained_as_they_will_be_told(postgresql: Engine) -> None:
     documents = [one.document or "" for one in found]
     assert all('attr-name="aa"' in document for document in documents)
     assert 'attr-name="b"' in documents[0]
+
+
+def rebuilt(engine: Engine) -> None:
+    """A migration puts another table in the place of `usr`."""
+    run(engine, USR.replace("usr", "usr_new"), "INSERT INTO usr_new SELECT * FROM usr", "DROP TABLE usr")
+    run(engine, "ALTER TABLE usr_new RENAME TO usr")
+
+
+@pytest.mark.parametrize("follow_ddl", [True, False])
+def test_rows_of_a_table_that_a_migration_rebuilds_are_read_back(
+    postgresql: Engine, tmp_path: Path, *, follow_ddl: bool
+) -> None:
+    install(postgresql)
+    run(postgresql, USR)
+    options = TriggerOptions(style=Style.ROW_BACK, follow_ddl=follow_ddl)
+    track(postgresql, ["usr"], options)
+    run(postgresql, "INSERT INTO usr VALUES (1, 'x', 'y')", "UPDATE usr SET a = 'z'")
+    rebuilt(postgresql)
+    track(postgresql, ["usr"], options)
+    run(postgresql, "INSERT INTO usr VALUES (2, 'x', 'y')", "ALTER TABLE usr ADD COLUMN c TEXT")
+    track(postgresql, ["usr"], options)
+    publish(postgresql, tmp_path)
+    assert {status for _, status, _, _ in letters(postgresql)} == {"S"}
+    assert [one["value"]["data"] for one in told(tmp_path)][-1] == {"idu": 2, "a": "x", "b": "y", "c": None}
+
+
+def restored(engine: Engine, numbers: dict[str, int]) -> None:
+    """As after a restore into another cluster: the history has the numbers that tables had in the former one."""
+    with engine.begin() as connection:
+        for name, number in numbers.items():
+            now = connection.execute(text("SELECT CAST(to_regclass(:name) AS oid)"), {"name": name}).scalar_one()
+            connection.execute(
+                text(
+                    "UPDATE event_log_schema SET described = replace(described, :now, :former)"
+                    " WHERE table_name = 'public.' || :name"
+                ),
+                {"now": f'"relation":{now},', "former": f'"relation":{number},', "name": name},
+            )
+
+
+@pytest.mark.parametrize("follow_ddl", [True, False])
+def test_in_a_restored_database_a_class_is_no_other_one_that_had_its_number(
+    postgresql: Engine, tmp_path: Path, *, follow_ddl: bool
+) -> None:
+    install(postgresql)
+    run(postgresql, USR, USR.replace("usr", "grp"))
+    options = TriggerOptions(style=Style.ROW_BACK, follow_ddl=follow_ddl)
+    track(postgresql, ["usr", "grp"], options)
+    with postgresql.connect() as connection:
+        grp = connection.execute(text("SELECT CAST('grp'::regclass AS oid)")).scalar_one()
+    restored(postgresql, {"usr": grp, "grp": 1})
+    run(postgresql, "INSERT INTO usr VALUES (1, 'of usr', 'y')", "INSERT INTO grp VALUES (1, 'of grp', 'y')")
+    track(postgresql, ["usr", "grp"], options)
+    run(postgresql, "ALTER TABLE grp ADD COLUMN c TEXT", "ALTER TABLE grp RENAME TO role")
+    run(postgresql, "ALTER TABLE usr RENAME COLUMN b TO bb")
+    track(postgresql, ["role", "usr"], options)
+    run(postgresql, "INSERT INTO usr VALUES (2, 'of usr', 'y')", "INSERT INTO role VALUES (2, 'of role', 'y')")
+    publish(postgresql, tmp_path)
+    assert {status for _, status, _, _ in letters(postgresql)} == {"S"}
+    assert {(one["topic"], one["value"]["data"]["idu"], one["value"]["data"]["a"]) for one in told(tmp_path)} == {
+        ("public.usr", 1, "of usr"),
+        ("public.grp", 1, "of grp"),
+        ("public.usr", 2, "of usr"),
+        ("public.role", 2, "of role"),
+    }
+
+
+@pytest.mark.parametrize("database", ["postgresql", "mariadb", "sqlite"])
+def test_a_new_table_under_a_former_name_is_another_class(
+    request: pytest.FixtureRequest, tmp_path: Path, database: str
+) -> None:
+    engine: Engine = request.getfixturevalue(database)
+    install(engine)
+    run(engine, USR)
+    options = TriggerOptions(style=Style.ROW_BACK)
+    track(engine, ["usr"], options)
+    run(engine, "INSERT INTO usr VALUES (1, 'old', 'y'), (2, 'old', 'y')", "ALTER TABLE usr RENAME TO usr_old")
+    track(engine, ["usr_old"], options)
+    run(engine, USR)
+    track(engine, ["usr"], options)
+    run(engine, "INSERT INTO usr VALUES (2, 'new', 'y')", "INSERT INTO usr_old VALUES (3, 'old', 'y')")
+    publish(engine, tmp_path)
+    found = [(one["topic"].removeprefix("public."), one["value"]["data"]) for one in told(tmp_path)]
+    assert [(topic, data["idu"], data["a"]) for topic, data in found] == [
+        ("usr", 1, "old"),
+        ("usr", 2, "old"),
+        ("usr", 2, "new"),
+        ("usr_old", 3, "old"),
+    ]

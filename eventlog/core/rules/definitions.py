@@ -324,7 +324,7 @@ class Definitions:
             return written_under
         # What is read back stands there now, so it goes by today's definition.
         asked = last
-        if not last.current or written_under.full_name != last.full_name:
+        if last.table is not written_under.today or written_under.full_name != last.full_name:
             asked = self._under_former_name(written_under.full_name, written_under.today)
         key_names = _names_of(event.key)
         if self._knows(asked, name, None, key_names):

@@ -337,6 +337,7 @@ AS $eventlog$
 DECLARE
 changed record; held record; watched record;
 bridge json; marker jsonb; body text; keys text[]; formerly text; today text; renamed boolean; token text[];
+former_names jsonb := '{}';
 BEGIN
 FOR changed IN
   SELECT found.watch, found.shape, found.told, tgname, tgrelid FROM (
@@ -439,6 +440,9 @@ LOOP
   EXECUTE (bridge ->> 'head') || quote_literal(replace(body, 'eventlog{ddl}', format('/* eventlog ddl %s %s %s */',
     changed.watch, changed.shape, replace(encode(convert_to((bridge::jsonb || jsonb_build_object('marker', marker))::text, 'UTF8'),
       'base64'), E'\n', ''))));
+  IF marker ->> 'table' <> formerly THEN
+    former_names := former_names || jsonb_build_object(marker ->> 'table', formerly);
+  END IF;
   IF renamed OR marker <> (bridge -> 'marker')::jsonb THEN
     EXECUTE format('COMMENT ON TRIGGER %I ON %s IS %L', changed.tgname, changed.tgrelid::regclass, 'eventlog ' || marker::text);
     IF octet_length('asked: ' || (marker ->> 'table')) <= 200 THEN
@@ -458,12 +462,14 @@ FOR changed IN
       (SELECT /* numbers */'{}'::json FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace
        WHERE pg_class.oid = tgrelid) AS raw
     FROM (
-      SELECT followed.oid, convert_from(decode(followed.part[3], 'base64'), 'UTF8')::json AS bridge FROM (
+      SELECT followed.oid, (followed.part[1]::json -> 0 ->> 0)::oid AS own,
+        convert_from(decode(followed.part[3], 'base64'), 'UTF8')::json AS bridge FROM (
         SELECT pg_proc.oid, regexp_match(prosrc, '/[*] eventlog ddl ([^ ]+) ([^ ]+) ([^ ]+) [*]/') AS part FROM pg_proc
         WHERE pronamespace = /* schema */'public'::regnamespace AND prorettype = 'trigger'::regtype
           AND proowner = (SELECT oid FROM pg_roles WHERE rolname = current_user)
       ) AS followed WHERE followed.part IS NOT NULL OFFSET 0
-    ) AS known JOIN pg_trigger ON tgfoid = known.oid AND tgparentid = 0
+    -- In a restored database tables have other numbers, until they are tracked again.
+    ) AS known JOIN pg_trigger ON tgfoid = known.oid AND tgrelid = known.own AND tgparentid = 0
     ORDER BY tgrelid
   ) AS seen GROUP BY parent
 LOOP
@@ -475,7 +481,8 @@ LOOP
     SELECT changed.called, coalesce(max(table_version), 0) + 1,
       to_char(clock_timestamp() AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"+00:00"'),
       coalesce(/* next */(0), (SELECT max(/* record_id */record_id) FROM /* log */event_log)),
-      (changed.described::jsonb || jsonb_build_object('place', (SELECT count(*) FROM /* history */event_log_schema)))::text
+      (changed.described::jsonb || jsonb_build_object('place', (SELECT count(*) FROM /* history */event_log_schema),
+        'former', former_names ->> changed.called))::text
     FROM /* history */event_log_schema WHERE table_name = changed.called;
   END IF;
 END LOOP;
