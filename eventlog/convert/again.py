@@ -35,20 +35,20 @@ def identity_of(conversion: Conversion) -> str:
             source = [_files(input_files(asked)), asked.statuses, asked.clock]
         elif isinstance(asked, LogInput):
             # Whether rows are marked afterwards changes nothing of the output.
-            source = _open(msgspec.structs.replace(asked, mark=False))
+            source = without_secrets(msgspec.structs.replace(asked, mark=False))
         else:
-            source = [_files(map(Path, asked.places)), _open(asked.settings)]
+            source = [_files(map(Path, asked.places)), without_secrets(asked.settings)]
     except UsageError:
         return ""
     read_back: object
     if isinstance(conversion.read_back, SnapshotRows):
         read_back = _files([conversion.read_back.folder])
     else:
-        read_back = _open(conversion.read_back)
+        read_back = without_secrets(conversion.read_back)
     catalog = ""
     if conversion.catalog is not None:
         catalog = catalog_to_json(conversion.catalog).decode()
-    parts = [source, read_back, _open(conversion.format)]
+    parts = [source, read_back, without_secrets(conversion.format)]
     parts += [conversion.options, conversion.part_events]
     # The secrets of steps count: they are long, and what is made with others is something else.
     parts += [conversion.steps, conversion.after, catalog]
@@ -117,8 +117,8 @@ def _files(paths: Iterable[Path]) -> list[tuple[str, int, int]]:
     return described
 
 
-def _open(value: object) -> object:
-    """Settings without what is secret in them."""
+def without_secrets(value: object) -> object:
+    """Settings without what is secret in them: a new password makes no other order."""
     return _without_secrets(msgspec.to_builtins(value, enc_hook=str))
 
 

@@ -29,7 +29,7 @@ from eventlog.convert.commit import MARKING, SUCCESS, UNMARKED
 from eventlog.convert.marked_place import MarkedFolder, MarkedPlace
 from eventlog.convert.marked_rows import OutcomesInOrder, batches_of, numbers_in
 from eventlog.convert.sending import is_sending
-from eventlog.convert.settings import Conversion, LogInput
+from eventlog.convert.settings import Conversion, DatabaseRows, LogInput
 from eventlog.convert.withheld import NOTHING, Withheld, has_holds, withheld_by
 from eventlog.core.errors import InstallError, OccupiedError, SourceError, UsageError
 from eventlog.core.model import Status
@@ -338,15 +338,20 @@ def order_of(conversion: Conversion) -> str | None:
     source = conversion.input
     if not isinstance(source, LogInput) or set(source.statuses) != {Status.NEW.value}:
         return None
+    from eventlog.convert.again import without_secrets
     from eventlog.sql.connect import read_url, shown_url
 
     # The URL as it is shown: a new password makes no other order.
     address = shown_url(read_url(source.url))
     parts: list[object] = [replace(source, url=address, mark=False)]
-    parts += [conversion.options, conversion.format, conversion.part_events]
-    # Only where it is so: orders from before there were whole transactions keep their name.
+    parts += [conversion.options, without_secrets(conversion.format), conversion.part_events]
+    # Only where it is so: orders from before keep their name.
     if conversion.gathers:
         parts.append("whole")
+    if conversion.steps:
+        parts.append(conversion.steps)
+    if conversion.read_back not in (None, DatabaseRows(url=source.url)):
+        parts.append(without_secrets(conversion.read_back))
     return blake2b(msgspec.json.encode(parts, enc_hook=str), digest_size=16).hexdigest()
 
 

@@ -364,7 +364,9 @@ def _clock_of_files(order: ConversionOrder, config: Config) -> str:
 def _read_back(order: ConversionOrder) -> DatabaseRows | SnapshotRows | None:
     """A database that is converted answers for itself, as it does for the publisher."""
     if order.snapshot is not None:
-        return SnapshotRows(folder=order.snapshot.absolute())
+        # An address is the same one from every folder.
+        is_address = "--snapshot" in order.addresses
+        return SnapshotRows(folder=order.snapshot if is_address else order.snapshot.absolute())
     if order.database is not None or order.from_database:
         return DatabaseRows(url=_wherever_asked(order.database or order.inputs[0]))
     return None

@@ -15,6 +15,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from eventlog.convert.again import without_secrets
 from eventlog.convert.inputs import Unit
 from eventlog.convert.settings import Conversion, StreamInput
 from eventlog.core.schema import Catalog
@@ -96,8 +97,11 @@ def fingerprint(conversion: Conversion, units: Sequence[Unit]) -> str:
     if isinstance(source, StreamInput):
         places = source.places
     files = [(path, Path(path).stat().st_mtime_ns) for path in dict.fromkeys(places)]
-    # With --overwrite and without it is the same work.
-    parts = [replace(conversion, overwrite=False), list(units), files]
+    # With --overwrite and without it is the same work, and with another password.
+    order = msgspec.to_builtins(replace(conversion, overwrite=False), enc_hook=_plain)
+    for name in ("input", "format", "read_back"):
+        order[name] = without_secrets(getattr(conversion, name))
+    parts = [order, list(units), files]
     return blake2b(msgspec.json.encode(parts, enc_hook=_plain), digest_size=16).hexdigest()
 
 
