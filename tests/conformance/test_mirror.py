@@ -139,6 +139,26 @@ def test_change_tables_of_two_tables_with_one_name_share_no_mirror(engine: Engin
     assert [one.rows for one in Mirrors(engine).apply()] == [0, 1]
 
 
+def test_an_update_of_a_key_without_the_row_before_it_is_refused(engine: Engine) -> None:
+    """The row would stay under its former key."""
+    stored(engine, *CHANGES[:3], before_image=False)
+    Mirrors(engine).apply()
+    stored(engine, told(7, Op.MODIFY, 3, idu=("1", "3")), before_image=False)
+    with pytest.raises(DataError, match="does not say whose key the update") as refused:
+        Mirrors(engine).apply()
+    assert "before_image = true" in str(refused.value.hint)
+    assert [row[:2] for row in mirrored(engine)] == [(1, "John"), (2, "Ida")]
+
+
+def test_a_row_that_was_read_back_is_no_update_of_a_key(engine: Engine) -> None:
+    """It has no row before it, whatever the setting is."""
+    edits = [Edit(column=column.name, new=None, reset=True) for column in USR.columns[1:]]
+    whole = replace(told(2, Op.MODIFY, 1), edits=tuple(edits))
+    stored(engine, CHANGES[0], whole, before_image=False)
+    Mirrors(engine).apply()
+    assert mirrored(engine) == [(1, None, None)]
+
+
 def test_what_cannot_be_applied_is_said(engine: Engine) -> None:
     with pytest.raises(DataError, match="no change tables here"):
         Mirrors(engine).apply()

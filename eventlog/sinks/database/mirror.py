@@ -65,6 +65,25 @@ class Origin(Struct, frozen=True, kw_only=True):
         oper = cells[self.headers["change_oper"]]
         return ChangeRow(oper=oper, values=values, changed=self._changed(cells, values, oper))
 
+    def refuse_lost_key(self, changes: Sequence[ChangeRow], sequences: Sequence[str]) -> None:
+        """Refuses an update of the key without the row before it, under whose key a row would
+        stay.
+        """
+        if "change_mask" not in self.headers:  # every update tells its key there
+            return
+        former = ""
+        for change, sequence in zip(changes, sequences, strict=True):
+            alone = change.oper == "U" and former != "B"
+            if alone and not change.changed.isdisjoint(self.key):
+                table = self.table.name
+                raise DataError(
+                    f"{table} does not say whose key the update {sequence} changed: it has no row before it.",
+                    hint="Set change_tables.before_image = true. Then drop the mirror, delete its"
+                    f" row in eventlog_applied and the rows of {table}, and run `eventlog refresh`"
+                    " and `eventlog apply`.",
+                )
+            former = change.oper
+
     def _changed(self, cells: dict[str, Any], values: dict[str, Any], oper: str) -> frozenset[str]:
         """The columns that the row is about; without a mask those that are not NULL."""
         mask = self.headers.get("change_mask")
@@ -286,6 +305,8 @@ class Mirrors:
             return 0, mark
         carrier = Carrier(connection, mirror, source.key)
         changes = [source.change_row(row) for row in rows]
+        index = source.names.index(source.headers["change_seq"])
+        source.refuse_lost_key(changes, [row[index] for row in rows])
         # Rows without a key have no order that matters: how often each stands there does.
         steps: Iterable[Step | RowCounts]
         if source.key == (WHOLE_ROW,):
@@ -294,7 +315,6 @@ class Mirrors:
             steps = fold(changes, source.key)
         for step in steps:
             carrier.do(step)
-        index = source.names.index(source.headers["change_seq"])
         last = str(rows[-1][index])
         self._watermarks.advance(connection, mirror.name, mark, last)
         return len(rows), last
