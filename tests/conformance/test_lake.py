@@ -300,6 +300,16 @@ def test_a_wider_type_is_followed_where_the_lake_can_do_that(lake: Make, mode: s
     assert found.rows(name)[-1]["pay"] == Decimal("3.00")
 
 
+def test_what_is_no_number_fits_a_fraction_of_the_other_width(lake: Make) -> None:
+    found = lake()
+    sink = found.sink()
+    put(sink, "a", told(1, Op.ADD, 1, ratio="0.5"), catalog=wider(ratio="double precision"))
+    changes = [told(2, Op.ADD, 2, ratio="NaN"), told(3, Op.ADD, 3, ratio="-Infinity")]
+    assert list(put(sink, "b", *changes, catalog=wider(ratio="real"))) == []
+    ratios = [str(row["ratio"]) for row in found.rows("usr__ct")]
+    assert sorted(ratios) == ["-inf", "0.5", "nan"]
+
+
 def test_small_files_are_joined_now_and_then(tmp_path: Path) -> None:
     found = LAKES["delta"](tmp_path, optimize_every=4)
     sink, files = found.sink(), list[int]()

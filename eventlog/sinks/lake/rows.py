@@ -135,8 +135,13 @@ def _exactly(column: Any, kind: pa.DataType) -> Any:
     """The column in another type; an error where a value would not stay what it is."""
     made = column.cast(kind)
     # A cast to a binary fraction rounds without a word; back again it shows.
-    if pa.types.is_floating(kind) and pc.any(pc.not_equal(made.cast(column.type), column)).as_py():
-        raise ValueError("a number would lose digits")
+    if pa.types.is_floating(kind):
+        differs = pc.not_equal(made.cast(column.type), column)
+        # What is no number differs from itself, and stays what it is.
+        if pa.types.is_floating(column.type):
+            differs = pc.and_not(differs, pc.is_nan(column))
+        if pc.any(differs).as_py():
+            raise ValueError("a number would lose digits")
     return made
 
 
