@@ -52,6 +52,13 @@ def bits_of_hex(mask: str | None) -> int:
     return int(text, 16)
 
 
+def bits_of(mask: str | bytes | memoryview | None) -> int:
+    """Reads a mask of either form, as databases give it back."""
+    if isinstance(mask, str):
+        return bits_of_hex(mask)
+    return bits_of_bytes(bytes(mask or b""))
+
+
 def padded_bytes(bits: int, columns: int) -> bytes:
     """The binary mask in the width that messages give it: one byte more than whole bytes of
     columns.
@@ -100,7 +107,7 @@ class MovedMasks(dict[str | bytes | None, str | bytes]):
         return self[mask]
 
     def __missing__(self, mask: str | bytes | None) -> str | bytes:
-        bits = bits_of_hex(mask) if isinstance(mask, str) else bits_of_bytes(mask)
+        bits = bits_of(mask)
         moved = sum(1 << new for old, new in self._places.items() if bits >> old & 1)
         made: str | bytes = bits_to_hex(moved) if isinstance(mask, str) else bits_to_bytes(moved)
         if len(self) < KEPT_NUMBERS:

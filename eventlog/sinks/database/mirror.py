@@ -31,7 +31,7 @@ from eventlog.qlik.change_tables.folding import (
     count,
     fold,
 )
-from eventlog.qlik.masks import bits_of_bytes, bits_of_hex
+from eventlog.qlik.masks import bits_of
 from eventlog.sinks.database.control import Control, Record, add_columns
 from eventlog.sinks.database.mirror_keys import refuse_loose_key
 from eventlog.sinks.database.types import target_type
@@ -90,11 +90,7 @@ class Origin(Struct, frozen=True, kw_only=True):
         # A before image has no mask: it has all that was captured.
         if mask is None or oper == "B":
             return frozenset([name for name, value in values.items() if value is not None])
-        written = cells[mask]
-        if isinstance(written, str):
-            bits = bits_of_hex(written)
-        else:
-            bits = bits_of_bytes(written and bytes(written))  # some drivers give a memoryview
+        bits = bits_of(cells[mask])
         changed = [name for index, name in enumerate(self.names) if bits >> index & 1]
         return frozenset([name for name in changed if name in values])
 

@@ -16,7 +16,7 @@ from eventlog.core.errors import ExpressionError
 from eventlog.core.schema import WHOLE_ROW
 from eventlog.qlik.change_tables.folding import ChangeRow, Key, Moved, Nets, Step, Values
 from eventlog.qlik.change_tables.rows import BEFORE, ChangeColumn, RowBlock
-from eventlog.qlik.masks import bits_of_bytes, bits_of_hex
+from eventlog.qlik.masks import bits_of
 from eventlog.sinks.change_files.arrow import arrow_columns
 from eventlog.sinks.lake.rows import Bad
 
@@ -174,7 +174,7 @@ def change_rows(block: RowBlock) -> Iterable[ChangeRow]:
             yield ChangeRow(oper=letter, values=values, changed=frozenset())
             continue
         if bits not in known:
-            set_bits = bits_of_hex(bits) if isinstance(bits, str) else bits_of_bytes(bits)
+            set_bits = bits_of(bits)
             known[bits] = frozenset([name for index, name in own if set_bits >> index & 1])
         yield ChangeRow(oper=letter, values=values, changed=known[bits])
 
