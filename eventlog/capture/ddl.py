@@ -185,6 +185,7 @@ def _texts(dialect: Dialect) -> dict[str, str]:
     kinds = ("string", "octet", "state", "money", "date", "timestamp", "zoned")
     fragments = {kind: statement(dialect, f"text_of_{kind}", value=VALUE) for kind in kinds}
     fragments["made"] = statement(dialect, "made_type", value=VALUE)
+    fragments["domain"] = statement(dialect, "made_domain", value=VALUE, type=TYPE)
     return {f"{kind}_text": dialect.literal(text) for kind, text in fragments.items()}
 
 
@@ -197,6 +198,8 @@ def _holes(dialect: Dialect, names: LogNames) -> dict[str, str]:
 
 VALUE: Final = "eventlog{value}"
 """In place of a value, in the fragments that make a text of one."""
+TYPE: Final = "eventlog{type}"
+"""In place of the type that a domain stands for, in the fragment that makes a value of it."""
 HERE: Final = "eventlog{ddl}"
 """Where the bridge's own comment goes."""
 SCHEMA: Final = "eventlog{}"

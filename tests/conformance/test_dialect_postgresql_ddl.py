@@ -139,6 +139,71 @@ def captured(engine: Engine) -> list[Table]:
         return tracked(connection, LOG)
 
 
+DOMAINS = {
+    "photo bytea": "hello",
+    "flag boolean": "true",
+    "born date": "2024-01-02",
+    "moment timestamp": "2024-01-02 03:04:05",
+    "price money": "1.50",
+    "code char(5)": "ab",
+    "share numeric(9, 2)": "1.5",
+    "bit1 bit(1)": "1",
+    "pic photo": "hello",
+}
+
+
+@pytest.mark.parametrize("rows", [False, True])
+@pytest.mark.parametrize("style", [Style.FIELD, Style.IMAGE])
+def test_values_of_domains_have_the_same_text_after_an_alteration(postgresql: Engine, style: Style, rows: bool) -> None:
+    """Of domains over types that come with the server, and over other domains."""
+    install(postgresql)
+    names = [domain.split()[0] for domain in DOMAINS]
+    run(postgresql, *(f"CREATE DOMAIN {domain}" for domain in DOMAINS))
+    columns = ", ".join(f"the_{name} {name}" for name in names)
+    run(postgresql, f"CREATE TABLE held (id integer PRIMARY KEY, {columns})")
+    track(postgresql, ["held"], TriggerOptions(style=style, rows=rows, follow_ddl=True))
+    values = ", ".join(f"'{value}'" for value in DOMAINS.values())
+    again = (f"INSERT INTO held VALUES (1, {values})", "UPDATE held SET the_photo = 'x'", "DELETE FROM held")
+    before = left_by(postgresql, *again)
+    assert (1, "id=1", "the_pic", None, "aGVsbG8=") in before
+    run(
+        postgresql,
+        "ALTER TABLE held ALTER COLUMN the_code SET DEFAULT 'x', ADD COLUMN gone text",
+        "ALTER TABLE held DROP gone",
+    )
+    assert TriggerCondition.OUTDATED in states(postgresql)
+    assert sorted(left_by(postgresql, *again), key=str) == sorted(before, key=str)
+
+
+FUNCTION = "FUNCTION f(integer) RETURNS integer IMMUTABLE LANGUAGE sql AS 'SELECT $1'"
+CONFIGURATION = "TEXT SEARCH CONFIGURATION conf"
+
+
+@pytest.mark.parametrize(
+    "needed, column, gone",
+    [
+        (FUNCTION, "integer GENERATED ALWAYS AS (f(a)) STORED", "FUNCTION f"),
+        (FUNCTION, "integer GENERATED ALWAYS AS (f(a)) STORED", "ROUTINE f"),
+        ("COLLATION co (locale = 'C')", "text COLLATE co", "COLLATION co"),
+        ("VIEW seen AS SELECT 1 AS a", "seen", "VIEW seen"),
+        (
+            f"{CONFIGURATION} (COPY = simple)",
+            "tsvector GENERATED ALWAYS AS (to_tsvector('conf'::regconfig, 'x')) STORED",
+            CONFIGURATION,
+        ),
+        ("SEQUENCE nrs", "oid GENERATED ALWAYS AS ('nrs'::regclass::oid) STORED", "SEQUENCE nrs"),
+    ],
+)
+def test_a_column_that_goes_with_what_it_depends_on_fails_no_writer(
+    postgresql: Engine, needed: str, column: str, gone: str
+) -> None:
+    install(postgresql)
+    run(postgresql, f"CREATE {needed}", f"CREATE TABLE held (id integer PRIMARY KEY, a integer, b {column})")
+    track(postgresql, ["held"], TriggerOptions(style=Style.FIELD, follow_ddl=True))
+    run(postgresql, f"DROP {gone} CASCADE")
+    assert left_by(postgresql, "INSERT INTO held VALUES (1, 2)") == [(1, "id=1", "a", None, "2")]
+
+
 def test_what_is_rolled_back_was_not_followed(usr: Engine) -> None:
     track(usr, ["usr"], FOLLOWED)
     with usr.connect() as connection:
