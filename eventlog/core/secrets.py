@@ -18,7 +18,16 @@ from msgspec import Struct
 HIDDEN: Final = "***"
 """What stands where a secret stood."""
 
-SECRET_PARTS: Final = ("authorization", "keypem", "passphrase", "passwd", "password", "pwd", "secret", "token")
+SECRET_PARTS: Final = (
+    "authorization",
+    "keypem",
+    "passphrase",
+    "passwd",
+    "password",
+    "pwd",
+    "secret",
+    "token",
+)
 """What a secret's name holds, signs aside: sslpassword, oauth_client_secret, ssl.key.pem."""
 
 SECRET_NAMES: Final = frozenset(

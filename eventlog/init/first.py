@@ -73,7 +73,8 @@ def first_configuration(answers: FirstAnswers) -> First:
     from_settings(tomllib.loads(NAMED_SECRET.sub(SAMPLE, text)), {}, origin="This configuration")
     # Files are not asked for: only variables have to be set.
     named = NAMED_SECRET.findall(f"{url} {target}")
-    return First(text=text, names=tuple(dict.fromkeys(name for in_file, name in named if not in_file)))
+    names = dict.fromkeys(name for in_file, name in named if not in_file)
+    return First(text=text, names=tuple(names))
 
 
 def without_secrets(text: str, name: str) -> str:

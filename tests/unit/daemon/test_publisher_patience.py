@@ -175,7 +175,12 @@ def test_an_output_that_refuses_a_heartbeat_is_left_behind_and_a_paused_one_gets
     sinks["bad"].refuses = True
     wait_ends: list[float] = []
 
-    def wait(_rest: CycleWait, seconds: float, each: Callable[[], None] = lambda: None, **_: object) -> None:
+    def wait(
+        _rest: CycleWait,
+        seconds: float,
+        each: Callable[[], None] = lambda: None,
+        **_: object,
+    ) -> None:
         for _second in range(max(1, round(seconds))):
             now[0] += 1
             each()

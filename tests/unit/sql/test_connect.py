@@ -37,7 +37,10 @@ def test_a_file_that_cannot_be_opened_has_an_advice_of_its_own(
 
 
 @pytest.mark.parametrize("place", ["u:s3cret", "u:s3cret@db:s3cret/app", "u:s3cret@[::s3cret/app"])
-def test_a_url_that_cannot_be_read_is_not_told(place: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_url_that_cannot_be_read_is_not_told(
+    place: str,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     assert exit_code(["status", "--no-config", "--database", f"postgresql://{place}"]) == 78
     told = capsys.readouterr().err
     assert "The database URL cannot be read." in told
