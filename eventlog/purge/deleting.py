@@ -42,11 +42,14 @@ class Purged(Struct, frozen=True, kw_only=True):
 
 
 class PurgeStretch(Struct, frozen=True, kw_only=True):
-    """A part of the log, in the database's own terms, and the old rows in it."""
+    """A part of the log, in the database's own terms, and old rows in it that have these
+    letters.
+    """
 
     after: Any
     until: Any
     numbers: list[int]
+    letters: str
 
 
 def purge(log: Log, wanted: Purge, archive: Archive | None = None) -> Iterator[Purged]:
@@ -56,16 +59,18 @@ def purge(log: Log, wanted: Purge, archive: Archive | None = None) -> Iterator[P
     """
     parameters = _parameters(log, wanted)
     done = Purged()
-    for stretches, archived_rows, path in _durable_stretches(log, parameters, archive):
+    for stretches, archived_rows, path in _durable_stretches(log, parameters, wanted, archive):
         if path is not None:
             done = replace(done, archived=done.archived + archived_rows, files=(*done.files, path))
         for stretch in stretches:
             bounds = {"after": stretch.after, "until": stretch.until, "ids": id_list(stretch.numbers)}
+            bounds |= Choice(letters=stretch.letters).parameters()
             with log.transaction() as connection:
                 if Status.NEW in wanted.letters:
                     # In the same transaction, so that no output gets them and none waits for them.
                     leave_before_deletion(connection, log, stretch.numbers)
-                # By age and letter as well as by number: those that wait again meanwhile stay.
+                # By letter as well as by number: those that wait again meanwhile stay, or that ended
+                # otherwise than the archive has it.
                 delete = log.query("take_away", stretch="in_stretch")
                 rows = int(connection.execute(delete, parameters | bounds).rowcount)
                 connection.execute(log.query("forget_rows"), parameters | bounds)
@@ -79,7 +84,7 @@ def purge(log: Log, wanted: Purge, archive: Archive | None = None) -> Iterator[P
 
 def count_old(log: Log, wanted: Purge) -> int:
     stretches = _stretches(log, _parameters(log, wanted), "old_numbers")
-    return sum(len(stretch.numbers) for stretch, _ in stretches)
+    return sum(len(rows) for _, _, rows in stretches)
 
 
 def _parameters(log: Log, wanted: Purge) -> dict[str, Any]:
@@ -90,20 +95,27 @@ def _parameters(log: Log, wanted: Purge) -> dict[str, Any]:
 
 
 def _durable_stretches(
-    log: Log, parameters: dict[str, Any], archive: Archive | None
+    log: Log, parameters: dict[str, Any], wanted: Purge, archive: Archive | None
 ) -> Iterator[tuple[list[PurgeStretch], int, str | None]]:
     """Stretches that may be deleted, with the rows and the path of their file in the archive, which
     is durable by then.
     """
     if archive is None:
-        for stretch, _ in _stretches(log, parameters, "old_numbers"):
+        for after, until, rows in _stretches(log, parameters, "old_numbers"):
+            numbers = [int(number) for (number,) in rows]
+            stretch = PurgeStretch(after=after, until=until, numbers=numbers, letters=wanted.letters)
             yield [stretch], 0, None
         return
     file, written = archive.file(), list[PurgeStretch]()
     try:
-        for stretch, rows in _stretches(log, parameters, "old_rows"):
+        for after, until, rows in _stretches(log, parameters, "old_rows"):
             file.write(rows)
-            written.append(stretch)
+            by_letter: dict[str, list[int]] = {}
+            for row in rows:
+                by_letter.setdefault(row[1].strip(), []).append(int(row[0]))
+            for letters, numbers in by_letter.items():
+                stretch = PurgeStretch(after=after, until=until, numbers=numbers, letters=letters)
+                written.append(stretch)
             if file.rows >= FILE_ROWS:
                 yield written, file.rows, file.finish()
                 file, written = archive.file(), []
@@ -112,11 +124,9 @@ def _durable_stretches(
         file.discard()
 
 
-def _stretches(
-    log: Log, parameters: dict[str, Any], query: str
-) -> Iterator[tuple[PurgeStretch, list[tuple[Any, ...]]]]:
-    """The stretches of the log that have old rows, each with what the query reads of them, their
-    numbers first.
+def _stretches(log: Log, parameters: dict[str, Any], query: str) -> Iterator[tuple[Any, Any, list[tuple[Any, ...]]]]:
+    """The stretches of the log that have old rows: each by its begin and its end, with what the
+    query reads of them, their numbers first.
     """
     stretch_parameters = {"log": log.dialect.qualified(log.names.schema, log.names.table), "many": STRETCH_ROWS}
     written = "transaction_told" if log.names.transaction is not None else ""
@@ -130,6 +140,5 @@ def _stretches(
                 return
             rows = log.rows(connection, old, parameters | {"after": after, "until": until})
         if rows:
-            numbers = [int(row[0]) for row in rows]
-            yield PurgeStretch(after=after, until=until, numbers=numbers), rows
+            yield after, until, rows
         after = until

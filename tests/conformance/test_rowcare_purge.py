@@ -200,6 +200,54 @@ def test_a_row_that_is_requeued_after_it_was_archived_stays_with_what_is_known_o
     assert table.ask("SELECT record_id FROM event_log_hold") == [(2,)]
 
 
+def test_a_row_that_ends_otherwise_after_it_was_archived_stays(
+    table: LogTable, log: Log, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is requeued and published meanwhile; on PostgreSQL it may stand elsewhere in the table."""
+    for number in range(1, 200):
+        table.write(number, status="E", event_time=OLD, new_value="x" * 200)
+        note(table, number, "E")
+    original = ArchiveFile.finish
+
+    def meanwhile(self: ArchiveFile) -> str | None:
+        requeue(log, [(2, 2)], Choice(letters="E"))
+        table.run("UPDATE event_log SET status = 'W' WHERE record_id = 2")
+        note(table, 2, "W")
+        return original(self)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(ArchiveFile, "finish", meanwhile)
+        assert done(log, Archive(folder, log.name)).rows == 198
+    assert table.statuses() == {2: "W"}
+    assert set(table.outcomes()) == {2}
+    assert done(log, Archive(folder, log.name)).rows == 1
+    assert [row["status"] for row in archived(folder) if row["record_id"] == 2] == ["E", "W"]
+    assert table.outcomes() == {}
+
+
+@pytest.mark.usefixtures("pieces")
+def test_what_is_known_of_a_row_goes_with_the_row_and_not_before(
+    table: LogTable, log: Log, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A row may move to another place of the table after it was archived, as one that is updated does on PostgreSQL."""
+    for number in range(1, 100):
+        table.write(number, status="E", event_time=OLD, new_value="x" * 200)
+        note(table, number, "E")
+    original, moved = ArchiveFile.finish, list[int]()
+
+    def meanwhile(self: ArchiveFile) -> str | None:
+        if not moved:
+            moved.append(2)
+            table.run("DELETE FROM event_log WHERE record_id = 2")
+            table.write(2, status="E", event_time=OLD)
+        return original(self)
+
+    monkeypatch.setattr(ArchiveFile, "finish", meanwhile)
+    done(log, Archive(folder, log.name))
+    assert {row["reason"] for row in archived(folder)} == {"refused"}
+    assert (table.statuses(), table.outcomes()) == ({}, {})
+
+
 COUNT = 3000
 FILL = (
     "INSERT INTO {log} (record_id, table_key, status, event_type, event_time, table_name, column_name)"

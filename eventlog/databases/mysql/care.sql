@@ -59,11 +59,12 @@ FROM JSON_TABLE(:ids, '$[*]' COLUMNS (id BIGINT PATH '$')) AS listed
 WHERE /* stretch */(1 = 1)
   AND CAST(entry./* status */status AS BINARY) IN (:letter_1, :letter_2, :letter_3, :letter_4, :letter_5);
 
--- forget_rows: deletes what was recorded about rows that are gone, and nothing about those that wait again
+-- forget_rows: deletes what was recorded about rows that are gone, and nothing about those that are there
 DELETE kept
 FROM JSON_TABLE(:ids, '$[*]' COLUMNS (id BIGINT PATH '$')) AS listed
      STRAIGHT_JOIN /* outcomes */event_log_outcome AS kept ON kept.record_id = listed.id
-WHERE kept.status IN (:letter_1, :letter_2, :letter_3, :letter_4, :letter_5);
+WHERE NOT EXISTS (SELECT 1 FROM /* log */event_log AS entry
+                  WHERE entry./* record_id */record_id = kept.record_id AND /* each_half */(1 = 1));
 
 -- forget_orphans: deletes old records about rows that were deleted when they were published
 DELETE kept FROM /* outcomes */event_log_outcome AS kept

@@ -60,10 +60,11 @@ WHERE /* stretch */(1 = 1)
       (SELECT listed.n FROM JSON_TABLE(:ids, '$[*]' COLUMNS (n NUMBER PATH '$')) listed)
   AND entry./* status */status IN (:letter_1, :letter_2, :letter_3, :letter_4, :letter_5);
 
--- forget_rows: deletes what was recorded about rows that are gone, and nothing about those that wait again
-DELETE FROM /* outcomes */event_log_outcome
-WHERE record_id IN (SELECT listed.n FROM JSON_TABLE(:ids, '$[*]' COLUMNS (n NUMBER PATH '$')) listed)
-  AND status IN (:letter_1, :letter_2, :letter_3, :letter_4, :letter_5);
+-- forget_rows: deletes what was recorded about rows that are gone, and nothing about those that are there
+DELETE FROM /* outcomes */event_log_outcome kept
+WHERE kept.record_id IN (SELECT listed.n FROM JSON_TABLE(:ids, '$[*]' COLUMNS (n NUMBER PATH '$')) listed)
+  AND NOT EXISTS (SELECT 1 FROM /* log */event_log entry
+                  WHERE entry./* record_id */record_id = kept.record_id AND /* each_half */(1 = 1));
 
 -- forget_orphans: deletes old records about rows that were deleted when they were published
 DELETE FROM /* outcomes */event_log_outcome kept

@@ -32,10 +32,14 @@ WHERE /* stretch */(1 = 1)
   AND entry./* record_id */record_id = ANY (CAST(translate(:ids, '[]', '{}') AS bigint[]))
   AND entry./* status */status IN (:letter_1, :letter_2, :letter_3, :letter_4, :letter_5);
 
--- forget_rows: deletes what was recorded about rows that are gone, and nothing about those that wait again
-DELETE FROM /* outcomes */event_log_outcome
-WHERE record_id = ANY (CAST(translate(:ids, '[]', '{}') AS bigint[]))
-  AND status IN (:letter_1, :letter_2, :letter_3, :letter_4, :letter_5);
+-- forget_rows: deletes what was recorded about rows that are gone, and nothing about those that are there. NOT EXISTS
+-- would read the whole log for each stretch.
+DELETE FROM /* outcomes */event_log_outcome AS kept
+WHERE kept.record_id = ANY (CAST(translate(:ids, '[]', '{}') AS bigint[]))
+  AND kept.record_id NOT IN
+      (SELECT entry./* record_id */record_id FROM /* log */event_log AS entry
+       WHERE entry./* record_id */record_id = ANY (CAST(translate(:ids, '[]', '{}') AS bigint[]))
+         AND /* each_half */(1 = 1));
 
 -- forget_orphans: deletes old records about rows that were deleted when they were published
 DELETE FROM /* outcomes */event_log_outcome AS kept

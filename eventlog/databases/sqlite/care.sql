@@ -25,10 +25,11 @@ WHERE /* stretch */(1 = 1)
   AND entry./* record_id */record_id IN (SELECT value FROM json_each(:ids))
   AND entry./* status */status IN (:letter_1, :letter_2, :letter_3, :letter_4, :letter_5);
 
--- forget_rows: deletes what was recorded about rows that are gone, and nothing about those that wait again
-DELETE FROM /* outcomes */event_log_outcome
-WHERE record_id IN (SELECT value FROM json_each(:ids))
-  AND status IN (:letter_1, :letter_2, :letter_3, :letter_4, :letter_5);
+-- forget_rows: deletes what was recorded about rows that are gone, and nothing about those that are there
+DELETE FROM /* outcomes */event_log_outcome AS kept
+WHERE kept.record_id IN (SELECT value FROM json_each(:ids))
+  AND NOT EXISTS (SELECT 1 FROM /* log */event_log AS entry
+                  WHERE entry./* record_id */record_id = kept.record_id AND /* each_half */(1 = 1));
 
 -- forget_orphans: deletes old records about rows that were deleted when they were published
 DELETE FROM /* outcomes */event_log_outcome AS kept
