@@ -43,10 +43,12 @@ def ddl_transaction(engine: Engine) -> Iterator[Connection]:
             if {getattr(cause, "sqlstate", None), first}.isdisjoint(dialect.lock_codes):
                 raise
             message = f"Somebody works with the table, and the lock on it did not come within {DDL_LOCK_SECONDS} s."
-            hint = "Try again when long transactions have ended: nothing was changed."
+            hint = "Try again when long transactions have ended."
+            if dialect.transactional_ddl:
+                hint += " Nothing was changed."
             raise SourceError(message, hint=hint) from error
         finally:
-            if unlimit:
+            if unlimit and not connection.invalidated:
                 connection.exec_driver_sql(unlimit)
 
 
