@@ -16,6 +16,7 @@ from alembic.runtime.migration import MigrationContext
 from msgspec import Struct
 from sqlalchemy import Connection, Engine, column, select, table
 
+from eventlog.capture.asked import has_marks
 from eventlog.capture.given_rights import take_back, taking_back
 from eventlog.capture.leaving import Leaving, function_drops, refuse_waiting, what_goes
 from eventlog.capture.log_tables import UNSAID, Storage, ddl_transaction, refuse_sorted, storing, writing
@@ -32,6 +33,8 @@ from eventlog.sql.names import NEW_ORDER, NEWEST_MIGRATION, STANDARD, LogNames, 
 
 ADOPTED = "log adopted"
 """The mark that says: somebody else made this log, it is not ours to drop."""
+MADE = "log made"
+"""The mark that says: this log is ours, or will be; it stands before the log does."""
 MOVING = "0007"
 """The migration that moves what the log knows of its outputs, in either direction."""
 SEQUENCE = "log sequence"
@@ -282,9 +285,13 @@ def _version_drop(dialect: Dialect, names: LogNames) -> str:
 
 
 def _marks(connection: Connection, names: LogNames) -> dict[str, str]:
-    """What was noted about the log when it was installed."""
+    """What was noted about the log when it was installed; of one without marks nobody can say that
+    it is ours.
+    """
+    if not has_marks(connection, names):
+        return {ADOPTED: names.table}
     marks = table(names.marks, column("name"), column("value"), schema=names.schema)
-    asked = marks.c.name.in_([ADOPTED, SEQUENCE, TABLESPACE])
+    asked = marks.c.name.in_([ADOPTED, MADE, SEQUENCE, TABLESPACE])
     query = select(marks.c.name, marks.c.value).where(asked)
     return {str(row[0]): str(row[1]) for row in connection.execute(query)}
 

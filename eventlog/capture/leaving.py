@@ -92,7 +92,9 @@ def function_drops(connection: Connection, functions: tuple[str, ...]) -> list[s
 
 def refuse_waiting(connection: Connection, names: LogNames, *, off: bool = False) -> None:
     """InstallError while rows wait; `off` says that the triggers are gone, whatever comes."""
-    waiting = _count(connection, names, "count_waiting")
+    waiting = 0
+    if has_log(connection, names):  # else it went when an uninstall was broken off
+        waiting = _count(connection, names, "count_waiting")
     if waiting:
         rows = f"{counted(waiting, 'row')} of {names.table}"
         message = f"{rows} still wait{'s' * (waiting == 1)} to be published."

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import itertools
 import re
+from collections.abc import Callable
+from contextlib import suppress
 
 import pytest
-from sqlalchemy import Engine, inspect, text
+from sqlalchemy import Engine, event, inspect, text
 from sqlalchemy.exc import IntegrityError, OperationalError
 
 from eventlog.capture import track
 from eventlog.capture.install import install, revisions, uninstall, uninstall_sql, upgrade, upgrade_sql
 from eventlog.core.errors import InstallError
 from eventlog.sql.dialect import dialect_of
-from eventlog.sql.names import NEW_ORDER, OLD_ORDER, STANDARD, TRANSACTION, LogNames
+from eventlog.sql.names import NEW_ORDER, NEWEST_MIGRATION, OLD_ORDER, STANDARD, TRANSACTION, LogNames
 from tests.conformance.cases import FIELDS
 from tests.support.logged import USR, run
+from tests.support.servers import mysqls
 
 ROW: dict[str, object] = {"table_key": "idu=1", "event_type": 6, "table_name": "usr"}
 BEHIND = {"postgresql": (TRANSACTION,)}
@@ -159,3 +163,54 @@ def test_what_is_not_installed_cannot_be_upgraded_or_taken_off(engine: Engine) -
     for act in (upgrade, upgrade_sql, uninstall, uninstall_sql):
         with pytest.raises(InstallError, match="no event log event_log in this database"):
             act(engine)
+
+
+class Killed(BaseException):
+    """Ends a program between two statements."""
+
+
+CHANGES = ("CREATE", "DROP", "ALTER", "INSERT", "UPDATE", "DELETE")
+
+
+def broken_off(engine: Engine, work: Callable[[], object], after: int) -> bool:
+    """Whether the work was ended before it had changed something once more than so often."""
+    seen = 0
+
+    def look(_connection: object, _cursor: object, statement: str, *_rest: object) -> None:
+        nonlocal seen
+        if statement.lstrip().upper().startswith(CHANGES):
+            if seen == after:
+                raise Killed
+            seen += 1
+
+    event.listen(engine, "before_cursor_execute", look)
+    try:
+        work()
+    except Killed:
+        return True
+    finally:
+        event.remove(engine, "before_cursor_execute", look)
+    return False
+
+
+@pytest.mark.parametrize("adopted", [False, True])
+@pytest.mark.parametrize("server", mysqls())
+def test_what_breaks_off_again_and_again_comes_to_its_end_and_nobodys_log_is_lost(
+    server: str, adopted: bool, request: pytest.FixtureRequest
+) -> None:
+    """Each statement is a transaction of its own there."""
+    engine: Engine = request.getfixturevalue(server)
+    install(engine, LogNames(table="other"))
+    if adopted:
+        run(engine, "CREATE TABLE event_log AS SELECT * FROM other")
+    steps = itertools.cycle((1, 2, 3, 5))
+    while broken_off(engine, lambda: install(engine), next(steps)):
+        pass
+    assert revisions(engine, LogNames())[0] == NEWEST_MIGRATION
+    indexes = {index["name"] for index in inspect(engine).get_indexes("event_log")}
+    assert indexes == (set() if adopted else {"event_log_new"})
+    with suppress(InstallError):  # the last that is left says of no migration
+        while broken_off(engine, lambda: uninstall(engine), next(steps)):
+            pass
+    left = {table for table in tables_of(engine) if not table.startswith("other")}
+    assert left - {"event_log_version"} == ({"event_log"} if adopted else set())

@@ -7,7 +7,7 @@ from typing import Any
 import sqlalchemy as sa
 from alembic import context, op
 
-from eventlog.capture.install import ADOPTED, SEQUENCE, TABLESPACE, noted
+from eventlog.capture.install import ADOPTED, MADE, SEQUENCE, TABLESPACE, noted
 from eventlog.sql.column_types import ColumnTypes
 from eventlog.sql.dialect import Dialect, dialect_of
 from eventlog.sql.names import STANDARD, LogNames
@@ -26,9 +26,83 @@ _letter = sa.CHAR(1)
 
 def upgrade() -> None:
     names: LogNames = context.config.attributes["names"]
-    adopted = _exists(names)
+    there = _there(names)
+    if names.marks not in there:
+        _make_marks(names)
+    marks = noted(names)
+    # Where each statement is a transaction of its own, our log may be there from an install that
+    # broke off; it is ours if a mark said so before it was made, and else somebody's own.
+    adopted = names.table in there and MADE not in marks
+    _note(names, marks, adopted=adopted)
     if not adopted:
-        _make_log(names, context.config.attributes["order"])
+        _make_log(names, context.config.attributes["order"], there)
+    if names.outcomes not in there:
+        _make_outcomes(names)
+
+
+def downgrade() -> None:
+    names: LogNames = context.config.attributes["names"]
+    marks, there = noted(names), _there(names)
+    offline = context.is_offline_mode()
+    if offline or names.outcomes in there:
+        op.drop_table(names.outcomes, schema=names.schema)
+    if ADOPTED not in marks:
+        if offline or names.table in there:
+            op.drop_table(names.table, schema=names.schema)
+        dialect = dialect_of(op.get_bind())
+        # After the table, whose columns have their types.
+        for column in DOMAINS if dialect.types.domain else ():
+            domain = dialect.qualified(names.schema, _domain(names, dialect, column))
+            op.execute(f"DROP DOMAIN IF EXISTS {domain}")
+    if SEQUENCE in marks:
+        op.execute(sa.schema.DropSequence(sa.Sequence(marks[SEQUENCE], schema=names.schema)))
+    # Last, for they say whose the log is.
+    if offline or names.marks in there:
+        op.drop_table(names.marks, schema=names.schema)
+
+
+def _there(names: LogNames) -> set[str]:
+    # A script is printed without a database that could be asked.
+    if context.is_offline_mode():
+        return set()
+    inspector = sa.inspect(op.get_bind())
+    asked = (names.table, names.outcomes, names.marks)
+    return {table for table in asked if inspector.has_table(table, schema=names.schema)}
+
+
+def _make_marks(names: LogNames) -> None:
+    types = dialect_of(op.get_bind()).types
+    op.create_table(
+        names.marks,
+        sa.Column("name", sa.String(200), primary_key=True),
+        sa.Column("value", types.log_value),
+        schema=names.schema,
+        **types.table_options,
+    )
+
+
+def _note(names: LogNames, marks: dict[str, str], *, adopted: bool) -> None:
+    """Marks of whom the log is and how it was asked for, without those that are there."""
+    wanted: dict[str, str | None] = {}
+    if adopted:
+        wanted[ADOPTED] = names.table
+    else:
+        wanted[SEQUENCE] = names.sequence
+        # A script makes a log that was not there, and can be run again by itself.
+        wanted[MADE] = None if context.is_offline_mode() else names.table
+    wanted[TABLESPACE] = context.config.attributes["storage"].tablespace
+    missing = [{"name": name, "value": value} for name, value in wanted.items() if value and name not in marks]
+    table = sa.table(
+        names.marks,
+        sa.column("name", sa.String),
+        sa.column("value", dialect_of(op.get_bind()).types.log_value),
+        schema=names.schema,
+    )
+    if missing:
+        op.bulk_insert(table, missing)
+
+
+def _make_outcomes(names: LogNames) -> None:
     types = dialect_of(op.get_bind()).types
     op.create_table(
         names.outcomes,
@@ -44,47 +118,15 @@ def upgrade() -> None:
         schema=names.schema,
         **types.table_options,
     )
-    marks = op.create_table(
-        names.marks,
-        sa.Column("name", sa.String(200), primary_key=True),
-        sa.Column("value", types.log_value),
-        schema=names.schema,
-        **types.table_options,
-    )
-    if adopted:
-        op.bulk_insert(marks, [{"name": ADOPTED, "value": names.table}])
-    elif names.sequence:
-        op.bulk_insert(marks, [{"name": SEQUENCE, "value": names.sequence}])
-    tablespace = context.config.attributes["storage"].tablespace
-    if tablespace:
-        op.bulk_insert(marks, [{"name": TABLESPACE, "value": tablespace}])
 
 
-def downgrade() -> None:
-    names: LogNames = context.config.attributes["names"]
-    marks = noted(names)
-    op.drop_table(names.marks, schema=names.schema)
-    op.drop_table(names.outcomes, schema=names.schema)
-    if ADOPTED not in marks:
-        op.drop_table(names.table, schema=names.schema)
-        dialect = dialect_of(op.get_bind())
-        # After the table, whose columns have their types.
-        for column in DOMAINS if dialect.types.domain else ():
-            domain = dialect.qualified(names.schema, _domain(names, dialect, column))
-            op.execute(f"DROP DOMAIN IF EXISTS {domain}")
-    if SEQUENCE in marks:
-        op.execute(sa.schema.DropSequence(sa.Sequence(marks[SEQUENCE], schema=names.schema)))
-
-
-def _exists(names: LogNames) -> bool:
-    # A script is printed without a database that could be asked.
-    if context.is_offline_mode():
-        return False
-    return sa.inspect(op.get_bind()).has_table(names.table, schema=names.schema)
-
-
-def _make_log(names: LogNames, order: tuple[str, ...]) -> None:
+def _make_log(names: LogNames, order: tuple[str, ...], there: set[str]) -> None:
     dialect = dialect_of(op.get_bind())
+    if names.table in there:
+        indexes = sa.inspect(op.get_bind()).get_indexes(names.table, schema=names.schema)
+        if dialect.shortened(f"{names.table}_new") not in {index["name"] for index in indexes}:
+            _index_new_rows(names, dialect)
+        return
     columns = _columns(names, dialect)
     if dialect.types.domain:
         _make_domains(names, dialect)

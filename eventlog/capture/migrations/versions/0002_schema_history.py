@@ -14,6 +14,8 @@ down_revision = "0001"
 
 def upgrade() -> None:
     names: LogNames = context.config.attributes["names"]
+    if _is_there(names):
+        return
     types = dialect_of(op.get_bind()).types
     op.create_table(
         names.history,
@@ -29,4 +31,14 @@ def upgrade() -> None:
 
 def downgrade() -> None:
     names: LogNames = context.config.attributes["names"]
-    op.drop_table(names.history, schema=names.schema)
+    if context.is_offline_mode() or _is_there(names):
+        op.drop_table(names.history, schema=names.schema)
+
+
+def _is_there(names: LogNames) -> bool:
+    """Where each statement is a transaction of its own, it may be there from an install that broke
+    off, or gone.
+    """
+    if context.is_offline_mode():
+        return False
+    return sa.inspect(op.get_bind()).has_table(names.history, schema=names.schema)
