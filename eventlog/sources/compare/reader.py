@@ -103,9 +103,10 @@ class CompareReader:
 
     def pieces(self, begin: int) -> Iterator[StreamPiece | None]:
         """What is queued from that step on; then a cycle, whose images are queued before they are given."""
-        if self._state.is_new and begin > 0 and self._tables is None:
-            # Steps go on above all that there were before: nobody knows how far that was, but time only grows.
-            self._lost, self._step = True, max(self._step, begin, time.time_ns() // 1_000_000)
+        if self._step < begin - 1:
+            # The log is further than the state: that is gone, or an older one. Steps go on above
+            # all that there were: nobody knows how far that was, but time only grows.
+            self._lost, self._step = True, max(begin, time.time_ns() // 1_000_000)
         served = begin
         while True:
             for images in self._state.queued(served):
@@ -148,7 +149,11 @@ class CompareReader:
             # Before a new table has a state: it goes by another setting, also if this fails and is done once more.
             yield from self._restarted()
         if self._tables is None:
-            self._tables = [self._opened(table) for table in self._catalog]
+            tables = [self._opened(table) for table in self._catalog]
+            if self._lost:
+                # Not before every table has a state: who ends earlier finds it lost once more.
+                self._state.ended(self._step)
+            self._tables = tables
         full = self._full_at is None or self._clock() >= self._full_at + self._settings.every
         began = self._clock()
         for table in self._tables:

@@ -45,17 +45,16 @@ class QueuedImage(Struct, frozen=True, kw_only=True):
 
 
 class CompareState:
-    """The state. `is_new` says that it was made now; `where` is what people call it."""
+    """The state; `where` is what people call it."""
 
     def __init__(self, transactions: StateTransactions, where: str, prefix: str = "") -> None:
         self._transactions = transactions
         self._tables = KeptTables(dialect_of(transactions.engine), prefix)
-        self.is_new = False
         with ExitStack() as unless_it_can_be_used:
             unless_it_can_be_used.callback(self.close)
             with transactions.look() as connection:
-                self.is_new = not sa.inspect(connection).has_table(self._tables.about.name)
-            if self.is_new:
+                is_made = sa.inspect(connection).has_table(self._tables.about.name)
+            if not is_made:
                 with transactions.step() as connection:
                     self._tables.make(connection)
             version = self._about("version") or VERSION
