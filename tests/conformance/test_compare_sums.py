@@ -73,20 +73,50 @@ def test_each_change_of_one_value_changes_it(engine: Engine, table: sa.Table) ->
             assert wrote(engine, table, **{column: value}) == before
 
 
+def test_nothing_at_all_is_not_taken_for_zero_or_what_is_empty(engine: Engine, table: sa.Table) -> None:
+    empty = {
+        "name": "",
+        "note": "",
+        "pay": Decimal(0),
+        "ratio": 0.0,
+        "active": False,
+        "photo": b"",
+        "born": dt.date(2000, 1, 1),
+        "seen": dt.datetime(2000, 1, 1),
+        "size": 0,
+    }
+    assert empty.keys() == FULL.keys()
+    for column, value in empty.items():
+        assert wrote(engine, table, **{column: None}) != wrote(engine, table, **{column: value}), column
+
+
 @pytest.mark.parametrize(
     "kind, values",
     [
         ("numeric(12,2)", ["5", "-5", "50000", "0", "NULL", "'NaN'"]),
-        ("numeric(12)", ["5", "-5", "50000", "NULL"]),
-        ("numeric", ["5", "-5", "1e400", "'NaN'"]),
+        ("numeric(12)", ["5", "-5", "50000", "0", "NULL"]),
+        ("numeric", ["5", "-5", "1e400", "'NaN'", "0", "NULL"]),
         ("bigint", ["1", "4294967296", "-1", "0", "NULL", "9223372036854775807"]),
-        ("smallint", ["1", "-1", "0", "256"]),
-        ("double precision", ["5", "-5", "'NaN'", "'Infinity'", "'-Infinity'"]),
-        ("real", ["5", "-5"]),
+        ("smallint", ["1", "-1", "0", "256", "NULL"]),
+        ("double precision", ["0", "NULL", "5", "-5", "'NaN'", "'Infinity'", "'-Infinity'"]),
+        ("real", ["0", "NULL", "5", "-5"]),
         ("boolean", ["true", "false", "NULL"]),
         ("date", ["'2000-01-01'", "'infinity'", "'-infinity'", "'5874897-12-31'", "'4713-01-01 BC'", "NULL"]),
-        ("timestamp", ["'2000-01-01 00:00:00.000001'", "'2000-01-01 01:11:34.967296'", "'infinity'", "'-infinity'"]),
-        ("timestamptz", ["'2000-01-01 00:00:00.000001Z'", "'2000-01-01 01:11:34.967296Z'", "'infinity'"]),
+        (
+            "timestamp",
+            [
+                "'2000-01-01'",
+                "NULL",
+                "'2000-01-01 00:00:00.000001'",
+                "'2000-01-01 01:11:34.967296'",
+                "'infinity'",
+                "'-infinity'",
+            ],
+        ),
+        (
+            "timestamptz",
+            ["'2000-01-01Z'", "NULL", "'2000-01-01 00:00:00.000001Z'", "'2000-01-01 01:11:34.967296Z'", "'infinity'"],
+        ),
         ("time", ["'00:00:00'", "'24:00'", "'00:00:00.000001'", "NULL"]),
         ("text", ["''", "'a'", "NULL", "repeat('a', 2000)", "repeat('a', 2000) || 'b'"]),
         ("bytea", ["''", "'a'", "NULL"]),

@@ -63,8 +63,9 @@ COALESCE(hashtextextended(/* value */share::text COLLATE "C", /* place */0), /* 
 -- quick_state: a truth value
 COALESCE(hashint4extended(/* place */0, /* value */active::integer), /* place */0);
 
--- quick_float: a binary fraction
-COALESCE(hashfloat8extended(/* value */ratio, /* place */0), /* place */0);
+-- quick_float: a binary fraction; the server's hash of zero is the seed, which stands for NULL
+COALESCE(CASE WHEN /* value */ratio = 0 THEN hashint4extended(/* place */0, 0)
+ ELSE hashfloat8extended(/* value */ratio, /* place */0) END, /* place */0);
 
 -- quick_date: the number of a day; no finite one is the number that stands for an endless one
 COALESCE(hashint4extended(/* place */0, CASE WHEN isfinite(/* value */born) THEN /* value */born - date '2000-01-01'
