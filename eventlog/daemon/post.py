@@ -148,19 +148,22 @@ class Post:
 
     def leave(self) -> None:
         """Enters the last figures and gives it to whoever waits."""
-        if self.lock.taken:
-            # While it has the lock still: afterwards these marks are another publisher's.
-            self._ledger.enter(self._vitals.reading().outputs, now=True)
-        self._close_wakeup()
-        self.lock.leave()
+        try:
+            if self.lock.taken:
+                # While it has the lock still: afterwards these marks are another publisher's.
+                self._ledger.enter(self._vitals.reading().outputs, now=True)
+        finally:
+            self._close_wakeup()
+            self.lock.leave()
 
     def drop(self) -> None:
         """Lets go of connections, which may be broken, and with them of the post."""
-        self.lock.drop()
         self.close()
 
     def close(self) -> None:
         """Gives back what it holds."""
+        # Where it could not be left: no thread renews the lease of who has ended.
+        self.lock.drop()
         self._end_traces()
         self._close_wakeup()
         self.engine.dispose()

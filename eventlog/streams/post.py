@@ -94,11 +94,13 @@ class StreamPost(Post):
         super().confirm()
 
     def leave(self) -> None:
-        self._end_capture()
-        super().leave()
-        self._kept = None
-        # Last: the next publisher begins with the marks, and finds the log free then.
-        self._keeper.leave()
+        try:
+            self._end_capture()
+            super().leave()
+        finally:
+            self._kept = None
+            # Last: the next publisher begins with the marks, and finds the log free then.
+            self._keeper.leave()
 
     def drop(self) -> None:
         self._end_capture()

@@ -6,6 +6,7 @@ import json
 import os
 import signal
 from pathlib import Path
+from threading import enumerate as enumerate_threads
 from urllib.request import urlopen
 
 import pytest
@@ -13,9 +14,12 @@ from msgspec import Struct
 from sqlalchemy import Engine
 
 from eventlog.cli.mishaps import TERMINATED
-from eventlog.core.errors import OK
+from eventlog.core.errors import OK, SourceError
+from eventlog.daemon.publisher import Publisher
+from eventlog.daemon.vitals import Ledger
+from eventlog.sources.log.lock import LogLock
 from tests.conformance.event_logs import LogTable
-from tests.integration.publishing import PATIENCE, Process, published, settled, site, until, url_of
+from tests.integration.publishing import PATIENCE, Process, config_of, published, settled, site, until, url_of
 from tests.integration.scripted_server import ScriptedServer, answer
 from tests.support.forking import Forked
 
@@ -208,6 +212,28 @@ def test_a_database_that_is_not_there_is_waited_for_and_a_stop_ends_that(log: Lo
 
 
 FATAL = b'<output><status level="fatal">Closed for good.</status></output>'
+
+
+def test_who_cannot_say_goodbye_to_a_log_keeps_nobody_from_it(
+    log: LogTable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The next publisher of the same process would stand by for ever, for the lease was renewed."""
+
+    def away(*_: object, **__: object) -> None:
+        raise SourceError("the connection was lost", may_pass=True)
+
+    config, others = config_of(log.engine, tmp_path / "out"), set(enumerate_threads())
+    first = Publisher(config)
+    first.run_once()
+    with monkeypatch.context() as patched:
+        patched.setattr(Ledger, "enter", away)
+        first.close()
+    second = Publisher(config)
+    assert second.post.take()
+    with monkeypatch.context() as patched:
+        patched.setattr(LogLock, "leave", away)
+        second.close()
+    assert set(enumerate_threads()) <= others, "no lease is renewed any more"
 
 
 def test_it_publishes_what_comes_and_ends_when_it_is_told_to(log: LogTable, tmp_path: Path) -> None:

@@ -11,8 +11,9 @@ from click.testing import CliRunner
 
 from eventlog.cli.main import main
 from eventlog.config.settings import Config, from_settings
-from eventlog.core.errors import DataError, OccupiedError
+from eventlog.core.errors import DataError, OccupiedError, SourceError
 from eventlog.daemon.publisher import Publisher
+from eventlog.daemon.vitals import Ledger
 from eventlog.sources.stream.source import FileMarks, read_place
 from eventlog.streams.post import CAPTURED
 
@@ -73,6 +74,21 @@ def test_one_publisher_at_a_time(place: Path) -> None:
         first.run_once()
         with pytest.raises(OccupiedError, match="Another publisher works on the CDC stream"):
             second.run_once()
+
+
+def test_who_cannot_say_goodbye_to_the_log_gives_the_stream_to_the_next(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def away(*_: object, **__: object) -> None:
+        raise SourceError("the connection was lost", may_pass=True)
+
+    first = Publisher(config_of(place))
+    first.run_once()
+    with monkeypatch.context() as patched:
+        patched.setattr(Ledger, "enter", away)
+        first.close()
+    with Publisher(config_of(place)) as second:
+        second.run_once()
 
 
 def test_a_stream_has_an_identity_and_an_epoch_in_its_marks(place: Path) -> None:
