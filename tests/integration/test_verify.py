@@ -23,6 +23,8 @@ from eventlog.cli.main import exit_code
 from eventlog.config.settings import load
 from eventlog.daemon import Publisher
 from eventlog.sinks.lake.plugin import IcebergOutput
+from eventlog.verify import verifying
+from eventlog.verify.repair import repair
 from tests.integration.publishing import in_thread, url_of
 from tests.support.compared import another, made_source, random_row, stored
 from tests.support.lakes import LAKES, Lake, open_catalog
@@ -155,6 +157,33 @@ def test_planted_differences_are_found_and_repaired(
     circle.publish()
     assert circle.verify("--output", "lake", "--mirrors")[0] == 0
     assert circle.verify("--output", "files")[0] == 0
+
+
+@pytest.mark.in_turn
+def test_what_is_inserted_before_the_repair_of_an_extra_object_stays(
+    source: Engine, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    circle = Circle(source, source, tmp_path, capsys, key="number")
+    circle.write(60)
+    circle.publish()
+    rows = [random_row(circle.dice, "number", 1) | {"id": number} for number in (991, 992)]
+    mirror = sa.Table("usr__mirror", sa.MetaData(), autoload_with=circle.lake)
+    described = reflect_table(circle.source, "usr")
+    with circle.lake.begin() as connection:
+        connection.execute(mirror.insert(), [stored(circle.lake, described, row) for row in rows])
+
+    def late(*given: Any) -> int:
+        with circle.source.begin() as connection:
+            connection.execute(circle.table.insert(), rows[:1])
+        return repair(*given)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(verifying, "repair", late)
+        code, told = circle.verify("--output", "lake", "--mirrors", "--repair")
+    assert (code, told["extra"]) == (1, 2)
+    circle.publish()
+    code, told = circle.verify("--output", "lake", "--mirrors")
+    assert code == 0, told["differences"]
 
 
 @pytest.mark.in_turn
