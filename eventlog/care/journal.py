@@ -150,8 +150,8 @@ class CaredJournal(Journal):
             return Stretches.union([*ahead, *alone, parked])
 
     def give_up(self, name: str, numbers: Stretches | None, note: str, *, planned: bool = False) -> int:
-        """Gives up rows that an output lacks, or all; how many. They end with a warning once no
-        other output lacks them.
+        """Gives up rows that an output lacks, or all that there are now; how many. They end with a
+        warning once no other output lacks them.
 
         A batch is passed as a whole: rows of it that are not given up are parked, so that few rows
         far behind the first one take as many transactions as there are batches before them. Of
@@ -165,7 +165,9 @@ class CaredJournal(Journal):
         if meant:
             self.done(name, Done(planned=meant, outcomes=_skipped(records, note)))
         skipped = len(records)
-        while (passed := self._give_up_batch(name, numbers, note)) is not None:
+        # Without this end a publisher could seal as fast as batches are passed here.
+        there = self.kept_for(name) or Stretches()
+        while (passed := self._give_up_batch(name, numbers, note, there)) is not None:
             skipped += passed
         # All rows: no number is beyond these two.
         for run in ((-(2**62), 2**62),) if numbers is None else numbers.parts:
@@ -180,12 +182,6 @@ class CaredJournal(Journal):
         with self.log.transaction() as connection:
             return all(JournalRow.read(row).name == name for row in self.ask(connection, "outputs_read"))
 
-    def drop(self, name: str) -> None:
-        """Forgets an output, with what the tables still say of it."""
-        with self.transaction() as (connection, memory):
-            self._erase(connection, memory, name)
-            self._drop_passed(connection, memory)
-
     def add(self, connection: Connection, memory: Memory, name: str) -> JournalRow:
         """Makes an output known before a publisher has it: from now on rows are kept for it."""
         self._add(connection, memory, name)
@@ -195,13 +191,16 @@ class CaredJournal(Journal):
         documents = [OnTheWay.read(row) for row in self.ask(connection, "planned_read", output=name)]
         return [document for document in documents if document.body is not None or not alone]
 
-    def _give_up_batch(self, name: str, numbers: Stretches | None, note: str) -> int | None:
-        """Passes the next batch, if rows of it or of one behind it are given up; else None."""
+    def _give_up_batch(self, name: str, numbers: Stretches | None, note: str, there: Stretches) -> int | None:
+        """Passes the next batch, if rows of it or of one behind it are given up; else None.
+
+        Only batches with rows that were `there` are.
+        """
         with self.transaction() as (connection, memory):
             row = memory.outputs[name]
             ahead = [number for number in sorted(memory.batches) if number > row.position]
-            meant = [number for number in ahead if numbers is None or memory.batches[number].records & numbers]
-            if not meant:
+            asked = there if numbers is None else there & numbers
+            if not any(memory.batches[number].records.meets(asked) for number in ahead):
                 return None
             records = memory.batches[ahead[0]].records
             over = records if numbers is None else records & numbers

@@ -211,7 +211,8 @@ def forget(
     if not journal.is_alone(name):
         note = f"{name}: given up by {by}: it is not configured any more."
         kept = journal.give_up(name, None, note, planned=True)
-    journal.drop(name)
+    # Meanwhile a publisher may have sealed more, and other outputs may have got that.
+    journal.forget(name)
     return kept
 
 

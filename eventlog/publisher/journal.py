@@ -115,6 +115,7 @@ class Journal(JournalReader):
         self._tell(connection, "output_make", [row.written()])
         memory.outputs[name] = row
         if foremost is None:
+            self._drop_passed(connection, memory)  # rows of the last output that somebody forgot
             return
         self._tell(connection, "parked_copy", [{"name": name, "former": foremost.name}])
         records = sorted(memory.planned.get(foremost.name, ()))
@@ -165,7 +166,8 @@ class Journal(JournalReader):
         """Gives up an output, and what waits for it."""
         with self.transaction() as (connection, memory):
             memory.output(name)
-            waited = self.numbers(connection, "parked_numbers") | memory.planned.pop(name, Stretches())
+            waited = self.numbers(connection, "parked_of_output", output=name)
+            waited |= memory.planned.pop(name, Stretches())
             waited = Stretches.union([waited, *[batch.records for batch in memory.batches.values()]])
             self._erase(connection, memory, name)
             if memory.outputs:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from sqlalchemy import Engine
 
 from eventlog.care import journal as care
+from eventlog.care.journal import CaredJournal
 from eventlog.care.outputs import forget, kept_for, pause, resume, skip
 from eventlog.config.settings import PublisherConfig
 from eventlog.core.errors import UsageError
@@ -223,4 +226,43 @@ def test_the_rows_of_the_last_output_wait_for_whoever_publishes_next(engine: Eng
     scene.add("two")
     scene.publish()
     assert scene.receivers["two"].came == [1, 4]
+    assert (scene.waiting(), scene.left()) == ([], {})
+
+
+def test_what_others_get_while_an_output_is_forgotten_is_over_for_all(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scene = Scene(engine, *BOTH)
+    pause(scene.log, "two", BOTH, by="ann")
+    scene.write(1, 3)
+    scene.publish()
+    give_up_batch, last = CaredJournal._give_up_batch, 3
+
+    def beside_a_publisher(*given: Any) -> int | None:
+        nonlocal last
+        scene.write(last + 1, last + 1)
+        scene.publish("one")
+        last += 1
+        assert last < 9, "it seals as fast as rows are given up"
+        return give_up_batch(*given)
+
+    monkeypatch.setattr(CaredJournal, "_give_up_batch", beside_a_publisher)
+    forget(scene.log, "two", ["one"], by="ann")
+    assert (scene.waiting(), scene.left()) == ([], {})
+    scene.publish("one")
+    assert scene.receivers["one"].came == [*range(1, last + 1)]
+
+
+def test_batches_of_the_last_output_wait_for_whoever_publishes_next(engine: Engine) -> None:
+    scene = Scene(engine, *BOTH)
+    pause(scene.log, "two", BOTH, by="ann")
+    scene.write(1, 3)
+    scene.publish()
+    assert forget(scene.log, "one", ["three"], by="ann") == 0
+    assert forget(scene.log, "two", ["three"], by="ann") == 3
+    assert scene.waiting() == [1, 2, 3]
+    scene.consumers.clear()
+    scene.add("three")
+    scene.publish()
+    assert scene.receivers["three"].came == [1, 2, 3]
     assert (scene.waiting(), scene.left()) == ([], {})
