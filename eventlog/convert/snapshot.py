@@ -78,12 +78,19 @@ def snapshot_files(folder: Path, catalog: Catalog) -> list[SnapshotFile]:
 
 def placed_rows(file: SnapshotFile, catalog: Catalog) -> Iterator[pa.RecordBatch]:
     """The rows of the files, each with `object` and its object's key; those whose key is NULL name
-    no object.
+    no object. All are typed as the first ones are: files may have types of their own.
     """
     table = catalog.tables[file.table]
     columns = wanted_columns(table, file.child)
+    schema = None
     for path in file.paths:
-        yield from placed_batches(_batches(path, columns, catalog), table, file.child)
+        for rows in placed_batches(_batches(path, columns, catalog), table, file.child):
+            schema = schema or rows.schema
+            try:
+                typed = rows.cast(schema)
+            except pa.ArrowException as error:
+                raise damaged(path, error) from error
+            yield typed
 
 
 def placed_batches(

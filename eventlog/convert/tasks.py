@@ -169,9 +169,7 @@ def place(task: SnapshotFiles) -> PlacedTable:
         return PlacedTable(table=task.file.table, child=task.file.child)
     with partition_file(Path(task.folder) / f"{task.name}.arrow", first.schema) as writer:
         for batch in chain([first], batches):
-            # The files of a table may have types of their own; a partition file has one schema.
-            rows = batch.cast(first.schema)
-            write_by(writer, rows, bucket_of(batch.column(OBJECT), task.buckets))
+            write_by(writer, batch, bucket_of(batch.column(OBJECT), task.buckets))
     return PlacedTable(table=task.file.table, child=task.file.child, file=writer.finished())
 
 

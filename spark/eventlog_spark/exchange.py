@@ -339,13 +339,11 @@ def _add_notes(bundle: Bundle, numbers: Sequence[UnitNumbers], tasks: int) -> No
 
 
 def _table(work: Scattering, file: SnapshotFile) -> Iterator[pa.RecordBatch]:
-    """The rows of a table of the snapshot, all of them as the first ones are typed."""
+    """The rows of a table of the snapshot."""
     bundle = Bundle(TABLES + work.tables.index(file))
-    schema = None
     assert work.conversion.catalog is not None
     for rows in placed_rows(file, work.conversion.catalog):
-        schema = schema or rows.schema
-        _write(bundle, rows.cast(schema), work.buckets)
+        _write(bundle, rows, work.buckets)
         yield from bundle.full()
     yield from bundle.rest()
 

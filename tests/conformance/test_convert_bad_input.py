@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pyarrow import parquet
 
 from eventlog.convert import plan
 from eventlog.convert.commit import Summary
+from eventlog.convert.settings import MessageFiles, SnapshotRows
 from eventlog.core.errors import DataError
+from eventlog.sql.names import STANDARD, TRANSACTION
 from tests.support.converting import (
     LogRow,
     converted,
@@ -109,6 +113,34 @@ def test_a_damaged_file_among_good_ones_leaves_nothing(tmp_path: Path, jobs: int
     with pytest.raises(DataError, match=r"b\.csv has no column"):
         converted([good, tmp_path / "b.csv"], tmp_path / "out", jobs=jobs)
     assert not (tmp_path / "out").exists()
+
+
+def test_files_of_one_table_whose_types_differ_too_much_are_named(tmp_path: Path) -> None:
+    folder = tmp_path / "tables" / "usr"
+    folder.mkdir(parents=True)
+    for name, kind, number in (("a", pa.int16(), 1), ("b", pa.int64(), 2**40)):
+        texts = pa.array(["x"])
+        rows = pa.table({"idu": pa.array([number], kind), "fname": texts, "lname": texts})
+        parquet.write_table(rows, folder / f"{name}.parquet")
+    source = write_lines(tmp_path / "in.jsonl", [log_row(1, event_type=6, column_name=None)])
+    snapshot = SnapshotRows(folder=tmp_path / "tables")
+    with pytest.raises(DataError, match=r"b\.parquet cannot be read: .*1099511627776"):
+        converted(source, tmp_path / "out", catalog=CATALOG, read_back=snapshot)
+
+
+@pytest.mark.parametrize("telling", ["a", "b"])
+def test_of_two_copies_that_counts_which_tells_the_transaction(tmp_path: Path, telling: str) -> None:
+    """One was archived before the log had transactions."""
+    columns = (*STANDARD, TRANSACTION)
+    source = tmp_path / "in"
+    source.mkdir()
+    for name in ("a", "b"):
+        told = {TRANSACTION: "77" if name == telling else None}
+        write_parquet(source / f"{name}.parquet", [log_row(1, **told)], columns)
+    converted(source, tmp_path / "out", catalog=CATALOG, target=MessageFiles())
+    assert b'"transactionId":"0000000000000000000000000000004D"' in b"".join(
+        content for name, content in files_of(tmp_path / "out").items() if name.endswith(".jsonl")
+    )
 
 
 @pytest.mark.parametrize("rows", [[], [log_row(None)]])
