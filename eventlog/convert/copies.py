@@ -77,9 +77,11 @@ def _doubled(
     for number, places in _by_number(rows):
         distinct = places
         if len(places) > 1:
-            # Copies stand together; of those that say the same one place is kept.
-            copies = rows.slice(places[0], len(places)).to_pylist()
-            place_of = {_content(copy): at for at, copy in zip(places, copies, strict=True)}
+            # Copies stand together; of those that say the same one place is kept, and that is one
+            # that tells the transaction, whatever the order of the files.
+            copies = list(zip(places, rows.slice(places[0], len(places)).to_pylist(), strict=True))
+            copies.sort(key=lambda copy: copy[1][TRANSACTION] is not None)
+            place_of = {_content(copy): at for at, copy in copies}
             distinct = list(place_of.values())
         duplicates += [number] * (len(places) - len(distinct))
         if len(distinct) > 1 or number in contested:
