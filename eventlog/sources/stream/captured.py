@@ -98,7 +98,7 @@ class Catalogs:
         return number
 
     def forget_newest(self) -> None:
-        """What was written last may not be durable."""
+        """What was written last may not be durable, or another publisher has written since."""
         self._newest = None
         self._known.clear()
 
@@ -304,6 +304,8 @@ class StreamCapture:
         self._log = log
         self._limit = limit or MOST_FRESH_IMAGES
         self._place = log.place() or StreamPlace()
+        # Another publisher may have captured since this one had the log.
+        log.catalogs.forget_newest()
         self._pieces: Iterator[StreamPiece | None] | None = None
 
     def capture(self) -> bool:

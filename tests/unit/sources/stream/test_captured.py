@@ -19,6 +19,7 @@ from eventlog.core.model import EVERY_ROW, Captured, Image, Op, Position, Transa
 from eventlog.core.schema import Catalog, Column, Table
 from eventlog.sources.log.lock import LogLock
 from eventlog.sources.stream import fresh
+from eventlog.sources.stream.captured import StreamCapture
 from eventlog.sources.stream.packed import packed, unpacked
 from eventlog.sources.stream.source import StreamPiece, StreamPlace, WaitingImage, read_place
 from tests.support.captured import Capturing
@@ -199,6 +200,29 @@ def test_rows_are_described_by_the_catalog_of_their_time(tmp_path: Path) -> None
     going.take()
     assert [name for name in _marks(going) if name.startswith("catalog ")] == ["catalog 3"]
     going.close()
+
+
+def test_who_gets_the_log_back_leaves_catalogs_of_the_one_in_between(tmp_path: Path) -> None:
+    going = Capturing(Reader([(1, 1)] * 2), tmp_path / "log.db")
+    going.take()
+    going._lock.leave()
+    other = Capturing(Reader([(1, 1)] * 4), tmp_path / "log.db")
+    while other.capture():
+        pass
+    other.close()
+    assert going._lock.take()
+    capture = StreamCapture(Reader([(1, 1)] * 6), going.log, 100)
+    while capture.capture():
+        pass
+    with going.log.log.transaction() as connection:
+        rows = going.waiting(connection)
+    going.die()
+    read = Capturing(Reader([]), tmp_path / "log.db")
+    images = [read.log.image(event) for event in rows]
+    described = [(image.position[0], read.log.catalogs.find(number).tables) for image, number in images]
+    places = {30: 3, 40: 3, 50: -1, 60: 6}
+    assert described == [(place, catalog(number).tables) for place, number in places.items()]
+    read.close()
 
 
 def _marks(going: Capturing) -> list[str]:
