@@ -19,7 +19,7 @@ from eventlog.core.model import Document, Edit, Op, Outcome, Position
 from eventlog.core.schema import Catalog, Column
 from eventlog.core.seams import encode
 from eventlog.qlik.messages.document import MessagesDocument
-from eventlog.sinks.kafka.marks import NO_ROOM
+from eventlog.sinks.kafka.marks import NO_SPACE
 from eventlog.sinks.kafka.registry import registry_of
 from eventlog.sinks.kafka.settings import KafkaSettings
 from eventlog.sinks.kafka.sink import KafkaSink
@@ -146,8 +146,8 @@ def test_reasons_are_cut_where_a_mark_has_no_room_for_them(mock_cluster: str, co
     assert there.documents is None
     found = told(there.answers)
     assert set(found) == set(said)
-    assert all(note == NO_ROOM or said[row].startswith(note.rstrip("…")) for row, note in found.items())
-    assert (NO_ROOM in found.values()) == (count == 100)
+    assert all(note == NO_SPACE or said[row].startswith(note.rstrip("…")) for row, note in found.items())
+    assert (NO_SPACE in found.values()) == (count == 100)
     sink.close()
 
 

@@ -89,6 +89,7 @@ def test_who_cannot_say_goodbye_to_the_log_gives_the_stream_to_the_next(
         first.close()
     with Publisher(config_of(place)) as second:
         second.run_once()
+        assert second.post.tenure is not None
 
 
 def test_a_stream_has_an_identity_and_an_epoch_in_its_marks(place: Path) -> None:

@@ -78,9 +78,9 @@ class Origin(Struct, frozen=True, kw_only=True):
                 table = self.table.name
                 raise DataError(
                     f"{table} does not say whose key the update {sequence} changed: it has no row before it.",
-                    hint="Set change_tables.before_image = true. Then drop the mirror, delete its"
-                    f" row in eventlog_applied and the rows of {table}, and run `eventlog refresh`"
-                    " and `eventlog apply`.",
+                    hint="Set change_tables.before_image = true, drop the mirror, delete its row in"
+                    f" eventlog_applied and the rows of {table}, and run `eventlog refresh` and"
+                    " `eventlog apply`.",
                 )
             former = change.oper
 

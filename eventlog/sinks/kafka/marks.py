@@ -22,11 +22,11 @@ from eventlog.sinks.ownership import Owner
 
 Of = TypeVar("Of")
 
-SHORT: Final = 60
+SHORT_CHARACTERS: Final = 60
 """Characters of a note where whole notes would make a mark too large."""
 
-NO_ROOM: Final = (
-    "The message was refused, as so many others of its batch that there was no room for the reasons;"
+NO_SPACE: Final = (
+    "The message was refused, as so many others of its batch that there was no space for the reasons;"
     " requeue it to learn its own."
 )
 
@@ -111,7 +111,7 @@ def mark_messages(
     key = _key(settings)
     value = msgspec.json.encode(standing)
     # A mark that no broker takes would stop the output for ever, so rather the reasons are cut.
-    for characters in (SHORT, 0):
+    for characters in (SHORT_CHARACTERS, 0):
         if len(key) + len(value) <= settings.max_message_bytes:
             break
         taken, converted = _cut(standing.taken, characters), _cut(standing.converted, characters)
@@ -122,11 +122,11 @@ def mark_messages(
 
 
 def _cut(taken: Taken, characters: int) -> Taken:
-    """With only so many characters of each note; without any, it is `NO_ROOM`."""
+    """With only so many characters of each note; without any, it is `NO_SPACE`."""
 
     def cut(note: str) -> str:
         if not characters:
-            return NO_ROOM
+            return NO_SPACE
         return note if len(note) <= characters else f"{note[:characters]}…"
 
     return taken.with_refusals(tuple([(at, cut(note)) for at, note in taken.refusals()]))

@@ -102,7 +102,7 @@ class Bucket:
                 for piece in obstore.get(self._store, name).stream():
                     out.write(piece)
         except MissingObjectError:
-            hint = "Somebody removed it meanwhile; begin again with what is there."
+            hint = "Somebody removed it at the same time; begin again with what is there."
             message = f"{self.address}/{name} is gone."
             raise SinkError(message, hint=hint, may_pass=True) from None
 
