@@ -31,7 +31,7 @@ from eventlog.publisher.take import Parking
 from eventlog.sources.log.reading import LogSettings
 from eventlog.sources.marks import Stretches, as_text
 from eventlog.sql.log import Log, id_list
-from eventlog.sql.log_indexes import has_number_index
+from eventlog.sql.log_indexes import may_number_twice
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
@@ -87,11 +87,9 @@ class Journal(JournalReader):
 
     def serve(self, names: Sequence[tuple[str, Sequence[str]]]) -> None:
         """Makes each output known; those with a former name go on under the new one."""
-        # Elsewhere a key or a CHECK keeps such numbers out, and a log that others made has the
-        # numbers that it has. Asked outside of a transaction: with a second connection in the pool
-        # the two would take turns, and all that the server keeps for a session be read twice.
-        is_ours = self.log.names.transaction is not None and not self.log.dialect.log_has_key
-        self._checks_numbers = is_ours and has_number_index(self.log.engine, self.log.names)
+        # Outside of a transaction: with a second connection in the pool the two would take turns,
+        # and all that the server keeps for a session be read twice.
+        self._checks_numbers = may_number_twice(self.log.engine, self.log.names)
         with self.transaction() as (connection, memory):
             # Rows that nobody might read are tried again: perhaps the right was given since.
             if memory.any_parked:
@@ -103,7 +101,11 @@ class Journal(JournalReader):
                 if former is None:
                     self._add(connection, memory, name)
                 else:
-                    self._rename(connection, memory, former, name)
+                    for query in ("output_rename", "planned_rename", "parked_rename", "said_rename"):
+                        self._tell(connection, query, [{"name": name, "former": former}])
+                    memory.outputs[name] = replace(memory.outputs.pop(former), name=name)
+                    if former in memory.planned:
+                        memory.planned[name] = memory.planned.pop(former)
 
     def _add(self, connection: Connection, memory: Memory, name: str) -> None:
         """A new output lacks what the foremost lacks: what is ahead of it, parked or planned."""
@@ -143,13 +145,6 @@ class Journal(JournalReader):
                 self._park_new(connection, memory, row.name, memory.batches[number].records)
         self._move(connection, memory, replace(row, position=memory.last_batch))
 
-    def _rename(self, connection: Connection, memory: Memory, former: str, name: str) -> None:
-        for query in ("output_rename", "planned_rename", "parked_rename", "said_rename"):
-            self._tell(connection, query, [{"name": name, "former": former}])
-        memory.outputs[name] = replace(memory.outputs.pop(former), name=name)
-        if former in memory.planned:
-            memory.planned[name] = memory.planned.pop(former)
-
     def pause(self, name: str, why: str | None) -> None:
         """Lets nothing go to an output, for this reason; None lets it go on."""
         with self.transaction() as (connection, memory):
@@ -169,17 +164,13 @@ class Journal(JournalReader):
             waited = self.numbers(connection, "parked_of_output", output=name)
             waited |= memory.planned.pop(name, Stretches())
             waited = Stretches.union([waited, *[batch.records for batch in memory.batches.values()]])
-            self._erase(connection, memory, name)
+            for query in ("planned_forget", "parked_forget", "said_forget"):
+                self._tell(connection, query, [{"output": name}])
+            self._tell(connection, "output_forget", [{"name": name}])
+            memory.outputs.pop(name)
             if memory.outputs:
                 self._settle(connection, memory, name, waited, {})
             self._drop_passed(connection, memory)
-
-    def _erase(self, connection: Connection, memory: Memory, name: str) -> None:
-        """Takes an output out of the tables."""
-        for query in ("planned_forget", "parked_forget", "said_forget"):
-            self._tell(connection, query, [{"output": name}])
-        self._tell(connection, "output_forget", [{"name": name}])
-        memory.outputs.pop(name, None)
 
     def _move(self, connection: Connection, memory: Memory, row: JournalRow) -> None:
         self._tell(connection, "output_move", [row.written()])

@@ -42,6 +42,14 @@ def has_number_index(engine: Engine, names: LogNames) -> bool:
     return any("N" in letters for letters in held) and any(letters >= PROCESSED for letters in held)
 
 
+def may_number_twice(engine: Engine, names: LogNames) -> bool:
+    """Whether a log of ours may have one number twice, and an index finds the rows that have it."""
+    # Elsewhere a key or a CHECK keeps such numbers out, and a log that others made has the numbers
+    # that it has.
+    is_open = names.transaction is not None and not dialect_of(engine).log_has_key
+    return is_open and has_number_index(engine, names)
+
+
 def option_of(index: Mapping[str, Any], what: str) -> str:
     """What SQLAlchemy knows of an index under a name that begins with the database's."""
     for name, value in index.get("dialect_options", {}).items():
