@@ -10,6 +10,7 @@ from eventlog.core.errors import ConfigError, SourceError
 from eventlog.sources.gbase.drivers import DbApiDriver, driver_of
 from eventlog.sources.gbase.session import CaptureSession, parts_of
 from eventlog.sources.gbase.settings import GBaseSettings
+from eventlog.sources.gbase.source import SessionFeed
 from tests.support.gbase_driver import EmulatedDriver
 from tests.support.gbase_server import GBaseServer
 
@@ -101,6 +102,48 @@ def test_a_connection_of_the_site_is_driven_by_sql() -> None:
     asked = connection.asked
     assert asked[0] == ("EXECUTE FUNCTION informix.cdc_closesess(?)", (7,))
     assert asked[2][1] == ("stores", "shop", "t1", 7)
+
+
+class LostConnection(Connection):
+    """Once its server has gone away, every call says so."""
+
+    is_lost = False
+
+    def cursor(self) -> Cursor:
+        self.ask()
+        return super().cursor()
+
+    def lo_read(self, session: int, most: int) -> bytes:
+        self.ask()
+        return super().lo_read(session, most)
+
+    def close(self) -> None:
+        self.ask()
+        super().close()
+
+    def ask(self) -> None:
+        if self.is_lost:
+            raise RuntimeError("The connection is closed.")
+
+
+def test_a_connection_that_is_lost_is_opened_anew_though_it_refuses_to_be_closed() -> None:
+    made: list[LostConnection] = []
+    told: list[str] = []
+
+    def connect() -> DbApiDriver:
+        made.append(LostConnection(OWN))
+        return DbApiDriver(made[-1])
+
+    feed = SessionFeed(connect, OWN, told.append)
+    feed.open(0)
+    made[0].is_lost = True
+    with pytest.raises(SourceError, match="cannot be read: The connection is closed"):
+        feed.read()
+    feed.open(0)
+    assert (len(made), feed.read()) == (2, b"bytes")
+    assert told[-1] == "The session was not ended in order: The connection is closed."
+    feed.close()
+    assert made[1].asked[-1] == "connection closed"
 
 
 @pytest.mark.parametrize(

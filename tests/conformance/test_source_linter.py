@@ -12,7 +12,7 @@ from eventlog.core.errors import ConfigError, SourceError
 from eventlog.sources.linter import source as module
 from eventlog.sources.linter.emulator import EmulatedOperation, EmulatorSettings, LinterEmulator
 from eventlog.sources.linter.operations import Action
-from eventlog.sources.linter.queue import EngineSession, fill_queue, make_queue, open_session
+from eventlog.sources.linter.queue import DriverSession, EngineSession, fill_queue, make_queue, open_session
 from eventlog.sources.linter.settings import LinterSettings
 from eventlog.sources.linter.source import LinterReader
 from eventlog.sources.log.lock import LogLock
@@ -142,6 +142,14 @@ def test_any_driver_will_do(tmp_path: Path, sqlite: Engine) -> None:
     assert image.after == {**TABLE, "ID": 10}
     assert ground.count() == 0
     source.close()
+
+
+def test_a_lost_connection_that_refuses_to_be_closed_ends_nobody() -> None:
+    class Connection:
+        def close(self) -> None:
+            raise RuntimeError("The connection is closed.")
+
+    LinterReader(DriverSession(Connection()), SCHEMA).close()
 
 
 def test_what_is_not_there_is_named(ground: Ground) -> None:

@@ -86,7 +86,7 @@ class JdbcDriver:
             self._asked(doing, rows.next)
             return int(self._asked(doing, rows.getLong, 1))
         finally:
-            prepared.close()
+            self._asked(doing, prepared.close)
 
     def _asked(self, doing: str, function: Any, *arguments: object) -> Any:
         try:
@@ -154,11 +154,12 @@ class DbApiDriver:
         self._connection.close()
 
     def _number(self, statement: str, arguments: tuple[object, ...]) -> int:
-        cursor = self._connection.cursor()
         try:
-            cursor.execute(statement, arguments)
-            return int(cursor.fetchone()[0])
+            cursor = self._connection.cursor()
+            try:
+                cursor.execute(statement, arguments)
+                return int(cursor.fetchone()[0])
+            finally:
+                cursor.close()
         except Exception as error:  # each driver has errors of its own
             raise SourceError(f"The server refuses {statement.partition('(')[0]}: {error}.") from error
-        finally:
-            cursor.close()

@@ -107,12 +107,17 @@ class SessionFeed:
         return self._session.read()
 
     def close(self) -> None:
-        if self._session is not None:
-            # The session first: it is ended by calls through the driver.
-            self._session.close()
-        if self._driver is not None:
-            self._driver.close()
+        session, driver = self._session, self._driver
         self._session = self._driver = None
+        # The session first: it is ended by calls through the driver.
+        for part in (session, driver):
+            if part is None:
+                continue
+            try:
+                part.close()
+            except Exception as error:  # noqa: BLE001 - each driver has errors of its own
+                # As on a connection that is lost, which is opened anew.
+                self._report(f"The session was not ended in order: {str(error).rstrip('.')}.")
 
 
 class GBaseReader:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
 from importlib import import_module
 from importlib.resources import files
@@ -134,7 +134,9 @@ class DriverSession:
             self._connection.commit()
 
     def close(self) -> None:
-        self._connection.close()
+        # A driver may refuse it where the connection is lost, and each has errors of its own.
+        with suppress(Exception):
+            self._connection.close()
 
 
 class EngineSession:
