@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from eventlog.core.errors import SourceError
+from eventlog.core.errors import DataError, SourceError
 from eventlog.sources.gbase.emulator import reads, shop
 from eventlog.sources.gbase.records import CdcRecord
 from eventlog.sources.gbase.settings import GBaseSettings
@@ -104,6 +104,25 @@ def test_a_place_that_the_server_no_longer_has_is_a_sentence(
     with pytest.raises(SourceError, match=r"no longer in the logical logs.* load the tables again") as caught:
         source_of(server, path).take()
     assert caught.value.may_pass is False
+
+
+@pytest.mark.parametrize("line", ["{hex}", "R1 valid {hex}", "{hex} # a read"])
+def test_a_text_that_is_read_while_its_last_line_is_written_is_read_on(tmp_path: Path, line: str) -> None:
+    chunks = list(reads(shop(3, 5), cut=70))
+    text = "\n".join(line.format(hex=chunk.hex(" ", 4)) for chunk in chunks)
+    path = tmp_path / "stream.hex"
+    path.touch()
+    feed, got = FileFeed(path), b""
+    feed.open(0)
+    for character in text:
+        with path.open("a") as file:
+            file.write(character)
+        got += feed.read()
+    assert got == b"".join(chunks), "though the last line has no end"
+    with path.open("a") as file:
+        file.write("\n0\n")
+    with pytest.raises(DataError, match="is no row of hexadecimal digits"):
+        feed.read()
 
 
 def test_files_that_grow_are_read_on(tmp_path: Path) -> None:

@@ -23,12 +23,18 @@ CHUNK_BYTES: Final = 1 << 18
 _MARKS: Final = ("valid", "tail")
 
 
-def chunks_of(path: Path) -> Iterator[bytes]:
+def chunks_of(path: Path, *, grows: bool = False) -> Iterator[bytes]:
     """The bytes of a file, or of all files of a folder in the order of their names; `.hex` files
     are texts.
+
+    Where it `grows`, the end of the last file may not be there yet.
     """
-    for file in files_of(path):
-        yield from _hex_file(file) if file.suffix.lower() == ".hex" else _binary(file)
+    files = files_of(path)
+    for file in files:
+        if file.suffix.lower() == ".hex":
+            yield from _hex_file(file, grows=grows and file is files[-1])
+        else:
+            yield from _binary(file)
 
 
 def files_of(path: Path) -> list[Path]:
@@ -52,11 +58,12 @@ def refuse_dirty(files: Iterable[Path]) -> None:
             )
 
 
-def read_hex(lines: Iterable[str], *, origin: str = "the text") -> Iterator[bytes]:
+def read_hex(lines: Iterable[str], *, origin: str = "the text", grows: bool = False) -> Iterator[bytes]:
     """One piece of bytes for each line. `#` begins a comment; blanks do not count.
 
     A line may begin with a label and `valid` or `tail`, as `R1 valid 0000…`: tails are what a
-    program printed beyond what it had read, and are left out.
+    program printed beyond what it had read, and are left out. Where a text `grows`, a last line
+    that is half written is left out, if nobody can read it.
     """
     for number, line in enumerate(lines, start=1):
         words = line.partition("#")[0].split()
@@ -69,6 +76,8 @@ def read_hex(lines: Iterable[str], *, origin: str = "the text") -> Iterator[byte
         try:
             yield binascii.unhexlify("".join(words))
         except (ValueError, binascii.Error):
+            if grows and not line.endswith("\n"):
+                return
             shown = shortened(line.strip(), 40)
             raise DataError(f"{origin}, line {number}: {shown!r} is no row of hexadecimal digits.") from None
 
@@ -82,15 +91,23 @@ def _binary(file: Path) -> Iterator[bytes]:
         raise SourceError(f"{file} cannot be read: {error.strerror}.", may_pass=False) from error
 
 
-def _hex_file(file: Path) -> Iterator[bytes]:
+def _hex_file(file: Path, *, grows: bool) -> Iterator[bytes]:
     try:
         # Editors on Windows begin a text with a mark.
         with file.open(encoding="utf-8-sig") as opened:
-            yield from read_hex(opened, origin=str(file))
+            yield from read_hex(_up_to_its_end(opened), origin=str(file), grows=grows)
     except OSError as error:
         raise SourceError(f"{file} cannot be read: {error.strerror}.", may_pass=False) from error
     except UnicodeDecodeError:
         raise DataError(f"{file} is no text of hexadecimal digits; give binary files another name.") from None
+
+
+def _up_to_its_end(lines: Iterable[str]) -> Iterator[str]:
+    """The lines, and no rest of one that was half written when it was read."""
+    for line in lines:
+        yield line
+        if not line.endswith("\n"):
+            return
 
 
 _common = Binary(">4I").unpack_from

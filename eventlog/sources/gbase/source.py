@@ -61,7 +61,7 @@ class FileFeed:
 
     def open(self, start: int) -> None:
         self._read = 0
-        self._chunks = chunks_of(self._path)
+        self._chunks = chunks_of(self._path, grows=True)
 
     def read(self) -> bytes:
         for chunk in self._chunks:
@@ -70,7 +70,7 @@ class FileFeed:
         # What came behind what was read, in the same file or in a new one: the former iterator has
         # ended, and gives nothing of that.
         skipped = 0
-        self._chunks = chunks_of(self._path)
+        self._chunks = chunks_of(self._path, grows=True)
         for chunk in self._chunks:
             if skipped + len(chunk) > self._read:
                 fresh = chunk[max(0, self._read - skipped) :]
