@@ -319,6 +319,23 @@ def test_a_column_that_grows_is_looked_at_between_full_cycles(engine: Engine, tm
     site.source.close()
 
 
+def test_a_column_that_grows_is_looked_at_in_a_table_that_was_empty(engine: Engine, tmp_path: Path) -> None:
+    site = Site(engine, tmp_path, "number", every=3600, growing={"usr": "size"})
+    assert site.drain() == 0
+    rows = [random_row(random.Random(n), "number", n) | {"id": n, "size": n} for n in range(3)]
+    for row in rows:
+        with engine.begin() as connection:
+            connection.execute(site.table.insert(), [row])
+        assert site.drain() == 1
+    with engine.begin() as connection:
+        connection.execute(site.table.delete())
+    assert site.drain() == 0, "only a full cycle sees that"
+    with engine.begin() as connection:
+        connection.execute(site.table.insert(), [rows[2] | {"id": 9, "size": 9}])
+    assert site.drain() == 4
+    site.source.close()
+
+
 @pytest.mark.parametrize("kept", ["postgresql", "mariadb"])
 def test_a_state_has_one_publisher_and_who_is_replaced_changes_nothing(
     kept: str, tmp_path: Path, request: pytest.FixtureRequest

@@ -159,11 +159,15 @@ class CompareReader:
         for table in self._tables:
             if full:
                 yield from self._all_suspects(table)
-            elif table.growing is not None and self._tops[table.table.whole] is not None:
+            elif table.growing is not None:
                 since, top = self._tops[table.table.whole], self._top(table)
-                for keys in batches(_since(table, since), STEP_ROWS):
-                    yield table, keys
-                self._tops[table.table.whole] = top
+                if since is not None:
+                    for keys in batches(_since(table, since), STEP_ROWS):
+                        yield table, keys
+                    self._tops[table.table.whole] = top
+                elif top is not None:
+                    # It was empty, so there is no value to go on from.
+                    yield from self._all_suspects(table)
         if full:
             self._full_at = began
 
