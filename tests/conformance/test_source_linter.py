@@ -145,11 +145,15 @@ def test_any_driver_will_do(tmp_path: Path, sqlite: Engine) -> None:
 
 
 def test_a_lost_connection_that_refuses_to_be_closed_ends_nobody() -> None:
+    asked: list[str] = []
+
     class Connection:
         def close(self) -> None:
+            asked.append("close")
             raise RuntimeError("The connection is closed.")
 
     LinterReader(DriverSession(Connection()), SCHEMA).close()
+    assert asked == ["close"]
 
 
 def test_what_is_not_there_is_named(ground: Ground) -> None:
