@@ -68,23 +68,27 @@ def convert(
     """
     destination, identity = Destination(conversion.destination), identity_of(conversion)
     refuse_unknown_transactions(conversion)
-    reach(conversion.format)
     sending = is_sending(destination.work)
     resume = sending or (resume and marking is None)
     jobs, watch = jobs or cores(), watch or Unwatched()
-    with (
-        destination.occupied(overwrite=conversion.overwrite, resume=resume),
-        placed(marking, destination.work, sending=sending),
-    ):
+    with destination.occupied(overwrite=conversion.overwrite, resume=resume):
         try:
-            summary = _converted(conversion, destination, jobs, watch, marking)
-        except (DataError, UsageError):
-            # It would end so again. What was being sent stays: a part of it is with a receiver.
-            if not is_sending(destination.work):
+            # Not before the folder is ours: a Kafka shuts out whoever sends under the same name.
+            reach(conversion.format)
+        except BaseException:
+            if not resume:
                 destination.discard()
             raise
-        order = order_of(conversion) if marking is None else marking.order
-        destination.commit(summary, order, identity)
+        with placed(marking, destination.work, sending=sending):
+            try:
+                summary = _converted(conversion, destination, jobs, watch, marking)
+            except (DataError, UsageError):
+                # It would end so again. What was being sent stays: a part of it is with a receiver.
+                if not is_sending(destination.work):
+                    destination.discard()
+                raise
+            order = order_of(conversion) if marking is None else marking.order
+            destination.commit(summary, order, identity)
     return summary
 
 

@@ -93,13 +93,14 @@ def convert(
         refuse_other(order, destination.work)
     # Only what was being sent is gone on with; all else begins anew.
     resumed = (destination.work / order / SENDING).exists()
-    if not resumed:
-        reach(conversion.format)
     with (
         destination.occupied(overwrite=conversion.overwrite, resume=resumed),
         placed(marking, destination.work, sending=resumed),
     ):
         try:
+            if not resumed:
+                # Not before the folder is ours: a Kafka shuts out whoever sends under the same name.
+                reach(conversion.format)
             with (
                 _cut(conversion, marking, resumed=resumed) as input_cut,
                 session(cluster or Cluster(), hiding=conversion.hides) as spark,

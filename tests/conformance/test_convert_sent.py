@@ -11,7 +11,7 @@ import pytest
 from sqlalchemy import Engine, text
 
 from eventlog.convert import plan, to_change_tables
-from eventlog.convert.commit import Summary
+from eventlog.convert.commit import Destination, Summary
 from eventlog.convert.local import convert
 from eventlog.convert.settings import Conversion, FilesInput, MessageFiles, SentMessages, SentTables
 from eventlog.core.errors import SinkError, UsageError
@@ -122,6 +122,20 @@ def test_a_database_that_does_not_answer_is_noticed_before_anything_is_done(sour
     with pytest.raises(SinkError, match="Nothing was done yet"):
         run(source, tmp_path / "out", target)
     assert not (tmp_path / "out").exists()
+
+
+def test_a_second_start_does_not_ask_the_receiver(
+    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A Kafka would shut out the one that is at work."""
+    asked: list[object] = []
+    monkeypatch.setattr(DatabaseSink, "open", asked.append)
+    with (
+        Destination(tmp_path / "out").occupied(overwrite=False),
+        pytest.raises(SinkError, match="Another conversion is writing"),
+    ):
+        run(source, tmp_path / "out", into(tmp_path / "t.db"))
+    assert asked == []
 
 
 def test_who_goes_on_notices_that_others_wrote_meanwhile(
