@@ -114,11 +114,6 @@ def folders_from(success: bytes) -> tuple[str, ...]:
         return ()
 
 
-def summary_in(folder: Path) -> Summary:
-    """What the complete conversion in a folder did."""
-    return summary_from((folder / SUCCESS).read_bytes())
-
-
 def success_of(summary: Summary, identity: str) -> bytes:
     """What `_SUCCESS` holds."""
     facts = msgspec.to_builtins(summary)

@@ -101,9 +101,7 @@ class HadoopFolder:
     def __init__(self, spark: SparkSession, address: str) -> None:
         self.address = address.rstrip("/")
         jvm: Any = spark._jvm  # noqa: SLF001  # the only way to the file systems of Hadoop
-        self._files = jvm.org.apache.hadoop.fs
-        self._local = jvm.java.io.File
-        self._path = self._files.Path
+        self._path = jvm.org.apache.hadoop.fs.Path
         jsc: Any = spark._jsc  # noqa: SLF001  # the same
         self._system = self._path(address).getFileSystem(jsc.hadoopConfiguration())
 
@@ -129,12 +127,6 @@ class HadoopFolder:
     def remove(self, name: str) -> None:
         """Removes a file or a folder in it."""
         self._delete(name)
-
-    def copy_in(self, file: str, name: str) -> None:
-        """Brings a file or a folder of this machine into it."""
-        conf, path = self._system.getConf(), self._path(self.subfolder(name))
-        # False: the file here stays.
-        self._files.FileUtil.copy(self._local(file), self._system, path, False, conf)
 
     def copy_out(self, name: str, file: str) -> None:
         """Brings a file or a folder in it to this machine."""

@@ -189,12 +189,11 @@ def test_documents_on_every_file_system(spark: SparkSession, tmp_path: Path, sys
     here = local.convert(conversion, jobs=1)
     with system(spark, tmp_path) as base:
         folder = HadoopFolder(spark, base)
-        folder.copy_in(str(tmp_path / "in"), "in")
-        folder.copy_in(str(tmp_path / "snapshot"), "snapshot")
+        brought(spark, tmp_path / "in", f"{base}/in")
+        brought(spark, tmp_path / "snapshot", f"{base}/snapshot")
         places = Addresses(destination=f"{base}/out", inputs=(f"{base}/in/*",), snapshot=f"{base}/snapshot")
-        folder.copy_in(
-            str(tmp_path / "in" / "a.parquet"), f"out/{WORK}/output-0/left.parquet"
-        )  # by a driver that was killed
+        left = f"{base}/out/{WORK}/output-0/left.parquet"  # by a driver that was killed
+        brought(spark, tmp_path / "in" / "a.parquet", left)
         assert convert_at(replace(conversion, part_events=1), places).parts == here.changes
         with pytest.raises(UsageError, match="is not empty"):
             convert_at(conversion, places)
@@ -206,6 +205,14 @@ def test_documents_on_every_file_system(spark: SparkSession, tmp_path: Path, sys
         name: content for name, content in expected.items() if name != OUTCOMES_FILE
     }
     assert {"eventlog: deciding", "eventlog: writing"} <= jobs(spark)
+
+
+def brought(spark: SparkSession, file: Path, address: str) -> None:
+    """Copies a file or a folder of this machine to an address."""
+    jvm: Any = spark._jvm  # the file systems of Hadoop
+    jsc: Any = spark._jsc  # the same
+    place = jvm.org.apache.hadoop.fs.Path
+    place(address).getFileSystem(jsc.hadoopConfiguration()).copyFromLocalFile(place(f"file:{file}"), place(address))
 
 
 def without_sums(folder: Path) -> dict[str, bytes]:

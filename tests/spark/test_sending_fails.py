@@ -13,7 +13,7 @@ import pytest
 from msgspec.structs import replace
 
 from eventlog.convert import lanes
-from eventlog.convert.commit import WORK, summary_in
+from eventlog.convert.commit import SUCCESS, WORK, summary_from
 from eventlog.convert.sending import SENDING
 from eventlog.convert.settings import Conversion, FilesInput, SentMessages
 from eventlog.core.errors import EventlogError, SinkError, UsageError
@@ -68,7 +68,7 @@ def assert_all_is_there_once(conversion: Conversion) -> None:
             keyed.setdefault(one.key, []).append(int(position))
     assert [positions for positions in keyed.values() if positions != sorted(positions)] == []
     assert len(consumed(into.servers, form.metadata_topic)) == 1
-    done = summary_in(conversion.destination)
+    done = summary_from((conversion.destination / SUCCESS).read_bytes())
     assert (done.changes, done.statuses) == (ROWS, {"S": ROWS})
     assert Counter(one["status"] for one in outcomes_of(conversion.destination)) == {"S": ROWS}
     assert sorted(entry.name for entry in conversion.destination.iterdir()) == ["_SUCCESS", "outcomes.parquet"]
