@@ -375,6 +375,25 @@ def test_a_state_has_one_publisher_and_who_is_replaced_changes_nothing(
     other.leave()
 
 
+@pytest.mark.parametrize("kept", ["postgresql", "mariadb"])
+def test_two_publishers_may_make_the_marks_at_once(
+    kept: str, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine: Engine = request.getfixturevalue(kept)
+    first, second = keeper_in(engine), keeper_in(engine)
+    assert first.take() is not None
+    create = sa.Table.create
+
+    def blindly(table: sa.Table, bind: Any, **_: Any) -> None:
+        """As where the other one makes it behind the look whether it is there."""
+        create(table, bind, checkfirst=False)
+
+    monkeypatch.setattr(sa.Table, "create", blindly)
+    assert second.take() is None
+    first.leave()
+    second.drop()
+
+
 def test_tables_of_the_state_are_not_compared(postgresql: Engine, tmp_path: Path) -> None:
     site = Site(postgresql, tmp_path, "number", postgresql)
     site.drain()

@@ -14,7 +14,7 @@ from uuid import uuid4
 import sqlalchemy as sa
 from sqlalchemy import Connection
 
-from eventlog.core.errors import OccupiedError
+from eventlog.core.errors import OccupiedError, SourceError
 from eventlog.core.seams import Tenure
 from eventlog.sources.log.lock import LogLock
 from eventlog.sources.marks import EPOCH, LOG, Marks, next_epoch
@@ -152,8 +152,14 @@ def _make(log: Log) -> None:
         sa.Column("value", types.log_value),
         **types.table_options,
     )
-    with log.transaction() as connection:
-        table.create(connection, checkfirst=True)
+    try:
+        with log.transaction() as connection:
+            table.create(connection, checkfirst=True)
+    except SourceError:
+        # Another publisher may have made it meanwhile, which each database tells otherwise.
+        with log.transaction() as connection:
+            if not sa.inspect(connection).has_table(table.name):
+                raise
 
 
 def keeper_of(
