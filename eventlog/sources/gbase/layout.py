@@ -97,7 +97,6 @@ MOST_CHARACTERS: Final = 32_767
 
 # A table of n columns is described again whenever a session begins.
 @lru_cache(maxsize=4096)
-@lru_cache(maxsize=4096)
 def read_type(text: str) -> ColumnType:
     """Reads a type; DataError when it is none that can be captured."""
     folded = " ".join(text.lower().split())

@@ -81,12 +81,6 @@ class StreamPlace(Struct, frozen=True, kw_only=True, omit_defaults=True):
     transaction: int = 0
     waiting: tuple[WaitingImage, ...] = ()
 
-    def has(self, position: Position) -> bool:
-        """Whether an image was captured, or published by a former version."""
-        if not self.upto or position > self.upto:
-            return False
-        return all(image.position != position for image in self.waiting)
-
 
 def read_place(text: str | None) -> StreamPlace:
     """Reads the mark; without one the stream was never read."""
