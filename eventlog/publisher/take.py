@@ -18,7 +18,7 @@ from eventlog.core.model import EVERY_ROW, Event, Reason
 from eventlog.core.rules.screen import Identities, due
 from eventlog.publisher.memory import Sealed
 from eventlog.publisher.tables import NEVER, OnTheWay, Parked
-from eventlog.publisher.unsealed import object_of
+from eventlog.publisher.unsealed import object_of, objects_of
 from eventlog.sources.marks import Stretches
 
 if TYPE_CHECKING:
@@ -77,8 +77,14 @@ class ObjectNames(Mapping[int, str]):
     def _by_number(self) -> Mapping[int, Event]:
         return {event.position[0]: event for event in self._events}
 
+    @cached_property
+    def _of_shared(self) -> Mapping[int, str]:
+        if len(self._by_number) == len(self._events):
+            return {}  # no two rows have one number
+        return objects_of(self._identities, self._events)
+
     def __getitem__(self, number: int) -> str:
-        return object_of(self._identities, self._by_number[number])
+        return self._of_shared.get(number) or object_of(self._identities, self._by_number[number])
 
     def __iter__(self) -> Iterator[int]:
         return iter(self._by_number)
@@ -98,6 +104,8 @@ class Parking(Struct):
     of_every_row: int = NEVER
     """The first row that speaks of a whole table and waits; all that are behind it wait with it."""
     rows: list[Parked] = []
+    records: set[int] = set()
+    """Those of these rows: several documents may have rows of one number."""
 
     def add(
         self,
@@ -109,6 +117,9 @@ class Parking(Struct):
         attempts: int = 0,
     ) -> None:
         """Has a row wait until then, or behind an earlier one of its object."""
+        if record in self.records:
+            return
+        self.records.add(record)
         leads = name not in self.led
         self.stays(record, name)
         row = Parked(
@@ -203,7 +214,7 @@ def _divided(
     by_number: dict[int, list[Event]] = {}
     for event in taken.events:
         by_number.setdefault(event.position[0], []).append(event)
-    objects, new_names = _named(by_number, waited, identities)
+    objects, new_names, shared = _named(by_number, waited, identities)
     parking = _parking(view, output, new_names, waited, freed, on_the_way, by_number)
     held = view.held(by_number)
     going: list[Event] = []
@@ -221,9 +232,12 @@ def _divided(
             name = objects[number] = EVERY_ROW
             wait = wait or (BEHIND, now, None)
         may_stay = former is not None and former.object == name
-        if wait is None and alike[0].key == EVERY_ROW:  # nothing before it may wait, of whatever object
-            others_wait = parking.rows or on_the_way or view.parked_below(output, number) > gone_on
-            wait = (BEHIND, now + round(EVERY_ROW_SECONDS * 1000), None) if others_wait else None
+        if wait is None and name == EVERY_ROW:
+            if number not in shared:  # nothing before it may wait, of whatever object
+                waits = parking.rows or on_the_way or view.parked_below(output, number) > gone_on
+            else:
+                waits = not parking.blocked.isdisjoint(shared[number])
+            wait = (BEHIND, now + round(EVERY_ROW_SECONDS * 1000), None) if waits else None
             may_stay = False
         # A row that waits on as it did stays as it is, with the time that it has.
         if wait is not None and former is not None and may_stay and parking.keeps(former, wait[0]):
@@ -233,8 +247,7 @@ def _divided(
             going.extend(alike)
             gone_on += former is not None
         else:
-            attempts = 0 if former is None else former.attempts
-            parking.add(number, name, *wait, attempts)
+            parking.add(number, name, *wait, 0 if former is None else former.attempts)
         if former is not None:
             unparked.append(former)
     return replace(
@@ -279,13 +292,26 @@ def _parking(
 
 def _named(
     by_number: Mapping[int, Sequence[Event]], waited: Mapping[int, Parked], identities: Identities
-) -> tuple[dict[int, str], set[str]]:
-    """The objects of rows, and those of which rows may wait that are not among these."""
+) -> tuple[dict[int, str], set[str], dict[int, set[str]]]:
+    """The objects of rows, and those of which rows may wait that are not among these; and all
+    objects of each number that rows of several have.
+    """
     objects = {number: row.object for number, row in waited.items() if number in by_number}
-    # Rows that waited behind one of every object go on under their own, as new ones do.
-    unnamed = [number for number in by_number if objects.get(number, EVERY_ROW) == EVERY_ROW]
-    named = {number: object_of(identities, by_number[number][0]) for number in unnamed}
-    return objects | named, {*named.values(), EVERY_ROW}
+    named: dict[int, str] = {}
+    shared: dict[int, set[str]] = {}
+    for number, alike in by_number.items():
+        if len(alike) > 1:
+            names = {object_of(identities, event) for event in alike}
+            if len(names) > 1:
+                named[number] = EVERY_ROW
+                if EVERY_ROW not in names:
+                    shared[number] = names
+                continue
+        # Rows that waited behind one of every object go on under their own, as new ones do.
+        if objects.get(number, EVERY_ROW) == EVERY_ROW:
+            named[number] = object_of(identities, alike[0])
+    new_names = {*named.values(), EVERY_ROW}.union(*shared.values())
+    return objects | named, new_names, shared
 
 
 def _in_order(view: View, by_number: Mapping[int, Sequence[Event]]) -> list[int]:

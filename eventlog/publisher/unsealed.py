@@ -9,7 +9,7 @@ is late, one statement finds which rows are next.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
@@ -214,8 +214,7 @@ class UnsealedRows:
 
     def objects(self, connection: Connection, numbers: Sequence[int]) -> dict[int, str]:
         """The objects that these rows speak of, as far as they still wait."""
-        events = self.events(connection, numbers)
-        return {event.position[0]: object_of(self._identities, event) for event in events}
+        return objects_of(self._identities, self.events(connection, numbers))
 
     def continuing(self, connection: Connection, numbers: Sequence[int]) -> set[int]:
         """Those of these rows that go on with the change of the one before them of their object."""
@@ -292,6 +291,18 @@ def object_of(identities: Identities, event: Event) -> str:
     if row is None:
         return f"#{event.position[0]}"
     return name_of(row)
+
+
+def objects_of(identities: Identities, events: Iterable[Event]) -> dict[int, str]:
+    """What the rows of these events are parked under. Rows of several objects that have one number
+    wait as one row of every object: no table has room for more than one name of it.
+    """
+    objects: dict[int, str] = {}
+    for event in events:
+        name = object_of(identities, event)
+        if objects.setdefault(event.position[0], name) != name:
+            objects[event.position[0]] = EVERY_ROW
+    return objects
 
 
 def name_of(row: RowId) -> str:

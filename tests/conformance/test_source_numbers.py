@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from pathlib import Path
 
+import msgspec
 import pytest
 from sqlalchemy import Engine, text
 
@@ -16,18 +18,25 @@ from eventlog.daemon import Publisher
 from eventlog.sinks.outputs import FilesOutput
 from eventlog.sql.log import Log
 from eventlog.sql.names import LogNames
+from tests.publisher.scene import Scene
 from tests.support.logged import USR, run
 
 LOG = (
     "CREATE TABLE event_log (record_id BIGINT, status CHAR(1), event_type INTEGER, event_time TIMESTAMP NULL,"
     " perpetrator VARCHAR(9), table_name VARCHAR(64), table_key VARCHAR(99), column_name VARCHAR(64),"
-    " old_value VARCHAR(99), new_value VARCHAR(99))"
+    " old_value {TEXT}, new_value {TEXT})"
 )
 
 
 @pytest.fixture
 def adopted(engine: Engine) -> Engine:
-    run(engine, LOG, *USR, "INSERT INTO usr (idu, fname) VALUES (1, 'a'), (2, 'b'), (3, 'c')")
+    long_text = "LONGTEXT" if engine.dialect.name in {"mysql", "mariadb"} else "TEXT"
+    run(
+        engine,
+        LOG.replace("{TEXT}", long_text),
+        *USR,
+        "INSERT INTO usr (idu, fname) VALUES (1, 'a'), (2, 'b'), (3, 'c')",
+    )
     install(engine)
     return engine
 
@@ -130,3 +139,57 @@ def test_a_publisher_of_one_output_works_in_one_session(own: Engine, tmp_path: P
             ours = "datname = current_database() AND application_name = 'eventlog'"
             sessions = connection.execute(text(f"SELECT COUNT(*) FROM pg_stat_activity WHERE {ours}"))
             assert sessions.scalar_one() == 1
+
+
+def write_values(engine: Engine, *rows: tuple[int, str, str]) -> None:
+    for number, key, value in rows:
+        values = {"number": number, "key": key, "value": value}
+        names = "record_id, status, event_type, event_time, table_name, table_key, column_name, new_value"
+        inserted = f"INSERT INTO event_log ({names}) VALUES (:number, 'N', 2, :time, 'usr', :key, 'fname', :value)"
+        with engine.begin() as connection:
+            connection.execute(text(inserted), values | {"time": dt.datetime(2020, 1, 1)})
+
+
+@pytest.mark.parametrize("most", [32_000_000, 100_000])
+def test_long_values_of_rows_of_one_number_are_published_with_their_own_rows(
+    adopted: Engine, tmp_path: Path, most: int
+) -> None:
+    large, long = "A" * 30_000, "B" * 30_000
+    write_values(adopted, (6, "idu=3", "first"), (7, "idu=1", large), (7, "idu=2", long), (7, "idu=3", "short"))
+    write_values(adopted, (8, "idu=1", "C" * 600), (8, "idu=2", "D" * 600), (9, "idu=3", "E" * 70_000))
+    # Of a number too: they are not read, and end none that is good.
+    write_values(adopted, (9, "idu=1", "good"), (9, "idu=2", "F" * 2_000))
+    settings = msgspec.structs.replace(
+        config(adopted, tmp_path), publisher=PublisherConfig(value_limit=60_000, query_bytes=most)
+    )
+    with Publisher(settings) as publisher:
+        for _ in range(6):
+            publisher.run_once()
+    assert letters(adopted) == [(number, "W" if number == 9 else "S") for number in (6, 7, 7, 7, 8, 8, 9, 9, 9)]
+    written = "".join(file.read_text() for file in sorted(tmp_path.glob("*.xml")))
+    expected = {"first", large, long, "short", "C" * 600, "D" * 600, "good", "F" * 2_000}
+    assert {value for value in expected if written.count(f">{value}<") != 1} == set()
+    assert "EEE" not in written
+
+
+def test_rows_of_one_number_wait_behind_those_of_all_their_objects(postgresql: Engine) -> None:
+    scene = Scene(postgresql, "one")
+    one = scene.receivers["one"]
+    one.again = {5}
+    scene.table.write(5, key="idu=2")
+    scene.publish()
+    for number, key in ((7, "idu=1"), (7, "idu=2"), (8, "idu=1")):
+        scene.table.write(number, key=key)
+    scene.publish()
+    assert (one.came, scene.waiting()) == ([], [5, 7, 7, 8])
+    one.again = {7}
+    scene.table.run("UPDATE event_log_parked SET due = 0 WHERE due > 0")
+    scene.publish()
+    assert one.came == [5]
+    scene.table.write(9, key="idu=2")
+    scene.publish()
+    one.again = set()
+    scene.table.run("UPDATE event_log_parked SET due = 0 WHERE due > 0")
+    scene.publish()
+    assert one.came == [5, 7, 7, 8, 9]
+    assert (scene.waiting(), scene.left()) == ([], {})

@@ -11,6 +11,7 @@ Rows come as the database has them, and become events here: nothing in them is j
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from operator import itemgetter
 from typing import Any, Final
@@ -26,9 +27,10 @@ from eventlog.core.rules.meaning import MEANING
 from eventlog.core.rules.screen import Identities, identities_of
 from eventlog.core.rules.times import moment
 from eventlog.core.schema import Catalog
+from eventlog.sources.log.ends import TransactionEnds
 from eventlog.sources.marks import Stretches
 from eventlog.sql.dialect import offers
-from eventlog.sql.log import Log, id_list
+from eventlog.sql.log import ALL, Log, id_list
 
 LOOKAHEAD_ROWS: Final = 32
 """Rows read past the limit to see whether the last object goes on; more each time that it does."""
@@ -38,9 +40,6 @@ ROW_BYTES: Final = 500
 
 SHORT_BYTES: Final = 512
 """A value up to this length comes with its row, however many rows are asked for."""
-
-MOST_ENDS_NUMBERS: Final = 100_000
-"""Of so many transactions at most it is remembered where they end."""
 
 LONGEST_BYTES: Final = 2**30
 """No length that a database is asked for is larger."""
@@ -94,11 +93,17 @@ class Portion(Struct, frozen=True, kw_only=True):
 
 
 class _Fit(Struct, frozen=True, kw_only=True):
-    """How many rows fit, what they weigh, and what is wrong with those that are too large."""
+    """How many rows fit, what they weigh, and which places of them are those of too large ones."""
 
     end: int
     weight: int
-    faults: Mapping[int, str] = {}
+    too_large: Collection[int] = ()
+
+
+class Fault(str):
+    """What is wrong with a row, where its old value would stand: the rows may have one number."""
+
+    __slots__ = ()
 
 
 class WaitingRows:
@@ -183,6 +188,10 @@ class WaitingRows:
         if are_large or weight > request.room:
             fit = self._fit(rows[:end], request.room)
         more = more or fit.end < len(rows)
+        if fit.too_large:
+            rows = [*rows]
+            for index in fit.too_large:
+                rows[index] = self._refused(rows[index])
         if fit.end < end:
             # No object is cut but one that has no room alone.
             end = fit.end
@@ -196,75 +205,69 @@ class WaitingRows:
         if 0 < len(torn) < end:  # else there is no room for the whole of a change
             whole = [row for index, row in enumerate(whole) if index not in torn]
         if are_large and any_large(whole):
-            whole = self._with_values(connection, whole, fit.faults)
+            whole = self._with_values(connection, whole, plain)
         events = events_in_utc(whole, self._log)
-        if fit.faults:
+        if are_large or fit.too_large:
             for index, event in enumerate(events):
-                if event.position[0] in fit.faults:
-                    fault = fit.faults[event.position[0]]
-                    events[index] = replace(event, old=None, new=None, fault=fault)
+                if isinstance(event.old, Fault):
+                    events[index] = replace(event, old=None, fault=str(event.old))
         return Portion(rows=events, weight=fit.weight, more=more)
 
     def _fit(self, rows: Rows, room: int) -> _Fit:
         weight = 0
-        faults: dict[int, str] = {}
+        too_large: list[int] = []
         for index, row in enumerate(rows):
             size = size_of(row)
             if size > self._settings.value_limit:
                 # Nobody fetches its values, so that it takes nobody's room.
-                faults[int(row[0])] = too_large(row, self._settings.value_limit)
-            elif weight + size > room and weight > 0:
-                return _Fit(end=index, weight=weight, faults=faults)
+                too_large.append(index)
+            elif weight + size > room and weight > 0 and (end := start_of_number(rows, index)):
+                return _Fit(end=end, weight=weight, too_large=too_large)
             else:
                 weight += size
-        return _Fit(end=len(rows), weight=weight, faults=faults)
+        return _Fit(end=len(rows), weight=weight, too_large=too_large)
 
-    def _with_values(self, connection: Connection, rows: Rows, faults: Collection[int]) -> Rows:
+    def _refused(self, row: tuple[Any, ...]) -> tuple[Any, ...]:
+        """A row that is too large, without its values."""
+        fault = Fault(too_large(row, self._settings.value_limit))
+        between = row[VALUES.stop : LENGTHS.start]
+        return (*row[: VALUES.start], fault, None, *between, *NO_LENGTHS, *row[LENGTHS.stop :])
+
+    def _with_values(self, connection: Connection, rows: Rows, plain: int) -> Rows:
         """The rows with the values of which only the lengths have come."""
-        large = [int(row[0]) for row in rows if row[LENGTHS] != NO_LENGTHS]
-        asked = [number for number in large if number not in faults]
+        large = {int(row[0]) for row in rows if row[LENGTHS] != NO_LENGTHS}
+        alike = self._alike(connection, rows, large, plain)
+        asked = sorted(large - alike.keys())
         fetched = self._log.rows(connection, self._log.query("large_values"), {"ids": id_list(asked)})
         values = {int(number): (old, new) for number, old, new in fetched}
-        values |= dict.fromkeys(faults, (None, None))
-        values |= {int(row[0]): row[VALUES] for row in rows if row[LENGTHS] == NO_LENGTHS}
         complete: Rows = []
         for row in rows:
-            # One that is not there has gone between the two statements.
-            if int(row[0]) in values:
-                old, new = values[int(row[0])]
-                complete.append((*row[: VALUES.start], old, new, *row[VALUES.stop :]))
+            number = int(row[0])
+            if number in alike:
+                complete += alike[number]
+                alike[number] = []
+            elif number not in large:
+                complete.append(row)
+            elif number in values:  # else it has gone between the two statements
+                complete.append((*row[: VALUES.start], *values[number], *row[VALUES.stop :]))
         return complete
 
-
-class TransactionEnds:
-    """Where transactions with waiting rows end. Many are asked for at once: it reads all rows."""
-
-    def __init__(self, log: Log) -> None:
-        self._log = log
-        self._ends: dict[int, int] = {}
-
-    def behind(self, connection: Connection, lasts: Mapping[int, int], first: int) -> dict[int, int]:
-        """Where those of the transactions end that end above their last row."""
-        if any(transaction not in self._ends for transaction in lasts):
-            self._ask(connection, first)
-        ends = self._above(lasts)
-        if ends:
-            # Somebody may have requeued the first rows of a transaction whose others have letters.
-            still_waiting = self._log.query("still_waiting")
-            waiting = self._log.rows(connection, still_waiting, {"ids": id_list([*ends.values()])})
-            if len(waiting) < len(ends):
-                self._ask(connection, first)
-                ends = self._above(lasts)
-        return ends
-
-    def _ask(self, connection: Connection, first: int) -> None:
-        asked = {"first": first, "most": MOST_ENDS_NUMBERS}
-        ends = self._log.rows(connection, self._log.query("transaction_ends"), asked)
-        self._ends = {int(mark): int(end) for mark, end in ends if mark is not None}
-
-    def _above(self, lasts: Mapping[int, int]) -> dict[int, int]:
-        ends = self._ends
-        return {mark: ends[mark] for mark, last in lasts.items() if ends.get(mark, last) > last}
+    def _alike(self, connection: Connection, rows: Rows, large: Collection[int], plain: int) -> dict[int, Rows]:
+        """All rows of each number that several of these have, read again with their values: a
+        number does not say of which of them a value is.
+        """
+        numbers = [int(row[0]) for row in rows]
+        if len(set(numbers)) == len(numbers):
+            return {}
+        counts = Counter(numbers)
+        alike: dict[int, Rows] = {number: [] for number in counts if counts[number] > 1 and number in large}
+        if alike:
+            bounds = {"ids": id_list(sorted(alike))}
+            request = Request(limit=ALL, room=ALL, among="among_noted", bounds=bounds)
+            limit = self._settings.value_limit
+            for row in self._asked(connection, request, ALL, min(max(plain, limit), LONGEST_BYTES)):
+                alike[int(row[0])].append(self._refused(row) if size_of(row) > limit else row)
+        return alike
 
 
 class LogSettings(Struct, frozen=True, kw_only=True):
@@ -318,12 +321,17 @@ def torn_places(rows: Rows, end: int) -> set[int]:
     for key, row in objects.items():
         if not _begins(row, last[key], kinds[key]):
             torn.update(last[key].values())
+    # Rows of one number stay together, and others of the object of such a row would overtake it.
+    neighbours = {index + step for index in torn for step in (-1, 1)} - torn
+    numbers = {rows[index][0] for index in torn}
+    if any(0 <= index < end and rows[index][0] in numbers for index in neighbours):
+        return set()
     return torn
 
 
 def end_with_a_change(rows: Rows, end: int) -> int:
     """The first end from this one on with a whole change before it: few rows may have none."""
-    while end < len(rows) and len(torn_places(rows, end)) == end:
+    while end < len(rows) and (len(torn_places(rows, end)) == end or rows[end][0] == rows[end - 1][0]):
         end += 1
     return end
 
@@ -379,9 +387,14 @@ def start_of_object(rows: Rows, end: int, identities: Identities) -> int:
     start = end - 1
     while start > 0 and last is not None and identities.row_id(*rows[start - 1][OBJECT]) == last:
         start -= 1
-    while start > 0 and rows[start - 1][0] == rows[start][0]:
-        start -= 1
-    return start or end
+    return start_of_number(rows, start) or end
+
+
+def start_of_number(rows: Rows, index: int) -> int:
+    """Where the neighbouring rows begin that have the number of this one."""
+    while index > 0 and rows[index - 1][0] == rows[index][0]:
+        index -= 1
+    return index
 
 
 def any_large(rows: Rows) -> bool:

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import pytest
 
-from eventlog.sources.log.reading import TransactionEnds
+from eventlog.sources.log.ends import TransactionEnds
 from eventlog.sql.log import Log
 
 
