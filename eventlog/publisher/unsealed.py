@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import pairwise
+from time import monotonic
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
@@ -52,6 +53,9 @@ PAGE_ROWS: Final = 10_000
 AHEAD_ROWS: Final = 1_000
 """Fewer rows are read quicker than a thread is begun."""
 
+AHEAD_SECONDS: Final = 1.0
+"""So long rows count that were read ahead: a receiver may be away for hours before they are asked for."""
+
 Spelling = tuple[str | None, str | None]
 """What a row says of its object: table_name and table_key, as they were written."""
 
@@ -59,8 +63,8 @@ Spelling = tuple[str | None, str | None]
 class ReadAhead:
     """Rows above all that is known, read in a thread of its own while others are made into documents.
 
-    They count as long as `memory` does: it is dropped when somebody else writes to the journal, and
-    after any error.
+    They count as long as `memory` does, which is dropped when somebody else writes to the journal,
+    and after any error; and for a moment only: whoever takes rows away by SQL changes no journal.
     """
 
     def __init__(self, log: Log, rows: WaitingRows, request: Request, memory: Memory) -> None:
@@ -68,11 +72,14 @@ class ReadAhead:
         self._log = log
         self._rows = rows
         self._request = request
+        self._read_at = monotonic()
         self._reading = beside("eventlog-reads-ahead", self._read)
 
     def portion(self, request: Request, memory: Memory) -> Portion | None:
         """The rows, if these are the ones that are asked for now."""
         portion = self._reading.result()
+        if monotonic() - self._read_at > AHEAD_SECONDS:
+            return None
         if request == self._request and memory is self.memory:
             return portion
         return None
@@ -80,7 +87,9 @@ class ReadAhead:
     def _read(self) -> Portion | None:
         try:
             with self._log.transaction(lone=True) as connection:
-                return self._rows.next(connection, replace(self._request, beside=True))
+                portion = self._rows.next(connection, replace(self._request, beside=True))
+                self._read_at = monotonic()
+                return portion
         except SourceError:
             return None  # who asks for these rows reads them then, and raises what is wrong
 
