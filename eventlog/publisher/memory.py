@@ -61,7 +61,10 @@ class Memory(Struct, kw_only=True):
     last_noted: int
     """The highest number of a row whose outcome is in the companion table."""
     last_processed: int | None = None
-    """The highest number of a row that has its letter; None where no row is compared with it."""
+    """The highest number of a row that has its letter; None where no row is compared with it.
+
+    Letters that somebody else gives by SQL are seen a moment later: see `JournalReader.memory_of`.
+    """
     any_parked: bool
     any_said: bool
     any_held: bool

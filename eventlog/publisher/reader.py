@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from eventlog.sources.log.lock import LogLock
 
 CLOCK_SECONDS: Final = 10.0
-"""Seconds between two looks at the database's clock."""
+"""Seconds between two looks at the database's clock, and at the newest row that has its letter."""
 
 LATE_SECONDS: Final = 1.0
 """A clock that is so much earlier than before was set back, and not looked at slowly."""
@@ -45,7 +45,7 @@ class JournalReader:
         self.one_at_a_time = RLock()
         self._new_rows = Lock()
         self._memory: Memory | None = None
-        self._ahead = self._next_look = float("-inf")
+        self._ahead = self._next_look = self._next_processed = float("-inf")
         self._now = 0
         self._lock: LogLock | None = None
         self._checks_numbers = False
@@ -110,11 +110,12 @@ class JournalReader:
             self._token = self._lock.token
             self._memory = None
         if self._memory is None or self._memory.stamp != stamp:
-            memory = read_memory(connection, self.log, stamp)
-            if self._checks_numbers:
-                processed = self.numbers(connection, "newest_processed")
-                memory.last_processed = max([0, *processed])
-            self._memory = memory
+            self._memory = read_memory(connection, self.log, stamp)
+            self._next_processed = float("-inf")
+        if self._checks_numbers and monotonic() >= self._next_processed:
+            processed = self.numbers(connection, "newest_processed")
+            self._memory.last_processed = max([0, *processed])
+            self._next_processed = monotonic() + CLOCK_SECONDS
         return self._memory
 
     def ask(self, connection: Connection, query: str, **values: Any) -> list[tuple[Any, ...]]:

@@ -137,8 +137,7 @@ class UnsealedRows:
         if portion.more and len(rows) >= AHEAD_ROWS and self._may_read_ahead:
             edge = max(_edge(memory, known), *[event.position[0] for event in rows])
             self._ahead = ReadAhead(self._log, self.reader, _above(edge, limit, room), memory)
-        if memory.last_processed is not None:
-            rows = self._with_faults(connection, rows, memory.last_processed)
+        rows = self._with_faults(connection, rows, memory)
         records = Stretches.of([event.position[0] for event in rows])
         return Sealed(records, portion.weight, rows, is_new=True)
 
@@ -148,11 +147,14 @@ class UnsealedRows:
         # count nobody knows yet what will be due.
         return not (self._log.dialect.embedded or self._settings.handle_future_events)
 
-    def _with_faults(self, connection: Connection, events: Sequence[Event], newest: int) -> Sequence[Event]:
+    def _with_faults(self, connection: Connection, events: Sequence[Event], memory: Memory) -> Sequence[Event]:
         """The events, with a fault where the number cannot be the row's own.
 
         Of such a row nothing is published: its document would take another one's place.
         """
+        newest = memory.last_processed
+        if newest is None or not events:
+            return events
         # A log that numbers its rows itself has one number twice only where somebody has given it.
         if not self._settings.handle_future_events and events[0].position[0] > newest:
             return events  # they come in the order of their numbers, and nearly always are all new
@@ -215,15 +217,18 @@ class UnsealedRows:
             return [int(row[0]) for row in waiting if int(row[0]) not in taken][:limit]
         return self._late(connection, memory, known, limit, above=True)
 
-    def events(self, connection: Connection, numbers: Sequence[int]) -> Sequence[Event]:
+    def events(self, connection: Connection, memory: Memory, numbers: Sequence[int]) -> Sequence[Event]:
         """The events of these rows, as far as they still wait."""
-        if not numbers:
-            return ()
-        return self.reader.next(connection, _noted(numbers)).rows
+        return self._with_faults(connection, self._noted(connection, numbers), memory)
 
     def objects(self, connection: Connection, numbers: Sequence[int]) -> dict[int, str]:
         """The objects that these rows speak of, as far as they still wait."""
-        return objects_of(self._identities, self.events(connection, numbers))
+        return objects_of(self._identities, self._noted(connection, numbers))
+
+    def _noted(self, connection: Connection, numbers: Sequence[int]) -> Sequence[Event]:
+        if not numbers:
+            return ()
+        return self.reader.next(connection, _noted(numbers)).rows
 
     def continuing(self, connection: Connection, numbers: Sequence[int]) -> set[int]:
         """Those of these rows that go on with the change of the one before them of their object."""

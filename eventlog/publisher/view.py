@@ -150,7 +150,7 @@ class View(Struct, frozen=True):
             else:
                 asked.extend(batch.records)
         if asked:
-            at_hand.extend(self.rows.events(self.connection, sorted(set(asked))))
+            at_hand.extend(self.rows.events(self.connection, self.memory, sorted(set(asked))))
         return at_hand
 
     def _all_wait(self, records: Stretches) -> bool:

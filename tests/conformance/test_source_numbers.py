@@ -10,11 +10,13 @@ import pytest
 from sqlalchemy import Engine, text
 
 from eventlog.capture.install import install
-from eventlog.care.rows import Choice, requeue
+from eventlog.care.outputs import pause, resume
+from eventlog.care.rows import Choice, hold, release, requeue
 from eventlog.check import Point, PointLevel, check
 from eventlog.config.settings import Config, PublisherConfig, SourceConfig
 from eventlog.core.errors import SourceError
 from eventlog.daemon import Publisher
+from eventlog.publisher import reader
 from eventlog.sinks.outputs import FilesOutput
 from eventlog.sql.log import Log
 from eventlog.sql.names import LogNames
@@ -126,6 +128,48 @@ def test_a_number_that_was_processed_is_given_to_no_other_row(own: Engine, tmp_p
     assert published(tmp_path) == ["idu=1"]
     assert letters(own)[1:3] == [(99, "S"), (100, "S")]
     assert letters(own)[-2:] == [(102, "E"), (102, "S")]
+
+
+def test_a_number_that_somebody_else_processed_is_given_to_no_other_row(
+    own: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reader, "CLOCK_SECONDS", 0.0)
+    with Publisher(config(own, tmp_path)) as publisher:
+        write(own, (100, 6, "idu=1"))
+        publisher.run_once()
+        write(own, (200, 6, "idu=2"))
+        run(own, "UPDATE event_log SET status = 'X' WHERE record_id = 200")
+        write(own, (200, 6, "idu=3"))
+        publisher.run_once()
+    assert published(tmp_path) == ["idu=1"]
+    assert letters(own) == [(100, "S"), (200, "E"), (200, "X")]
+
+
+def test_a_row_that_waited_is_compared_with_processed_ones_too(own: Engine, tmp_path: Path) -> None:
+    both = msgspec.structs.replace(
+        config(own, tmp_path),
+        output=tuple(FilesOutput(path=str(tmp_path / name), name=name) for name in ("one", "two")),
+    )
+    log, names = Log(own, LogNames()), ["one", "two"]
+    with Publisher(both) as publisher:
+        write(own, (100, 6, "idu=1"), (101, 6, "idu=2"))
+        publisher.run_once()
+        publisher.run_once()
+        assert [published(tmp_path / name) for name in names] == [["idu=1", "idu=2"]] * 2
+        pause(log, "two", names, by="ann")
+        write(own, (101, 6, "idu=3"))
+        publisher.run_once()
+    resume(log, both.publisher, "two", names)
+    with Publisher(both) as publisher:  # it reads what is ahead of `two` again
+        write(own, (100, 6, "idu=3"))
+        hold(log, [(100, 100)])
+        publisher.run_once()
+        publisher.run_once()
+        release(log, [(100, 100)])
+        publisher.run_once()
+        publisher.run_once()
+    assert [published(tmp_path / name) for name in names] == [[], []]
+    assert letters(own) == [(100, "E"), (100, "S"), (101, "E"), (101, "S")]
 
 
 def test_a_publisher_of_one_output_works_in_one_session(own: Engine, tmp_path: Path) -> None:
