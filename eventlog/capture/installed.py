@@ -24,7 +24,7 @@ from eventlog.sql.access import answers, verbatim
 from eventlog.sql.definitions import ShapeVersion
 from eventlog.sql.dialect import Dialect, dialect_of, statement
 from eventlog.sql.findlog import log_columns
-from eventlog.sql.history import read_history
+from eventlog.sql.history import as_logged, read_history
 from eventlog.sql.names import LogNames
 from eventlog.sql.reflect import Classes
 
@@ -209,7 +209,7 @@ def tracked(connection: Connection, names: LogNames) -> list[Table]:
         options = witness.options
         try:
             table = _present(classes, name, options.children, options.key)
-            tables.append(captured(table, options, witness.watched))
+            tables.append(as_logged(captured(table, options, witness.watched), names))
         except EventlogError:  # the table is gone; its triggers are STRAY
             continue
     return tables

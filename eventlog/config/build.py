@@ -61,12 +61,14 @@ def with_definitions(engine: Engine, names: LogNames, catalog: Catalog) -> Catal
     """The tables, with what the history, if it can be read, says of how they were before."""
     from sqlalchemy.exc import SQLAlchemyError
 
+    from eventlog.capture.track import with_schema
     from eventlog.core.rules.definitions import Definitions
     from eventlog.sql.history import definitions_in
 
     try:
         with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
-            former = Definitions(definitions_in(connection, names, catalog), catalog)
+            log = with_schema(connection, names)
+            former = Definitions(definitions_in(connection, log, catalog), catalog)
     except SQLAlchemyError:
         return catalog
     return Catalog(catalog.tables, case_sensitive=catalog.case_sensitive, former=former)

@@ -97,6 +97,10 @@ class Table(Struct, frozen=True, kw_only=True, omit_defaults=True, dict=True):
     gone: tuple[str, ...] = ()
     """Attributes that the table has no more, in a definition of before: nobody can read them back.
     """
+    bare: bool = False
+    """Rows of the log call it by its name without its schema, as our triggers do in the log's own:
+    its name alone means it, and none of that name in another schema.
+    """
 
     @property
     def whole(self) -> str:
@@ -187,6 +191,8 @@ class Catalog:
         self.tables = tuple(tables)
         self.case_sensitive = case_sensitive
         self.former = former
+        bare = [table for table in self.tables if table.bare]
+        self._bare = {self.fold(table.name): TableMatch(table) for table in bare}
         self._by_name: dict[str, TableMatch | None] = {}
         for table in self.tables:
             self._enter(table.schema, table.name, TableMatch(table))
@@ -205,21 +211,21 @@ class Catalog:
         """The class or child table with this name, which may be written `schema.table`.
 
         A bare name that several schemas have is an error, because guessing would publish the wrong
-        object.
+        object; unless one of these tables is known to be called so.
         """
         folded = self.fold(name.strip(" "))
         if folded not in self._by_name:
             return None
-        match = self._by_name[folded]
+        match = self._bare.get(folded) or self._by_name[folded]
         if match is None:  # several tables have the name
             raise DataError(f"{name} is in several schemas; the log must say which, as schema.{name}.")
         return match
 
     def class_named(self, schema: str | None, name: str) -> Table | None:
         """The class of this name, of this schema if several have it; None if nobody can tell."""
-        match = self._by_name.get(self.fold(name))
-        if schema:
-            match = self._by_name.get(self.fold(f"{schema}.{name}")) or match
+        folded = self.fold(name)
+        own = self._by_name.get(self.fold(f"{schema}.{name}")) if schema else self._bare.get(folded)
+        match = own or self._by_name.get(folded)
         if match is not None and match.child is None:
             return match.table
         return None

@@ -104,10 +104,23 @@ def _completed(versions: Sequence[ShapeVersion]) -> list[ShapeVersion]:
     return [completed[version.table, version.version] for version in versions]
 
 
+def as_logged(table: Table, names: LogNames) -> Table:
+    """A class that our triggers capture, with what it is called in the log, whose schema is known
+    where the database has schemas.
+    """
+    return replace(table, bare=table.schema in (None, names.schema))
+
+
 def definitions_in(connection: Connection, names: LogNames, catalog: Catalog) -> list[Definition]:
-    """All definitions of captured tables that the history knows, and what they are today."""
-    versions = sorted(read_history(connection, names), key=_in_time)
-    described = [version for version in versions if version.details.table is not None]
+    """All definitions of captured tables that the history knows, and what they are today; names
+    must carry the log's schema where the database has schemas.
+    """
+    described = []
+    for version in sorted(read_history(connection, names), key=_in_time):
+        details = version.details
+        if details.table is not None:
+            details = replace(details, table=as_logged(details.table, names))
+            described.append(replace(version, described=details))
     return definitions_of(described, catalog)
 
 

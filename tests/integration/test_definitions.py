@@ -32,12 +32,18 @@ USR = "CREATE TABLE usr (idu INTEGER NOT NULL PRIMARY KEY, a VARCHAR(40), b VARC
 
 
 def publish(
-    engine: Engine, folder: Path, format_: str = "messages", *, follow: bool = False, steps: Sequence[Any] = ()
+    engine: Engine,
+    folder: Path,
+    format_: str = "messages",
+    *,
+    follow: bool = False,
+    steps: Sequence[Any] = (),
+    log: str = "event_log",
 ) -> None:
     facts = {"sink": "files", "name": "out", "path": str(folder), "format": format_, "steps": steps}
     output = msgspec.convert(facts, FilesOutput)
     config = Config(
-        source=SourceConfig(url=engine.url.render_as_string(hide_password=False), user="nobody"),
+        source=SourceConfig(url=engine.url.render_as_string(hide_password=False), log=log, user="nobody"),
         publisher=PublisherConfig(wake_up=False, polling_interval=1, follow=follow),
         output=(output,),
     )
@@ -279,3 +285,33 @@ def test_a_new_table_under_a_former_name_is_another_class(
         ("usr", 2, "new"),
         ("usr_old", 3, "old"),
     ]
+
+
+@pytest.mark.parametrize("database", ["postgresql", "mariadb"])
+@pytest.mark.parametrize("style", [Style.IMAGE, Style.ROW_BACK])
+def test_tables_of_one_name_in_two_schemas_are_told_apart(
+    request: pytest.FixtureRequest, tmp_path: Path, database: str, style: Style
+) -> None:
+    """Rows of the log's own schema say the name alone; also where one of the tables is another now."""
+    engine: Engine = request.getfixturevalue(database)
+    own = "public" if database == "postgresql" else str(engine.url.database)
+    other, names = f"{own}_hr", LogNames(schema=own)
+    run(engine, f"CREATE SCHEMA {other}")
+    try:
+        install(engine, names)
+        run(engine, USR, USR.replace("usr", f"{other}.usr"))
+        options = TriggerOptions(style=style)
+        track(engine, ["usr", f"{other}.usr"], options, names)
+        run(engine, "INSERT INTO usr VALUES (1, 'own', 'y')", f"INSERT INTO {other}.usr VALUES (1, 'other', 'y')")
+        run(engine, f"ALTER TABLE {other}.usr DROP COLUMN b", "ALTER TABLE usr ADD COLUMN c VARCHAR(9)")
+        track(engine, ["usr", f"{other}.usr"], options, names)
+        run(engine, "INSERT INTO usr VALUES (2, 'own', 'y', 'c')", f"INSERT INTO {other}.usr VALUES (2, 'other')")
+        publish(engine, tmp_path, log=names.whole)
+        assert {status for _, status, _, _ in letters(engine)} == {"S"}
+        found = sorted((one["topic"], *one["value"]["data"].values()) for one in told(tmp_path))
+    finally:
+        run(engine, f"DROP SCHEMA {other}{' CASCADE' if database == 'postgresql' else ''}")
+    whole = "public.usr" if database == "postgresql" else "usr"
+    more, gone = ((None,), ()) if style is Style.ROW_BACK else ((), ("y",))
+    expected = [(whole, 1, "own", "y", *more), (whole, 2, "own", "y", "c")]
+    assert found == sorted([*expected, (f"{other}.usr", 1, "other", *gone), (f"{other}.usr", 2, "other")])

@@ -200,8 +200,13 @@ class Definitions:
         self.known = ordered = tuple(sorted(definitions, key=lambda definition: definition.first))
         """The definitions in the order in which they began."""
         by_name: dict[str, list[Definition]] = {}
+        of_classes = set[str]()
         for definition in ordered:
-            for name in self._names(definition.table):
+            of_classes |= self._class_names(definition.table)
+        for definition in ordered:
+            own = self._class_names(definition.table)
+            # As in a catalog: what a class is known to be called means no other one, and no child.
+            for name in self._names(definition.table) - (of_classes - own):
                 by_name.setdefault(name, []).append(definition)
         self._last = ordered[-1].first if ordered else BEFORE_ALL_NUMBERS
         # Only names that ever meant something else: rows of all others need no search.
@@ -227,8 +232,8 @@ class Definitions:
         """Each that a row may go by and that is not today's, always in the same order."""
         own = [definition for definition in self.known if not definition.current]
         # A row that asks for its whole object goes by today's definition, under the name of then.
-        still_there = {definition.full_name: definition.today for definition in own if definition.today}
-        return (*own, *map(self._under_former_name, still_there, still_there.values()))
+        still_there = {definition.full_name: definition for definition in own if definition.today}
+        return (*own, *map(self._under_former_name, still_there.values()))
 
     def span(self, former: Definition) -> DefinitionSpan:
         """The tables as they were when this was one of them."""
@@ -325,7 +330,7 @@ class Definitions:
         # What is read back stands there now, so it goes by today's definition.
         asked = last
         if last.table is not written_under.today or written_under.full_name != last.full_name:
-            asked = self._under_former_name(written_under.full_name, written_under.today)
+            asked = self._under_former_name(written_under)
         key_names = _names_of(event.key)
         if self._knows(asked, name, None, key_names):
             return asked
@@ -337,12 +342,15 @@ class Definitions:
                 return newer
         return written_under
 
-    def _under_former_name(self, full_name: FullName, today: Table) -> Definition:
+    def _under_former_name(self, definition: Definition) -> Definition:
         """What a class is today, under the name that it had then."""
-        made = self._renamed.get((full_name, id(today)))
+        today, then = definition.today, definition.table
+        assert today is not None
+        made = self._renamed.get((definition.full_name, id(today)))
         if made is None:
-            table = replace(today, schema=full_name[0], name=full_name[1])
-            made = self._renamed[full_name, id(today)] = Definition(table=table, today=today)
+            table = replace(today, schema=then.schema, name=then.name, bare=then.bare)
+            made = Definition(table=table, today=today)
+            self._renamed[definition.full_name, id(today)] = made
         return made
 
     def _written_under(self, name: str, number: int, column: str | None, key: str | None) -> Definition | None:
@@ -400,6 +408,11 @@ class Definitions:
             catalog = Catalog([*tables, *others], case_sensitive=self._catalog.case_sensitive)
             self._catalogs[asked] = catalog
         return DefinitionSpan(catalog=catalog, former=former)
+
+    def _class_names(self, table: Table) -> set[str]:
+        """What a class is called for certain."""
+        names = (table.whole, table.name) if table.bare else (table.whole,)
+        return set(map(self._catalog.fold, names))
 
     def _names(self, table: Table) -> set[str]:
         names = (table.name, *(child.name for child in table.children))

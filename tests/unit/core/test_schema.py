@@ -123,6 +123,15 @@ def test_a_name_of_several_schemas_is_not_guessed(schemas: tuple[str | None, ...
     assert catalog.find("a.usr") == TableMatch(named("usr", "a"))
 
 
+def test_a_bare_name_means_the_table_that_is_known_to_be_called_so() -> None:
+    own = replace(named("usr", "log"), bare=True)
+    for some in ([own, named("usr", "a"), named("usr", "b")], [named("usr", "a"), named("usr", "b"), own]):
+        catalog = catalog_from_json(catalog_to_json(Catalog(some)))
+        assert [catalog.find(name) for name in ("USR", "log.usr")] == [TableMatch(own)] * 2
+        assert catalog.find("a.usr") == TableMatch(named("usr", "a"))
+        assert catalog.class_named("c", "usr") is None, "what another schema refers to nobody knows"
+
+
 def test_a_class_is_named_within_a_schema_first_and_never_guessed() -> None:
     one, two, alone = named("usr", "a"), named("usr", "b"), named("grp", "b")
     catalog = Catalog([one, two, alone])

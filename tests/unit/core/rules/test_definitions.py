@@ -241,3 +241,16 @@ def test_under_a_former_name_today_is_told_by_that_name() -> None:
     ]
     told = span_of(definitions, event(5, "person", "name"))
     assert told.former[PERSON] is renamed
+
+
+def test_a_name_means_the_class_that_is_known_to_be_called_so() -> None:
+    """And neither a table of the same name in another schema, nor another one's child."""
+    own, hers = table("usr", "name", schema="log", bare=True), table("usr", "name", schema="hr")
+    parent = table("acc", schema="log", children=(Child(name="usr", parent_key=("id",), columns=(Column(name="id"),)),))
+    then = Definition(table=table("usr", "name", "fax", schema="log", bare=True, gone=("fax",)), today=own)
+    since = Definition(table=own, today=own, first=50)
+    others = [Definition(table=one, today=one, first=100) for one in (hers, parent)]
+    definitions = Definitions([then, since, *others], Catalog([own, hers, parent]))
+    assert span_of(definitions, event(49, "usr", "name")).former == {("log", "usr"): then}
+    assert span_of(definitions, event(49, "log.usr", "fax"), event(120, "usr", "fax")).former == {("log", "usr"): then}
+    assert span_of(definitions, event(120, "usr", "name"), event(120, "hr.usr", "name")).former == {}
