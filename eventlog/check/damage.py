@@ -127,7 +127,14 @@ def _outputs(reading: JournalReading, configured: Collection[str]) -> Iterator[D
     table = reading.tables["outputs"]
     known = {str(row[0]): row for row in reading.outputs}
     newest = max((int(row[0]) for row in reading.batches), default=None)
-    for name, position, _, plan, *_ in reading.outputs:
+    for name, position, _, plan, _, _, _, found in reading.outputs:
+        if found:
+            yield Damage(
+                said=f"{name}: {str(found).removesuffix('.')}: one of the two was restored. Rows may be"
+                " missing there, or have come twice.",
+                mend=f"`eventlog verify` shows what differs. Then set the column warning of {name} in {table} to NULL.",
+                serious=False,
+            )
         # A position that is no number was reported already.
         if newest is not None and str(position).lstrip("-").isdecimal() and int(position) > newest:
             yield Damage(

@@ -10,6 +10,7 @@ has it yet: where anything comes again, or fails, it is forgotten, and its rows 
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from functools import partial
@@ -44,6 +45,8 @@ from eventlog.sql.names import MOVED_PLAN
 
 AHEAD_ROWS: Final = 1_000
 """Fewer rows are published quicker than a thread is begun."""
+
+_log = logging.getLogger(__name__)
 
 
 class Consumer:
@@ -459,6 +462,7 @@ class Consumer:
             warning = f"The target is {side} the journal: it has plan {has}, and {made} was made."
             if warning != row.warning:
                 self._journal.warn(self.name, warning)
+                _log.warning("%s: %s", self.name, warning)
         if not waiting:
             return
         there: list[OnTheWay] = []

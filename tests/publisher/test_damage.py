@@ -139,3 +139,22 @@ def test_check_tells_of_faults_and_of_outputs_that_are_no_more(engine: Engine) -
     scene.table.run("UPDATE event_log_output SET told = 'x' WHERE name = 'one'")
     levels = [point.level for point in journal_points(engine, scene.log.names, Config(source=source, output=both))]
     assert levels == [PointLevel.FAILURE]
+
+
+def test_a_target_that_was_restored_is_told(sqlite: Engine, caplog: pytest.LogCaptureFixture) -> None:
+    scene = Scene(sqlite, "one", askable=True)
+    scene.write(1, 3)
+    scene.publish()
+    scene.receivers["one"].plan = "an earlier one"
+    scene.receivers["one"].away = True
+    scene.write(4, 4)
+    scene.publish()  # after its failure the target is asked
+    scene.receivers["one"].away = False
+    scene.publish()
+    [damage] = found(scene, "one")
+    assert "one: The target is " in damage.said
+    assert sum("one: The target is " in message for message in caplog.messages) == 1
+    assert " the journal: it has plan an earlier one, and " in damage.said
+    assert not damage.serious
+    scene.table.run("UPDATE event_log_output SET warning = NULL")
+    assert found(scene, "one") == []
