@@ -100,7 +100,7 @@ class _Fit(Struct, frozen=True, kw_only=True):
     too_large: Collection[int] = ()
 
 
-class Fault(str):
+class RowFault(str):
     """What is wrong with a row, where its old value would stand: the rows may have one number."""
 
     __slots__ = ()
@@ -209,7 +209,7 @@ class WaitingRows:
         events = events_in_utc(whole, self._log)
         if are_large or fit.too_large:
             for index, event in enumerate(events):
-                if isinstance(event.old, Fault):
+                if isinstance(event.old, RowFault):
                     events[index] = replace(event, old=None, fault=str(event.old))
         return Portion(rows=events, weight=fit.weight, more=more)
 
@@ -229,7 +229,7 @@ class WaitingRows:
 
     def _refused(self, row: tuple[Any, ...]) -> tuple[Any, ...]:
         """A row that is too large, without its values."""
-        fault = Fault(too_large(row, self._settings.value_limit))
+        fault = RowFault(too_large(row, self._settings.value_limit))
         between = row[VALUES.stop : LENGTHS.start]
         return (*row[: VALUES.start], fault, None, *between, *NO_LENGTHS, *row[LENGTHS.stop :])
 
