@@ -65,7 +65,7 @@ def make_private(home: Path) -> None:
 
 @contextmanager
 def claimed(folder: Path, does: str) -> Iterator[None]:
-    """Keeps other processes out of one of those folders. `does` says what a conversion does there."""
+    """Keeps other processes out of one of those folders. `does` says what is done there."""
     make_private(folder.parent)
     claim = Claim(folder.with_suffix(".lock"))
     if not claim.take():

@@ -69,7 +69,7 @@ def purge(log: Log, wanted: Purge, archive: Archive | None = None) -> Iterator[P
                 if Status.NEW in wanted.letters:
                     # In the same transaction, so that no output gets them and none waits for them.
                     leave_before_deletion(connection, log, stretch.numbers)
-                # By letter as well as by number: those that wait again meanwhile stay, or that ended
+                # By letter as well as by number: those stay that wait again meanwhile, or ended
                 # otherwise than the archive has it.
                 delete = log.query("take_away", stretch="in_stretch")
                 rows = int(connection.execute(delete, parameters | bounds).rowcount)
@@ -103,7 +103,8 @@ def _durable_stretches(
     if archive is None:
         for after, until, rows in _stretches(log, parameters, "old_numbers"):
             numbers = [int(number) for (number,) in rows]
-            stretch = PurgeStretch(after=after, until=until, numbers=numbers, letters=wanted.letters)
+            letters = wanted.letters
+            stretch = PurgeStretch(after=after, until=until, numbers=numbers, letters=letters)
             yield [stretch], 0, None
         return
     file, written = archive.file(), list[PurgeStretch]()
@@ -124,7 +125,11 @@ def _durable_stretches(
         file.discard()
 
 
-def _stretches(log: Log, parameters: dict[str, Any], query: str) -> Iterator[tuple[Any, Any, list[tuple[Any, ...]]]]:
+def _stretches(
+    log: Log,
+    parameters: dict[str, Any],
+    query: str,
+) -> Iterator[tuple[Any, Any, list[tuple[Any, ...]]]]:
     """The stretches of the log that have old rows: each by its begin and its end, with what the
     query reads of them, their numbers first.
     """

@@ -99,7 +99,7 @@ def convert(
     ):
         try:
             if not resumed:
-                # Not before the folder is ours: a Kafka shuts out whoever sends under the same name.
+                # Not before the folder is ours: a Kafka shuts out who sends under the same name.
                 reach(conversion.format)
             with (
                 _cut(conversion, marking, resumed=resumed) as input_cut,
