@@ -67,14 +67,6 @@ UPDATE /* marks */event_log_mark
 SET value = /* until */'2026-11-21T02:00:45.123' || ' ' || CAST(:token AS text)
 WHERE name = 'publisher' AND value = CAST(:former AS text);
 
--- lock_keep: renews the lease if the lock is still ours; nobody else changes the mark before the commit
-UPDATE /* marks */event_log_mark
-SET value = /* until */'2026-11-21T02:00:45.123' || ' ' || CAST(:token AS text)
-WHERE name = 'publisher' AND value LIKE '% ' || CAST(:token AS text);
-
--- lock_leave: says that nobody publishes any more
-DELETE FROM /* marks */event_log_mark WHERE name = 'publisher' AND value LIKE '% ' || CAST(:token AS text);
-
 -- listen: hears what a trigger or a person notifies on the channel of the log
 LISTEN /* channel */event_log;
 
