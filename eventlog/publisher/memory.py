@@ -34,7 +34,7 @@ class Sealed(Struct, frozen=True):
     weight: int
     events: Sequence[Event] | None = None
     is_new: bool = False
-    """It was read just now, and has no number yet."""
+    """Its events were read just now: nobody has to ask whether they still wait."""
 
     def joined(self, later: Sealed) -> Sealed:
         """Both as one, whose events are read again."""

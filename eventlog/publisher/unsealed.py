@@ -54,7 +54,7 @@ AHEAD_ROWS: Final = 1_000
 """Fewer rows are read quicker than a thread is begun."""
 
 AHEAD_SECONDS: Final = 1.0
-"""So long rows count that were read ahead: a receiver may be away for hours before they are asked for."""
+"""So long nobody asks whether rows that were read ahead still wait: a receiver may be away for hours."""
 
 Spelling = tuple[str | None, str | None]
 """What a row says of its object: table_name and table_key, as they were written."""
@@ -64,7 +64,8 @@ class ReadAhead:
     """Rows above all that is known, read in a thread of its own while others are made into documents.
 
     They count as long as `memory` does, which is dropped when somebody else writes to the journal,
-    and after any error; and for a moment only: whoever takes rows away by SQL changes no journal.
+    and after any error. Who takes rows away by SQL changes no journal: after a moment they are
+    looked at again.
     """
 
     def __init__(self, log: Log, rows: WaitingRows, request: Request, memory: Memory) -> None:
@@ -78,11 +79,14 @@ class ReadAhead:
     def portion(self, request: Request, memory: Memory) -> Portion | None:
         """The rows, if these are the ones that are asked for now."""
         portion = self._reading.result()
-        if monotonic() - self._read_at > AHEAD_SECONDS:
-            return None
         if request == self._request and memory is self.memory:
             return portion
         return None
+
+    @property
+    def is_fresh(self) -> bool:
+        """Whether they were read a moment ago."""
+        return monotonic() - self._read_at <= AHEAD_SECONDS
 
     def _read(self) -> Portion | None:
         try:
@@ -106,7 +110,7 @@ class UnsealedRows:
 
     def next(self, connection: Connection, memory: Memory, limit: int) -> Sealed | None:
         """The next rows, so many or as many more as the last object has; None where none wait."""
-        known, room = memory.taken, self.reader.share
+        known, room, is_new = memory.taken, self.reader.share, True
         if memory.seen:
             known |= memory.seen
         if not known and not memory.any_parked:
@@ -124,13 +128,14 @@ class UnsealedRows:
             portion_ahead = None
             if ahead is not None:
                 portion_ahead = ahead.portion(request, memory)
+                is_new = portion_ahead is None or ahead.is_fresh
             portion = portion_ahead or self.reader.next(connection, request)
             # Asked behind the others: a late row goes before what is above it.
             if self._late(connection, memory, known, 1):
                 # One statement sees a transaction whole, or nothing of it. Some numbers more than
                 # are wanted, for the end may be among rows of one change.
                 numbers = self._late(connection, memory, known, limit + NEAR_ROWS, above=True)
-                portion = self.reader.next(connection, _noted(numbers, limit, room))
+                portion, is_new = self.reader.next(connection, _noted(numbers, limit, room)), True
         rows = portion.rows
         if not rows:
             return None
@@ -139,7 +144,7 @@ class UnsealedRows:
             self._ahead = ReadAhead(self._log, self.reader, _above(edge, limit, room), memory)
         rows = self._with_faults(connection, rows, memory)
         records = Stretches.of([event.position[0] for event in rows])
-        return Sealed(records, portion.weight, rows, is_new=True)
+        return Sealed(records, portion.weight, rows, is_new)
 
     @property
     def _may_read_ahead(self) -> bool:
