@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
 from enum import StrEnum
 from typing import Any
@@ -90,14 +90,11 @@ def installed(connection: Connection, names: LogNames) -> list[Installed]:
     return triggers
 
 
-def by_owner(
-    triggers: Iterable[Installed],
-    spelled: Callable[[str], str] = str,
-) -> dict[str, list[Installed]]:
-    """Triggers by the class that they belong to, whose name may be spelled in any case."""
+def by_owner(triggers: Iterable[Installed]) -> dict[str, list[Installed]]:
+    """Triggers by the class that they belong to."""
     owners: dict[str, list[Installed]] = {}
     for trigger in triggers:
-        owners.setdefault(spelled(trigger.marker.table), []).append(trigger)
+        owners.setdefault(trigger.marker.table, []).append(trigger)
     return owners
 
 

@@ -137,12 +137,12 @@ def untrack(
     `agree` gets the names before anything is done, and may raise.
     """
     with engine.connect() as connection:
-        asked_about, _, _ = _of_owners(connection, located(connection, names), tables, schema)
+        asked_about, _ = _of_owners(connection, located(connection, names), tables, schema)
         agree([trigger.name for trigger in asked_about])
     with ddl_transaction(engine) as connection:
         log = located(connection, names)
         # Looked up again: somebody may have taken long to agree.
-        removed, owners, asked = _of_owners(connection, log, tables, schema)
+        removed, owners = _of_owners(connection, log, tables, schema)
         for trigger in removed:
             for text in _drops(dialect_of(connection), log, trigger):
                 _execute(connection, text)
@@ -151,8 +151,7 @@ def untrack(
             for text in ddl_drops(connection, log):
                 _execute(connection, text)
         for owner in owners:
-            forget = forgetting(dialect_of(connection), log, asked.get(owner, owner))
-            _execute_if_may(connection, forget)
+            _execute_if_may(connection, forgetting(dialect_of(connection), log, owner))
         _tell_publisher(connection, engine, log)
         return [trigger.name for trigger in removed]
 
@@ -218,13 +217,9 @@ def _of_owners(
     log: LogNames,
     tables: Sequence[str],
     schema: str | None,
-) -> tuple[list[Installed], list[str], dict[str, str]]:
-    """The triggers of the classes that are named, the classes, and how each was called when it was
-    tracked.
-    """
-    standing = by_owner(installed(connection, log), str.casefold)
-    # A class whose triggers are all gone is still in the marks, and is untracked by them.
-    asked = {table.casefold(): table for table in asked_of(connection, log)}
+) -> tuple[list[Installed], list[str]]:
+    """The triggers of the classes that are named, and the classes as they were tracked."""
+    standing = by_owner(installed(connection, log))
     classes = Classes(connection, schema)
     class_of_table = {}
     for triggers in standing.values():
@@ -234,11 +229,12 @@ def _of_owners(
                 table = f"{trigger.schema}.{table}"
             class_of_table[table.casefold()] = trigger.marker.table
     owners: dict[str, None] = {}
-    known = {**standing, **asked}
+    # A class whose triggers are all gone is still in the marks, and is untracked by them.
+    known = {**standing, **asked_of(connection, log)}
     for name in tables:
         owners |= dict.fromkeys(_owners(classes, name, known, class_of_table, log.table))
     removed = [trigger for owner in owners for trigger in standing.get(owner, [])]
-    return removed, [*owners], asked
+    return removed, [*owners]
 
 
 def _request(options: TriggerOptions | TrackRequest | None) -> TrackRequest:
@@ -427,8 +423,8 @@ def _owners(
     children: Mapping[str, str],
     log: str,
 ) -> list[str]:
-    """The tracked classes that a name or a pattern means, in lower case; InstallError when there is
-    none.
+    """The tracked classes that a name or a pattern means, in the case in which it is written, else
+    in any; InstallError when there is none.
 
     `children` are the tables on which triggers stand, with the class that they belong to.
     """
@@ -436,12 +432,13 @@ def _owners(
     schema = classes.schema(first or classes.default)
     # A table that is gone is taken by its word, so that strays can be taken off.
     table = schema.find(last) or last
-    meant = table.casefold()
-    if schema.name:
-        meant = f"{schema.name}.{table}".casefold()
-    if meant in known:
-        return [meant]
-    matching = [owner for owner in known if is_pattern(last) and fnmatchcase(owner, meant)]
+    exact = f"{schema.name}.{table}" if schema.name else table
+    if exact in known:
+        return [exact]
+    meant = exact.casefold()
+    matching = [owner for owner in known if owner.casefold() == meant]
+    if not matching and is_pattern(last):
+        matching = [owner for owner in known if fnmatchcase(owner.casefold(), meant)]
     if not matching and meant in children:
         parent = children[meant]
         hint = f"`eventlog untrack {parent}` removes the triggers of both."

@@ -19,6 +19,7 @@ from eventlog.capture.table_needs import TableNeeds
 from eventlog.core.errors import InstallError, UsageError
 from eventlog.core.schema import WHOLE_ROW, Table
 from eventlog.core.suggest import nearest
+from eventlog.sql.dialect import dialect_of
 from eventlog.sql.names import LogNames
 from eventlog.sql.reflect import Classes
 from eventlog.sql.shapes import Schema
@@ -78,7 +79,7 @@ def wanted_classes(
     children = request.children or ()
     taken = {*children, *chain.from_iterable(options.children for options in known.values())}
     keyed = {owner for owner, options in known.items() if options.key}
-    wanted = []
+    wanted: list[WantedClass] = []
     meant = named_tables(classes, tables, names, taken, note, keyed)
     for table in classes.named(meant, children):
         renamed = None if table.whole in known else former_name(classes, table, there)
@@ -88,6 +89,8 @@ def wanted_classes(
             former = believed(owner, kept.get(owner), standing.get(owner, ()))
         asked = request.over(former or TriggerOptions())
         try:
+            if not dialect_of(connection).case_sensitive:
+                _refuse_alike(classes, table, {*known, *(other.owner for other in wanted)})
             planned = replace(_planned(classes, needs, table, request, asked), former=renamed)
         except InstallError as error:
             # A table that was named is wanted; one that only a pattern means may be left out.
@@ -101,9 +104,7 @@ def wanted_classes(
             why = f"its foreign key is not about {', '.join(asked.key)}"
             note(f"{child} is not captured with {table.whole}: {why}.")
         _tell(note, planned, known.get(table.whole), request)
-        planned_table = planned.plan.table
-        remarks = (*_shared(classes, planned_table), *needs.remarks(planned_table, planned.asked))
-        for remark in remarks:
+        for remark in _remarks(classes, needs, planned):
             note(remark)
         wanted.append(planned)
     return wanted
@@ -127,6 +128,23 @@ def former_name(
         if stands and owner != table.whole and table.name not in children and not classes.has(owner):
             return owner
     return None
+
+
+def _refuse_alike(classes: Classes, table: Table, tracked: Collection[str]) -> None:
+    """InstallError where another table is tracked than a new one, and its name differs in case
+    alone: rows of the log may name a table in any case.
+    """
+    if table.whole in tracked:
+        return
+    schema = classes.schema(table.schema)
+    for name in schema.alike(table.name):
+        other = _whole(schema, name)
+        if other != table.whole and other in tracked:
+            differing = f"{other} is tracked, and its name differs from {table.whole} only in case"
+            raise InstallError(
+                f"{differing}: rows of the log do not tell the two apart.",
+                hint="Track one of them, or give one of them another name.",
+            )
 
 
 def named_tables(
@@ -188,6 +206,13 @@ def _planned(
             tracked = f"It was tracked with {words(asked)}"
             error.hint = f"{tracked}; use --columns or --exclude again, or --reset."
         raise
+
+
+def _remarks(classes: Classes, needs: TableNeeds, wanted: WantedClass) -> Iterator[str]:
+    """What is to be known of a class that is tracked so."""
+    table = wanted.plan.table
+    yield from _shared(classes, table)
+    yield from needs.remarks(table, wanted.asked)
 
 
 def _shared(classes: Classes, table: Table) -> Iterator[str]:

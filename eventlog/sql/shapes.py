@@ -101,12 +101,16 @@ class Schema:
 
     def find(self, name: str) -> str | None:
         """A table's name as the database reports it; case counts only to tell two of them apart."""
-        alike = self._alike.get(name.casefold(), ())
+        alike = self.alike(name)
         if name in alike:
             return name
         if len(alike) == 1:
             return alike[0]
         return None
+
+    def alike(self, name: str) -> Sequence[str]:
+        """The tables and views of this name in whatever case."""
+        return self._alike.get(name.casefold(), ())
 
     def key(self, table: str) -> tuple[str, ...]:
         """The primary key's columns in the order of the key."""

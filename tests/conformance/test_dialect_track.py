@@ -70,6 +70,24 @@ def test_untracking_takes_off_what_was_made(usr: Engine) -> None:
         untrack(usr, ["usr"])
 
 
+def test_two_tables_whose_names_differ_in_case_are_both_tracked_where_rows_tell_them_apart(
+    postgresql: Engine, mariadb: Engine
+) -> None:
+    ours = "CREATE TABLE usr (id INTEGER NOT NULL PRIMARY KEY, a INTEGER)"
+    install(postgresql)
+    run(postgresql, ours, ours.replace("usr", '"Usr"'))
+    for tables in (["usr", "Usr"], ["Usr"]):
+        with pytest.raises(InstallError, match=r"public.usr is tracked, and its name differs .* only in case"):
+            track(postgresql, tables)
+        track(postgresql, ["usr"])
+    install(mariadb)
+    run(mariadb, ours, ours.replace("usr", "Usr"))
+    track(mariadb, ["usr", "Usr"], FIELDS)
+    assert {name.removeprefix("event_log_")[:3] for name in untrack(mariadb, ["Usr"])} == {"Usr"}
+    assert left_by(mariadb, "INSERT INTO Usr VALUES (1, 1)", "INSERT INTO usr VALUES (2, 2)") == came("id=2", a="2")
+    assert untrack(mariadb, ["USR"]) != []
+
+
 def test_two_logs_track_one_table_side_by_side(usr: Engine) -> None:
     other = LogNames(table="Own Log", columns=(*STANDARD[:7], "col", "before", "select"))
     install(usr, other, OLD_ORDER)
