@@ -25,7 +25,9 @@ def test_a_change_is_not_cut_where_late_rows_are_more_than_a_batch(sqlite: Engin
     assert [*sealed.records] == [1, 2, 3, 4, 5, 6]
 
 
-def test_rows_that_were_read_ahead_long_ago_are_looked_at_again(postgresql: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_that_were_read_ahead_long_ago_are_looked_at_again(
+    postgresql: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(unsealed, "AHEAD_ROWS", 5)
     monkeypatch.setattr(unsealed, "AHEAD_SECONDS", 0.1)
     scene = Scene(postgresql, "one")
