@@ -185,12 +185,9 @@ class TableNeeds:
         """
         answered = []
         for schema, name in _names(table):
-            answered += self._answers_for(schema, name, query)
+            rows = answers(self._connection, query, {"table": name, "schema": schema})
+            answered += [row[0] for row in rows if row[0]]
         return answered
-
-    def _answers_for(self, schema: str | None, name: str, query: str) -> list[Any]:
-        rows = answers(self._connection, query, {"table": name, "schema": schema})
-        return [row[0] for row in rows if row[0]]
 
 
 def _holds(unique: Iterable[frozenset[str]], columns: Sequence[str]) -> bool:

@@ -104,7 +104,8 @@ def wanted_classes(
             why = f"its foreign key is not about {', '.join(asked.key)}"
             note(f"{child} is not captured with {table.whole}: {why}.")
         _tell(note, planned, known.get(table.whole), request)
-        for remark in _remarks(classes, needs, planned):
+        whole = planned.plan.table
+        for remark in [*_shared(classes, whole), *needs.remarks(whole, planned.asked)]:
             note(remark)
         wanted.append(planned)
     return wanted
@@ -206,13 +207,6 @@ def _planned(
             tracked = f"It was tracked with {words(asked)}"
             error.hint = f"{tracked}; use --columns or --exclude again, or --reset."
         raise
-
-
-def _remarks(classes: Classes, needs: TableNeeds, wanted: WantedClass) -> Iterator[str]:
-    """What is to be known of a class that is tracked so."""
-    table = wanted.plan.table
-    yield from _shared(classes, table)
-    yield from needs.remarks(table, wanted.asked)
 
 
 def _shared(classes: Classes, table: Table) -> Iterator[str]:

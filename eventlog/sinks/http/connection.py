@@ -147,7 +147,7 @@ class WholeHead(client.HTTPResponse):
         try:
             super().begin()
             # http.client passes over 100 alone, and others come before the answer as well.
-            while self._is_interim():
+            while 100 <= self.status < 200 and self.status != client.SWITCHING_PROTOCOLS:
                 self.headers = None  # type: ignore[assignment]  # else begin does nothing
                 super().begin()
         finally:
@@ -156,6 +156,3 @@ class WholeHead(client.HTTPResponse):
                 self.fp = stream
         if head.cut:
             raise UnreadableAnswer("it ends in its head.")
-
-    def _is_interim(self) -> bool:
-        return 100 <= self.status < 200 and self.status != client.SWITCHING_PROTOCOLS

@@ -59,7 +59,11 @@ class CompareState:
                     self._tables.make(connection)
             version = self._about("version") or VERSION
             if version in FORMER:
-                self._keep_anew()
+                for (name,) in self._asked(sa.select(self._tables.shape.c.name)):
+                    compared, row = self.shape(name), self._shape(name)
+                    assert compared is not None
+                    assert row is not None
+                    self.keep(name, compared, self._former(row[0]))
                 version = VERSION
             if version != VERSION:
                 raise DataError(
@@ -196,13 +200,6 @@ class CompareState:
         with self.step() as connection:
             connection.execute(about.delete().where(about.c.name == name))
             connection.execute(about.insert(), [{"name": name, "value": value}])
-
-    def _keep_anew(self) -> None:
-        for (name,) in self._asked(sa.select(self._tables.shape.c.name)):
-            compared, row = self.shape(name), self._shape(name)
-            assert compared is not None
-            assert row is not None
-            self.keep(name, compared, self._former(row[0]))
 
     def _former(self, held: str) -> Iterator[Sequence[Any]]:
         """The rows of a table of a former version."""

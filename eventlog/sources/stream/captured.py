@@ -92,7 +92,12 @@ class Catalogs:
         number = 1 if self._newest is None else self._newest[0] + 1
         kept = KeptCatalog(first=first, tables=catalog.tables, case_sensitive=catalog.case_sensitive)
         Marks(self._log).set(connection, f"{CATALOG}{number}", as_text(kept))
-        self._forget_old(connection)
+        # Those of which no row is left go.
+        oldest = self._log.rows(connection, self._log.query("oldest_row"))[0][0]
+        numbered = sorted(self._numbered(connection).items())
+        for (former, _), (_, following) in pairwise(numbered):
+            if oldest is None or following.first <= int(oldest):
+                Marks(self._log).clear(connection, f"{CATALOG}{former}")
         self._newest = number, catalog
         self._known[number] = catalog
         return number
@@ -121,14 +126,6 @@ class Catalogs:
             if name.startswith(CATALOG):
                 catalogs[int(name.removeprefix(CATALOG))] = msgspec.json.decode(text, type=KeptCatalog)
         return catalogs
-
-    def _forget_old(self, connection: Connection) -> None:
-        """Takes away catalogs of which no row is left."""
-        oldest = self._log.rows(connection, self._log.query("oldest_row"))[0][0]
-        kept = sorted(self._numbered(connection).items())
-        for (number, _), (_, following) in pairwise(kept):
-            if oldest is None or following.first <= int(oldest):
-                Marks(self._log).clear(connection, f"{CATALOG}{number}")
 
 
 class CapturedImages:

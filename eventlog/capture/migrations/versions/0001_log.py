@@ -28,7 +28,14 @@ def upgrade() -> None:
     names: LogNames = context.config.attributes["names"]
     there = _there(names)
     if names.marks not in there:
-        _make_marks(names)
+        types = dialect_of(op.get_bind()).types
+        op.create_table(
+            names.marks,
+            sa.Column("name", sa.String(200), primary_key=True),
+            sa.Column("value", types.log_value),
+            schema=names.schema,
+            **types.table_options,
+        )
     marks = noted(names)
     # Where each statement is a transaction of its own, our log may be there from an install that
     # broke off; it is ours if a mark said so before it was made, and else somebody's own.
@@ -68,17 +75,6 @@ def _there(names: LogNames) -> set[str]:
     inspector = sa.inspect(op.get_bind())
     asked = (names.table, names.outcomes, names.marks)
     return {table for table in asked if inspector.has_table(table, schema=names.schema)}
-
-
-def _make_marks(names: LogNames) -> None:
-    types = dialect_of(op.get_bind()).types
-    op.create_table(
-        names.marks,
-        sa.Column("name", sa.String(200), primary_key=True),
-        sa.Column("value", types.log_value),
-        schema=names.schema,
-        **types.table_options,
-    )
 
 
 def _note(names: LogNames, marks: dict[str, str], *, adopted: bool) -> None:
