@@ -76,12 +76,11 @@ def wanted_classes(
         standing[owner] = [trigger.marker.options for trigger in triggers]
     # Who cannot write marks has the triggers alone to tell; where both do, the mark comes first.
     known = {owner: options[0] for owner, options in standing.items()} | kept
-    children = request.children or ()
-    taken = {*children, *chain.from_iterable(options.children for options in known.values())}
+    taken = {*(request.children or ()), *chain.from_iterable(options.children for options in known.values())}
     keyed = {owner for owner, options in known.items() if options.key}
     wanted: list[WantedClass] = []
     meant = named_tables(classes, tables, names, taken, note, keyed)
-    for table in classes.named(meant, children):
+    for table in classes.named(meant, request.children or ()):
         renamed = None if table.whole in known else former_name(classes, table, there)
         owner = renamed or table.whole
         former = None

@@ -110,7 +110,8 @@ class UnsealedRows:
 
     def next(self, connection: Connection, memory: Memory, limit: int) -> Sealed | None:
         """The next rows, so many or as many more as the last object has; None where none wait."""
-        known, room, is_new = memory.taken, self.reader.share, True
+        known, room = memory.taken, self.reader.share
+        is_new = True
         if memory.seen:
             known |= memory.seen
         if not known and not memory.any_parked:

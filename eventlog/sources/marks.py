@@ -206,7 +206,9 @@ class Stretches:
         return False
 
     def within(self, first: int, last: int) -> Stretches:
-        """Those from the first to the last."""
+        """Those from the first to the last; none, where the last comes before the first."""
+        if first > last:
+            return Stretches()
         begin = bisect_left(self.parts, first, key=_last)
         end = bisect_right(self.parts, last, key=_first)
         return Stretches([(max(start, first), min(stop, last)) for start, stop in self.parts[begin:end]])
