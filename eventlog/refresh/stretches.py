@@ -242,12 +242,15 @@ def work_on(load: Refresh, stands: Sequence[Stand], jobs: int, tell: Callable[[i
     it is raised then.
     """
     crew = RefreshJobs(load, stands, tell)
-    ends = [crew.start() for _ in range(jobs)]
+    ends = [Event() for _ in range(jobs)]
     try:
+        for end in ends:
+            crew.start(end)
         _await(ends)
     except BaseException:
         load.gate.close()
-        _await(ends)
+        # An interrupt may come while they are started: who is not at work by now writes nothing.
+        _await(crew.at_work)
         raise
     if crew.failures:
         failure = crew.failures[0]
@@ -267,17 +270,17 @@ class RefreshJobs:
         self._rows = {stand.place: stand.rows for stand in stands}
         self._tell = tell
         self._telling = Lock()
+        self.at_work: list[Event] = []
         self.failures: list[BaseException] = []
 
-    def start(self) -> Event:
-        """Has a thread work; what is given is set when it ends."""
+    def start(self, end: Event) -> None:
+        """Has a thread work; `end` is set when it has ended."""
         # Not joined: Python may take a thread for ended whose join is interrupted.
-        end = Event()
         Thread(target=self._work, args=(end,), daemon=True).start()
-        return end
 
     def _work(self, end: Event) -> None:
         """Takes one range after the other until none is left, or something goes wrong anywhere."""
+        self.at_work.append(end)
         try:
             while True:
                 with self._telling:

@@ -86,6 +86,8 @@ def test_the_catalog_is_asked_as_often_for_many_tables_as_for_few(
 def test_a_name_that_is_there_twice_but_for_its_case_is_meant_as_it_is_written(postgresql: Engine) -> None:
     install(postgresql)
     run(postgresql, "CREATE TABLE usr (idu INTEGER PRIMARY KEY)", 'CREATE TABLE "USR" (idu INTEGER PRIMARY KEY)')
-    track(postgresql, ["usr", "USR"])
-    assert {state.owner for state in trigger_states(postgresql)} == {"public.usr", "public.USR"}
+    for name in ("usr", "USR"):
+        track(postgresql, [name])
+        assert {state.owner for state in trigger_states(postgresql)} == {f"public.{name}"}
+        untrack(postgresql, [name])
     assert {"usr", "USR"} <= set(inspect(postgresql).get_table_names())

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from itertools import islice
+from time import sleep
 from typing import Any
 
 import pytest
@@ -198,6 +200,31 @@ def test_what_goes_wrong_in_one_range_ends_the_others_and_all_go_on(
     again = refresh(log, 2)
     assert finish(log, again, again.begin(jobs=3)) == 40
     assert sorted(keys(log)) == sorted(f"k={number}" for number in range(1, 41))
+
+
+def test_who_interrupts_while_threads_are_started_waits_for_those_at_work(
+    sqlite: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = numbered(sqlite, 40)
+    work = refresh(log)
+    told: list[int] = []
+    at_work = threading.Event()
+
+    class Interrupted(threading.Thread):
+        def start(self) -> None:
+            super().start()
+            at_work.wait()
+            raise KeyboardInterrupt
+
+    def tell(rows: int) -> None:
+        at_work.set()
+        sleep(0.01)
+        told.append(rows)
+
+    monkeypatch.setattr("eventlog.refresh.stretches.Thread", Interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        work_on(work, work.begin(), 1, tell)
+    assert len(keys(log)) == told[-1] < 40
 
 
 def test_keys_at_the_ends_of_their_type_bound_ranges_too(postgresql: Engine) -> None:
