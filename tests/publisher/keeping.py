@@ -1,11 +1,13 @@
-"""What keepers of a log do beside publishers: outputs come, go, pause and give up rows; a purge; numbers that begin again."""
+"""What keepers of a log do beside publishers: outputs come, go, pause and give up rows, or are forgotten by a command; a
+purge; numbers that begin again.
+"""
 
 from __future__ import annotations
 
 import json
 from typing import TYPE_CHECKING
 
-from eventlog.care.outputs import kept_for, skip
+from eventlog.care.outputs import forget, kept_for, skip
 from eventlog.care.rows import PROCESSED
 from eventlog.purge.deleting import Purge, purge
 from eventlog.sources.marks import Stretches
@@ -20,8 +22,11 @@ def keep(world: World, *, between: bool) -> None:
     """Something of this; `between` two turns, or while a publisher is in the middle of one."""
     was, world.inside = world.inside, True
     try:
-        if world.more.random() < 0.3:
+        draw = world.more.random()
+        if draw < 0.3:
             _give_up(world)
+        elif draw < 0.4:
+            _forget(world)
         elif between and _is_at_rest(world):
             _purge(world)
             world.counts["numbers begin again"] += 1
@@ -67,6 +72,24 @@ def _give_up(world: World) -> None:
     for record in kept:
         world.rows[world.live[record]].excused.add(name)
     skip(world.log, name, numbers, by="somebody", delete_from_log=world.deletes)
+
+
+def _forget(world: World) -> None:
+    """Somebody forgets an output that no publisher works with just now."""
+    names = [name for name in world.outputs() if name != world.working]
+    if len(names) < 2 or world.frozen:
+        return
+    name = world.more.choice(names)
+    planned = world.ask(f"SELECT records FROM event_log_planned WHERE output = '{name}'")
+    kept = Stretches.union(
+        [kept_for(world.log, name), *(Stretches(map(tuple, json.loads(text))) for (text,) in planned)]
+    )
+    world.counts["forgotten by a command"] += 1
+    world.trace.append((world.now, "forget", name, kept.parts))
+    for record in kept:
+        world.rows[world.live[record]].excused.add(name)
+    world.forgotten.add(name)
+    forget(world.log, name, (), by="somebody", delete_from_log=world.deletes)
 
 
 def add(world: World, name: str) -> None:

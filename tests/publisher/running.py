@@ -85,6 +85,8 @@ def history(seed: int, engine: Engine) -> collections.Counter[str]:
     try:
         with world.leaving as leaving:
             leaving.enter_context(plans_beside(world.rng))
+            if world.looks_again:
+                leaving.enter_context(patch.object(unsealed, "AHEAD_SECONDS", -1.0))
             if world.real:
                 world.folder = Path(leaving.enter_context(TemporaryDirectory(prefix="eventlog-history-")))
                 leaving.enter_context(real_targets(world))

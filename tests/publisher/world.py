@@ -52,6 +52,8 @@ class World:
     """Rows that were set back while they waited for another attempt: that may be forgotten, for they are new."""
     readings = 0
     """How often objects were read back."""
+    working = ""
+    """The output that a publisher works with, or worked with last."""
     released: dict[str, tuple[int, set[tuple[str, str]]]]
     """When a row of an object was last released, and the plans that there were by then."""
 
@@ -73,6 +75,8 @@ class World:
         self.targets: dict[str, Target] = {}
         self.added: dict[str, tuple[set[int], set[int], set[int]]] = {}
         self.frozen: list[Any] = []
+        self.looks_again = seed % 3 == 0
+        """Whether whatever was read ahead was read long ago."""
         self.retried, self.stopped_until, self.anew, self.released = {}, {}, set(), {}
         self.away: set[str] = set()
         self.denied: set[str] = set()
@@ -258,7 +262,7 @@ class World:
         """
         batches = self.ask("SELECT records FROM event_log_batch")
         sealed = any(record in Stretches(map(tuple, json.loads(records))) for (records,) in batches)
-        read_ahead = self.publisher is not None and self.publisher.has_read_ahead(record)
+        read_ahead = not self.looks_again and self.publisher is not None and self.publisher.has_read_ahead(record)
         return None if sealed or read_ahead else self.plans_with(record) | self.plans_carrying(record)
 
     # --- outputs -----------------------------------------------------------------------------------------------------------
@@ -301,6 +305,7 @@ class World:
                 consumer = self.consumer(publisher, name)
                 consumer.decider = publisher.decider
                 consumer.looks_unread(self.rng.random() < 0.3)
+                self.working = name
                 turn = consumer.turn(publisher.tenure)
                 if turn.stale is not None:
                     consumer.decider.looks.note(turn.stale)  # the tables are as they were
