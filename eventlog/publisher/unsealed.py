@@ -111,6 +111,8 @@ class UnsealedRows:
     def next(self, connection: Connection, memory: Memory, limit: int) -> Sealed | None:
         """The next rows, so many or as many more as the last object has; None where none wait."""
         known, room = memory.taken, self.reader.share
+        # What was read ahead counts once, if it is this and nobody has changed anything since.
+        ahead, self._ahead = self._ahead, None
         is_new = True
         if memory.seen:
             known |= memory.seen
@@ -124,8 +126,6 @@ class UnsealedRows:
             portion = self.reader.next(connection, request)
         else:
             request = _above(_edge(memory, known), limit, room)
-            # What was read ahead counts once, if it is this and nobody has changed anything since.
-            ahead, self._ahead = self._ahead, None
             portion_ahead = None
             if ahead is not None:
                 portion_ahead = ahead.portion(request, memory)

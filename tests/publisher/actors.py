@@ -159,9 +159,13 @@ class Publisher:
         """Whether a row was read for the next turn of an output."""
         plans_made = [consumer._ahead for consumer in self.consumers.values()]
         portions = [made.taken.events for made in plans_made if made is not None]
+        made_ahead = {event.position[0] for events in portions for event in events}
+        return record in made_ahead | self.portion_ahead()
+
+    def portion_ahead(self) -> set[int]:
+        """Rows that were read ahead, and that no plan has."""
         ahead = self.journal.rows._ahead
-        if ahead is not None and ahead._reading.done() and Future.exception(ahead._reading) is None:
-            portion = ahead._reading.result()
-            if portion is not None:
-                portions.append(portion.rows)
-        return any(event.position[0] == record for events in portions for event in events)
+        if ahead is None or not ahead._reading.done() or Future.exception(ahead._reading) is not None:
+            return set()
+        portion = ahead._reading.result()
+        return set() if portion is None else {event.position[0] for event in portion.rows}

@@ -476,6 +476,18 @@ FAULTS = [
         "            self._settle(connection, memory, name, Stretches.of(records), _skipped(records, note))\n",
         "",
     ),
+    JournalFault(
+        "rows that were read ahead long ago are not looked at again",
+        UNSEALED,
+        "is_new = portion_ahead is None or ahead.is_fresh",
+        "is_new = True",
+    ),
+    JournalFault(
+        "what others got while an output was forgotten is not settled",
+        JOURNAL,
+        "waited = Stretches.union([waited, *[batch.records for batch in memory.batches.values()]])",
+        "",
+    ),
 ]
 
 

@@ -25,8 +25,8 @@ def keep(world: World, *, between: bool) -> None:
         draw = world.more.random()
         if draw < 0.3:
             _give_up(world)
-        elif draw < 0.4:
-            _forget(world)
+        elif draw < 0.5:
+            _forget(world, between=between)
         elif between and _is_at_rest(world):
             _purge(world)
             world.counts["numbers begin again"] += 1
@@ -74,22 +74,30 @@ def _give_up(world: World) -> None:
     skip(world.log, name, numbers, by="somebody", delete_from_log=world.deletes)
 
 
-def _forget(world: World) -> None:
-    """Somebody forgets an output that no publisher works with just now."""
+def _forget(world: World, *, between: bool) -> None:
+    """Somebody forgets an output that no publisher works with just now; `between` two turns others go on meanwhile."""
     names = [name for name in world.outputs() if name != world.working]
     if len(names) < 2 or world.frozen:
         return
     name = world.more.choice(names)
-    planned = world.ask(f"SELECT records FROM event_log_planned WHERE output = '{name}'")
-    kept = Stretches.union(
-        [kept_for(world.log, name), *(Stretches(map(tuple, json.loads(text))) for (text,) in planned)]
-    )
     world.counts["forgotten by a command"] += 1
-    world.trace.append((world.now, "forget", name, kept.parts))
-    for record in kept:
-        world.rows[world.live[record]].excused.add(name)
+    world.trace.append((world.now, "forget", name))
+    excuse(world, name)
     world.forgotten.add(name)
+    if between:
+        world.forgetting = name
     forget(world.log, name, (), by="somebody", delete_from_log=world.deletes)
+    world.forgetting = ""
+
+
+def excuse(world: World, name: str) -> None:
+    """What an output lacks may be given up for it, as soon as somebody begins to forget it."""
+    planned = world.ask(f"SELECT records FROM event_log_planned WHERE output = '{name}'")
+    lacking = [Stretches(map(tuple, json.loads(records))) for (records,) in planned]
+    if name in world.outputs():
+        lacking.append(kept_for(world.log, name))
+    for record in Stretches.union(lacking):
+        world.rows[world.live[record]].excused.add(name)
 
 
 def add(world: World, name: str) -> None:

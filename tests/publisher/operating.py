@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 from eventlog.care.journal import hold, release
@@ -14,16 +15,16 @@ if TYPE_CHECKING:
     from tests.publisher.world import World
 
 
-def operate(world: World, *, inside: bool = False, what: str = "", sent: bool = False) -> None:
-    """Somebody holds, releases, deletes, letters or sets back a row; perhaps one that is `sent` again as it is."""
+def operate(world: World, *, inside: bool = False, what: str = "", among: Collection[int] | None = None) -> None:
+    """Somebody holds, releases, deletes, letters or sets back a row, perhaps one `among` these."""
     was, world.inside = world.inside, True
     try:
-        _operate(world, inside, what, sent)
+        _operate(world, inside, what, among)
     finally:
         world.inside = was
 
 
-def _operate(world: World, inside: bool, what: str, sent: bool) -> None:
+def _operate(world: World, inside: bool, what: str, among: Collection[int] | None) -> None:
     rng = world.rng
     what = what or rng.choice(world.operations)
     if what == "release":
@@ -37,9 +38,8 @@ def _operate(world: World, inside: bool, what: str, sent: bool) -> None:
     found = world.ask(f"SELECT record_id FROM event_log WHERE status {status} ORDER BY record_id")
     if not found:
         return
-    if sent:
-        sent_rows = _sent(world, left=what == "undo")
-        found = [row for row in found if row[0] in sent_rows]
+    if among is not None:
+        found = [row for row in found if row[0] in among]
         if not found:
             return
     (record,) = rng.choice(found[-12:])
@@ -63,13 +63,13 @@ def _operate(world: World, inside: bool, what: str, sent: bool) -> None:
     elif what == "letter":
         world.run_sql("UPDATE event_log SET status = 'X' WHERE record_id = :record", record=record)
         row.foreign, row.allowed = True, None if inside else world.may_go(record)
-        world.held.pop(record, None)
-        let_go(world, record)
+        if world.held.pop(record, None) is not None:  # else nobody is told
+            let_go(world, record)
     elif row.setbacks < 3:
         _set_back(world, record, row)
 
 
-def _sent(world: World, *, left: bool) -> set[int]:
+def sent_again(world: World, *, left: bool) -> set[int]:
     """The rows of documents that go again as they are, or those that have `left` them."""
     rows = set[int]()
     for covers, records in world.ask("SELECT covers, records FROM event_log_planned WHERE covers IS NOT NULL"):

@@ -32,8 +32,8 @@ from eventlog.sql.log import Log
 from eventlog.sql.names import LogNames
 from tests.publisher.actors import Kill, PassingError, Publisher, Row, TestConsumer, TestJournal, TestLock, WorldDecider
 from tests.publisher.judging import judge, judge_retries, waits
-from tests.publisher.keeping import change_outputs, keep
-from tests.publisher.operating import let_go, operate
+from tests.publisher.keeping import change_outputs, excuse, keep
+from tests.publisher.operating import let_go, operate, sent_again
 from tests.publisher.real import REAL, hidden_in
 from tests.publisher.targets import KINDS, ModelSink, Target
 from tests.publisher.writing import end_one, write
@@ -52,6 +52,8 @@ class World:
     """Rows that were set back while they waited for another attempt: that may be forgotten, for they are new."""
     readings = 0
     """How often objects were read back."""
+    forgetting = ""
+    """The output that somebody is about to forget, in several transactions."""
     working = ""
     """The output that a publisher works with, or worked with last."""
     released: dict[str, tuple[int, set[tuple[str, str]]]]
@@ -174,6 +176,8 @@ class World:
     def point(self, what: str) -> None:
         """A publisher is here; perhaps it dies, perhaps something goes wrong."""
         if self.inside:
+            if what == "committed" and self.forgetting and self.more.random() < 0.5:
+                self._goes_on_without(self.forgetting)
             return
         if self.dead:
             raise Kill(what)
@@ -200,6 +204,8 @@ class World:
         """What others do while a publisher is in the middle of something."""
         if self.busy_operator and self.rng.random() < 0.03:
             operate(self, inside=True)
+        if self.looks_again and self.publisher is not None and self.more.random() < 0.1:
+            operate(self, what="letter", among=self.publisher.portion_ahead())
         if self.more.random() < self.keepers:
             keep(self, between=False)
         thread = threading.current_thread()
@@ -382,7 +388,8 @@ class World:
             if not self.quiet and self.busy_operator and rng.random() < 0.12:
                 operate(self)
             if not self.quiet and self.more.random() < self.hesitant:
-                operate(self, what=self.more.choice(["letter", "undo"]), sent=True)
+                what = self.more.choice(["letter", "undo"])
+                operate(self, what=what, among=sent_again(self, left=what == "undo"))
             if not self.quiet and rng.random() < self.takes_rights:
                 self.denied = set(rng.sample("AB", rng.choice([0, 0, 1, 2])))
                 self.were_denied |= self.denied
@@ -430,6 +437,18 @@ class World:
         except SourceError as error:
             if error.__cause__ is None or not isinstance(error.__cause__, PassingError):
                 raise
+
+    def _goes_on_without(self, name: str) -> None:
+        """A publisher works with all outputs but this one, which somebody is about to forget."""
+        was = self.busy_operator, self.freezes, self.keepers, self.away
+        self.busy_operator, self.freezes, self.keepers, self.away = 0, False, 0, {*self.away, name}
+        self.inside, self.forgetting = False, ""
+        self.counts["went on while an output was forgotten"] += 1
+        self.cycle()
+        self.inside = True
+        excuse(self, name)
+        self.forgetting = name
+        self.busy_operator, self.freezes, self.keepers, self.away = was
 
     def calm(self) -> None:
         """Nothing happens any more; all that waits for somebody may go."""
