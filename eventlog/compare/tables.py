@@ -101,7 +101,7 @@ class TableSide:
         what = f"The table {self._selection.table.whole}"
         with moment(self._engine, what) as connection:
             _add_functions(connection, self._dialect)
-            yield TableSnapshot(connection, self._sql, self._width, partial(self._rows_by_key, connection))
+            yield TableSnapshot(connection, self._sql, self._compared, partial(self._rows_by_key, connection))
 
     def rows(self, keys: Sequence[Key]) -> Rows:
         """The rows with these keys, by the index of the key where there is one."""
@@ -169,12 +169,17 @@ class TableSnapshot:
         self,
         connection: Connection,
         sql: _Statements,
-        width: int,
+        compared: Compared,
         rows: Callable[[Sequence[Key]], Rows],
     ) -> None:
         self._connection = connection
         self._sql = sql
-        self._width = width
+        self._width = len(compared.key)
+        self._floats = [
+            (number, reading_of(sql_type))
+            for number, sql_type in enumerate(compared.key_types)
+            if kind_of(sql_type) == "float"
+        ]
         self.rows = rows
 
     def count(self) -> int:
@@ -203,7 +208,7 @@ class TableSnapshot:
         width = self._width
         query = self._sql.made("compare_rows", part, buckets)
         for row in self._fetched(query, _bounds(part.after, part.upto)):
-            key = tuple([None if cell is None else str(cell) for cell in row[:width]])
+            key = self._key(row[:width])
             # A view, or a table whose key nobody enforces, may have it several times.
             count, total = hashes.get(key, (0, 0))
             hashes[key] = (count + 1, total + int(row[width]))
@@ -214,7 +219,14 @@ class TableSnapshot:
 
     def since(self, column: str, value: Any) -> list[Key]:
         rows = self._fetched(self._sql.of_column("compare_since", column), {"since": value})
-        return [tuple([None if cell is None else str(cell) for cell in row]) for row in rows]
+        return [self._key(row) for row in rows]
+
+    def _key(self, cells: Sequence[Any]) -> Key:
+        key = [None if cell is None else str(cell) for cell in cells]
+        # Each database has its own exponents: 1e-7, 1e-07 and 1e+10 are written as we write them.
+        for number, read in self._floats:
+            key[number] = plain_text(read_cell(read, cells[number]))
+        return tuple(key)
 
     def _fetched(self, query: TextClause, parameters: Mapping[str, Any]) -> list[tuple[Any, ...]]:
         return fetched(self._connection, query, parameters)

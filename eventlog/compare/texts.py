@@ -10,6 +10,7 @@ from __future__ import annotations
 import binascii
 import datetime as dt
 import math
+import re
 from collections.abc import Callable, Sequence
 from decimal import Decimal
 from hashlib import sha256
@@ -34,6 +35,7 @@ HASH_DIGITS: Final = 15
 HALF_BITS: Final = 30
 
 Cells = Sequence[str | None]
+_is_span = re.compile(r"-?\d{2,3}:\d\d:\d\d(?:\.\d+)?", re.ASCII).fullmatch
 
 
 def hash_of(text: str) -> int:
@@ -125,6 +127,9 @@ def read_cell(read: Callable[[Any], Any], cell: Any) -> Any:
     try:
         return read(cell)
     except ExpressionError:
+        # MariaDB's times go beyond a day, and have as many noughts at their end as the column says.
+        if isinstance(cell, str) and _is_span(cell):
+            return _trimmed(cell)
         return cell
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import datetime as dt
 import math
 import re
+import struct
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import Any, Final
@@ -159,6 +160,18 @@ def _real(written: str) -> float | None:
     return None
 
 
+def _short_real(written: str) -> float | None:
+    """One of four bytes: the server takes none that becomes infinite or nought there."""
+    value = _real(written)
+    if value is None or not math.isfinite(value):
+        return value
+    try:
+        kept = struct.unpack("f", struct.pack("f", value))[0]
+    except OverflowError:
+        return None
+    return value if kept or not value else None
+
+
 def _time(written: str) -> str | None:
     # Python has no hour 24, which is a time of its own here.
     if _midnight(written):
@@ -224,12 +237,14 @@ _TIMESTAMP: Final = PostgresqlKeyForm(bound="timestamp", read=reader_of(_plain_m
 _TIMESTAMPTZ: Final = PostgresqlKeyForm(bound="timestamptz", read=reader_of(_moment))
 _TIME: Final = PostgresqlKeyForm(bound="time", read=reader_of(_time))
 _DOUBLE: Final = PostgresqlKeyForm(bound="double precision", read=reader_of(_real))
+_REAL: Final = PostgresqlKeyForm(bound="real", read=reader_of(_short_real))
 
 FORMS: Final = {
     **dict.fromkeys(("smallint", "integer", "bigint", "int", "int2", "int4", "int8"), _WHOLE),
     **dict.fromkeys(("serial", "bigserial", "smallserial", "serial2", "serial4", "serial8"), _WHOLE),
     **dict.fromkeys(("numeric", "decimal"), _NUMERIC),
     **dict.fromkeys(("double precision", "float8"), _DOUBLE),
+    **dict.fromkeys(("real", "float4"), _REAL),
     "money": PostgresqlKeyForm(bound="money", read=number_of),
     **dict.fromkeys(("boolean", "bool"), PostgresqlKeyForm(bound="boolean", read=truth_of)),
     **dict.fromkeys(("varchar", "character varying", "text"), _TEXT),

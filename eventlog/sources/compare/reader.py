@@ -21,7 +21,7 @@ from eventlog.compare.pace import Pace, read_window
 from eventlog.compare.sides import Compared, Key, batches
 from eventlog.compare.tables import TableSide
 from eventlog.compare.texts import plain_text, read_cell, same
-from eventlog.core.errors import DataError
+from eventlog.core.errors import DataError, shortened
 from eventlog.core.model import Captured, Image, Op
 from eventlog.core.plugins import SourceOrder
 from eventlog.core.schema import Catalog, Table
@@ -92,6 +92,9 @@ class CompareReader:
         self._tables: list[ComparedTable] | None = None
         self._full_at: float | None = None
         self._tops: dict[str, Any] = {}
+        self._unfound: set[tuple[str, Key]] = set()
+        self._unfound_before: set[tuple[str, Key]] = set()
+        self._told: set[str] = set()
         grown = [table for table in catalog if query_of(table, settings) is None]
         names = {table.name for table in grown} | {table.whole for table in grown}
         for name in settings.growing:
@@ -170,6 +173,7 @@ class CompareReader:
                     yield from self._all_suspects(table)
         if full:
             self._full_at = began
+            self._tell_unfound()
 
     def _restarted(self) -> Iterator[tuple[ComparedTable, Sequence[Key]]]:
         """What a start does to tables that have a state, once."""
@@ -203,6 +207,17 @@ class CompareReader:
                 table.now.close()  # the next cycle reads it anew
         self._tops[table.table.whole] = top
 
+    def _tell_unfound(self) -> None:
+        """Tells of rows that the last two full cycles saw, and did not find by their keys: they were not deleted meanwhile."""
+        twice = dict(self._unfound & self._unfound_before)
+        for name in twice.keys() - self._told:
+            self._report(
+                f"{name}: rows such as {shortened(', '.join(map(str, twice[name])))} are not found by their keys, so they"
+                " are not published. Compare a table or query whose key has another type."
+            )
+        self._told |= twice.keys()
+        self._unfound_before, self._unfound = self._unfound, set()
+
     def _top(self, table: ComparedTable) -> Any:
         """The highest value of the column that grows, before the table is read."""
         if table.growing is None or not isinstance(table.now, TableSide):
@@ -222,6 +237,8 @@ class CompareReader:
                 changes.append((Op.DELETE, key))
             elif mine is not None and former is not None and not all(map(same, mine, former)):
                 changes.append((Op.MODIFY, key))  # of others only the texts are not equal
+            elif mine is None and former is None and len(self._unfound) < STEP_ROWS:
+                self._unfound.add((table.table.whole, key))
         if not changes:
             return False
         # Deletes come first: a value that must be unique may have gone to another row.
