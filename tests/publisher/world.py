@@ -77,8 +77,6 @@ class World:
         self.targets: dict[str, Target] = {}
         self.added: dict[str, tuple[set[int], set[int], set[int]]] = {}
         self.frozen: list[Any] = []
-        self.looks_again = seed % 3 == 0
-        """Whether whatever was read ahead was read long ago."""
         self.retried, self.stopped_until, self.anew, self.released = {}, {}, set(), {}
         self.away: set[str] = set()
         self.denied: set[str] = set()
@@ -125,6 +123,8 @@ class World:
     def _draw_more(self) -> None:
         self.more = more = random.Random(~self.seed)
         """Draws what the kit learnt later, so that histories which have none of it stay as they were."""
+        self.looks_again = self.seed % 3 == 0
+        """Whether whatever was read ahead was read long ago."""
         self.real = more.choice([{}, {}, *REAL])
         """Kinds of targets with real sinks, in place of models."""
         self.nameless = more.choice([0, 0, 0, 0.05])
