@@ -166,7 +166,7 @@ def _short_real(written: str) -> float | None:
     if value is None or not math.isfinite(value):
         return value
     try:
-        kept = struct.unpack("f", struct.pack("f", value))[0]
+        kept = struct.unpack("<f", struct.pack("<f", value))[0]
     except OverflowError:
         return None
     return value if kept or not value else None

@@ -24,6 +24,7 @@ from tests.support.shares import met, shares
 VALUES: dict[str, type] = {
     "bigint": int,
     "numeric": Decimal,
+    "real": float,
     "double precision": float,
     "boolean": bool,
     "text": str,
@@ -167,7 +168,14 @@ def test_values_at_the_ends_of_their_types_are_read(type_: str, written: str, bo
     assert postgresql_form("numeric").read("NaN").is_nan()
 
 
-@pytest.mark.parametrize("type_", ["citext", "real", "mood", "json", "", "integer[]"])
+@pytest.mark.parametrize("written", ["3.5e38", "-1e40", "1e-46", "1e999", "1_0", "abc"])
+def test_a_number_for_which_four_bytes_have_no_room_is_no_key(written: str) -> None:
+    assert postgresql_form("real").read(written) is None
+    assert postgresql_form("real").read("3.4028235e38") == 3.4028235e38
+    assert postgresql_form("real").read("-Infinity") == float("-inf")
+
+
+@pytest.mark.parametrize("type_", ["citext", "interval", "mood", "json", "", "integer[]"])
 def test_types_that_are_not_listed_are_compared_as_text(type_: str) -> None:
     assert postgresql_form(type_).as_text
 

@@ -34,7 +34,7 @@ def order(dialect: Dialect, *types: str) -> KeyOrder:
     "dialect, types, after",
     [
         (SQLITE, ("integer", ""), "((t.c1, CAST(t.c2 AS text)) > (:k0, :k1))"),
-        (POSTGRESQL, ("bigint", "real"), "((t.c1, CAST(t.c2 AS text)) > (CAST(:k0 AS bigint), CAST(:k1 AS text)))"),
+        (POSTGRESQL, ("bigint", "interval"), "((t.c1, CAST(t.c2 AS text)) > (CAST(:k0 AS bigint), CAST(:k1 AS text)))"),
         (
             MYSQL,
             ("decimal(5,2)", "int"),
