@@ -245,7 +245,8 @@ def work_on(load: Refresh, stands: Sequence[Stand], jobs: int, tell: Callable[[i
     ends = [Event() for _ in range(jobs)]
     try:
         for end in ends:
-            crew.start(end)
+            # Not joined: Python may take a thread for ended whose join is interrupted.
+            Thread(target=crew.work, args=(end,), daemon=True).start()
         _await(ends)
     except BaseException:
         load.gate.close()
@@ -273,13 +274,8 @@ class RefreshJobs:
         self.at_work: list[Event] = []
         self.failures: list[BaseException] = []
 
-    def start(self, end: Event) -> None:
-        """Has a thread work; `end` is set when it has ended."""
-        # Not joined: Python may take a thread for ended whose join is interrupted.
-        Thread(target=self._work, args=(end,), daemon=True).start()
-
-    def _work(self, end: Event) -> None:
-        """Takes one range after the other until none is left, or something goes wrong anywhere."""
+    def work(self, end: Event) -> None:
+        """Takes one range after the other until none is left, or something goes wrong anywhere; `end` is set then."""
         self.at_work.append(end)
         try:
             while True:

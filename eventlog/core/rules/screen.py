@@ -200,7 +200,11 @@ class Identities:
             problem = f"table_key {self._shown(key)} does not name the key of {naming.name}"
             raise DataError(f"{problem}, which is {names}.")
         if naming.table is not None and naming.table.whole_row:
-            return f"{WHOLE_ROW}={_row_hash(key.parts[0][1])}"
+            row = key.parts[0][1]
+            # Where the database cannot hash, its log has the row's text.
+            if row.startswith("{"):
+                row = hashlib.sha256(row.encode(errors="surrogatepass")).hexdigest()
+            return f"{WHOLE_ROW}={row}"
         return canonical
 
     def _parents_key(self, naming: Naming, key: TableKey, *, row_event: bool) -> str:
@@ -232,14 +236,6 @@ def identities_of(catalog: Catalog | None, *, hiding: bool = False) -> Identitie
     if catalog is None:
         return Identities(None, hiding=hiding)
     return _kept_identities(catalog, hiding=hiding)
-
-
-def _row_hash(value: str) -> str:
-    """The identity of a row without a key."""
-    # Where the database cannot hash, its log has the row's text.
-    if value.startswith("{"):
-        return hashlib.sha256(value.encode(errors="surrogatepass")).hexdigest()
-    return value
 
 
 def _folded_key(key: TableKey, fold: Callable[[str], str]) -> str:

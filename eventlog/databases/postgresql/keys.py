@@ -13,6 +13,7 @@ import re
 import struct
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
+from functools import partial
 from typing import Any, Final
 from uuid import UUID
 
@@ -150,26 +151,20 @@ def _numeric(written: str) -> Decimal | None:
     return number_of(written)
 
 
-def _real(written: str) -> float | None:
-    """A binary fraction, which no text becomes infinite that does not say so."""
+def _real(written: str, form: str) -> float | None:
+    """A binary fraction with as many bytes as a form of `struct` has; no text becomes infinite that
+    does not say so, and none becomes nought by too few bytes.
+    """
     if "_" in written:  # which Python takes between digits
         return None
     value = float(written)
-    if math.isfinite(value) or written in _NO_NUMBERS:
-        return value
-    return None
-
-
-def _short_real(written: str) -> float | None:
-    """One of four bytes: the server takes none that becomes infinite or nought there."""
-    value = _real(written)
-    if value is None or not math.isfinite(value):
+    if written in _NO_NUMBERS:
         return value
     try:
-        kept = struct.unpack("<f", struct.pack("<f", value))[0]
+        (kept,) = struct.unpack(form, struct.pack(form, value))
     except OverflowError:
         return None
-    return value if kept or not value else None
+    return value if math.isfinite(kept) and bool(kept) == bool(value) else None
 
 
 def _time(written: str) -> str | None:
@@ -236,8 +231,8 @@ _NUMERIC: Final = PostgresqlKeyForm(bound="numeric", read=_numeric)
 _TIMESTAMP: Final = PostgresqlKeyForm(bound="timestamp", read=reader_of(_plain_moment))
 _TIMESTAMPTZ: Final = PostgresqlKeyForm(bound="timestamptz", read=reader_of(_moment))
 _TIME: Final = PostgresqlKeyForm(bound="time", read=reader_of(_time))
-_DOUBLE: Final = PostgresqlKeyForm(bound="double precision", read=reader_of(_real))
-_REAL: Final = PostgresqlKeyForm(bound="real", read=reader_of(_short_real))
+_DOUBLE: Final = PostgresqlKeyForm(bound="double precision", read=reader_of(partial(_real, form="<d")))
+_REAL: Final = PostgresqlKeyForm(bound="real", read=reader_of(partial(_real, form="<f")))
 
 FORMS: Final = {
     **dict.fromkeys(("smallint", "integer", "bigint", "int", "int2", "int4", "int8"), _WHOLE),

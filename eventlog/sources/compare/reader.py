@@ -165,7 +165,8 @@ class CompareReader:
             elif table.growing is not None:
                 since, top = self._tops[table.table.whole], self._top(table)
                 if since is not None:
-                    for keys in batches(_since(table, since), STEP_ROWS):
+                    assert isinstance(table.now, TableSide)  # no query has a column that grows
+                    for keys in batches(table.now.since(table.growing, since), STEP_ROWS):
                         yield table, keys
                     self._tops[table.table.whole] = top
                 elif top is not None:
@@ -173,7 +174,15 @@ class CompareReader:
                     yield from self._all_suspects(table)
         if full:
             self._full_at = began
-            self._tell_unfound()
+            # What two cycles saw, and did not find by its key, was not deleted meanwhile.
+            unfound = dict(self._unfound & self._unfound_before)
+            for name in unfound.keys() - self._told:
+                self._report(
+                    f"{name}: rows such as {shortened(', '.join(map(str, unfound[name])))} are not found by their keys,"
+                    " so they are not published. Compare a table or query whose key has another type."
+                )
+            self._told |= unfound.keys()
+            self._unfound_before, self._unfound = self._unfound, set()
 
     def _restarted(self) -> Iterator[tuple[ComparedTable, Sequence[Key]]]:
         """What a start does to tables that have a state, once."""
@@ -206,17 +215,6 @@ class CompareReader:
             if isinstance(table.now, QuerySide):
                 table.now.close()  # the next cycle reads it anew
         self._tops[table.table.whole] = top
-
-    def _tell_unfound(self) -> None:
-        """Tells of rows that the last two full cycles saw, and did not find by their keys: they were not deleted meanwhile."""
-        twice = dict(self._unfound & self._unfound_before)
-        for name in twice.keys() - self._told:
-            self._report(
-                f"{name}: rows such as {shortened(', '.join(map(str, twice[name])))} are not found by their keys, so they"
-                " are not published. Compare a table or query whose key has another type."
-            )
-        self._told |= twice.keys()
-        self._unfound_before, self._unfound = self._unfound, set()
 
     def _top(self, table: ComparedTable) -> Any:
         """The highest value of the column that grows, before the table is read."""
@@ -289,20 +287,16 @@ class CompareReader:
 
     def _opened(self, table: Table) -> ComparedTable:
         """A table and its state, which is made, or made to fit, where it must be."""
-        now, compared = self._side(table)
+        query = query_of(table, self._settings)
+        selection, compared = selection_of(table, query=query)
+        side = TableSide(self._engine, selection, compared)
+        now = side if query is None else QuerySide(side, table.name, compared)
         former = self._state.shape(table.whole)
         if former != compared:
             self._fit(table, now, former, compared)
         growing = self._settings.growing.get(table.whole) or self._settings.growing.get(table.name)
         published = self._state.side(table.whole, compared)
         return ComparedTable(table=table, compared=compared, now=now, published=published, growing=growing)
-
-    def _side(self, table: Table) -> tuple[TableSide | QuerySide, Compared]:
-        """The rows as they are now."""
-        query = query_of(table, self._settings)
-        selection, compared = selection_of(table, query=query)
-        side = TableSide(self._engine, selection, compared)
-        return (side if query is None else QuerySide(side, table.name, compared)), compared
 
     def _fit(self, table: Table, now: TableSide | QuerySide, former: Compared | None, compared: Compared) -> None:
         """Makes the state of a table that is new, or whose state is gone or has other columns."""
@@ -329,12 +323,6 @@ class CompareReader:
         indexes = [former.names.index(name) if name in former.names else None for name in compared.names]
         for key, cells in self._state.held(table.whole, former):
             yield [*key, *[None if index is None else cells[index] for index in indexes]]
-
-
-def _since(table: ComparedTable, since: Any) -> list[Key]:
-    assert isinstance(table.now, TableSide)  # no query has a column that grows
-    assert table.growing is not None
-    return table.now.since(table.growing, since)
 
 
 def _named(compared: Compared, key: Key, values: Sequence[Any] | None) -> Mapping[str, str | None] | None:

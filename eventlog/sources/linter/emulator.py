@@ -150,19 +150,16 @@ def spread(first: bytes, second: bytes, lengths: Lengths) -> Sequence[tuple[int,
     if lengths == "totals":
         lengths_of = [(len(first), len(second))] * len(starts)
     else:
-        lengths_of = [_own_lengths(len(first) - start, len(joined) - start) for start in starts]
+        lengths_of = []
+        for start in starts:
+            size = min(len(joined) - start, DATA_BYTES)
+            len1 = min(max(len(first) - start, 0), size)
+            lengths_of.append((len1, size - len1))
     pieces = [joined[start : start + DATA_BYTES] for start in starts]
     return [
         (len1, len2, data.ljust(DATA_BYTES, b"\0") if data else b"")
         for (len1, len2), data in zip(lengths_of, pieces, strict=True)
     ]
-
-
-def _own_lengths(left_of_first: int, left: int) -> tuple[int, int]:
-    """A row's own lengths, when so much of part 1 and of both is left."""
-    size = min(left, DATA_BYTES)
-    len1 = min(max(left_of_first, 0), size)
-    return len1, size - len1
 
 
 BYTES: Final = frozenset({Type.BYTE, Type.VARBYTE, Type.BLOB})

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from eventlog.convert.long_object import decide_pieces
 from eventlog.core.model import ABSENT, Change, Event, Op, Outcome, Reason, Transaction
 from eventlog.core.rules import Options, Round, decide
-from eventlog.core.rules.screen import HIDDEN, _row_hash
+from eventlog.core.rules.screen import HIDDEN
 from eventlog.core.schema import WHOLE_ROW, Catalog, Column, Table
 from eventlog.explain.masking import Mask
 from tests.support.strategies import pieces
@@ -112,9 +112,10 @@ def test_the_text_of_a_row_is_hidden_with_one_of_its_columns(adds: bool) -> None
     assert Mask({}, CATALOG).key("note", event.key) == event.key
 
 
-def test_a_row_that_the_database_could_not_hash_is_hashed_here() -> None:
-    assert _row_hash(TEXTS[1]) == digest(TEXTS[1])
-    assert _row_hash("ab12") == "ab12"
+@pytest.mark.parametrize("hashes", [True, False])
+def test_a_row_that_the_database_could_not_hash_is_hashed_here(hashes: bool) -> None:
+    [change], _ = decide([row(1, TEXTS[1], adds=True, hashes=hashes)], catalog=CATALOG)
+    assert change.row.key == f"{WHOLE_ROW}={digest(TEXTS[1])}"
 
 
 def test_the_publishers_own_changes_are_not_told() -> None:
