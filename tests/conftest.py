@@ -39,7 +39,6 @@ pytest_plugins = [
 ]
 
 
-
 def refuse_datetime(value: dt.datetime) -> str:
     raise TypeError(f"sqlite3 is given {value!r}, which Python deprecates from 3.12 on: give it text.")
 

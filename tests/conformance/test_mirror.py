@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+from decimal import Decimal
 from typing import Any
 
 import pytest
 from msgspec.structs import replace
-from sqlalchemy import URL, Engine, create_engine, text
+from sqlalchemy import URL, Engine, create_engine, event, text
 
 from eventlog.check.outputs import output_points
 from eventlog.cli.main import exit_code
@@ -323,3 +324,56 @@ def told_by_check(engine: Engine) -> list[str]:
     output = DatabaseOutput(url=url_of(engine))
     config = Config(source=SourceConfig(url="sqlite://"), output=(output,))
     return [point.said for point in output_points(config) if point.level == "warning"]
+
+
+WIDER = (
+    ("integer", "5", "bigint", "5000000000", 5_000_000_000),
+    ("varchar(3)", "abc", "varchar(8)", "abcdefgh", "abcdefgh"),
+    ("varchar(3)", "abc", "text", "x" * 5_000, "x" * 5_000),
+    ("numeric(6,2)", "1.25", "numeric(8,4)", "1.2345", Decimal("1.2345")),
+    ("numeric(6,4)", "1.2345", "numeric(8,2)", "123456.78", Decimal("123456.78")),
+    ("real", "0.5", "double precision", "0.123456789012", 0.123456789012),
+    ("integer", "5", "varchar(9)", "five", "five"),
+)
+
+
+@pytest.mark.parametrize("former, first, later, second, expected", WIDER, ids=range(len(WIDER)))
+def test_a_mirror_becomes_as_wide_as_its_source(
+    engine: Engine, former: str, first: str, later: str, second: str, expected: Any
+) -> None:
+    for number, kind, value in ((1, former, first), (2, later, second)):
+        table = replace(USR, columns=(USR.columns[0], Column(name="fname", type=kind)))
+        stored(engine, told(number, Op.ADD, number, fname=value), catalog=Catalog([table]))
+        Mirrors(engine).apply()
+    with engine.connect() as connection:
+        cells = list(connection.scalars(text("SELECT fname FROM usr__mirror ORDER BY idu")))
+    assert len(cells) == 2
+    assert type(expected)(str(cells[1])) == expected  # SQLite has a number of no kind of its own
+
+
+def test_a_key_becomes_as_wide_as_that_of_the_source(engine: Engine) -> None:
+    for number, kind, key in ((1, "varchar(3)", "abc"), (2, "varchar(9)", "abc456789"), (3, "varchar(9)", "b")):
+        table = replace(USR, columns=(Column(name="idu", type=kind, key=1), *USR.columns[1:2]))
+        change = told(number, Op.ADD, 1, idu=key)
+        named = replace(change, row=replace(change.row, key=f"idu={key}"))
+        stored(engine, named, catalog=Catalog([table]))
+        Mirrors(engine).apply()
+    with engine.connect() as connection:
+        assert sorted(connection.scalars(text("SELECT idu FROM usr__mirror"))) == ["abc", "abc456789", "b"]
+
+
+@pytest.mark.parametrize("key", ["text", "varchar(30)", "numeric(9,0)"])
+def test_a_mirror_that_is_wide_enough_is_left_as_it_is(engine: Engine, key: str) -> None:
+    kinds = "text, varchar(20), char(3), boolean, smallint, bigint, numeric, numeric(9;2), uuid, real, double precision"
+    kinds += ", date, time, timestamp, timestamp with time zone, blob, binary(9)"
+    columns = []
+    for index, kind in enumerate(kinds.split(", ")):
+        columns.append(Column(name=f"c{index}", type=kind.replace(";", ",")))
+    table = Table(name="grp", columns=(Column(name="idg", type=key, key=1), *columns))
+    stored(engine, told(1, Op.ADD, 1, "grp", idg="7", c1="x"), catalog=Catalog([table]))
+    Mirrors(engine).apply()
+    statements: list[str] = []
+    event.listen(engine, "before_cursor_execute", lambda *seen: statements.append(seen[2]))
+    Mirrors(engine).apply()
+    assert statements
+    assert not [said for said in statements if "ALTER" in said.upper()]

@@ -340,6 +340,34 @@ def add_columns(
         operations.add_column(table, added, schema=schema)
 
 
+def change_types(
+    connection: Connection,
+    table: str,
+    schema: str | None,
+    columns: Mapping[str, sa.types.TypeEngine[Any]],
+    there: Mapping[str, Any] = {},
+) -> None:
+    """Gives columns other types; `there` has what a database reports of those that are not ours
+    alone, by their names in small letters.
+    """
+    if not connection.dialect.supports_alter:
+        return  # a column takes values of any type there
+    operations = alterations(connection)
+    for name, kind in columns.items():
+        known = there.get(name.casefold(), {})
+        default = known.get("default")
+        operations.alter_column(
+            table,
+            name,
+            type_=kind,
+            schema=schema,
+            existing_nullable=known.get("nullable", True),
+            # MariaDB takes away what is not said again.
+            existing_server_default=False if default is None else sa.text(default),
+            existing_comment=known.get("comment"),
+        )
+
+
 def _position(text: str) -> Position:
     return tuple(int(part) for part in text.split("."))
 

@@ -19,7 +19,7 @@ from eventlog.core.errors import ExpressionError, shortened
 from eventlog.qlik.change_seq import START
 from eventlog.qlik.change_tables.rows import ChangeColumn, RowBlock
 from eventlog.sinks.change_files.dfm import described
-from eventlog.sinks.database.control import Control, Record, add_columns, alterations
+from eventlog.sinks.database.control import Control, Record, add_columns, change_types
 from eventlog.sinks.database.types import target_type
 from eventlog.sinks.database.widening import wider
 from eventlog.sql.dialect import dialect_of
@@ -226,11 +226,8 @@ class Evolution:
         types = dialect_of(connection).types
         added = {column.name: target_type(column.type, types) for column in missing}
         add_columns(connection, target, self._schema, added)
-        if connection.dialect.supports_alter:  # elsewhere a column takes values of any type
-            alter = alterations(connection).alter_column
-            for column in retyped:
-                kind = target_type(column.type, types)
-                alter(target, column.name, type_=kind, schema=self._schema, existing_nullable=True)
+        kinds = {column.name: target_type(column.type, types) for column in retyped}
+        change_types(connection, target, self._schema, kinds)
 
     def _note(
         self,

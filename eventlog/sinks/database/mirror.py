@@ -9,7 +9,7 @@ updates, each for many rows at once.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Final
 
@@ -32,9 +32,10 @@ from eventlog.qlik.change_tables.folding import (
     fold,
 )
 from eventlog.qlik.masks import bits_of
-from eventlog.sinks.database.control import Control, Record, add_columns
+from eventlog.sinks.database.control import Control, Record, add_columns, change_types
 from eventlog.sinks.database.mirror_keys import refuse_loose_key
 from eventlog.sinks.database.types import target_type
+from eventlog.sinks.database.widening import wider
 from eventlog.sql.access import transaction
 from eventlog.sql.column_types import KeyText
 from eventlog.sql.dialect import dialect_of
@@ -152,7 +153,7 @@ def mirror_table(connection: Connection, of: Origin, name: str, schema: str | No
     if not inspector.has_table(name, schema):
         table.create(connection)
         return table
-    there = {column["name"].casefold() for column in inspector.get_columns(name, schema)}
+    there = {column["name"].casefold(): column for column in inspector.get_columns(name, schema)}
     if counted and WHOLE_ROW not in there:
         raise DataError(
             f"{name} has no column {WHOLE_ROW}, so no row of it can be found.",
@@ -162,7 +163,32 @@ def mirror_table(connection: Connection, of: Origin, name: str, schema: str | No
     if missing:
         new = {column.name: column.type for column in missing}
         add_columns(connection, name, schema, new)
+    _widen(connection, of, table, there)
     return table
+
+
+def _widen(connection: Connection, of: Origin, mirror: Table, there: Mapping[str, Any]) -> None:
+    """Gives columns that are `there`, as the database reports them, types that hold what the change
+    table's columns hold now.
+    """
+    changed = sa.inspect(connection).get_columns(of.table.name, of.table.schema)
+    changed_types = {column["name"]: column["type"] for column in changed}
+    types, new = dialect_of(connection).types, {}
+    for column in mirror.columns:
+        own = there.get(column.name.casefold())
+        # One was added just now, or whoever made the table gave it a type that nobody knows here.
+        if own is None or isinstance(own["type"], sa.types.NullType):
+            continue
+        told = of.table.c[column.name].type
+        # As the database tells it, which may have made more of a type; a key has a type of its own.
+        later_type = changed_types[column.name] if column.type is told else column.type
+        later = later_type.compile(connection.dialect)
+        former = own["type"].compile(connection.dialect)
+        kind = wider(former, later)
+        if kind not in (None, former):
+            grown = told if kind == later else target_type(kind, types)
+            new[column.name] = types.keyed(grown) if column.primary_key else grown
+    change_types(connection, mirror.name, mirror.schema, new, there)
 
 
 class Watermarks:
@@ -279,10 +305,7 @@ class Mirrors:
         if unknown:
             known = ", ".join(sorted({record.table for record in records})) or "no table"
             raise UsageError(f"There is no change table of {min(unknown)}; there are those of {known}.")
-        if tables:
-            chosen = [one for one in records if one.table in asked or one.target in asked]
-        else:
-            chosen = records
+        chosen = [record for record in records if not asked or {record.table, record.target} & asked]
         for record in chosen:
             refuse_shared_mirror(record, records)
         return chosen
