@@ -175,6 +175,21 @@ def test_a_late_row_of_a_former_definition_narrows_nothing(
 
 
 @pytest.mark.parametrize(
+    "wide, cell",
+    [("smallint", "7"), ("numeric(4,2)", "7.50"), ("double precision", "7.5"), ("text", "x")],
+)
+def test_truth_values_are_numbers_where_a_column_becomes_another_one(engine: Engine, wide: str, cell: str) -> None:
+    found = sink(engine)
+    for number, (value, kind) in enumerate((("true", "boolean"), (cell, wide), ("true", "boolean")), 1):
+        change = told(number, Op.ADD, number, pay=value)
+        made = documents(change, catalog=typed("pay", kind), after=found.last())
+        assert list(found.commit("", made)) == []
+    cells = [str(pay) for (pay,) in rows(engine, "SELECT pay FROM usr__ct ORDER BY idu")]
+    assert [cells[0].split(".")[0], cells[2].split(".")[0]] == ["1", "1"]
+    assert cells[1] in {cell, cell.rstrip("0")}
+
+
+@pytest.mark.parametrize(
     "column, kind, cell",
     [("pay", "numeric", "1e30"), ("since", "time", "03:04:05")],
 )

@@ -334,6 +334,7 @@ WIDER = (
     ("numeric(6,4)", "1.2345", "numeric(8,2)", "123456.78", Decimal("123456.78")),
     ("real", "0.5", "double precision", "0.123456789012", 0.123456789012),
     ("integer", "5", "varchar(9)", "five", "five"),
+    ("boolean", "true", "numeric(4,2)", "7.50", Decimal("7.5")),
 )
 
 

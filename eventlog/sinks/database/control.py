@@ -345,26 +345,29 @@ def change_types(
     table: str,
     schema: str | None,
     columns: Mapping[str, sa.types.TypeEngine[Any]],
-    there: Mapping[str, Any] = {},
 ) -> None:
-    """Gives columns other types; `there` has what a database reports of those that are not ours
-    alone, by their names in small letters.
-    """
-    if not connection.dialect.supports_alter:
-        return  # a column takes values of any type there
+    """Gives columns wider types, by their names."""
+    if not columns or not connection.dialect.supports_alter:
+        return  # SQLite takes values of any type
     operations = alterations(connection)
+    reported = inspect(connection).get_columns(table, schema)
+    there = {column["name"].casefold(): column for column in reported}
     for name, kind in columns.items():
-        known = there.get(name.casefold(), {})
-        default = known.get("default")
+        known = there[name.casefold()]
+        default, using = known.get("default"), None
+        if isinstance(known["type"], sa.Boolean):
+            # PostgreSQL makes no number of a truth value by itself.
+            using = f"CAST({dialect_of(connection).quoted(name)} AS integer)"
         operations.alter_column(
             table,
             name,
             type_=kind,
             schema=schema,
-            existing_nullable=known.get("nullable", True),
             # MariaDB takes away what is not said again.
+            existing_nullable=known["nullable"],
             existing_server_default=False if default is None else sa.text(default),
             existing_comment=known.get("comment"),
+            postgresql_using=using,
         )
 
 

@@ -188,7 +188,7 @@ def _widen(connection: Connection, of: Origin, mirror: Table, there: Mapping[str
         if kind not in (None, former):
             grown = told if kind == later else target_type(kind, types)
             new[column.name] = types.keyed(grown) if column.primary_key else grown
-    change_types(connection, mirror.name, mirror.schema, new, there)
+    change_types(connection, mirror.name, mirror.schema, new)
 
 
 class Watermarks:

@@ -85,4 +85,6 @@ def as_stored(sql_type: str, made: TypeEngine[Any]) -> Callable[[Any], Any] | No
 def _plain(value: Any) -> str:
     if hasattr(value, "is_snan"):  # a Decimal, which str() may write with an exponent
         return format(value, "f")
+    if isinstance(value, bool):  # as databases without a type of its own store it
+        return str(int(value))
     return str(value)
