@@ -119,6 +119,10 @@ def _refuse_header(path: Path, *, packed: bool) -> None:
             first = file.readline(LONGEST_HEADER_BYTES).decode("utf-8-sig")
     except (OSError, EOFError, zlib.error, UnicodeDecodeError):
         return
+    if "\r" in first.rstrip("\r\n"):
+        # Such a file is one line, which would be taken for the header of a log without rows.
+        hint = "End each line with \\n or \\r\\n and begin again; nothing was published."
+        raise DataError(f"{path}: its lines end with a carriage return alone.", hint=hint)
     if first.strip():
         places_of(next(csv.reader([first])), str(path))
 

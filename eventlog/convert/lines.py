@@ -183,7 +183,7 @@ def line_columns(file: IO[bytes], unit: Unit) -> Iterator[dict[str, pa.Array]]:
     for block, start in blocks_of_lines(file, unit.start, unit.end):
         try:
             lines = _decoder.decode_lines(block)
-        except (msgspec.DecodeError, UnicodeDecodeError):
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             lines = list(_one_by_one(block, start, unit))
         if lines:
             yield {name: column_of([getattr(line, name) for line in lines], name in NUMBERS) for name in COLUMNS}
@@ -218,7 +218,7 @@ def _one_by_one(block: bytes, start: int, unit: Unit) -> Iterator[JsonLine]:
         try:
             if line.strip():
                 yield _decoder.decode(line)
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             # Nobody counts lines until one is wrong; then those before this stretch are read once
             # more.
             lines_before = 0

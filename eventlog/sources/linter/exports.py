@@ -52,7 +52,7 @@ def file_rows(path: Path, settings: ReadingSettings) -> Iterator[QueueRow]:
     try:
         for number, record in records:
             yield _row(record, number, settings)
-    except (DataError, msgspec.DecodeError, csv.Error, UnicodeDecodeError) as error:
+    except (DataError, msgspec.DecodeError, csv.Error, UnicodeDecodeError, RecursionError) as error:
         # A DataError is about the row that was read last, any other error about the one behind it.
         at = number if isinstance(error, DataError) else number + 1
         raise DataError(f"{path}, row {at}: {str(error).rstrip('.')}.") from error

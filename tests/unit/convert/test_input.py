@@ -143,6 +143,7 @@ def test_bytes_that_are_no_text_are_the_problem_of_their_row(tmp_path: Path) -> 
         ("a.parquet", b"PAR1 and nothing of it", r"a\.parquet cannot be read: .+"),
         ("a.csv", b"record_id,status\n1,N\n", r"a\.csv has no column event_type, event_time, .*new_value\."),
         ("a.csv", b"", r"a\.csv has no header line\."),
+        ("a.csv", f"{HEADER}\r{START}a,b\r".encode(), r"a\.csv: its lines end with a carriage return alone\."),
         ("a.csv", f"{HEADER}\n{START}a,b\n\n{START}a\n".encode(), r"a\.csv, line 4: there are 9 fields, .+ names 10\."),
         (
             "a.csv",
@@ -153,6 +154,7 @@ def test_bytes_that_are_no_text_are_the_problem_of_their_row(tmp_path: Path) -> 
         ("a.csv", f'{HEADER}\n{START}a,"b"c\n'.encode(), r"line 2: a quote is where none can"),
         ("a.csv", f"{HEADER}\n{START}a,b\n{START}a,".encode() + b"\xff\n", r"line 3: the text is not UTF-8\."),
         ("a.jsonl", b'{"record_id": 1}\n{"record_id": 2\n', r"a\.jsonl, line 2: .+"),
+        ("a.jsonl", b'{"record_id": 1}\n{"old_value": ' + b"[" * 99_999, r"a\.jsonl, line 2: maximum recursion depth"),
         ("a.jsonl", b'{"record_id": 1}\n[1]\n', r"a\.jsonl, line 2: Expected `object`"),
         ("a.jsonl.gz", gzip.compress(b'{"record_id": 1}\n' * 999, mtime=0)[:-9], r"a\.jsonl\.gz cannot be read: "),
         ("a.csv.gz", b"not packed", r"a\.csv\.gz cannot be read: Not a gzipped file"),
