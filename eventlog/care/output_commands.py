@@ -29,22 +29,40 @@ PLACES: Final = {
 }
 
 
-@click.group(cls=LazyGroup, places=PLACES)
-def outputs() -> None:
+@click.group(cls=LazyGroup, places=PLACES, invoke_without_command=True)
+@json_option
+@site_options
+@click.pass_context
+def outputs(context: click.Context, site: Site, as_json: bool) -> None:
     """Shows how far each output is; pauses, resumes or skips.
 
     An output that fails lags behind the others. Rows wait in the log until every output has them.
+
+    Example: eventlog outputs --config eventlog.toml
     """
+    verb = context.invoked_subcommand
+    if verb is None:
+        _show_outputs(site, as_json=as_json)
+        return
+    # What stands before the verb is the verb's, as if it stood behind it.
+    line = click.core.ParameterSource.COMMANDLINE
+    given = {name: value for name, value in context.params.items() if context.get_parameter_source(name) is line}
+    context.default_map = {verb: given}
 
 
 @click.command("list")
 @json_option
 @site_options
 def list_outputs(site: Site, as_json: bool) -> None:
-    """Lists the outputs: state, rows behind, last document and last error.
+    """Lists the outputs: state, rows behind, last document and last error. `outputs` alone does so
+    too.
 
     Example: eventlog outputs list --config eventlog.toml
     """
+    _show_outputs(site, as_json=as_json)
+
+
+def _show_outputs(site: Site, *, as_json: bool) -> None:
     from eventlog.care.outputs import standings
 
     listed = standings(site.log(), site.config.publisher, configured(site))

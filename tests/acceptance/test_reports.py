@@ -24,7 +24,6 @@ NOT_REPORTING = frozenset(
         "completion",
         "man",
         "policy",
-        "outputs",
         "decode",
         "convert",
     }

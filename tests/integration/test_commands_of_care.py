@@ -190,6 +190,18 @@ def test_each_output_is_listed_with_how_far_it_is(log: LogTable, outputs: Any) -
     assert standing["seconds"] > 0
 
 
+def test_outputs_alone_lists_them_and_options_may_stand_before_the_verb(
+    log: LogTable, outputs: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    behind(log, "far", 3)
+    assert outputs() == outputs("list")
+    assert [one["name"] for one in json.loads(outputs("--json")[1])] == ["near", "far"]
+    config = str(tmp_path / "eventlog.toml")
+    assert exit_code(["outputs", "--config", config, "--json", "pause", "far"]) == OK
+    assert json.loads(capsys.readouterr().out) == {"paused": "far"}
+    assert kept(log)["far"].paused
+
+
 def test_what_the_configuration_does_not_have_is_listed_where_rows_are_kept_for_it(log: LogTable, outputs: Any) -> None:
     behind(log, "old", 2)
     code, printed, _ = outputs("list")
