@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from decimal import Decimal
 from typing import IO, Any, Final
 
 import msgspec
@@ -17,7 +16,7 @@ import pyarrow as pa
 from msgspec import Struct
 
 from eventlog.convert.inputs import Unit, opened, places_of
-from eventlog.convert.rows import NUMBERS, text_of
+from eventlog.convert.rows import NUMBERS, json_number, text_of
 from eventlog.core.errors import DataError
 from eventlog.sql.names import STANDARD, TRANSACTION
 
@@ -175,7 +174,7 @@ class JsonLine(Struct, frozen=True, kw_only=True):
 
 
 COLUMNS: Final = (*STANDARD, TRANSACTION)
-_decoder = msgspec.json.Decoder(JsonLine, float_hook=Decimal)
+_decoder = msgspec.json.Decoder(JsonLine, float_hook=json_number)
 
 
 def line_columns(file: IO[bytes], unit: Unit) -> Iterator[dict[str, pa.Array]]:

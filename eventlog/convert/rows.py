@@ -346,6 +346,14 @@ def text_of(value: Any) -> str:
     return str(value)
 
 
+def json_number(written: str) -> Decimal | str:
+    """A number of JSON with point or exponent. One that means more than 100,000 digits stays as it
+    is written: twelve bytes would become a gigabyte, and an integer of it would take hours.
+    """
+    exponent = written.lower().partition("e")[2]
+    return written if len(exponent.lstrip("+-0")) > 5 else Decimal(written)
+
+
 def _text_of(value: Any, name: str, index: int, problems: dict[int, str]) -> str | None:
     if value is None or isinstance(value, str):
         return value

@@ -12,7 +12,6 @@ import datetime as dt
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from decimal import Decimal
 from functools import reduce
 from pathlib import Path
 from typing import Any, Final
@@ -26,7 +25,7 @@ from pyarrow import parquet
 from eventlog.convert.inputs import Unit, damaged, opened
 from eventlog.convert.lines import blocks_of_lines, column_of
 from eventlog.convert.partitions import BATCH_ROWS, PartitionFile
-from eventlog.convert.rows import object_number, text_of
+from eventlog.convert.rows import json_number, object_number, text_of
 from eventlog.convert.settings import Conversion, DatabaseRows
 from eventlog.core.errors import DataError, UsageError
 from eventlog.core.model import Cell, ReadBack, RowId
@@ -181,7 +180,7 @@ def _of_lines(path: str, columns: Sequence[str], catalog: Catalog) -> Iterator[p
     NULL.
     """
     # A float would lose digits of a decimal number.
-    decoder = msgspec.json.Decoder(dict[str, Any], float_hook=Decimal)
+    decoder = msgspec.json.Decoder(dict[str, Any], float_hook=json_number)
     folded_names = [catalog.fold(name) for name in columns]
     with opened(Unit(path=path, kind="lines", packed=path.lower().endswith(".gz"))) as file:
         for block, _ in blocks_of_lines(file):

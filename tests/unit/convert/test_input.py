@@ -168,6 +168,17 @@ def test_damage_is_named_with_its_place(tmp_path: Path, name: str, content: byte
     assert error.value.exit_code == 65
 
 
+@pytest.mark.parametrize("exponent", ["999999", "+0000999999999", "-999999999", "9" * 5000])
+def test_a_number_of_too_many_digits_stays_as_it_is_written(tmp_path: Path, exponent: str) -> None:
+    """A few bytes became a gigabyte, an endless conversion, or a fault."""
+    number = f"1E{exponent}"
+    path = tmp_path / "a.jsonl"
+    path.write_text(f'{{"record_id": 1, "new_value": {number}}}\n{{"record_id": {number}, "new_value": 1.50e2}}\n')
+    first, second = rows_of(path)
+    assert (first["new_value"], second["new_value"]) == (number, "150")
+    assert (second["record_id"], "only whole numbers identify a row" in second["problem"]) == (None, True)
+
+
 @pytest.mark.parametrize("suffix", ["parquet", "csv", "jsonl"])
 def test_times_of_a_place_are_told_in_utc_and_others_stay(suffix: str, tmp_path: Path) -> None:
     """A time that says its zone, one that is none and one that is missing are for the rules."""
