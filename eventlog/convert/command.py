@@ -51,8 +51,11 @@ class Conversions(LazyGroup):
         except click.UsageError:
             # That command says what is wrong.
             return "files"
-        if options.get("source") in STREAMS:
-            return str(options["source"])
+        source = options.get("source", "log")
+        if source in STREAMS:
+            return str(source)
+        if source != "log":
+            raise UsageError(f"--from takes log, gbase or linter, and not {source!r}.")
         inputs = options.get("inputs")
         # Click has a value of its own for an INPUT that is missing.
         if isinstance(inputs, tuple) and any(map(names_a_database, inputs)):

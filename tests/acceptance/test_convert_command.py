@@ -124,6 +124,9 @@ def test_a_snapshot_may_be_called_as_other_programs_write_it(tmp_path: Path, sch
 def test_an_address_is_not_taken_for_a_folder_of_that_name(tmp_path: Path) -> None:
     file = write_lines(tmp_path / "a.jsonl", [log_row(1)])
     expect_refused(64, "is an address of no file system", "convert", file, "--out", "ftp://host/out", cwd=tmp_path)
+    expect_refused(
+        64, "--from takes log, gbase or linter", "convert", file, "--from", "logs", "--out", "out", cwd=tmp_path
+    )
     assert [entry.name for entry in tmp_path.iterdir()] == ["a.jsonl"]
 
 
