@@ -179,3 +179,12 @@ def test_what_nobody_foresaw_is_a_failure_of_that_output_alone(tmp_path: Path, m
     assert (odd.level, odd.exit_code) == (PointLevel.FAILURE, EventlogError.exit_code)
     assert odd.said == "This could not be looked at: RuntimeError: the folder is odd."
     assert other.level is PointLevel.OK
+
+
+@pytest.mark.parametrize("names, message", [("aa", "Two outputs are called a."), ("ab", "Two outputs go to files")])
+def test_two_outputs_of_one_name_or_place_fail_as_the_publisher_would(tmp_path: Path, names: str, message: str) -> None:
+    paths = {"aa": ("one", "two"), "ab": ("one", "one")}[names]
+    outputs = tuple(FilesOutput(name=name, path=str(tmp_path / path)) for name, path in zip(names, paths, strict=True))
+    *_, last = output_points(Config(output=outputs))
+    assert (last.name, last.level, last.exit_code) == ("outputs", PointLevel.FAILURE, 78)
+    assert last.said.startswith(message)
