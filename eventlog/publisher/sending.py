@@ -1,20 +1,23 @@
 """Documents on their way to a receiver that judges each of them, and cannot be asked what it has.
 
 Law: without an answer that can be read a document keeps its plan, its id and its body. A readable
-"again" frees its rows, and everything behind them in the same transaction.
+"again" frees its rows, and everything behind them in the same transaction. Documents with rows of
+one number are entered together.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from itertools import chain
 from typing import Final
 
 from eventlog.core.model import EVERY_ROW, Outcome, Position, Status
 from eventlog.core.seams import Sink
 from eventlog.delivery.lanes import LaneThreads, Turns
 from eventlog.publisher.books import ConsumerSettings
-from eventlog.publisher.letters import POSITION, given_up, worst_by
+from eventlog.publisher.letters import POSITION, Answers, given_up, worst_by
 from eventlog.publisher.tables import OnTheWay
 from eventlog.publisher.unsealed import touch
 
@@ -65,11 +68,14 @@ class HandOver:
         self._blocked: set[str] = set()
         """Objects of which a document waits, because nobody could read what was answered."""
         self._all_blocked = False
+        counts = Counter(chain.from_iterable(document.records for document in waiting))
+        self._shared = {record for record, count in counts.items() if count > 1}
+        """Numbers that rows of several documents have."""
 
     @property
     def unread(self) -> list[OnTheWay]:
-        """Documents of which nobody could read what was answered."""
-        return [self._waiting[number] for number in sorted(self._unread)]
+        """Documents whose answer nobody could read, and those that go again with them."""
+        return [*[self._waiting[number] for number in sorted(self._unread)], *self._over]
 
     def run(self) -> None:
         """Sends all that may go. After a failure nothing more is sent, and answers so far count."""
@@ -90,8 +96,26 @@ class HandOver:
         """Enters the answers so far."""
         over, freed, answers = self._over, self._freed, self._answers
         self._over, self._freed, self._answers = [], [], {}
+        if self._shared:
+            self._keep_entangled(over, answers)
+            over = [document for document in over if document not in self._over]
+            answers = {position: outcome for position, outcome in answers.items() if position not in self._answers}
         if over or freed:
             self._enter(over, freed, answers)
+
+    def _keep_entangled(self, over: Sequence[OnTheWay], answers: Answers) -> None:
+        """Keeps what was answered for rows whose number is in a document without an answer.
+
+        They get one letter: were it given now, a row that comes again would have it already.
+        """
+        waiting = [document for number, document in enumerate(self._waiting) if number not in self._finished]
+        numbers = self._shared.intersection(chain.from_iterable(document.records for document in waiting))
+        for document in reversed(over):
+            if not numbers.isdisjoint(document.records):
+                self._over.insert(0, document)
+                numbers.update(document.records)
+        kept = set(chain.from_iterable(document.records for document in self._over))
+        self._answers = {position: answers[position] for position in answers if position[0] in kept}
 
     def _holds(self, number: int) -> bool:
         """Whether a document is not sent now."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
+from itertools import chain
 from typing import Any, Final, TypeVar
 
 import msgspec
@@ -145,6 +146,12 @@ class OnTheWay(Struct, frozen=True, kw_only=True, dict=True):
     def records(self) -> Stretches:
         """The rows behind its documents."""
         return Stretches.of([record for detail in self.details for record in detail.records])
+
+    @property
+    def first(self) -> int:
+        """The first row that it speaks of, whether that still waits or not."""
+        covered = chain.from_iterable((self.covers or {}).values())
+        return min(chain(self.records, [position[0] for position in covered]), default=NEVER)
 
     def again(self) -> Document:
         """The one document as it was."""

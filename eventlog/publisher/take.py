@@ -98,7 +98,9 @@ class Parking(Struct):
 
     output: str
     blocked: set[str] = set()
-    """Objects of which rows wait."""
+    """Objects of which rows wait, as this take finds."""
+    waiting: Collection[str] = ()
+    """Those of which rows waited before: what did not wait with these comes behind them."""
     led: set[str] = set()
     """Those of which an earlier row says when they may go."""
     of_every_row: int = NEVER
@@ -138,6 +140,12 @@ class Parking(Struct):
         if former.due is None:
             return former.object in self.led
         return reason == BEHIND
+
+    def is_behind(self, name: str, former: Parked | None) -> bool:
+        """Whether earlier rows of its object wait; those that waited are not behind their own rest."""
+        if name in self.blocked:
+            return True
+        return name in self.waiting and (former is None or former.object != name)
 
     def stays(self, record: int, name: str) -> None:
         """A row of this object goes on waiting as it does."""
@@ -226,17 +234,17 @@ def _divided(
             # It has a time of its own, though another row of its object may go.
             parking.stays(number, former.object)
             continue
-        wait = _wait(parking, name, alike, held=number in held, unreadable=unreadable, now=now)
+        wait = _wait(alike, number in held, parking.is_behind(name, former), unreadable, now)
         # Rows behind one that speaks of a whole table wait with it, whatever their objects are.
         if number > parking.of_every_row:
             name = objects[number] = EVERY_ROW
             wait = wait or (BEHIND, now, None)
         may_stay = former is not None and former.object == name
         if wait is None and name == EVERY_ROW:
-            if number not in shared:  # nothing before it may wait, of whatever object
-                waits = parking.rows or on_the_way or view.parked_below(output, number) > gone_on
-            else:
-                waits = not parking.blocked.isdisjoint(shared[number])
+            if number in shared:
+                waits = _waits_for_any(view, parking, number, shared[number], gone_on)
+            else:  # nothing before it may wait, of whatever object
+                waits = bool(parking.rows or on_the_way) or view.parked_below(output, number) > gone_on
             wait = (BEHIND, now + round(EVERY_ROW_SECONDS * 1000), None) if waits else None
             may_stay = False
         # A row that waits on as it did stays as it is, with the time that it has.
@@ -261,6 +269,14 @@ def _divided(
     )
 
 
+def _waits_for_any(view: View, parking: Parking, number: int, names: set[str], gone_on: int) -> bool:
+    """Whether rows of several objects with one number wait for earlier ones of any of these."""
+    if not names.isdisjoint(parking.blocked):
+        return True
+    # Those that were set back may be before all that waits of their objects, and have to lead it.
+    return not names.isdisjoint(parking.waiting) and view.parked_below(parking.output, number) > gone_on
+
+
 def _parking(
     view: View,
     output: str,
@@ -278,13 +294,14 @@ def _parking(
         waiting.discard(EVERY_ROW)
     unsent = {name for document in on_the_way for name in document.objects}
     # The first row that speaks of a whole table, and waits elsewhere or may be on its way.
-    of_every_row = [min(document.records) for document in on_the_way if EVERY_ROW in document.objects]
+    of_every_row = [document.first for document in on_the_way if EVERY_ROW in document.objects]
     if EVERY_ROW in known:
         rows = view.parked_of(output, [EVERY_ROW], len(here) + 1)
         of_every_row += [row.record for row in rows if row.record not in here]
     return Parking(
         output,
-        blocked=(waiting | unsent) - {EVERY_ROW},
+        blocked=unsent - {EVERY_ROW},
+        waiting=waiting - {EVERY_ROW},
         led=waiting,
         of_every_row=min(of_every_row, default=NEVER),
     )
@@ -332,18 +349,12 @@ def _set_aside(parked: Sequence[Parked], by_number: Mapping[int, Sequence[Event]
 
 
 def _wait(
-    parking: Parking,
-    name: str,
-    events: Sequence[Event],
-    *,
-    held: bool,
-    unreadable: Unreadable,
-    now: int,
+    events: Sequence[Event], held: bool, is_behind: bool, unreadable: Unreadable, now: int
 ) -> tuple[str, int, str | None] | None:
     """Why a row waits, until when, and its note; None where it may go."""
     if held:
         return Reason.HELD.value, NEVER, None
-    if name in parking.blocked:
+    if is_behind:
         return BEHIND, now, None
     for event in events:
         if event.table is not None and event.table in unreadable:

@@ -145,7 +145,7 @@ class View(Struct, frozen=True):
         at_hand: list[Event] = []
         asked = list(numbers)
         for batch in batches:
-            if batch.events is not None and (batch.is_new or self._all_wait(batch.records)):
+            if batch.events is not None and (batch.is_new or self._all_wait(batch.records, len(batch.events))):
                 at_hand.extend(batch.events)
             else:
                 asked.extend(batch.records)
@@ -153,14 +153,17 @@ class View(Struct, frozen=True):
             at_hand.extend(self.rows.events(self.connection, self.memory, sorted(set(asked))))
         return at_hand
 
-    def _all_wait(self, records: Stretches) -> bool:
-        """Whether nobody has taken one of these rows away, or settled it, since they were read."""
+    def _all_wait(self, records: Stretches, rows: int) -> bool:
+        """Whether nobody has taken one of these rows away, or settled it, since they were read.
+
+        There may be more `rows` than numbers: several may have one.
+        """
         if len(records.parts) > MOST_COUNT_LOOKS:
-            return len(self.ask("still_waiting", ids=id_list([*records]))) == len(records)
+            return len(self.ask("still_waiting", ids=id_list([*records]))) == rows
         waiting = 0
         for first, last in records.parts:
             waiting += int(self.ask("count_between", first=first, last=last)[0][0])
-        return waiting == len(records)
+        return waiting == rows
 
     def objects(self, numbers: Sequence[int]) -> Mapping[int, str]:
         """The objects that these rows speak of, as far as they still wait."""

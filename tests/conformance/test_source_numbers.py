@@ -17,6 +17,7 @@ from eventlog.core.errors import SourceError
 from eventlog.daemon import Publisher
 from eventlog.publisher import reader
 from eventlog.sinks.outputs import FilesOutput
+from eventlog.sql.findlog import log_columns
 from eventlog.sql.log import Log
 from eventlog.sql.names import LogNames
 from tests.publisher.scene import Scene
@@ -80,6 +81,18 @@ def test_a_bad_row_does_not_end_a_good_one_of_its_number(adopted: Engine, tmp_pa
     with adopted.connect() as connection:
         note = connection.execute(text("SELECT note FROM event_log_outcome WHERE record_id = 7")).scalar_one()
     assert note.startswith("2 rows have this record_id, and 1 of them could not be published: event_type is 9")
+
+
+def test_rows_of_one_number_are_held_together(adopted: Engine, tmp_path: Path) -> None:
+    write(adopted, (6, 6, "idu=3"), (7, 6, "idu=1"), (7, 6, "idu=2"))
+    log = Log(adopted, log_columns(adopted, LogNames()))
+    with Publisher(config(adopted, tmp_path)) as publisher:
+        hold(log, [(7, 7)])
+        publisher.run_once()
+        assert letters(adopted) == [(6, "S"), (7, "N"), (7, "N")]
+        release(log, [(7, 7)])
+        publisher.run_once()
+    assert letters(adopted) == [(6, "S"), (7, "S"), (7, "S")]
 
 
 def test_check_finds_odd_numbers(adopted: Engine, tmp_path: Path) -> None:

@@ -140,6 +140,8 @@ class Row:
         """What it had when somebody purged it."""
         self.excused: set[str] = set()
         """The outputs for which somebody gave it up."""
+        self.alike = [self]
+        """The rows that wait with it under its number, or did so last."""
 
     @property
     def names_no_object(self) -> bool:
@@ -155,12 +157,12 @@ class Publisher:
         """Of all outputs, which share what it decides."""
         self.consumers: dict[str, TestConsumer] = {}
 
-    def has_read_ahead(self, record: int) -> bool:
-        """Whether a row was read for the next turn of an output."""
+    def read_ahead(self) -> set[int]:
+        """Rows that were read for the next turn of an output."""
         plans_made = [consumer._ahead for consumer in self.consumers.values()]
         portions = [made.taken.events for made in plans_made if made is not None]
         made_ahead = {event.position[0] for events in portions for event in events}
-        return record in made_ahead | self.portion_ahead()
+        return made_ahead | self.portion_ahead()
 
     def portion_ahead(self) -> set[int]:
         """Rows that were read ahead, and that no plan has."""

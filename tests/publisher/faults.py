@@ -189,7 +189,10 @@ FAULTS = [
     ),
     JournalFault("holds are not asked", TAKE, "    if held:\n", "    if False:\n"),
     JournalFault(
-        "holds of what waited are not asked", TAKE, "held=number in held,", "held=number in held and former is None,"
+        "holds of what waited are not asked",
+        TAKE,
+        "number in held, parking.",
+        "number in held and former is None, parking.",
     ),
     JournalFault(
         "release lets nothing go", COMMON, "SET due = 0\nWHERE reason = 'held'", "SET due = due\nWHERE reason = 'held'"
@@ -220,15 +223,8 @@ FAULTS = [
         "if any(row.due is not None and row.due > now for row in rows):",
         "if False:",
     ),
-    JournalFault(
-        "next passes what is parked", TAKE, "blocked=(waiting | unsent) - {EVERY_ROW}", "blocked=unsent - {EVERY_ROW}"
-    ),
-    JournalFault(
-        "next passes documents that wait",
-        TAKE,
-        "blocked=(waiting | unsent) - {EVERY_ROW}",
-        "blocked=waiting - {EVERY_ROW}",
-    ),
+    JournalFault("next passes what is parked", TAKE, "        waiting=waiting - {EVERY_ROW},\n", ""),
+    JournalFault("next passes documents that wait", TAKE, "blocked=unsent - {EVERY_ROW}", "blocked=set()"),
     JournalFault(
         "waiting does not pass on",
         TAKE,
@@ -413,6 +409,11 @@ FAULTS = [
         UNSEALED,
         "if request == self._request and memory is self.memory:",
         "if memory is self.memory:",
+    ),
+    # rows of one number
+    JournalFault("rows are counted by their numbers", VIEW, "len(batch.events)))", "len(batch.records)))"),
+    JournalFault(
+        "a number is over with its first document", SENDING, "        if self._shared:\n", "        if False:\n"
     ),
     # rows that are parked unread
     JournalFault(

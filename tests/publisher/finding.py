@@ -11,7 +11,7 @@ from pathlib import Path
 
 from tests.publisher.faults import FAULTS, JOURNAL, ROOT, JournalFault, is_current
 
-HISTORIES = 300
+HISTORIES = 500
 NO_FAULT = JournalFault("no fault at all", JOURNAL, "", "")
 OF_PYTHON = ("AttributeError", "ImportError", "IndexError", "NameError", "SyntaxError", "TypeError")
 """What a fault ends with that is no journal's: it would be found by anybody."""

@@ -7,6 +7,7 @@ from bisect import bisect_right
 from typing import TYPE_CHECKING, Any
 
 from eventlog.publisher import view
+from tests.publisher.sharing import uid_in
 from tests.publisher.targets import BY_TABLE, Taken, Target, is_filtered
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ def judge(world: World) -> None:
     letters = dict.fromkeys(world.rows, DELETED) if world.deletes else {}
     letters |= {uid: row.letter for uid, row in world.rows.items() if row.letter}
     entries = world.ask("SELECT new_value, status FROM event_log")
-    letters |= {int(value.partition("/")[2]): str(status) for value, status in entries}
+    letters |= {uid_in(value): str(status) for value, status in entries}
     for name in world.outputs():
         if hidden := world.hidden(name):
             world.fail("hidden files are left", name, hidden)
@@ -82,17 +83,25 @@ def _records(world: World) -> None:
         " LEFT JOIN event_log entry ON entry.record_id = kept.record_id"
     )
     gone = {row.record for row in world.rows.values() if row.gone}
+    foreign = {row.record for row in world.rows.values() if row.foreign}
     outputs_stayed = not (world.added.keys() - set(world.first) or world.forgotten)
-    for record, said, letter, reason in world.ask(sql):
+    entries = world.ask(sql)
+    letters: dict[int, set[str]] = collections.defaultdict(set)
+    for record, _, letter, _ in entries:
+        letters[record].add(letter)
+    for record, said, letter, reason in entries:
         if letter is None:
             if record not in gone and not (world.deletes and said in DELETED):
                 world.fail("a record outlives its row", record, said)
             continue
-        row = world.rows[world.live[record]]
-        came = any(one.uid == row.uid for target in world.targets.values() for one in target.came)
-        if reason == "filtered" and came and outputs_stayed and not row.setbacks:
+        rows = world.live[record]
+        uids = {row.uid for row in rows}
+        came = any(one.uid in uids for target in world.targets.values() for one in target.came)
+        if reason == "filtered" and came and outputs_stayed and not any(row.setbacks for row in rows):
             world.fail("left out by all, and came to one", record)
-        if said != letter and not row.foreign:
+        # Of rows that had a number one after the other it speaks of the last, perhaps deleted.
+        known = letters[record] | set(DELETED if world.deletes and world.shares else "")
+        if said not in known and record not in foreign:
             world.fail("a record contradicts the letter", record, said, letter)
 
 
@@ -164,7 +173,8 @@ def _torn(world: World) -> set[str]:
         # A publisher that takes rows back which waited looks for the rest of a change no further.
         near_rows: int = view.NEAR_ROWS  # type: ignore[attr-defined]  # as the kit has patched it there
         is_far = bisect_right(records, max(numbers)) - bisect_right(records, min(numbers)) > near_rows
-        if len(change) > 1 and (small or is_far or _touched(change)):
+        # Where rows of one number stay together, others of a change may not.
+        if len(change) > 1 and (small or is_far or world.shares or _touched(change)):
             torn.add(change[0].object)
     return torn
 
@@ -273,20 +283,34 @@ def _readings(world: World, name: str, target: Target) -> None:
 
 
 def _letter(world: World, uid: int, row: Row, letter: str) -> None:
-    """The worst that outputs said since the row was last set back; one without an object is an error."""
-    votes: dict[str, str] = {}
-    past = row.past[-1] if row.past else {}
-    for name, target in world.targets.items():
-        for one in [one for one in target.came if one.uid == uid][past.get(name, 0) :]:
-            votes[name] = one.status
-    now = [votes[name] for name in votes if name in world.outputs()]
+    """The worst that outputs said of the rows of its number, since they were last set back.
+
+    That one names no object is an error, or for one of several a warning.
+    """
+    votes = _votes(world, row)
+    now = [said for name, said in votes.items() if name in world.outputs()]
     worst = {max(several, key=RANK.index, default="S") for several in (now, [*votes.values()])}
-    if world.max_attempts and any(target.not_taken[uid] for target in world.targets.values()):
+    if world.max_attempts and any(target.not_taken[one.uid] for target in world.targets.values() for one in row.alike):
         worst.add("E")  # given up, perhaps
-    if row.names_no_object:
+    nameless = [one.names_no_object for one in row.alike]
+    if all(nameless):
         # Those that said so may have been forgotten, and the last one with it.
         worst = {"E", "S"} if world.forgotten and not votes else {"E"}
-    if row.excused:
+    elif any(nameless):
+        worst = {"W" if said == "S" and not world.forgotten else said for said in worst} | {"W"}
+    if any(one.excused for one in row.alike):
         worst.add("W")
     if not worst.intersection(letter):
         world.fail("letter", letter, "and not", worst, uid, votes)
+
+
+def _votes(world: World, row: Row) -> dict[str, str]:
+    """What each output said last of a row; of those of one number the worst."""
+    votes: dict[str, str] = {}
+    for one_row in row.alike:
+        past = one_row.past[-1] if one_row.past else {}
+        for name, target in world.targets.items():
+            came = [one.status for one in target.came if one.uid == one_row.uid][past.get(name, 0) :]
+            if came:
+                votes[name] = max(votes.get(name, "S"), came[-1], key=RANK.index)
+    return votes

@@ -12,6 +12,7 @@ from eventlog.care.rows import PROCESSED
 from eventlog.purge.deleting import Purge, purge
 from eventlog.sources.marks import Stretches
 from tests.publisher.judging import not_joined, waits
+from tests.publisher.sharing import uid_in
 from tests.publisher.targets import KINDS, Target, is_filtered
 
 if TYPE_CHECKING:
@@ -54,12 +55,12 @@ def _purge(world: World) -> None:
     gone = letters.keys() - _letters(world).keys()
     world.counts["purged"] += len(gone)
     world.trace.append((world.now, "purge", sorted(gone)))
-    for record in gone:
-        world.rows[world.live[record]].letter = letters[record]
+    for uid in gone:
+        world.rows[uid].letter = letters[uid]
 
 
 def _letters(world: World) -> dict[int, str]:
-    return {int(record): str(letter) for record, letter in world.ask("SELECT record_id, status FROM event_log")}
+    return {uid_in(value): str(letter) for value, letter in world.ask("SELECT new_value, status FROM event_log")}
 
 
 def _give_up(world: World) -> None:
@@ -70,7 +71,7 @@ def _give_up(world: World) -> None:
     world.counts["given up"] += len(kept)
     world.trace.append((world.now, "give up", name, kept.parts))
     for record in kept:
-        world.rows[world.live[record]].excused.add(name)
+        give_up(world, record, name)
     skip(world.log, name, numbers, by="somebody", delete_from_log=world.deletes)
 
 
@@ -97,7 +98,12 @@ def excuse(world: World, name: str) -> None:
     if name in world.outputs():
         lacking.append(kept_for(world.log, name))
     for record in Stretches.union(lacking):
-        world.rows[world.live[record]].excused.add(name)
+        give_up(world, record, name)
+
+
+def give_up(world: World, record: int, name: str) -> None:
+    for row in world.live[record]:
+        row.excused.add(name)
 
 
 def add(world: World, name: str) -> None:
@@ -107,7 +113,7 @@ def add(world: World, name: str) -> None:
         return
     order = "SELECT name FROM event_log_output ORDER BY position DESC, name"
     foremost = [str(one) for (one,) in world.ask(order)][:1]
-    waiting = {world.live[record] for (record,) in world.ask("SELECT record_id FROM event_log WHERE status = 'N'")}
+    waiting = {uid_in(value) for (value,) in world.ask("SELECT new_value FROM event_log WHERE status = 'N'")}
     has, must, doubt = set[int](), waiting, set[int]()
     if foremost:
         has = {one.uid for one in world.targets[foremost[0]].came}
@@ -121,7 +127,7 @@ def add(world: World, name: str) -> None:
         numbers = [number for (records,) in planned for number in Stretches(map(tuple, json.loads(records)))]
         parked = world.ask(f"SELECT record_id FROM event_log_parked WHERE output = '{foremost[0]}'")
         numbers += [number for (number,) in parked]  # what came behind a row that was not taken comes again
-        doubt = {world.live[number] for number in numbers if number in world.live}
+        doubt = {row.uid for number in numbers for row in world.live.get(number, ())}
     world.added[name] = (set(world.rows), must, {uid for uid in has - doubt if not world.rows[uid].setbacks})
     world.targets[name] = Target(world, name)
     world.publisher.journal.serve([(name, ())])

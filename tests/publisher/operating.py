@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 from eventlog.care.journal import hold, release
 from eventlog.care.rows import Choice, requeue
 from eventlog.sources.marks import Stretches
+from tests.publisher.sharing import join, waiting_rows
 
 if TYPE_CHECKING:
-    from tests.publisher.actors import Row
     from tests.publisher.world import World
 
 
@@ -35,38 +35,46 @@ def _operate(world: World, inside: bool, what: str, among: Collection[int] | Non
             world.trace.append((world.now, "release", record))
         return
     status = {"back": "<> 'N'", "undo": "= 'X'"}.get(what, "= 'N'")
-    found = world.ask(f"SELECT record_id FROM event_log WHERE status {status} ORDER BY record_id")
+    found = world.ask(f"SELECT DISTINCT record_id, status FROM event_log WHERE status {status} ORDER BY 1, 2")
     if not found:
         return
     if among is not None:
         found = [row for row in found if row[0] in among]
         if not found:
             return
-    (record,) = rng.choice(found[-12:])
-    row = world.rows[world.live[record]]
+    record, letter = rng.choice(found[-12:])
+    rows = waiting_rows(world, record, letter)
     world.counts[what] += 1
-    world.trace.append((world.now, what, record, row.uid, row.object))
+    world.trace.append((world.now, what, record, *[(row.uid, row.object) for row in rows]))
     if what == "hold":
         plans = world.plans_with(record)
         with world.log.transaction() as connection:
             _, late = hold(connection, world.log, [(record, record)], "somebody")
         if late != {output for output, _ in plans}:
             world.fail("hold does not say who has it already", late, plans)
-        row.was_held = True
-        world.held.setdefault(record, plans | world.plans_carrying(record) | row.carried)
+        for row in rows:
+            row.was_held = True
+        carried = set[tuple[str, str]]().union(*[row.carried for row in rows])
+        world.held.setdefault(record, plans | world.plans_carrying(record) | carried)
         return
-    row.carried |= world.plans_with(record)
+    if what in ("back", "undo"):
+        _set_back(world, record, letter)
+        return
+    plans = world.plans_with(record)
+    for row in rows:
+        row.carried |= plans
+        row.allowed = None if inside else world.may_go(record)
     if what == "delete":
-        world.run_sql("DELETE FROM event_log WHERE record_id = :record", record=record)
-        row.gone, row.allowed = True, None if inside else world.may_go(record)
+        world.run_sql("DELETE FROM event_log WHERE record_id = :record AND status = 'N'", record=record)
+        for row in rows:
+            row.gone = True
         world.held.pop(record, None)
     elif what == "letter":
-        world.run_sql("UPDATE event_log SET status = 'X' WHERE record_id = :record", record=record)
-        row.foreign, row.allowed = True, None if inside else world.may_go(record)
+        world.run_sql("UPDATE event_log SET status = 'X' WHERE record_id = :record AND status = 'N'", record=record)
+        for row in rows:
+            row.foreign = True
         if world.held.pop(record, None) is not None:  # else nobody is told
             let_go(world, record)
-    elif row.setbacks < 3:
-        _set_back(world, record, row)
 
 
 def sent_again(world: World, *, left: bool) -> set[int]:
@@ -79,25 +87,36 @@ def sent_again(world: World, *, left: bool) -> set[int]:
     return rows
 
 
-def _set_back(world: World, record: int, row: Row) -> None:
-    [(letter,)] = world.ask(f"SELECT status FROM event_log WHERE record_id = {record}")
+def _set_back(world: World, record: int, letter: str) -> None:
+    plans = world.plans_with(record)
+    former = waiting_rows(world, record, letter)
+    for row in former:
+        row.carried |= plans
+    if any(row.setbacks >= 3 for row in former) or (world.shares and waiting_rows(world, record)):
+        return  # a row that waits may be in somebody's hand
+    letters = {row.uid: one for one in "XSWEF" for row in waiting_rows(world, record, one)}
     if (
         world.quiet or not record % 2 or not requeue(world.log, [(record, record)], Choice(letters="SWEF"))
     ):  # else by hand
-        world.run_sql("UPDATE event_log SET status = 'N' WHERE record_id = :record", record=record)
-    row.setbacks, row.allowed = row.setbacks + 1, None
+        sql = "UPDATE event_log SET status = 'N' WHERE record_id = :record AND status = :letter"
+        world.run_sql(sql, record=record, letter=letter)
+    for row in join(world, record):
+        row.setbacks, row.allowed = row.setbacks + 1, None
+        if letters[row.uid] != "X":
+            row.past.append(
+                {name: sum(one.uid == row.uid for one in world.targets[name].came) for name in world.outputs()}
+            )
+        row.foreign = False
     if world.held.pop(record, None) is not None:  # else nobody is told: that tells the publisher to read all anew
         let_go(world, record)
     world.retried = {key: due for key, due in world.retried.items() if key[1] != record}
     world.anew.add(record)
-    if letter != "X":
-        row.past.append({name: sum(one.uid == row.uid for one in world.targets[name].came) for name in world.outputs()})
-    row.foreign = False
 
 
 def let_go(world: World, record: int) -> None:
     """Releases a row that somebody held."""
     plans = world.ask("SELECT output, plan FROM event_log_planned")
-    world.released[world.rows[world.live[record]].object] = len(world.trace), {(output, plan) for output, plan in plans}
+    for row in world.live[record]:
+        world.released[row.object] = len(world.trace), {(output, plan) for output, plan in plans}
     with world.log.transaction() as connection:
         release(connection, world.log, [(record, record)])

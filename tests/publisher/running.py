@@ -16,7 +16,7 @@ from sqlalchemy import Engine, event, text
 
 from eventlog.capture.install import install
 from eventlog.capture.log_tables import journal_tables
-from eventlog.publisher import consumer, memory, unsealed, view
+from eventlog.publisher import consumer, memory, take, unsealed, view
 from eventlog.publisher.reader import JournalReader
 from eventlog.publisher.unsealed import UnsealedRows
 from eventlog.sources.log.reading import NEAR_ROWS
@@ -25,6 +25,7 @@ from eventlog.sql.dialect import dialect_of
 from eventlog.sql.findlog import log_columns
 from eventlog.sql.names import TRANSACTION, LogNames
 from tests.publisher.real import real_targets
+from tests.publisher.sharing import have_key
 from tests.publisher.world import World
 
 NAMES = LogNames()
@@ -81,6 +82,9 @@ def history(seed: int, engine: Engine) -> collections.Counter[str]:
             connection.execute(text(f"DELETE FROM event_log{table}"))
         connection.execute(text("INSERT INTO event_log_mark (name, value) VALUES ('holding', 'x')"))
     world = World(seed, engine)
+    if engine.dialect.name == "sqlite":
+        with engine.begin() as connection:
+            have_key(connection, wanted=not world.shares)
     _running.append(world)
     try:
         with world.leaving as leaving:
@@ -144,6 +148,7 @@ def plans_beside(chance: Random) -> Iterator[None]:
         patch.object(UnsealedRows, "_may_read_ahead", property(_may_read_ahead)),
         patch.object(memory, "MOST_SEEN_RANGES", chance.choice([2, memory.MOST_SEEN_RANGES])),
         patch.object(memory, "KEPT_NUMBERS", 2),
+        patch.object(take, "EVERY_ROW_SECONDS", 0.003),  # of which a turn is a thousandth
         patch.object(view, "NEAR_ROWS", chance.choice([2, NEAR_ROWS])),
     ):
         yield

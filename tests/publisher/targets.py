@@ -37,6 +37,9 @@ class Surroundings(Protocol):
     def sending(self, name: str, records: Sequence[int]) -> None:
         """Rows are on their way to a receiver."""
 
+    def are_of_several_objects(self, uids: Iterable[int]) -> bool:
+        """Whether one of these has its number with rows of other objects: all behind it wait."""
+
 
 class Taken(Struct, frozen=True):
     """What arrived at a target: one row, in the change of a document with other rows."""
@@ -77,16 +80,17 @@ class Target:
         """How many rows of a database have come."""
 
     def take(self, document: Document, plan: str, said: Iterable[Outcome] = ()) -> None:
-        letters = {outcome.position[0]: outcome.status.value for outcome in said}
-        waiting = set[str]()
-        for records, object_name, uids, place, last, read, *by_table in json.loads(document.body):
-            status = letters.get(records[0], "S")
+        letters = {outcome.position: outcome.status.value for outcome in said}
+        waiting, all_wait = set[str](), False
+        for positions, object_name, uids, place, last, read, *by_table in json.loads(document.body):
+            status = letters.get(tuple(positions[0]), "S")
             if status == "N":
                 waiting.add(object_name)
                 self.again(uids)
+                all_wait = all_wait or self.world.are_of_several_objects(uids)
                 continue
-            for record, uid in zip(records, uids, strict=True):
-                self.repeats[uid] += object_name in waiting
+            for (record, *_), uid in zip(positions, uids, strict=True):
+                self.repeats[uid] += all_wait or object_name in waiting
                 self.world.arrived(self, uid, record, plan)
                 taken = Taken(uid, record, object_name, plan, status, place, last, tuple(uids), read, *by_table)
                 self.came.append(taken)
@@ -255,9 +259,9 @@ class ModelReceiver(ModelSink):
         """An answer that nobody can read, or none; what it says is to come again was counted when it was given."""
         if self.world.rng.random() < 0.3:
             raise SinkError("Nobody can read the answer.")
-        counted = {outcome.position[0] for outcome in answer if outcome.status is Status.NEW}
+        counted = {outcome.position for outcome in answer if outcome.status is Status.NEW}
         rows = json.loads(document.body)
-        self.target.again(uid for records, _, uids, *_ in rows if records[0] not in counted for uid in uids)
+        self.target.again(uid for found, _, uids, *_ in rows if tuple(found[0]) not in counted for uid in uids)
         positions = [position for several in document.covers.values() for position in several]
         return [Outcome(position=one, status=Status.NEW, reason=Reason.RETRY, unread=True) for one in positions]
 
@@ -350,18 +354,17 @@ class ModelFormat:
 
 
 def _document(group: Sequence[WrittenRow]) -> Document:
-    changes = [
-        ([record for record, *_ in one.positions], one.object, one.uids, one.place, one.last, one.read, *_by_table(one))
-        for one in group
-    ]
+    changes = [(one.positions, one.object, one.uids, one.place, one.last, one.read, *_by_table(one)) for one in group]
     body = json.dumps(changes).encode()
-    covers = {str(one.positions[0][0]): one.positions for one in group}
+    covers = {".".join(map(str, one.positions[0])): one.positions for one in group}
     parts = {one.transaction: CutTransaction(one.transaction, 0, 0, False) for one in group if one.transaction}
     for one in group:
         if one.transaction:
             before = parts[one.transaction].before or _count_before(one)
             parts[one.transaction] = CutTransaction(one.transaction, before, _count(one), one.last)
-    return Document(id=f"{group[-1].positions[-1][0]:06d}", body=body, covers=covers, cut=tuple(parts.values()))
+    number, *behind = group[-1].positions[-1]
+    identity = ".".join([f"{number:06d}", *map(str, behind)])
+    return Document(id=identity, body=body, covers=covers, cut=tuple(parts.values()))
 
 
 def _by_table(one: WrittenRow) -> tuple[Any, ...]:

@@ -12,7 +12,7 @@ import collections
 import json
 import random
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Literal
@@ -35,6 +35,7 @@ from tests.publisher.judging import judge, judge_retries, waits
 from tests.publisher.keeping import change_outputs, excuse, keep
 from tests.publisher.operating import let_go, operate, sent_again
 from tests.publisher.real import REAL, hidden_in
+from tests.publisher.sharing import come_again
 from tests.publisher.targets import KINDS, ModelSink, Target
 from tests.publisher.writing import end_one, write
 
@@ -69,7 +70,7 @@ class World:
         self.busy_operator = rng.choice([0, 1, 1])
         self.total, self.now, self.quiet, self.inside = rng.randint(20, 90), 0, False, False
         self.rows: dict[int, Row] = {}
-        self.live: dict[int, int] = {}
+        self.live: dict[int, list[Row]] = {}
         self.open: list[tuple[list[int], str]] = []
         self.busy: set[str] = set()
         self.next = 1
@@ -154,6 +155,10 @@ class World:
         """How likely tables are looked at anew."""
         if self.engine.dialect.name != "postgresql" and more.random() < 0.5:
             self.names = replace(self.names, transaction=None)
+        self.shares = 0.0
+        """How likely a row gets the number of another one: no key of the log forbids it."""
+        if self.engine.dialect.name == "sqlite" and self.names.transaction is None and self.seed % 2 == 0:
+            self.shares = more.choice([0.2, 0.5])
         self.log = Log(self.engine, self.names)
 
     # --- the database as a writer, an operator and the oracle see it ---------------------------------------------------
@@ -239,7 +244,13 @@ class World:
         if row.allowed is not None and (target.name, plan) not in row.allowed:
             self.fail("a row left that was gone or had a letter", target.name, uid)
         if sum(one.uid == uid for one in target.came) > row.setbacks + target.repeats[uid]:
+            if come_again(self, target, uid, plan):
+                target.repeats[uid] += 1
+                return
             self.fail("doubled", target.name, uid, record)
+
+    def are_of_several_objects(self, uids: Iterable[int]) -> bool:
+        return any(len({row.object for row in self.rows[uid].alike}) > 1 for uid in uids)
 
     def sending(self, name: str, records: Sequence[int]) -> None:
         if any(self.retried.get((name, record), 0) > self.now for record in records):
@@ -268,7 +279,7 @@ class World:
         """
         batches = self.ask("SELECT records FROM event_log_batch")
         sealed = any(record in Stretches(map(tuple, json.loads(records))) for (records,) in batches)
-        read_ahead = not self.looks_again and self.publisher is not None and self.publisher.has_read_ahead(record)
+        read_ahead = not self.looks_again and self.publisher is not None and record in self.publisher.read_ahead()
         return None if sealed or read_ahead else self.plans_with(record) | self.plans_carrying(record)
 
     # --- outputs -----------------------------------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from eventlog.sql.names import TRANSACTION
 from tests.publisher.actors import Row
+from tests.publisher.sharing import new_rows, share
 
 if TYPE_CHECKING:
     from tests.publisher.world import World
@@ -58,13 +59,14 @@ def _draw(world: World) -> int:
 def _commit(world: World, changes: Sequence[tuple[list[int], str]]) -> None:
     """One transaction."""
     world.counts["transactions"] += 1
-    rows = []
-    for records, name in changes:
+    rows, numbers = [], set[int]()
+    for records, name in share(world, changes):
         first = len(world.rows) + 1
+        numbers.update(records)
         for record, column in zip(records, COLUMNS, strict=False):
             uid = len(world.rows) + 1
             world.rows[uid] = Row(uid, record, name, world.counts["transactions"], first)
-            world.live[record] = uid
+            world.live[record] = world.rows[uid].alike
             table, key = name.split("/")
             value = f"{first}/{uid}" + " " * world.rng.choice(VALUE_LENGTHS)
             row = {"record": record, "name": table, "key": key or "-", "column": column, "value": value}
@@ -81,3 +83,5 @@ def _commit(world: World, changes: Sequence[tuple[list[int], str]]) -> None:
         rows,
     )
     world.counts["rows"] += len(rows)
+    if world.shares:
+        new_rows(world, sorted(numbers))

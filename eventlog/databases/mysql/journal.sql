@@ -55,12 +55,13 @@ INSERT INTO /* parked */event_log_parked (output, record_id, object, reason, not
 SELECT :name, record_id, object, reason, note, 0, CASE WHEN due IS NULL OR reason = 'held' THEN due ELSE 0 END
 FROM /* parked */event_log_parked AS former WHERE former.output = :former;
 
--- hold_make: holds rows of a run that wait
+-- hold_make: holds rows of a run that wait, of which several may have one number
 INSERT INTO /* holds */event_log_hold (record_id, note)
 SELECT entry./* record_id */record_id, :note FROM /* log */event_log AS entry
 LEFT JOIN /* holds */event_log_hold AS kept ON kept.record_id = entry./* record_id */record_id
 WHERE entry./* record_id */record_id BETWEEN :first AND :last
-  AND entry./* status */status = 'N' AND CAST(entry./* status */status AS BINARY) = 'N' AND kept.record_id IS NULL;
+  AND entry./* status */status = 'N' AND CAST(entry./* status */status AS BINARY) = 'N' AND kept.record_id IS NULL
+GROUP BY entry./* record_id */record_id;
 
 -- hold_gone: holds of rows that wait no longer
 DELETE kept FROM /* holds */event_log_hold AS kept WHERE NOT EXISTS (

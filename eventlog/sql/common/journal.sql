@@ -128,12 +128,14 @@ UPDATE /* parked */event_log_parked SET due = 0 WHERE output = :output AND reaso
 -- planned_try_now: documents whose answer nobody could read may go again
 UPDATE /* planned */event_log_planned SET due = 0 WHERE output = :output AND due > 0;
 
--- hold_make: holds rows of a run that wait. The run is named twice: else a server may read all holds for each piece.
+-- hold_make: holds rows of a run that wait, of which several may have one number. The run is named twice: else a server
+-- may read all holds for each piece.
 INSERT INTO /* holds */event_log_hold (record_id, note)
 SELECT entry./* record_id */record_id, :note FROM /* log */event_log AS entry
 WHERE entry./* record_id */record_id BETWEEN :first AND :last AND entry./* status */status = 'N'
   AND NOT EXISTS (SELECT 1 FROM /* holds */event_log_hold AS kept
-                  WHERE kept.record_id = entry./* record_id */record_id AND kept.record_id BETWEEN :first AND :last);
+                  WHERE kept.record_id = entry./* record_id */record_id AND kept.record_id BETWEEN :first AND :last)
+GROUP BY entry./* record_id */record_id;
 
 -- hold_drop: lets rows go
 DELETE FROM /* holds */event_log_hold WHERE record_id BETWEEN :first AND :last;

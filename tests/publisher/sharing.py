@@ -1,0 +1,133 @@
+"""Rows of one number, which the log of somebody else may have.
+
+Law: rows of one number that wait together are as one. They are read, held, set back and given their
+letter together: the worst that was said of any, and W where the rules refuse only some of them. Each
+is published once, with its own values; but where one of them is to come again, all of them come, and
+what is behind them. A number whose rows have their letters is the own one of a new row.
+
+Not drawn is a row that gets a number which a publisher has in hand: no statement could tell it from
+the other row, with which it gets its letter unpublished.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from sqlalchemy import Connection, text
+
+from eventlog.sources.marks import Stretches
+
+if TYPE_CHECKING:
+    from tests.publisher.actors import Row
+    from tests.publisher.targets import Target
+    from tests.publisher.world import World
+
+KEY = " PRIMARY KEY AUTOINCREMENT"
+"""What keeps a number from being given twice."""
+
+
+def have_key(connection: Connection, *, wanted: bool) -> None:
+    """Makes the empty log of SQLite anew, with a key or without, where it is the other."""
+    log, *indexes = connection.execute(text("SELECT sql FROM sqlite_master WHERE tbl_name = 'event_log'")).scalars()
+    if (KEY in log) == wanted:
+        return
+    number = "record_id INTEGER NOT NULL"
+    connection.execute(text("DROP TABLE event_log"))
+    for statement in (log.replace(number + KEY, number) if not wanted else log.replace(number, number + KEY), *indexes):
+        connection.execute(text(statement))
+
+
+def waiting_rows(world: World, record: int, status: str = "N") -> list[Row]:
+    """The rows of a number that wait, or that have this letter."""
+    told = world.ask(f"SELECT new_value FROM event_log WHERE record_id = {record} AND status = '{status}' ORDER BY 1")
+    return [world.rows[uid_in(value)] for (value,) in told]
+
+
+def uid_in(value: str) -> int:
+    """Which row a value is of."""
+    return int(value.partition("/")[2])
+
+
+def join(world: World, record: int) -> list[Row]:
+    """The rows that wait under this number are as one from now on."""
+    world.live[record] = rows = waiting_rows(world, record)
+    for row in rows:
+        row.alike = rows
+    return rows
+
+
+def new_rows(world: World, numbers: Iterable[int]) -> None:
+    """Rows were written with these numbers, which others may have had before."""
+    for record in numbers:
+        world.counts["rows of one number"] += len(join(world, record)) > 1
+        world.retried = {key: due for key, due in world.retried.items() if key[1] != record}
+
+
+def share(world: World, changes: Sequence[tuple[list[int], str]]) -> Sequence[tuple[list[int], str]]:
+    """Gives rows numbers that others of their transaction have, or that others of the log have."""
+    if not world.shares:
+        return changes
+    numbers = sorted(record for records, _ in changes for record in records)
+    shared = []
+    for records, name in changes:
+        # Only a higher one: those of its object come in their order.
+        raised = [
+            world.more.choice([other for other in numbers if other >= record])
+            if world.more.random() < world.shares
+            else record
+            for record in records
+        ]
+        if len(records) == 1 and world.more.random() < world.shares and (free := _known(world, name)):
+            raised = [world.more.choice(free)]
+            world.counts["numbers of other transactions"] += 1
+        shared.append((sorted(raised), name))
+    return shared
+
+
+def _known(world: World, name: str) -> list[int]:
+    """Numbers of rows that nobody has in hand, above those of the object's own that wait."""
+    entries = world.ask("SELECT record_id, status, new_value FROM event_log")
+    above, waiting, foreign, own = 0, set[int](), set[int](), set[int]()
+    for record, status, value in entries:
+        of_object = world.rows[uid_in(value)].object == name
+        if status == "N":
+            waiting.add(record)
+            above = max(above, record * of_object)
+            own |= {record} if of_object else set()
+        elif status == "X":
+            foreign.add(record)
+    return sorted(
+        {
+            record
+            for record, *_ in entries
+            if record > above and record not in foreign and not (record in waiting and world.frozen)
+        }
+        - _in_hand(world)
+        - own
+    )
+
+
+def _in_hand(world: World) -> set[int]:
+    """Numbers of which the journal or a publisher speaks."""
+    found = set[int](world.held)
+    for table in ("parked", "hold", "said"):
+        found.update(record for (record,) in world.ask(f"SELECT record_id FROM event_log_{table}"))
+    for table in ("batch", "planned"):
+        for (records,) in world.ask(f"SELECT records FROM event_log_{table}"):
+            found.update(Stretches(map(tuple, json.loads(records))))
+    for (covers,) in world.ask("SELECT covers FROM event_log_planned WHERE covers IS NOT NULL"):
+        found.update(position[0] for several in json.loads(covers).values() for position in several)
+    if world.publisher is not None:
+        found |= world.publisher.read_ahead()
+    return found
+
+
+def come_again(world: World, target: Target, uid: int, plan: str) -> bool:
+    """Whether a row may come by another plan, too: of its former one a number was torn."""
+    former = [one.plan for one in target.came if one.uid == uid]
+    if not former or former[-1] == plan:
+        return False
+    came = {one.uid for one in target.came if one.plan == former[-1]}
+    return any(other.uid not in came for one in came for other in world.rows[one].alike)
