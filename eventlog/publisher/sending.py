@@ -17,7 +17,7 @@ from eventlog.core.model import EVERY_ROW, Outcome, Position, Status
 from eventlog.core.seams import Sink
 from eventlog.delivery.lanes import LaneThreads, Turns
 from eventlog.publisher.books import ConsumerSettings
-from eventlog.publisher.letters import POSITION, Answers, given_up, worst_by
+from eventlog.publisher.letters import POSITION, given_up, worst_by
 from eventlog.publisher.tables import OnTheWay
 from eventlog.publisher.unsealed import touch
 
@@ -93,29 +93,32 @@ class HandOver:
                 self._take(number, self._sink.commit(self._waiting[number].plan, [document]))
 
     def enter_answers(self) -> None:
-        """Enters the answers so far."""
-        over, freed, answers = self._over, self._freed, self._answers
-        self._over, self._freed, self._answers = [], [], {}
-        if self._shared:
-            self._keep_entangled(over, answers)
-            over = [document for document in over if document not in self._over]
-            answers = {position: outcome for position, outcome in answers.items() if position not in self._answers}
+        """Enters the answers so far, but for documents whose rows share a number with one that has
+        none yet.
+        """
+        kept = self._entangled() if self._shared else []
+        numbers = {record for document in kept for record in document.records}
+        over = [document for document in self._over if document not in kept]
+        freed, known = self._freed, self._answers.items()
+        answers = {position: outcome for position, outcome in known if position[0] not in numbers}
+        self._answers = {position: outcome for position, outcome in known if position[0] in numbers}
+        self._over, self._freed = kept, []
         if over or freed:
             self._enter(over, freed, answers)
 
-    def _keep_entangled(self, over: Sequence[OnTheWay], answers: Answers) -> None:
-        """Keeps what was answered for rows whose number is in a document without an answer.
+    def _entangled(self) -> list[OnTheWay]:
+        """Documents with an answer whose rows share a number with one that waits for its own.
 
-        They get one letter: were it given now, a row that comes again would have it already.
+        Such rows get one letter: were it given now, a row that comes again would have it already.
         """
         waiting = [document for number, document in enumerate(self._waiting) if number not in self._finished]
         numbers = self._shared.intersection(chain.from_iterable(document.records for document in waiting))
-        for document in reversed(over):
+        kept: list[OnTheWay] = []
+        for document in reversed(self._over):
             if not numbers.isdisjoint(document.records):
-                self._over.insert(0, document)
+                kept.insert(0, document)
                 numbers.update(document.records)
-        kept = set(chain.from_iterable(document.records for document in self._over))
-        self._answers = {position: answers[position] for position in answers if position[0] in kept}
+        return kept
 
     def _holds(self, number: int) -> bool:
         """Whether a document is not sent now."""

@@ -413,7 +413,7 @@ FAULTS = [
     # rows of one number
     JournalFault("rows are counted by their numbers", VIEW, "len(batch.events)))", "len(batch.records)))"),
     JournalFault(
-        "a number is over with its first document", SENDING, "        if self._shared:\n", "        if False:\n"
+        "a number is over with its first document", SENDING, "self._entangled() if self._shared else []", "[]"
     ),
     # rows that are parked unread
     JournalFault(

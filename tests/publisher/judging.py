@@ -300,6 +300,8 @@ def _letter(world: World, uid: int, row: Row, letter: str) -> None:
         worst = {"W" if said == "S" and not world.forgotten else said for said in worst} | {"W"}
     if any(one.excused for one in row.alike):
         worst.add("W")
+    if world.shares:
+        worst |= _said_beside(world, row)
     if not worst.intersection(letter):
         world.fail("letter", letter, "and not", worst, uid, votes)
 
@@ -314,3 +316,12 @@ def _votes(world: World, row: Row) -> dict[str, str]:
             if came:
                 votes[name] = max(votes.get(name, "S"), came[-1], key=RANK.index)
     return votes
+
+
+def _said_beside(world: World, row: Row) -> set[str]:
+    """What was said of rows whose number one has that came in a change with it: a change ends as one."""
+    own = {one.uid for one in row.alike}
+    came = [one for target in world.targets.values() for one in target.came]
+    changed = {uid for one in came if one.uid in own for uid in one.beside}
+    alike = {one.uid for uid in changed for one in world.rows[uid].alike}
+    return {one.status for one in came if one.uid in alike}
