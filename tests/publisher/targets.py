@@ -27,6 +27,10 @@ class Surroundings(Protocol):
     """How likely a receiver wants a document again."""
     unreadable: float
     """How likely nobody can read what it answers."""
+    refused: float
+    """How likely a database or a bus refuses a document."""
+    odd: float
+    """How likely a receiver takes a document, and warns of its last change."""
 
     def point(self, what: str) -> None:
         """A publisher is here; perhaps it dies, perhaps something goes wrong."""
@@ -129,7 +133,7 @@ class ModelSink:
         self.point("prepare")
 
     def refusals(self, document: Document) -> list[Outcome]:
-        if self.world.rng.random() >= 0.06:
+        if self.world.rng.random() >= self.world.refused:
             return []
         positions = [position for several in document.covers.values() for position in several]
         return [Outcome(position=one, status=Status.ERROR, reason=Reason.REFUSED, note="no") for one in positions]
@@ -228,6 +232,7 @@ class ModelReceiver(ModelSink):
         world, positions = self.world, [position for several in one.covers.values() for position in several]
         world.sending(self.target.name, [position[0] for position in positions])
         draw = 2.0 if world.quiet else world.rng.random()
+        taken_from = 0.18 + world.odd
         answer = self.target.known.get((plan, one.id))
         if answer is None:
             if draw < world.unreadable:
@@ -245,13 +250,13 @@ class ModelReceiver(ModelSink):
                 answer = [outcome for outcome in again if any(outcome.position in several for several in wanted)]
             elif draw < 0.18:
                 answer = [Outcome(position=one, status=Status.ERROR, reason=Reason.REFUSED) for one in positions]
-            elif draw < 0.23:
+            elif draw < taken_from:
                 *_, last = one.covers.values()
                 answer = [Outcome(position=one, status=Status.WARNING, note="odd") for one in last]
             self.target.take(one, plan, answer)
             self.target.known[plan, one.id] = answer
         self.point("answered")
-        if 0.23 <= draw < 0.23 + world.unreadable:
+        if taken_from <= draw < taken_from + world.unreadable:
             return self.unread(one, answer)
         return answer
 

@@ -153,6 +153,17 @@ class World:
             self.first = ["r", *[name for name in self.first if name != "r"]]
         self.redefined = more.choice([0, 0, 0.03])
         """How likely tables are looked at anew."""
+        # Often both in some: else hardly any row is refused by one output and warned of by another.
+        self.refused, self.odd = (0.4, 0.4) if self.seed % 5 == 2 else (0.06, 0.05)
+        """How likely targets refuse a document, and receivers warn of its last change."""
+        if self.seed % 20 == 7:
+            # Documents have several changes of one object, not side by side: where a receiver wants
+            # one again, what it took behind that one comes again, too.
+            self.first = ["r", *[name for name in self.first if name != "r"]]
+            self.mixed, self.limit, self.largest, self.on_retry = True, 3, 3, "stop"
+            self.commits, self.transaction_rows, self.busiest, self.last_key = 0.25, [2, 3, 4], 0, 1
+            self.stubborn, self.unreadable, self.several = 0.6, 0.05, 0
+            self.keepers, self.hesitant, self.max_attempts = 0, 0, 0
         if self.engine.dialect.name != "postgresql" and more.random() < 0.5:
             self.names = replace(self.names, transaction=None)
         self.shares = 0.0
