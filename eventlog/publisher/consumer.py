@@ -477,20 +477,16 @@ class Consumer:
             for detail in planned.details:
                 is_there = state.has(detail.document)
                 details[is_there].append(detail)
-            _tear_no_number(details[True], details[False])
+            lacking = {record for detail in details[False] for record in detail.records}
+            for index, detail in enumerate(details[True]):
+                # Rows of one number come again together, and what is behind them with them.
+                if not lacking.isdisjoint(detail.records):
+                    details[False] += details[True][index:]
+                    del details[True][index:]
+                    break
             for is_there, documents in ((True, there), (False, missing)):
                 if details[is_there]:
                     documents.append(replace(planned, details=details[is_there]))
         objects = self._objects(waiting)
         has = target.last if target.last == open_plan else row.has
         self._finish(there, answers, self._journal.now(), objects, has=has, freed=missing)
-
-
-def _tear_no_number(there: list[Detail], missing: list[Detail]) -> None:
-    """Has documents come again that share a number with a missing one, and those behind them."""
-    numbers = {record for detail in missing for record in detail.records}
-    for index, detail in enumerate(there):
-        if not numbers.isdisjoint(detail.records):
-            missing += there[index:]
-            del there[index:]
-            return

@@ -91,13 +91,14 @@ class PlanMaker:
         plan_id = f"{row.plans + 1:012d}-{secrets.token_hex(4)}"
         asked = self._output.sink.capabilities.resolves
         planned = planned_documents(plan_id, taken, encoded, parked_again, asked=asked)
-        # Rows of one number wait together: the next take knows the table that may not be read.
-        if again and _is_torn(again, planned):
-            return Turn(moved=True)
         # What is in no document and does not come again is over: nothing is published of it.
         over = {event.position[0] for event in taken.events} - parked_again
+        unread = {waiting.record for waiting in again if waiting.reason == Reason.NO_RIGHT.value}
         for documents in planned:
             for detail in documents.details:
+                # Rows of one number wait together: the next take knows that a table may not be read.
+                if not unread.isdisjoint(detail.records):
+                    return Turn(moved=True)
                 over.difference_update(detail.records)
         outcomes: dict[int, Outcome] = {}
         if over and encoded.outcomes:
@@ -209,13 +210,6 @@ class PlanMaker:
             name, reason = taken.objects[number], outcome.reason.value
             parking.add(number, name, reason, due, outcome.note, tried)
         return parking.rows
-
-
-def _is_torn(again: Sequence[Parked], planned: Sequence[OnTheWay]) -> bool:
-    """Whether a row may not be read whose number another one has that is in a document."""
-    unread = {waiting.record for waiting in again if waiting.reason == Reason.NO_RIGHT.value}
-    details = chain.from_iterable(documents.details for documents in planned)
-    return any(not unread.isdisjoint(detail.records) for detail in details)
 
 
 def _one_after_the_other(taken: Take, left_before: Collection[int]) -> list[Sequence[Event]]:

@@ -211,23 +211,14 @@ class Evolution:
                 self._control.keep(connection, record, former=former)
             return
         if self._apply:
-            self._run(connection, block.target, missing, retyped)
+            types = dialect_of(connection).types
+            added = {column.name: target_type(column.type, types) for column in missing}
+            add_columns(connection, block.target, self._schema, added)
+            wider_types = {column.name: target_type(column.type, types) for column in retyped}
+            change_types(connection, block.target, self._schema, wider_types)
         if former is not None:
             record = replace(record, version=former.version + 1)
         self._note(connection, record, former, change_seq, "ALTER_TABLE", news)
-
-    def _run(
-        self,
-        connection: Connection,
-        target: str,
-        missing: Sequence[ChangeColumn],
-        retyped: Sequence[ChangeColumn],
-    ) -> None:
-        types = dialect_of(connection).types
-        added = {column.name: target_type(column.type, types) for column in missing}
-        add_columns(connection, target, self._schema, added)
-        kinds = {column.name: target_type(column.type, types) for column in retyped}
-        change_types(connection, target, self._schema, kinds)
 
     def _note(
         self,
