@@ -216,7 +216,7 @@ def requeue(log: Log, runs: Sequence[Run], choice: Choice) -> int:
     rows = 0
     for run in runs:
         for piece in care.pieces(log, "requeue_numbers", run, values):
-            rows += _requeue(log, piece, choice)
+            rows += tried_again(CaredJournal(log).requeue)(piece, values)
     return rows
 
 
@@ -243,11 +243,6 @@ def _hold(log: Log, run: Run, note: str) -> tuple[int, set[str]]:
 def _release(log: Log, run: Run) -> int:
     with log.transaction() as connection:
         return care.release(connection, log, [run])
-
-
-@tried_again
-def _requeue(log: Log, run: Run, choice: Choice) -> int:
-    return CaredJournal(log).requeue(run, choice.parameters())
 
 
 def count_requeued(log: Log, runs: Sequence[Run], choice: Choice) -> int:

@@ -344,21 +344,18 @@ def sections_of(settings: Mapping[str, Any], environment: Mapping[str, str] | No
     # Without policies nobody needs to know what is installed.
     if "policy" in settings or any(name.startswith("EVENTLOG_POLICY__") for name in environment):
         policies = (steps_plugin().policy,)
+    given = {*settings} | {match[1].lower() for match in map(_of_a_table, environment) if match is not None}
+    given.difference_update(CORE_SECTIONS)
+    capabilities: list[str] = []
+    if given:  # else nobody needs to know what is installed
+        capabilities = [name for name in names("tables") if name in given and may_be_table(name)]
     return {
         "source": (source_kind(tuple(sorted(_sources_named(settings, environment)))),),
         "publisher": (PublisherConfig,),
         "output": kinds_of(tables),
         "policy": policies,
-        **{name: (table_named(name).settings,) for name in _tables_named(settings, environment)},
+        **{name: (table_named(name).settings,) for name in capabilities},
     }
-
-
-def _tables_named(settings: Mapping[str, Any], environment: Mapping[str, str]) -> Iterator[str]:
-    """The tables of capabilities that these settings have."""
-    given = {*settings} | {match[1].lower() for match in map(_of_a_table, environment) if match is not None}
-    given.difference_update(CORE_SECTIONS)
-    if given:  # else nobody needs to know what is installed
-        yield from (name for name in names("tables") if name in given and may_be_table(name))
 
 
 _of_a_table = re.compile(r"EVENTLOG_([^_].*?)__").match
