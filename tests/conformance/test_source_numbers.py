@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
@@ -14,8 +15,9 @@ from eventlog.care.rows import Choice, hold, release, requeue
 from eventlog.check import Point, PointLevel, check
 from eventlog.config.settings import Config, PublisherConfig, SourceConfig
 from eventlog.core.errors import SourceError
+from eventlog.core.model import Document, Outcome
 from eventlog.daemon import Publisher
-from eventlog.publisher import reader
+from eventlog.publisher import reader, sending
 from eventlog.sinks.outputs import FilesOutput
 from eventlog.sql.findlog import log_columns
 from eventlog.sql.log import Log
@@ -227,6 +229,26 @@ def test_long_values_of_rows_of_one_number_are_published_with_their_own_rows(
     expected = {"first", large, long, "short", "C" * 600, "D" * 600, "good", "F" * 2_000}
     assert {value for value in expected if written.count(f">{value}<") != 1} == set()
     assert "EEE" not in written
+
+
+def test_a_number_is_over_when_all_its_documents_are(postgresql: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sending, "ANSWERED_DOCUMENTS", 1)  # each answer is entered before the next document goes
+    scene = Scene(postgresql, "one")
+    one = scene.receivers["one"]
+    commit, wanted_again = one.commit, iter([set[int](), {7}])
+
+    def answer(plan: str, documents: Sequence[Document]) -> Sequence[Outcome]:
+        one.again = next(wanted_again, set())
+        return commit(plan, documents)
+
+    monkeypatch.setattr(one, "commit", answer)
+    scene.table.write(7, key="idu=1")
+    scene.table.write(7, key="idu=2")
+    scene.publish()
+    assert (one.came, scene.waiting()) == ([7], [7, 7])
+    scene.table.run("UPDATE event_log_parked SET due = 0 WHERE due > 0")
+    scene.publish()
+    assert (one.came, scene.waiting(), scene.left()) == ([7, 7, 7], [], {})
 
 
 def test_rows_of_one_number_wait_behind_those_of_all_their_objects(postgresql: Engine) -> None:

@@ -412,9 +412,6 @@ FAULTS = [
     ),
     # rows of one number
     JournalFault("rows are counted by their numbers", VIEW, "len(batch.events)))", "len(batch.records)))"),
-    JournalFault(
-        "a number is over with its first document", SENDING, "self._entangled() if self._shared else []", "[]"
-    ),
     # rows that are parked unread
     JournalFault(
         "parked unread though an output has a batch ahead",
