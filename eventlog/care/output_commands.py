@@ -38,7 +38,7 @@ def outputs(context: click.Context, site: Site, as_json: bool) -> None:
 
     An output that fails lags behind the others. Rows wait in the log until every output has them.
 
-    Example: eventlog outputs --config eventlog.toml
+    Example: eventlog outputs
     """
     verb = context.invoked_subcommand
     if verb is None:
@@ -54,8 +54,7 @@ def outputs(context: click.Context, site: Site, as_json: bool) -> None:
 @json_option
 @site_options
 def list_outputs(site: Site, as_json: bool) -> None:
-    """Lists the outputs: state, rows behind, last document and last error. `outputs` alone does so
-    too.
+    """Lists the outputs: state, rows behind, last document and last error.
 
     Example: eventlog outputs list --config eventlog.toml
     """
