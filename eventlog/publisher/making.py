@@ -96,7 +96,7 @@ class PlanMaker:
         unread = {waiting.record for waiting in again if waiting.reason == Reason.NO_RIGHT.value}
         for documents in planned:
             for detail in documents.details:
-                # Rows of one number wait together: the next take knows that a table may not be read.
+                # Rows of one number wait together: the next take knows what may not be read.
                 if not unread.isdisjoint(detail.records):
                     return Turn(moved=True)
                 over.difference_update(detail.records)

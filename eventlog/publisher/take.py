@@ -107,7 +107,7 @@ class Parking(Struct):
     """The first row that speaks of a whole table and waits; all that are behind it wait with it."""
     rows: list[Parked] = []
     records: set[int] = set()
-    """Those of these rows: several documents may have rows of one number."""
+    """Their numbers: each waits once, though several documents may have rows of it."""
 
     def add(
         self,

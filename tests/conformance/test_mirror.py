@@ -21,6 +21,7 @@ from eventlog.sinks.database.plugin import DatabaseOutput
 from eventlog.sinks.database.sink import DatabaseSettings, DatabaseSink
 from tests.integration.publishing import url_of
 from tests.support.changerows import AT, USR, documents, told
+from tests.support.logged import run
 from tests.support.servers import mysqls
 from tests.support.servers_mysql import mysql_database
 from tests.support.sinks import opened
@@ -378,3 +379,14 @@ def test_a_mirror_that_is_wide_enough_is_left_as_it_is(engine: Engine, key: str)
     Mirrors(engine).apply()
     assert statements
     assert not [said for said in statements if "ALTER" in said.upper()]
+
+
+@pytest.mark.filterwarnings("ignore:Did not recognize type")
+def test_a_column_of_a_type_that_nobody_knows_is_left_alone(postgresql: Engine) -> None:
+    stored(postgresql, told(1, Op.ADD, 1, fname="Ann"))
+    Mirrors(postgresql).apply()
+    run(postgresql, "ALTER TABLE usr__ct ADD place point")
+    for number, name in ((2, "Bob"), (3, "Eve")):
+        stored(postgresql, told(number, Op.ADD, number, fname=name))
+        Mirrors(postgresql).apply()
+    assert [row[1] for row in mirrored(postgresql)] == ["Ann", "Bob", "Eve"]

@@ -159,9 +159,8 @@ def mirror_table(connection: Connection, of: Origin, name: str, schema: str | No
             f"{name} has no column {WHOLE_ROW}, so no row of it can be found.",
             hint="Let `eventlog apply` make the mirror, or choose another --suffix.",
         )
-    missing = [column for column in made if column.name.casefold() not in there]
-    if missing:
-        new = {column.name: column.type for column in missing}
+    new = {column.name: column.type for column in made if column.name.casefold() not in there}
+    if new:
         add_columns(connection, name, schema, new)
     _widen(connection, of, table, there)
     return table
@@ -176,12 +175,14 @@ def _widen(connection: Connection, of: Origin, mirror: Table, there: Mapping[str
     types, new = dialect_of(connection).types, {}
     for column in mirror.columns:
         own = there.get(column.name.casefold())
-        # One was added just now, or whoever made the table gave it a type that nobody knows here.
-        if own is None or isinstance(own["type"], sa.types.NullType):
-            continue
+        if own is None:
+            continue  # it was added just now
         told = of.table.c[column.name].type
         # As the database tells it, which may have made more of a type; a key has a type of its own.
         later_type = changed_types[column.name] if column.type is told else column.type
+        # Whoever added a column by hand may have chosen a type that nobody knows here.
+        if any(isinstance(kind, sa.types.NullType) for kind in (own["type"], later_type)):
+            continue
         later = later_type.compile(connection.dialect)
         former = own["type"].compile(connection.dialect)
         kind = wider(former, later)
