@@ -73,7 +73,7 @@ def metrics_page() -> str:
         tables={"NAME": 0},
         proofs=(LastProof(output="NAME", table="NAME", at=0.0),),
     )
-    text = metrics(known).decode()
+    text = metrics(known, refused_logins=0).decode()
     lines = [
         "# Metrics\n",
         "`/metrics` of `eventlog run --http` answers in the text format of Prometheus. A figure that nobody knows yet is left out.\n",

@@ -26,6 +26,7 @@ from eventlog.web.collector import Collector
 from eventlog.web.desk import Reception
 from eventlog.web.guard import AccessRefused, Guard, RequestFacts, Visitor
 from eventlog.web.reading import range_named
+from eventlog.web.refused_logins import RefusedLogins
 
 Page = Callable[[Request, Visitor], Awaitable[Response]]
 
@@ -46,9 +47,10 @@ STREAM_CONNECTIONS: Final = 32
 """Browsers that may have live updates at once; the others load the page again."""
 
 WORKING_CONNECTIONS: Final = 24
-"""Requests at work at once, so that there is always room for programs that ask how the publisher
-is.
-"""
+"""Requests of visitors at work at once."""
+
+PROVED: Final = "eventlog.proved"
+"""What a request's scope has when it came from a visitor."""
 
 PATIENCE_SECONDS: Final = 10.0
 """How long a form may be on its way."""
@@ -65,6 +67,7 @@ class App:
         self.guard = guard
         self.closing = False
         self._journal = journal
+        self.refused_logins = RefusedLogins(journal)
         self._streams = 0
         self._at_work = 0
         static = files("eventlog.web").joinpath("static")
@@ -84,7 +87,7 @@ class App:
             Route("/confirm", self._guarded(self._confirm)),
             Route("/act", self._guarded(self._act), methods=["POST"]),
             # Not guarded: who comes here has not proved anything yet.
-            Route("/login", self._bounded(self._login), methods=["GET", "POST"]),
+            Route("/login", self._login, methods=["GET", "POST"]),
             Route("/logout", self._guarded(self._logout), methods=["POST"]),
             Route("/static/{mark}/{name}", self._static),
             # Guarded too: who may not come learns nothing of which pages there are.
@@ -100,9 +103,17 @@ class App:
 
     def _guarded(self, answer: Page) -> Callable[[Request], Awaitable[Response]]:
         async def guarded(request: Request) -> Response:
-            visitor = self.guard.visitor(asked(request))
+            facts = asked(request)
+            visitor = self.guard.visitor(facts)
             if isinstance(visitor, AccessRefused):
+                if self.guard.tries_token(facts):
+                    self.refused_logins.count(facts.peer)
                 return self._refuse(request, visitor)
+            # Its connection is the last to go where too many are open.
+            request.scope[PROVED] = True
+            return await self._at_most(WORKING_CONNECTIONS, lambda: proved(request, visitor))
+
+        async def proved(request: Request, visitor: Visitor) -> Response:
             try:
                 response = await answer(request, visitor)
             except DataError as error:
@@ -121,27 +132,23 @@ class App:
                 self._give_session(request, response, visitor.session)
             return _secured(response)
 
-        return self._bounded(guarded)
+        return guarded
 
-    def _bounded(self, answer: Callable[[Request], Awaitable[Response]]) -> Callable[[Request], Awaitable[Response]]:
-        """Answers so many requests at once and no more; what is wrong with a form is said to
-        whoever sent it.
+    async def _at_most(self, limit: int, answer: Callable[[], Awaitable[Response]]) -> Response:
+        """Answer so many requests at once and no more.
+
+        Only visitors take such a place: who has proved nothing is answered without waiting for
+        anything, and gets neither a thread nor the database.
         """
-
-        async def bounded(request: Request) -> Response:
-            if self._at_work >= WORKING_CONNECTIONS:
-                busy = "Too many look at this page just now. Load it again.\n"
-                return _secured(Response(busy, 503, {"Retry-After": "1"}, media_type="text/plain"))
-            # No lock: all of this runs in the one thread of the event loop.
-            self._at_work += 1
-            try:
-                return await answer(request)
-            except DataError as error:
-                return _secured(Response(f"{error}\n", 400, media_type="text/plain"))
-            finally:
-                self._at_work -= 1
-
-        return bounded
+        if self._at_work >= limit:
+            busy = "Too many look at this page just now. Load it again.\n"
+            return _secured(Response(busy, 503, {"Retry-After": "1"}, media_type="text/plain"))
+        # No lock: all of this runs in the one thread of the event loop.
+        self._at_work += 1
+        try:
+            return await answer()
+        finally:
+            self._at_work -= 1
 
     async def _overview(self, request: Request, visitor: Visitor) -> Response:
         # In a thread: whoever comes first opens the database, and others must not wait for that.
@@ -254,20 +261,25 @@ class App:
             self._streams -= 1
 
     async def _login(self, request: Request) -> Response:
+        """Let in who has the token. No wrong one waits for its refusal: waiting takes up a place."""
+        facts, sends = asked(request), request.method == "POST"
+        refused = self.guard.may_log_in(facts, sends=sends)
+        if refused is not None:
+            return self._refuse(request, refused)
         if self.guard.settings.token is None:
-            return RedirectResponse("/", status_code=303)
-        look, wrong = self._look(None), False
-        if request.method == "POST":
+            return _secured(RedirectResponse("/", status_code=303))
+        if not sends:
+            return _secured(_html(pages.login_page(self._look(None), wrong=False)))
+        try:
             token = _single(await _form(request)).get("token", "")
-            if self.guard.knows(token):
-                response: Response = RedirectResponse("/", status_code=303)
-                self._give_session(request, response, self.guard.new_session("token", time()))
-                return _secured(response)
-            # Whoever tries tokens has to wait.
-            await asyncio.sleep(1.0)
-            self._journal.warning("login_refused", peer=asked(request).peer)
-            wrong = True
-        return _secured(_html(pages.login_page(look, wrong=wrong), 401 if wrong else 200))
+        except DataError as error:
+            return _secured(Response(f"{error}\n", 400, media_type="text/plain"))
+        if not self.guard.knows(token):
+            self.refused_logins.count(facts.peer)
+            return _secured(_html(pages.login_page(self._look(None), wrong=True), 401))
+        response = RedirectResponse("/", status_code=303)
+        self._give_session(request, response, self.guard.new_session("token", time()))
+        return _secured(response)
 
     async def _logout(self, request: Request, visitor: Visitor) -> Response:
         refused = self.guard.may_leave(visitor, asked(request), _single(await _form(request)))
@@ -314,7 +326,7 @@ class App:
     def _give_session(self, request: Request, response: Response, session: str) -> None:
         # Anybody can send this header, so only a proxy that is believed may say so.
         forwarded = request.headers.get("x-forwarded-proto", "") == "https"
-        secure = request.url.scheme == "https" or (forwarded and self.guard.settings.believes(asked(request).peer))
+        secure = request.scope["scheme"] == "https" or (forwarded and self.guard.settings.believes(asked(request).peer))
         response.set_cookie(self.guard.cookie, session, httponly=True, samesite="strict", secure=secure)
 
 

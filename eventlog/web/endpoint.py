@@ -11,6 +11,7 @@ import socket
 from collections.abc import Collection
 from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from io import BytesIO
 from threading import Lock, Thread
 from time import monotonic
 from typing import Any, Final, Protocol, TypeVar
@@ -31,6 +32,7 @@ class _Connection(Struct, frozen=True, eq=False):
     sock: socket.socket
     peer: str
     waits_since: float
+    proved: bool = False
 
 
 class _EndpointServer(ThreadingHTTPServer):
@@ -108,6 +110,10 @@ class Endpoint:
         self._thread.join()
 
 
+def _ends_head(head: bytes) -> bool:
+    return b"\n\r\n" in head or b"\n\n" in head
+
+
 def cannot_listen(host: str, port: int, error: OSError) -> ConfigError:
     """Why an address cannot be had, and what to do about it."""
     hint = "End what listens there, or choose another address with --http HOST:PORT."
@@ -117,6 +123,17 @@ def cannot_listen(host: str, port: int, error: OSError) -> ConfigError:
 def _handler_of(vitals: PublisherHealth) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         timeout = PATIENCE_SECONDS
+
+        def setup(self) -> None:
+            """Read the head at once: the library would take 6.5 MB of it from anybody."""
+            super().setup()
+            head = b""
+            while len(head) < HEAD_BYTES and not _ends_head(head):
+                more = self.connection.recv(HEAD_BYTES - len(head))
+                if not more:
+                    break
+                head += more
+            self.rfile = BytesIO(head if _ends_head(head) else b"")
 
         def do_GET(self) -> None:
             reading = vitals.reading()
@@ -148,6 +165,9 @@ MOST_CONNECTIONS: Final = 200
 ADDRESS_CONNECTIONS: Final = 100
 """Connections at once from one address: whoever floods us is in nobody's way but their own."""
 
+HEAD_BYTES: Final = 65_536
+"""Bytes of a request's head; a longer one is not read."""
+
 PATIENCE_SECONDS: Final = 10.0
 """How long we wait for a request to be there, or for an answer to be taken, before a connection ends."""
 
@@ -163,13 +183,17 @@ class Guest(Protocol):
     def waits_since(self) -> float | None:
         """Since when we wait for it, by a clock that goes steadily; None while it waits for us."""
 
+    @property
+    def proved(self) -> bool:
+        """Whether its last request came from somebody who may see the page."""
+
 
 AnyGuest = TypeVar("AnyGuest", bound=Guest)
 
 
 def leaving(guests: Collection[AnyGuest], newcomer: AnyGuest) -> list[AnyGuest]:
     """Who has to go now that another one has come: those that we have waited for longest, and
-    nobody whom we serve.
+    nobody whom we serve. A connection over which somebody has proved who they are goes last.
 
     Where we are at work for all, nobody goes: what is worked on at once has a bound of its own, and
     is done soon.
@@ -183,9 +207,9 @@ def leaving(guests: Collection[AnyGuest], newcomer: AnyGuest) -> list[AnyGuest]:
 def _longest(guests: Collection[AnyGuest], count: int, newcomer: AnyGuest) -> list[AnyGuest]:
     if count <= 0:
         return []
-    waiting = [(guest.waits_since, guest) for guest in guests if guest is not newcomer]
-    idle = [(since, guest) for since, guest in waiting if since is not None]
-    return [guest for _, guest in sorted(idle, key=lambda pair: pair[0])[:count]]
+    idle = [(guest.proved, guest.waits_since, guest) for guest in guests if guest is not newcomer]
+    waiting = [(proved, since, guest) for proved, since, guest in idle if since is not None]
+    return [guest for _, _, guest in sorted(waiting, key=lambda entry: entry[:2])[:count]]
 
 
 def is_late(guest: Guest, now: float) -> bool:

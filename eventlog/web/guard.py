@@ -12,7 +12,6 @@ import hashlib
 import hmac
 import secrets
 from collections.abc import Mapping
-from http.cookies import CookieError, SimpleCookie
 from ipaddress import ip_address
 from typing import TYPE_CHECKING, Final
 
@@ -58,6 +57,9 @@ class AccessRefused(Struct, frozen=True, kw_only=True):
     login: bool = False
 
 
+_FOREIGN: Final = AccessRefused(status=403, why="This came from another site and was not done.")
+
+
 class Guard:
     """Judges requests by the configuration, with a key that sessions are signed with.
 
@@ -90,13 +92,11 @@ class Guard:
         """Who asks, or why they may not."""
         settings = self.settings
         # Before the name: programs ask by whatever address they have.
-        kind, _, token = asked.headers.get("authorization", "").partition(" ")
-        if settings.token and kind.lower() == "bearer" and self.knows(token.strip()):
+        if self.knows(_bearer_token(asked)):
             return Visitor(name="bearer", session="", bearer=True)
-        if not settings.answers(host_name(asked.host)):
-            why = "This page is not there under this name; web.hosts lists its names."
-            # 421 is for a request that came to a server which does not answer for its name.
-            return AccessRefused(status=421, why=why)
+        misnamed = self._name_refused(asked)
+        if misnamed is not None:
+            return misnamed
         if settings.user_header and settings.believes(asked.peer):
             name = asked.headers.get(settings.user_header.lower(), "").strip()
             if name:
@@ -115,6 +115,23 @@ class Guard:
             why = "Without a token, this page answers its own machine by that machine's name."
             return AccessRefused(status=421, why=why)
         return self._with_session(asked, "this machine")
+
+    def may_log_in(self, asked: RequestFacts, *, sends: bool) -> AccessRefused | None:
+        """Refuse a login under another name, or one that another site has a browser send."""
+        refused = self._name_refused(asked)
+        return refused or (_FOREIGN if sends and foreign(asked) else None)
+
+    def tries_token(self, asked: RequestFacts) -> bool:
+        """Whether a request gives a bearer's token that is not ours."""
+        token = _bearer_token(asked)
+        return bool(self.settings.token and token) and not self.knows(token)
+
+    def _name_refused(self, asked: RequestFacts) -> AccessRefused | None:
+        if self.settings.answers(host_name(asked.host)):
+            return None
+        why = "This page is not there under this name; web.hosts lists its names."
+        # 421 is for a request that came to a server which does not answer for its name.
+        return AccessRefused(status=421, why=why)
 
     def may_act(
         self,
@@ -138,7 +155,7 @@ class Guard:
         if visitor.bearer:
             return None
         if foreign(asked):
-            return AccessRefused(status=403, why="This came from another site and was not done.")
+            return _FOREIGN
         if not self._signer("form").verify_signature(_form_of(visitor), form.get("proof", "")):
             why = "This form is too old or not ours. Go back, load the page again, repeat it."
             return AccessRefused(status=403, why=why)
@@ -182,14 +199,12 @@ class Guard:
 
     def _session(self, asked: RequestFacts, name: str) -> str | None:
         """The session of the cookie, if it is one of ours and has not ended."""
-        try:
-            cookie = SimpleCookie(asked.headers.get("cookie", "")).get(self.cookie)
-        # Python refuses some cookies that others have set; then there is no session.
-        except CookieError:
+        # Ours alone: a browser sends what others have set, and a stranger sends thousands.
+        parts = (part.strip().partition("=") for part in asked.headers.get("cookie", "").split(";"))
+        session = next((value for key, _, value in parts if key == self.cookie), None)
+        if session is None or not self._signer(f"session of {name}").validate(session):
             return None
-        if cookie is None or not self._signer(f"session of {name}").validate(cookie.value):
-            return None
-        return cookie.value if self._lasts(cookie.value, asked.now) else None
+        return session if self._lasts(session, asked.now) else None
 
     def _signer(self, purpose: str) -> Signer:
         """Signs for one purpose only: what was signed for another is not valid here."""
@@ -203,6 +218,11 @@ class Guard:
             # The library would take SHA-1.
             digest_method=hashlib.sha256,
         )
+
+
+def _bearer_token(asked: RequestFacts) -> str:
+    kind, _, token = asked.headers.get("authorization", "").partition(" ")
+    return token.strip() if kind.lower() == "bearer" else ""
 
 
 def _begun(session: str) -> str:

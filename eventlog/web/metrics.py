@@ -26,18 +26,19 @@ Figures = float | None | Mapping[str, float]
 """One figure, which may be unknown; or several by the value of a label."""
 
 
-def metrics(reading: VitalsReading) -> bytes:
-    """Every figure; one that nobody knows yet is left out."""
+def metrics(reading: VitalsReading, refused_logins: int | None = None) -> bytes:
+    """Every figure; one that nobody knows yet is left out. Without a page nobody logs in."""
     # Else each collector is run once more when it registers, to learn its names.
     registry = CollectorRegistry(auto_describe=False)
-    registry.register(_Collector(reading))
+    registry.register(_Collector(reading, refused_logins))
     ProcessCollector(registry=registry)
     return generate_latest(registry)
 
 
 class _Collector(Collector):
-    def __init__(self, reading: VitalsReading) -> None:
+    def __init__(self, reading: VitalsReading, refused_logins: int | None) -> None:
         self._reading = reading
+        self._refused_logins = refused_logins
 
     def collect(self) -> Iterable[Metric]:
         info = GaugeMetricFamily("eventlog_info", "Version of eventlog, and of Python.", labels=["version", "python"])
@@ -58,6 +59,7 @@ class _Collector(Collector):
         yield _counter("active_cycles", "Cycles that published.", reading.active_cycles)
         yield _counter("cycle_seconds", "Time spent in cycles.", reading.seconds)
         yield _counter("failures", "Cycles that failed, by whose fault it was.", failures, "blame")
+        yield _counter("refused_logins", "Wrong tokens that the page was given.", self._refused_logins)
         yield from _gauges(self._reading)
         yield from _of_outputs(self._reading)
         yield from ProofCollector(self._reading.proofs).collect()

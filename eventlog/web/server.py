@@ -14,6 +14,7 @@ from time import monotonic, sleep, time
 from typing import TYPE_CHECKING, Any, Final
 
 import uvicorn
+from h11 import LocalProtocolError
 from msgspec.structs import replace
 from starlette.requests import Request
 from starlette.responses import Response
@@ -24,11 +25,12 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from eventlog.cli.site import read_address
 from eventlog.config.settings import Config
 from eventlog.core.errors import ConfigError
-from eventlog.web.app import App
+from eventlog.web.app import PROVED, App
 from eventlog.web.desk import Reception
-from eventlog.web.endpoint import PATIENCE_SECONDS, cannot_listen, health, is_late, leaving, ready
+from eventlog.web.endpoint import HEAD_BYTES, PATIENCE_SECONDS, cannot_listen, health, is_late, leaving, ready
 from eventlog.web.guard import Guard, is_open_door
 from eventlog.web.metrics import CONTENT_TYPE, metrics
+from eventlog.web.refused_logins import RefusedLogins
 from eventlog.web.settings import settings_of
 
 if TYPE_CHECKING:
@@ -40,6 +42,7 @@ class Connection(H11Protocol):
 
     waits_since: float | None = None
     peer = ""
+    proved = False
     _timer: TimerHandle | None = None
     _judged: object = None
 
@@ -59,10 +62,20 @@ class Connection(H11Protocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        super().data_received(data)
+        # In pieces: the bound of a head counts only while it is not whole.
+        for begin in range(0, len(data), HEAD_BYTES):
+            if self.transport.is_closing():
+                return
+            try:
+                super().data_received(data[begin : begin + HEAD_BYTES])
+            except LocalProtocolError:
+                # What came behind a request is none, and that one's answer has begun already.
+                self.end()
+                return
         self._judge()
 
     def on_response_complete(self) -> None:
+        self.proved = PROVED in self.cycle.scope
         super().on_response_complete()
         self._judge()
 
@@ -135,7 +148,7 @@ class PageServer:
             raise cannot_listen(host, port, error) from error
         self.port: int = self._socket.getsockname()[1]
         self.url = f"http://{f'[{host}]' if ':' in host else host}:{self.port}/"
-        self._server = uvicorn.Server(_settings(self._app.starlette(*_watching(vitals))))
+        self._server = uvicorn.Server(_settings(self._app.starlette(*_watching(vitals, self._app.refused_logins))))
         self._thread = Thread(
             target=self._server.run,
             kwargs={"sockets": [self._socket]},
@@ -175,6 +188,7 @@ class PageServer:
         """Gives the address and the connections back."""
         self.stop()
         self._thread.join()
+        self._app.refused_logins.write()
         self._socket.close()
         self._reception.close()
 
@@ -204,6 +218,9 @@ def _settings(app: object) -> uvicorn.Config:
         # Who asks is the guard's business.
         proxy_headers=False,
         server_header=False,
+        h11_max_incomplete_event_size=HEAD_BYTES,
+        # Its warnings are about what strangers send: they would write as many lines as they like.
+        log_level="error",
         ws="none",
         # Streams end by themselves a quarter of a second after `closing`.
         timeout_graceful_shutdown=2,
@@ -211,7 +228,7 @@ def _settings(app: object) -> uvicorn.Config:
     )
 
 
-def _watching(vitals: PublisherHealth | None) -> list[Route]:
+def _watching(vitals: PublisherHealth | None, logins: RefusedLogins) -> list[Route]:
     """What programs ask, without a token as ever: figures, and whether all is well. It names no row
     and no value.
 
@@ -230,6 +247,6 @@ def _watching(vitals: PublisherHealth | None) -> list[Route]:
         return Response(answer.body, answer.status, media_type="application/json")
 
     async def measured(_request: Request) -> Response:
-        return Response(metrics(vitals.reading()), headers={"Content-Type": CONTENT_TYPE})
+        return Response(metrics(vitals.reading(), logins.total), headers={"Content-Type": CONTENT_TYPE})
 
     return [Route("/health", checked), Route("/ready", checked), Route("/metrics", measured)]

@@ -7,6 +7,7 @@ import socket
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from http.client import HTTPConnection
 from threading import Event as Flag
 
 import pytest
@@ -26,11 +27,12 @@ from tests.web.visiting import Visit, opened, watched
 ENDS = ("page", "endpoint")
 
 
-class Guest(Struct, frozen=True, kw_only=True):
+class Guest(Struct, kw_only=True, eq=False):
     """A connection as admission sees it."""
 
     peer: str = "a"
     waits_since: float | None = 0.0
+    proved: bool = False
 
 
 class Somewhere(Struct, frozen=True):
@@ -109,6 +111,50 @@ def test_visitors_shut_nobody_off(sqlite: Engine, sent: bytes, count: int) -> No
         assert [said(there.port, path, 60)[0] for path in ("/health", "/ready", "/metrics")] == [200, 503, 200]
 
 
+HALF_FORM = b"POST /login HTTP/1.1\r\nHost: localhost\r\nContent-Length: 60\r\n\r\ntoken=wrong"
+WRONG_TOKENS = {
+    "logins": FORM % 11,
+    "halves of logins": HALF_FORM,
+    "bearers": b"GET /rows HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer wrong\r\n\r\n",
+    "forms for what only operators do": b"POST /act HTTP/1.1\r\nHost: localhost\r\nContent-Length: 60\r\n\r\naction=",
+}
+
+
+@pytest.mark.usefixtures("nobody_is_late")
+@pytest.mark.parametrize("sent", WRONG_TOKENS.values(), ids=WRONG_TOKENS.keys())
+def test_wrong_tokens_keep_no_operator_out(sqlite: Engine, sent: bytes) -> None:
+    log = watched(sqlite)
+    with opened(log.engine, WebConfig(token=TOKEN), PublisherHealth()) as page, ExitStack() as held:
+        session, bearer = Visit(page), Visit(page, Authorization=f"Bearer {TOKEN}")
+        assert session.post("/login", {"token": TOKEN}).status == 303
+        for _ in range(40):
+            visitor = held.enter_context(socket.create_connection(("127.0.0.1", page.port), timeout=10))
+            visitor.sendall(sent)
+        asked = [visit.get("/rows").status for _ in range(5) for visit in (session, bearer)]
+        assert asked == [200] * 10
+        assert Visit(page).post("/login", {"token": TOKEN}).status == 303, "and who has the token gets in"
+        assert [said(page.port, path, 60)[0] for path in ("/health", "/ready", "/metrics")] == [200, 503, 200]
+
+
+@pytest.mark.usefixtures("nobody_is_late")
+def test_a_flood_of_those_who_proved_nothing_ends_no_operators_connection(sqlite: Engine) -> None:
+    log = watched(sqlite)
+    with opened(log.engine, WebConfig(token=TOKEN), PublisherHealth()) as page, ExitStack() as held:
+        operator = HTTPConnection("127.0.0.1", page.port, timeout=30)
+        headers = {"Authorization": f"Bearer {TOKEN}"}
+        operator.request("GET", "/rows", headers=headers)
+        assert operator.getresponse().read()
+        kept = operator.sock
+        for _ in range(MOST_CONNECTIONS + 20):
+            visitor = held.enter_context(socket.create_connection(("127.0.0.1", page.port), timeout=10))
+            visitor.sendall(HALF_FORM)
+        assert said(page.port, "/health", 60)[0] == 200
+        operator.request("GET", "/rows", headers=headers)
+        answer = operator.getresponse()
+        assert (answer.status, operator.sock) == (200, kept)
+        operator.close()
+
+
 def test_pages_that_take_long_keep_no_probe_waiting(sqlite: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     goes_on = Flag()
     monkeypatch.setattr("eventlog.web.desk.Desk.rows", lambda *_: goes_on.wait(60) and [])
@@ -117,7 +163,8 @@ def test_pages_that_take_long_keep_no_probe_waiting(sqlite: Engine, monkeypatch:
             for _ in range(60):  # more than there are threads
                 visitor = held.enter_context(socket.create_connection(("127.0.0.1", there.port), timeout=10))
                 visitor.sendall(b"GET /rows HTTP/1.1\r\nHost: localhost\r\n\r\n")
-            until(lambda: said(there.port, "/")[0] in (421, 503), "all are at work")
+            until(lambda: said(there.port, "/static/x/style.css")[0] == 200, "all have been read")
+            assert Visit(there).get("/rows", Host="localhost").status == 503, "all places are taken"
             assert [said(there.port, path)[0] for path in ("/health", "/ready", "/metrics")] == [200, 503, 200]
         finally:
             goes_on.set()
@@ -204,6 +251,10 @@ def test_a_flood_from_one_address_ends_its_own_connections() -> None:
     newcomer = Guest(peer="flood", waits_since=999.0)
     assert leaving([other, *flood, newcomer], newcomer) == [flood[0]]
     assert leaving([other, *flood], other) == []
+    flood[0].proved = True
+    assert leaving([other, *flood, newcomer], newcomer) == [flood[1]], "who has proved who they are goes last"
+    operators = [Guest(peer="flood", waits_since=float(n), proved=True) for n in range(ADDRESS_CONNECTIONS)]
+    assert leaving([*operators, newcomer], newcomer) == [operators[0]], "but nobody keeps a newcomer out"
 
 
 def test_what_a_busy_page_says_is_guarded_like_everything_else(sqlite: Engine, monkeypatch: pytest.MonkeyPatch) -> None:

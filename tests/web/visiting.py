@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from http.client import HTTPConnection
 from http.cookies import SimpleCookie
-from typing import Any
+from typing import Any, Protocol
 from urllib.parse import urlencode
 
 from msgspec import Struct
@@ -54,10 +54,17 @@ class Answered(Struct, frozen=True, kw_only=True):
         return found[1]
 
 
+class AtPort(Protocol):
+    """Where a page is."""
+
+    @property
+    def port(self) -> int: ...
+
+
 class Visit:
     """Somebody with a browser that has no JavaScript."""
 
-    def __init__(self, page: PageServer, **headers: str) -> None:
+    def __init__(self, page: AtPort, **headers: str) -> None:
         self._page = page
         self.headers = {name.replace("_", "-"): value for name, value in headers.items()}
         self.cookies: dict[str, str] = {}
