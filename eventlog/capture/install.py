@@ -20,11 +20,8 @@ from eventlog.capture.asked import has_marks
 from eventlog.capture.given_rights import take_back, taking_back
 from eventlog.capture.leaving import Leaving, function_drops, refuse_waiting, what_goes
 from eventlog.capture.log_tables import UNSAID, Storage, ddl_transaction, refuse_sorted, storing, writing
-from eventlog.capture.migrations.moving import is_moved
-from eventlog.capture.rights import present_companions
 from eventlog.capture.track import all_drops
-from eventlog.capture.upgraded_rights import companion_grants, give_where_allowed
-from eventlog.core.errors import ConfigError, InstallError, UsageError
+from eventlog.core.errors import ConfigError, UsageError
 from eventlog.sql.access import verbatim
 from eventlog.sql.connect import read_url
 from eventlog.sql.dialect import Dialect, dialect_of, offers, statement
@@ -35,8 +32,8 @@ ADOPTED = "log adopted"
 """The mark that says: somebody else made this log, it is not ours to drop."""
 MADE = "log made"
 """The mark that says: this log is ours, or will be; it stands before the log does."""
-MOVING = "0007"
-"""The migration that moves what the log knows of its outputs, in either direction."""
+MIGRATIONS = "eventlog.capture:migrations"
+"""Where Alembic finds the steps from one version of the log to the next."""
 SEQUENCE = "log sequence"
 """The mark that names the sequence that was made with the log."""
 TABLESPACE = "log tablespace"
@@ -72,7 +69,7 @@ def install(
         elif _checked_revision(connection, names) is None:
             # Tried before anything is made: a log whose columns are not known gets no companions.
             log_columns(connection, names, columns if names.columns == STANDARD else names.columns)
-        _bring_up(connection, names, NEWEST_MIGRATION, order=tuple(order), storage=storage)
+        _run(connection, names, "upgrade", NEWEST_MIGRATION, tuple(order), storage=storage)
     return is_new
 
 
@@ -120,10 +117,8 @@ def upgrade(
         # Asked again: somebody else may have upgraded while this one made up their mind.
         revision = _revision(connection, names)
         goal = _goal(to)
-        if goal < revision:
-            _run(connection, names, "downgrade", goal)
-        else:
-            _bring_up(connection, names, goal, storage=_storage(_marks(connection, names)))
+        direction = "downgrade" if goal < revision else "upgrade"
+        _run(connection, names, direction, goal, storage=_storage(_marks(connection, names)))
 
 
 def _storage(marks: dict[str, str]) -> Storage:
@@ -131,47 +126,14 @@ def _storage(marks: dict[str, str]) -> Storage:
     return Storage(tablespace=marks.get(TABLESPACE))
 
 
-def _bring_up(
-    connection: Connection,
-    names: LogNames,
-    goal: str,
-    order: tuple[str, ...] = NEW_ORDER,
-    *,
-    storage: Storage,
-) -> None:
-    """Brings a log to a later migration."""
-    before = present_companions(connection, names)
-    _run(connection, names, "upgrade", goal, order, storage=storage)
-    if before:
-        # In the same step, for a publisher at work has no right on the new tables, and would stop.
-        new = [table for table in present_companions(connection, names) if table not in before]
-        give_where_allowed(connection, names, list(companion_grants(connection, names, new)))
-
-
 def upgrade_sql(engine: Engine, names: LogNames | None = None, to: str | None = None) -> str:
     """The statements that `upgrade` would run now; none when the log is there already."""
     names = names or LogNames()
     with engine.connect() as connection:
-        revision, goal = _revision(connection, names), _goal(to)
-        if min(revision, goal) < MOVING <= max(revision, goal) and is_moved(connection, names):
-            message = (
-                f"What outputs of {names.whole} lack is moved between migrations {revision} and {goal};"
-                " no script can do that."
-            )
-            raise InstallError(
-                message,
-                hint="Run `eventlog upgrade` without --sql, while no publisher works.",
-            )
+        way = f"{_revision(connection, names)}:{_goal(to)}"
         marks = _marks(connection, names)
-        new = []
-        if goal == NEWEST_MIGRATION:
-            present = present_companions(connection, names)
-            new = [table for table in names.own[1:] if table not in present]
-        grants = [grant.sql for grant in companion_grants(connection, names, new)]
     url = engine.url.render_as_string(hide_password=False)
-    storage = _storage(marks)
-    way = f"{revision}:{goal}"
-    return _printed(url, names, way, NEW_ORDER, storage=storage, marks=marks, after=grants)
+    return _printed(url, names, way, NEW_ORDER, storage=_storage(marks), marks=marks)
 
 
 def _goal(to: str | None) -> str:
@@ -211,7 +173,7 @@ def uninstall(
         # The drops waited for writers, whose rows have come meanwhile; now no more come.
         if not purge:
             refuse_waiting(connection, names, off=not dialect_of(connection).transactional_ddl)
-        _run(connection, names, "downgrade", "base", leaving=True)
+        _run(connection, names, "downgrade", "base")
         connection.execute(verbatim(_version_drop(dialect_of(connection), names)))
         # Last, for who uninstalls may need them; those on the log's own tables have gone with these
         # on most databases.
@@ -304,11 +266,6 @@ def noted(names: LogNames) -> dict[str, str]:
     return _marks(op.get_bind(), names)
 
 
-def is_adopted(names: LogNames) -> bool:
-    """Whether somebody else made the log that a migration runs on; it is not altered then."""
-    return ADOPTED in noted(names)
-
-
 def _revision(connection: Connection, names: LogNames) -> str:
     revision = _checked_revision(connection, names)
     if revision is None:
@@ -330,13 +287,10 @@ def _run(
     goal: str,
     order: tuple[str, ...] = NEW_ORDER,
     *,
-    leaving: bool = False,
     storage: Storage = UNSAID,
 ) -> None:
-    """Runs migrations; with `leaving` nobody needs afterwards what they would move."""
     dialect = dialect_of(connection)
-    transactional = dialect.transactional_ddl
-    settings = {"connection": connection, "transactional": transactional, "leaving": leaving}
+    settings = {"connection": connection, "transactional": dialect.transactional_ddl}
     config = _config(names, order, storage=storage, **settings)
     with storing(connection, writing(dialect, storage)):
         getattr(command, direction)(config, goal)
@@ -416,7 +370,7 @@ def _config(names: LogNames, order: tuple[str, ...], **settings: Any) -> Config:
     """
     logging.getLogger("alembic").setLevel(logging.WARNING)
     config = Config()
-    config.set_main_option("script_location", "eventlog.capture:migrations")
+    config.set_main_option("script_location", MIGRATIONS)
     config.set_main_option("path_separator", "os")
     config.attributes.update(names=names, order=order, **settings)
     return config

@@ -9,13 +9,12 @@ from eventlog.capture.ddl import ddl_trigger_name, standing_ddl
 from eventlog.capture.given_rights import given
 from eventlog.capture.installed import installed
 from eventlog.capture.render import dropping
-from eventlog.capture.rights import present_companions
 from eventlog.capture.track import with_schema
 from eventlog.core.errors import InstallError
 from eventlog.core.plural import counted
 from eventlog.sql.access import answers
 from eventlog.sql.dialect import dialect_of, log_holes, statement
-from eventlog.sql.findlog import has_log
+from eventlog.sql.findlog import has_log, present_companions
 from eventlog.sql.names import LogNames
 
 MOST_SHOWN_ROWS = 20

@@ -1,11 +1,11 @@
-"""The tables of a log as they are made: how long that waits for a lock, in which order the log's columns
-stand, where all of them lie, and what the journal's are.
+"""The tables of a log: what they are, how long making them waits for a lock, in which order the log's
+columns stand, and where all of them lie.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
 
@@ -16,9 +16,9 @@ from sqlalchemy.exc import DBAPIError
 
 from eventlog.core.errors import ConfigError, SourceError, UsageError
 from eventlog.sql.column_types import ColumnType, ColumnTypes
-from eventlog.sql.dialect import DDL_LOCK_SECONDS, Dialect, dialect_of
+from eventlog.sql.dialect import DDL_LOCK_SECONDS, Dialect, dialect_of, offers, waiting_number
 from eventlog.sql.findlog import BY_PLACE
-from eventlog.sql.names import NAME_CHARACTERS, LogNames
+from eventlog.sql.names import NAME_CHARACTERS, NEW_ORDER, STANDARD, TRANSACTION, LogNames
 
 
 @contextmanager
@@ -134,13 +134,14 @@ def storing(connection: Connection, write: Callable[[str], str]) -> Iterator[Non
         event.remove(connection, "before_cursor_execute", stored)
 
 
-def journal_tables(names: LogNames, dialect: Dialect) -> sa.MetaData:
-    """The six tables. Nothing in them is ever an empty text, because Oracle would read it back as
-    NULL.
+def companion_tables(names: LogNames, dialect: Dialect) -> sa.MetaData:
+    """Define the tables beside the log with their indexes, in the order in which they are made.
+
+    In the journal's nothing is ever an empty text, because Oracle would read it back as NULL.
     """
     types, metadata = dialect.types, sa.MetaData(schema=names.schema)
-    columns = {**_of_outputs(types), **_of_rows(types)}
-    for hole, table in names.journal.items():
+    columns = {**_of_log(types), **_of_outputs(types), **_of_rows(types)}
+    for hole, table in names.companions.items():
         sa.Table(table, metadata, *columns[hole], **types.table_options)
     # Of what is parked an index leads to an object's rows, to what is due, and to a row whatever
     # output it is for.
@@ -155,8 +156,168 @@ def journal_tables(names: LogNames, dialect: Dialect) -> sa.MetaData:
     return metadata
 
 
+def log_table(names: LogNames, dialect: Dialect, order: Sequence[str] = NEW_ORDER) -> sa.Table:
+    """Define the log with its CHECKs and indexes; its columns stand in this order."""
+    columns = _columns_of_log(names, dialect)
+    ordered = [columns[name] for name in order]
+    # The number of the transaction is a default where there may be one; elsewhere triggers write it.
+    if dialect.transaction is not None or offers(dialect, "transaction_declared"):
+        default = None if dialect.transaction is None else sa.text(dialect.transaction)
+        ordered.append(sa.Column(TRANSACTION, dialect.types.log_number, server_default=default))
+    checks = []
+    if not dialect.types.domain:
+        meanings = _meanings({name: dialect.quoted(names.column(name)) for name in STANDARD})
+        checks = [
+            sa.CheckConstraint(text, name=dialect.shortened(f"{names.table}_{what}_ck"))
+            for what, text in meanings.items()
+            if what != "id" or dialect.checks_identity
+        ]
+    types, metadata = dialect.types, sa.MetaData(schema=names.schema)
+    options = {**types.log_options, **types.table_options}
+    return sa.Table(names.table, metadata, *ordered, *checks, *_indexes_of_log(names, dialect), **options)
+
+
+_DOMAINS: Final = {"status": ("letter", "CHAR(1)", "status"), "event_type": ("kind", "INTEGER", "type")}
+"""Columns whose values have a type of their own where the database has domains: what it is called,
+made of, and which of the log's meanings it keeps.
+"""
+
+
+def log_domains(names: LogNames, dialect: Dialect) -> dict[str, str]:
+    """Define the types of the log's own, by their names.
+
+    PostgreSQL reads a table's CHECKs anew for every statement, and a domain's once a session.
+    """
+    if not dialect.types.domain:
+        return {}
+    meanings, domains = _meanings(dict.fromkeys(STANDARD, "VALUE")), {}
+    for column, (_, base, meaning) in _DOMAINS.items():
+        name = _domain(names, dialect, column)
+        check = dialect.quoted(dialect.shortened(f"{name}_ck"))
+        target = dialect.qualified(names.schema, name)
+        domains[target] = f"CREATE DOMAIN {target} AS {base} CONSTRAINT {check} CHECK ({meanings[meaning]})"
+    return domains
+
+
+def log_sequence(name: str, names: LogNames, dialect: Dialect) -> sa.Sequence:
+    """Define what numbers a log whose table does not."""
+    return sa.Sequence(name, schema=names.schema, **dialect.types.number_options)
+
+
+def _domain(names: LogNames, dialect: Dialect, column: str) -> str:
+    return dialect.shortened(f"{names.table}_{_DOMAINS[column][0]}")
+
+
+def _columns_of_log(names: LogNames, dialect: Dialect) -> dict[str, sa.Column[Any]]:
+    """The ten columns by their standard names.
+
+    A writer may leave out record_id, status and event_time.
+    """
+    numbered = [] if names.sequence else [sa.Identity(always=False, **dialect.types.number_options)]
+    number = sa.Column(
+        names.column("record_id"),
+        dialect.types.log_number,
+        *numbered,
+        primary_key=dialect.log_has_key,
+        nullable=False,
+        autoincrement=not names.sequence,
+    )
+    columns: dict[str, sa.Column[Any]] = {"record_id": number}
+    defaults = {"status": sa.text("'N'"), "event_time": sa.text(f"({dialect.now})")}
+    for name, (usual, nullable) in _types_of_log(dialect.types).items():
+        type_ = usual
+        if dialect.types.domain is not None and name in _DOMAINS:
+            type_ = dialect.types.domain(_domain(names, dialect, name), usual, names.schema)
+        default = defaults.get(name)
+        columns[name] = sa.Column(names.column(name), type_, nullable=nullable, server_default=default)
+    return columns
+
+
+def _types_of_log(types: ColumnTypes) -> dict[str, tuple[ColumnType, bool]]:
+    """The type of each column but the number, and whether it may be NULL."""
+    return {
+        "status": (sa.CHAR(1), False),
+        "event_type": (sa.Integer(), False),
+        "event_time": (types.log_time, False),
+        "perpetrator": (types.log_name, True),
+        "table_name": (types.log_name, False),
+        "table_key": (types.log_key, False),
+        "column_name": (types.log_name, True),
+        "old_value": (types.log_value, True),
+        "new_value": (types.log_value, True),
+    }
+
+
+def _meanings(name: Mapping[str, str]) -> dict[str, str]:
+    """What no writer that knows the format writes.
+
+    A parked row's letter is its owner's choice, so any capital passes.
+
+    What a bulk statement pays for is the text functions, so the letter that every trigger writes is
+    let through before them. Where domains take the place of CHECKs, "id" and "column" are left to
+    the publisher, which refuses such rows.
+    """
+    status, kind = name["status"], name["event_type"]
+    letter = f"LENGTH({status}) = 1 AND {status} <> ' ' AND {status} = UPPER({status})"
+    return {
+        "id": f"{name['record_id']} > 0",
+        "status": f"{status} = 'N' OR ({letter})",
+        "type": f"{kind} BETWEEN 1 AND 8",
+        "column": f"{name['column_name']} IS NOT NULL OR {kind} BETWEEN 4 AND 6",
+    }
+
+
+def _indexes_of_log(names: LogNames, dialect: Dialect) -> Iterator[sa.Index]:
+    """What polling reads, of waiting rows alone where the database can have that: inserting and
+    marking pay for each index.
+    """
+    status, record_id = names.column("status"), names.column("record_id")
+    new = dialect.shortened(f"{names.table}_new")
+    if dialect.partial_indexes:
+        waiting = {f"{dialect.name}_where": sa.text(f"{dialect.quoted(status)} = 'N'")}
+        yield sa.Index(new, record_id, unique=not dialect.log_has_key, **waiting)
+    elif dialect.waiting_number is not None:
+        yield sa.Index(new, sa.text(waiting_number(dialect, names)))
+    else:
+        yield sa.Index(new, status, record_id)
+    if dialect.partial_indexes and not dialect.log_has_key:
+        # What lists read to have the newest rows first. Who writes to the log does not pay for it:
+        # only the publisher adds to it, where it marks rows. Not `<> 'N'`, which leaves rows
+        # without a letter out.
+        processed = {f"{dialect.name}_where": sa.text(f"{dialect.quoted(status)} IS DISTINCT FROM 'N'")}
+        yield sa.Index(dialect.shortened(f"{names.table}_done"), record_id, **processed)
+
+
 def _key(column: str, kind: ColumnType) -> sa.Column[Any]:
     return sa.Column(column, kind, primary_key=True, autoincrement=False)
+
+
+def _of_log(types: ColumnTypes) -> dict[str, list[sa.Column[Any]]]:
+    """Columns of the tables that go with the log's rows and the tables that are captured."""
+    number, value = types.log_number, types.log_value
+    return {
+        "marks": [sa.Column("name", sa.String(200), primary_key=True), sa.Column("value", value)],
+        "outcomes": [
+            _key("record_id", number),
+            sa.Column("status", sa.CHAR(1)),
+            sa.Column("reason", sa.String(40)),
+            sa.Column("note", value),
+            sa.Column("attempts", sa.Integer(), nullable=False, server_default=sa.text("0")),
+            sa.Column("next_attempt", types.log_moment),
+            sa.Column("document", sa.String(200)),
+            sa.Column("held", sa.Integer(), nullable=False, server_default=sa.text("0")),
+            sa.Column("settled_at", types.log_moment),
+        ],
+        "history": [
+            sa.Column("table_name", sa.String(200), primary_key=True),
+            _key("table_version", sa.Integer()),
+            sa.Column("seen_at", sa.String(40), nullable=False),
+            sa.Column("changed", value),
+            sa.Column("definition", value),
+            sa.Column("first_record", number),
+            sa.Column("described", value),
+        ],
+    }
 
 
 def _of_outputs(types: ColumnTypes) -> dict[str, list[sa.Column[Any]]]:

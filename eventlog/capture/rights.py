@@ -11,7 +11,7 @@ from typing import Final
 
 from msgspec import Struct
 from msgspec.structs import replace
-from sqlalchemy import Connection, Engine, inspect
+from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import SQLAlchemyError
 
 from eventlog.capture.given_rights import (
@@ -374,17 +374,11 @@ def _site(
     return RightsScope(
         names=log,
         standing=standing,
-        companions=tuple(present_companions(connection, log) or log.own[1:]),
+        companions=log.own[1:],
         tables=tuple(in_scope),
         read_apart=read_apart or roles.reader is not None,
         given=frozenset(given(connection, log)) if standing else frozenset(),
     )
-
-
-def present_companions(connection: Connection, names: LogNames) -> list[str]:
-    """The tables beside the log that are there: a log at an earlier migration has fewer."""
-    inspector = inspect(connection)
-    return [table for table in names.own[1:] if inspector.has_table(table, schema=names.schema)]
 
 
 def _named(

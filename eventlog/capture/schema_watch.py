@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
 from typing import Any
 
 from sqlalchemy.exc import SQLAlchemyError
@@ -18,7 +17,7 @@ from structlog.stdlib import BoundLogger
 from eventlog.capture import TriggerCondition, TriggerState, located, tracked
 from eventlog.capture.follow import Followed, behind, follow
 from eventlog.capture.installed import states, unseen
-from eventlog.core.errors import EventlogError, SourceError
+from eventlog.core.errors import EventlogError
 from eventlog.core.schema import Table
 from eventlog.sources.marks import NOT_FOLLOWED, Marks, as_text
 from eventlog.sql.access import verbatim
@@ -61,7 +60,6 @@ class SchemaWatch:
         self._shapes: dict[str, Shape] = {}
         self._reported: dict[str, str] = {}
         self._last_error = ""
-        self._kept_apart = False
         self._newest: int | None = None
         """The newest row of the log when it looked last."""
 
@@ -95,11 +93,8 @@ class SchemaWatch:
                 self._newest = newest
                 return False
             triggers = states(connection, names)
-            former = self._shapes
-            # A log of an older version has no history, so only what was seen here is known.
-            with suppress(SQLAlchemyError):
-                known = latest(read_history(connection, names))
-                former = {owner: version.columns for owner, version in known.items()} | self._shapes
+            known = latest(read_history(connection, names))
+            former = {owner: version.columns for owner, version in known.items()} | self._shapes
         followed = follow(self._log.engine, names, behind(triggers), self._newest) if self._follow else []
         with self._log.engine.connect() as connection:
             if any(table.error is None for table in followed):
@@ -131,14 +126,8 @@ class SchemaWatch:
         names: LogNames,
     ) -> dict[str, dict[str, list[str]]]:
         """What has changed in each class since somebody looked last, entered into the history."""
-        try:
-            with self._log.transaction() as connection:
-                enter_versions(connection, names, tables)
-        except SourceError as error:
-            if not self._kept_apart:
-                hint = "`eventlog upgrade` makes its table."
-                self._journal.warning("history_not_kept", error=str(error), hint=hint)
-            self._kept_apart = True
+        with self._log.transaction() as connection:
+            enter_versions(connection, names, tables)
         self._shapes = {table.whole: shape_of(table) for table in tables}
         return {
             owner: differing(former[owner], shape)

@@ -12,7 +12,6 @@ from sqlalchemy import Engine
 
 from eventlog.capture import tracked
 from eventlog.capture.install import revisions
-from eventlog.capture.rights import present_companions
 from eventlog.capture.track import with_schema
 from eventlog.care.flow import backlog, unread_tables, waiting_reasons
 from eventlog.check.indexes import index_points, newest_points
@@ -38,7 +37,7 @@ from eventlog.sources.marks import OUTPUTS, Marks
 from eventlog.sql.access import fetched, in_our_words, transaction, verbatim
 from eventlog.sql.connect import reading_engine
 from eventlog.sql.dialect import Dialect, dialect_of, log_holes, statement
-from eventlog.sql.findlog import log_columns
+from eventlog.sql.findlog import log_columns, present_companions
 from eventlog.sql.log import Log
 from eventlog.sql.names import STANDARD, LogNames
 
@@ -94,15 +93,10 @@ def gives_rights(engine: Engine, *, other: bool = False) -> str:
 
 
 def _companions(engine: Engine, names: LogNames) -> Point:
-    Log(engine, names).check()
-    current, newest = revisions(engine, names)
+    current, _ = revisions(engine, names)
     if current is None:
         message = f"The log {names.table} has no migration version."
         raise InstallError(message, hint=f"`eventlog install --log {names.table}` adopts it.")
-    if current != newest:
-        raise InstallError(
-            f"The log is at migration {current}; {newest} is the newest.", hint="Run `eventlog upgrade`."
-        )
     with engine.connect() as connection:
         present = present_companions(connection, names)
     for table in names.own[1:]:

@@ -16,7 +16,6 @@ from typing import Final
 import msgspec
 from msgspec.structs import replace
 from sqlalchemy import Engine
-from sqlalchemy.exc import SQLAlchemyError
 
 from eventlog.capture import TriggerCondition, TriggerOptions, TriggerState, installed, tracked
 from eventlog.capture.asked import asked_of, words
@@ -74,12 +73,8 @@ def gap_points(engine: Engine, names: LogNames) -> Iterator[Point]:
     """A warning for each table whose triggers followed its last change later: changes of new
     columns may be missing.
     """
-    try:
-        with engine.connect() as connection:
-            known = latest(read_history(connection, with_schema(connection, names)))
-    except SQLAlchemyError:
-        # A log of before has no history.
-        return
+    with engine.connect() as connection:
+        known = latest(read_history(connection, with_schema(connection, names)))
     for version in known.values():
         described = version.details
         if described.unlogged_from is None or version.first is None:

@@ -22,7 +22,7 @@ from msgspec.structs import replace
 
 from eventlog.core.counting import counts_after
 from eventlog.core.errors import EventlogError
-from eventlog.core.model import CutTransaction, Outcome, Reason
+from eventlog.core.model import CutTransaction, Outcome
 from eventlog.core.seams import Tenure
 from eventlog.core.tracing import Span, step
 from eventlog.delivery.lanes import haste
@@ -41,7 +41,6 @@ from eventlog.publisher.traces import BatchTrace, BatchTraces, Ended
 from eventlog.publisher.unread import park_unread
 from eventlog.publisher.view import View
 from eventlog.sources.marks import Stretches
-from eventlog.sql.names import MOVED_PLAN
 
 AHEAD_ROWS: Final = 1_000
 """Fewer rows are published quicker than a thread is begun."""
@@ -368,12 +367,8 @@ class Consumer:
         back = [(record, document) for document in freed for record in document.records]
         for record, document in sorted(back, key=itemgetter(0)):
             if record in objects:
-                reason = BEHIND
-                # Rows that a version without journal offered wait as long as they did there.
-                if document.plan == MOVED_PLAN and document.attempts:
-                    reason = Reason.RETRY.value
                 due = max(now, document.due)
-                parking.add(record, objects[record], reason, due, None, document.attempts)
+                parking.add(record, objects[record], BEHIND, due, None, document.attempts)
             else:
                 gone.append(record)
         counts = counts_after(self._journal.output(self.name).told, cut) if cut else None
@@ -443,10 +438,10 @@ class Consumer:
             row, waiting = view.memory.output(self.name), view.planned(self.name)
         if not sink.capabilities.resolves:
             self._after = sink.last()
-            # Nobody has the bodies of plans that a version without journal made.
-            moved = [document for document in waiting if document.body is None]
-            if moved:
-                self._finish([], {}, self._journal.now(), self._objects(moved), freed=moved)
+            # Nobody has the bodies of what was planned for a target of this name that could be asked.
+            bare = [document for document in waiting if document.body is None]
+            if bare:
+                self._finish([], {}, self._journal.now(), self._objects(bare), freed=bare)
             return
         open_plan, known = "", [row.plan]
         if waiting:
@@ -456,7 +451,7 @@ class Consumer:
         target = sink.resolve(open_plan)
         self._after = sink.last()
         # Where it has neither, the target or the log was restored: a warning, never a guess.
-        if target.last not in known and MOVED_PLAN not in known:
+        if target.last not in known:
             side = "behind" if target.last < row.plan else "ahead of"
             has, made = target.last or "none", row.plan or "none"
             warning = f"The target is {side} the journal: it has plan {has}, and {made} was made."

@@ -342,8 +342,7 @@ def filled(text: str, holes: Mapping[str, str], *, origin: str) -> str:
 @lru_cache(maxsize=100)
 def log_holes(dialect: Dialect, names: LogNames) -> MappingProxyType[str, str]:
     """What fills the holes that nearly every query has: the log, its companions and columns."""
-    places = {"log": names.table, "outcomes": names.outcomes, "marks": names.marks}
-    places |= {"history": names.history, **names.journal}
+    places = {"log": names.table, **names.companions}
     holes = {hole: dialect.qualified(names.schema, table) for hole, table in places.items()}
     for alias in ("waiting", "late"):
         holes[f"{alias}_number"] = f"{alias}.{dialect.quoted(names.column('record_id'))}"

@@ -15,7 +15,7 @@ from eventlog.core.sql_types import Category
 from eventlog.sql.clocks import UTC, clock_of
 from eventlog.sql.dialect import dialect_of
 from eventlog.sql.lookup import is_moment
-from eventlog.sql.names import NEW_ORDER, OLD_ORDER, STANDARD, TRANSACTION, LogNames, check_ten, no_log, refuse_newer
+from eventlog.sql.names import NEW_ORDER, OLD_ORDER, STANDARD, TRANSACTION, LogNames, check_ten, no_log, refuse_others
 from eventlog.sql.shapes import Schema
 
 _numbers = (Category.INT, Category.NUMBER)
@@ -54,7 +54,7 @@ def log_columns(where: Engine | Connection, names: LogNames, wanted: str | Seque
     if table is None:
         raise no_log(names)
     if schema.find(names.version) is not None:
-        refuse_newer(names, _migration(where, names))
+        refuse_others(names, _migration(where, names))
     columns = schema.columns(table)
     by_purpose = chosen(columns, wanted, table)
     time_column = by_purpose[STANDARD.index("event_time")]
@@ -81,6 +81,12 @@ def _migration(connection: Connection, names: LogNames) -> str | None:
 
 def has_log(connection: Connection, names: LogNames) -> bool:
     return _schema(connection, names).find(names.table) is not None
+
+
+def present_companions(connection: Connection, names: LogNames) -> list[str]:
+    """Find the tables beside the log that are there, and shown to this login."""
+    inspector = inspect(connection)
+    return [table for table in names.own[1:] if inspector.has_table(table, schema=names.schema)]
 
 
 def _schema(connection: Connection, names: LogNames) -> Schema:

@@ -119,15 +119,11 @@ class Log:
                 message = f"The event log {self.name} has no column {', '.join(missing)}."
                 hint = "A log has ten columns; add it, or say in `columns` what it is called."
                 raise InstallError(message, hint=hint)
-            for companion in (self.names.outcomes, self.names.marks):
+            for companion in self.names.companions.values():
                 if not inspector.has_table(companion, schema=self.names.schema):
                     message = f"The table {companion} beside the event log {self.name} is missing."
-                    raise InstallError(message, hint=f"`eventlog install --log {self.name}` makes it.")
-            for table in self.names.journal.values():
-                if not inspector.has_table(table, schema=self.names.schema):
-                    message = f"The event log {self.name} has no table {table}"
-                    message = f"{message}, which a later migration makes."
-                    raise InstallError(message, hint=f"Run `eventlog upgrade --log {self.name}`.")
+                    new = f"`eventlog install --log {self.name}` makes it for a log that has no such tables yet"
+                    raise InstallError(message, hint=f"{new}; else restore it from a backup.")
 
 
 def id_list(numbers: Sequence[int]) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from typing import Final
 
 from msgspec import Struct
 
@@ -59,13 +58,6 @@ DIGITS = 8
 NAME_CHARACTERS = 200
 """Characters of an output's name, and of an object's."""
 
-MOVED_PLAN: Final = "moved"
-"""The plan of rows that an output was owed by a version without journal, and that no target has
-under this name.
-
-As the last plan of an output it says that nobody knows what its target was given last.
-"""
-
 
 def with_hash(name: str, longest: int) -> str:
     """The name, or a part with a hash of all of it where it has more bytes than that."""
@@ -114,6 +106,13 @@ class LogNames(Struct, frozen=True, kw_only=True):
         return {hole: self._beside(f"_{ending}") for hole, ending in endings.items()}
 
     @property
+    def companions(self) -> dict[str, str]:
+        """All tables beside the log but Alembic's, by what queries call them; the marks are made
+        first and go last, for they say whose the log is.
+        """
+        return {"marks": self.marks, "outcomes": self.outcomes, "history": self.history, **self.journal}
+
+    @property
     def version(self) -> str:
         """Alembic's version table, one for each log so that several logs can share a database."""
         return self._beside("_version", NAME_BYTES - len(KEY_ENDING))
@@ -126,8 +125,7 @@ class LogNames(Struct, frozen=True, kw_only=True):
     @property
     def own(self) -> tuple[str, ...]:
         """The tables that are eventlog's: the log, then its companions."""
-        companions = (self.outcomes, self.marks, self.history, self.version)
-        return self.table, *companions, *self.journal.values()
+        return self.table, self.version, *self.companions.values()
 
     @property
     def whole(self) -> str:
@@ -141,12 +139,18 @@ class LogNames(Struct, frozen=True, kw_only=True):
         return self.columns[STANDARD.index(standard)]
 
 
-NEWEST_MIGRATION = "0008"
+NEWEST_MIGRATION = "0001"
 """The migration that this program works with; a log that is at a later one was upgraded by a newer
 program.
-
-A file of a later one may be in capture/migrations already: nobody runs it before this says so.
 """
+
+
+def refuse_others(names: LogNames, migration: str | None) -> None:
+    """InstallError when the log is at another migration than this program works with."""
+    refuse_newer(names, migration)
+    if migration is not None and migration < NEWEST_MIGRATION:
+        message = f"The log {names.whole} is at migration {migration}; eventlog {VERSION} needs {NEWEST_MIGRATION}."
+        raise InstallError(message, hint=f"Run `eventlog upgrade{log_option(names)}`.")
 
 
 def refuse_newer(names: LogNames, migration: str | None) -> None:
@@ -191,8 +195,12 @@ def read_log_name(text: str) -> LogNames:
 
 def no_log(names: LogNames) -> InstallError:
     """The error of whoever looked for a log that is not there."""
-    option = "" if names.whole == LogNames().table else f" --log {names.whole}"
     return InstallError(
         f"There is no event log {names.whole} in this database.",
-        hint=f"`eventlog install{option}` makes it.",
+        hint=f"`eventlog install{log_option(names)}` makes it.",
     )
+
+
+def log_option(names: LogNames) -> str:
+    """What a command needs to be about this log."""
+    return "" if names.whole == LogNames().table else f" --log {names.whole}"

@@ -29,7 +29,7 @@ WRITTEN = "INSERT INTO event_log (table_key, event_type, table_name, status, eve
 FOUND = {
     "a missing column": ("ALTER TABLE event_log RENAME COLUMN old_value TO former", "log", "old_value"),
     "a missing companion": ("DROP TABLE event_log_mark", "state tables", "event_log_mark"),
-    "another version": ("UPDATE event_log_version SET version_num = '0000'", "state tables", "at migration 0000"),
+    "another version": ("UPDATE event_log_version SET version_num = '0000'", "log", "at migration 0000; eventlog"),
     "no version": ("DELETE FROM event_log_version", "state tables", "no migration version"),
     "a row that waits": (f"{WRITTEN}('idu=1', 6, 'usr', 'N', '2020-01-01')", "rows", " has waited"),
     "a row that nobody reads": (

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from sqlalchemy import Engine, inspect
 
 from eventlog.capture import Style, TriggerOptions, track
-from eventlog.capture.install import install, uninstall, upgrade, upgrade_sql
+from eventlog.capture.install import install, uninstall
 from eventlog.check import check
 from eventlog.config.settings import Config, SourceConfig
 from eventlog.convert.local import convert
@@ -72,19 +72,6 @@ def test_a_savepoint_does_not_split_a_transaction_of_an_own_log(postgresql: Engi
     assert None not in numbers
 
 
-def test_rows_from_before_the_column_say_what_their_system_column_says(postgresql: Engine) -> None:
-    install(postgresql)
-    upgrade(postgresql, to="0002")
-    run(postgresql, f"{ROW} ('idu=1', 1, 'usr', 'fname', 'a')", f"{ROW} ('idu=2', 1, 'usr', 'fname', 'a')")
-    with postgresql.connect() as connection:
-        written = connection.exec_driver_sql("SELECT CAST(CAST(xmin AS text) AS bigint) FROM event_log ORDER BY 1")
-        former = [int(number) for (number,) in written]
-    upgrade(postgresql)
-    run(postgresql, f"{ROW} ('idu=3', 1, 'usr', 'fname', 'a')")
-    assert [event.transaction.id for event in own(postgresql)[:2] if event.transaction] == former
-    assert len({event.transaction for event in own(postgresql)}) == 2
-
-
 def test_the_time_of_the_commit_is_told_where_the_server_keeps_it(postgresql: Engine) -> None:
     install(postgresql)
     asked = f"{ROW} ('idu=1', 1, 'usr', 'fname', 'a')"
@@ -104,9 +91,6 @@ def test_an_adopted_log_is_not_altered_and_check_says_what_it_tells(postgresql: 
     run(postgresql, "DROP TABLE event_log_outcome, event_log_mark, event_log_schema, event_log_version")
     run(postgresql, f"ALTER TABLE event_log DROP COLUMN {TRANSACTION}")
     install(postgresql)
-    upgrade(postgresql, to="0002")
-    assert TRANSACTION not in upgrade_sql(postgresql)
-    upgrade(postgresql)
     assert len(inspect(postgresql).get_columns("event_log")) == 10
     assert "a savepoint and a requeue" in said(postgresql)
     uninstall(postgresql)

@@ -1,77 +1,197 @@
-"""A log of the first released schema is brought up with its rows and its triggers, goes back, and newer ones are refused."""
+"""The next version of a log, which nobody has written yet, comes and goes while rows wait; programs refuse another one than theirs."""
 
 from __future__ import annotations
 
+import re
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Final
 
 import pytest
-from sqlalchemy import Engine, inspect
+from sqlalchemy import Engine, event, inspect
+from sqlalchemy.exc import PendingRollbackError
 
 from eventlog.capture import TriggerCondition, track, trigger_states
-from eventlog.capture.install import install, install_sql, revisions, uninstall, upgrade, upgrade_sql
-from eventlog.capture.installed import history
-from eventlog.check.indexes import newest_points
-from eventlog.core.errors import InstallError, UsageError
-from eventlog.sql.dialect import dialect_of
+from eventlog.capture.install import install, revisions, uninstall, upgrade, upgrade_sql
+from eventlog.check import PointLevel, check
+from eventlog.cli.main import exit_code
+from eventlog.core.errors import EX_USAGE, OK, InstallError, UsageError
 from eventlog.sql.findlog import log_columns
 from eventlog.sql.names import NEWEST_MIGRATION, LogNames
+from tests.conformance.cases import FIELDS
+from tests.integration.publishing import config_of, publish_all
 from tests.support.logged import USR, left_by, logged, run
 
-RELEASED = Path(__file__).parents[1] / "corpora" / "installed"
-"""What `install --sql` printed at a migration, as it was released; a file of it is never changed again."""
+MIGRATIONS = Path(__file__).parents[2] / "eventlog" / "capture" / "migrations"
+NEXT: Final = '''
+"""One table more with the numbers of rows that wait, and one column more; what is there already stays."""
 
-MIGRATIONS = Path(__file__).parents[2] / "eventlog" / "capture" / "migrations" / "versions"
+import sqlalchemy as sa
+from alembic import context, op
+
+revision, down_revision = "0002", "0001"
+
+
+def found(names):
+    if context.is_offline_mode():
+        return set(), set()
+    looked = sa.inspect(op.get_bind())
+    columns = {one["name"] for one in looked.get_columns(names.history, schema=names.schema)}
+    return {*looked.get_table_names(schema=names.schema)}, columns
+
+
+def upgrade():
+    names = context.config.attributes["names"]
+    tables, columns = found(names)
+    if "event_log_more" not in tables:
+        op.create_table("event_log_more", sa.Column("number", sa.Integer()), schema=names.schema)
+    if "more" not in columns:
+        op.add_column(names.history, sa.Column("more", sa.String(9), server_default="much"), schema=names.schema)
+    op.execute("DELETE FROM event_log_more")
+    op.execute("INSERT INTO event_log_more SELECT record_id FROM event_log WHERE status = 'N'")
+
+
+def downgrade():
+    names = context.config.attributes["names"]
+    tables, columns = found(names)
+    if context.is_offline_mode() or "event_log_more" in tables:
+        op.drop_table("event_log_more", schema=names.schema)
+    if context.is_offline_mode() or "more" in columns:
+        op.drop_column(names.history, "more", schema=names.schema)
+'''
 
 
 @pytest.fixture
-def first(engine: Engine) -> Engine:
-    """A database with a log as the first release made it, a row that waits, and a mark."""
-    script = (RELEASED / f"0001-{dialect_of(engine).name}.sql").read_text()
-    parts = [part for part in script.split(";\n") if any(line and line[:2] != "--" for line in part.splitlines())]
-    run(engine, *(part for part in parts if part.strip() not in ("BEGIN", "COMMIT")))
+def migrations(tmp_path: Path) -> Path:
+    """The folder of migrations as the next program has it."""
+    folder = tmp_path / "migrations"
+    shutil.copytree(MIGRATIONS, folder)
+    (folder / "versions" / "0002_more.py").write_text(NEXT)
+    return folder
+
+
+@contextmanager
+def next_program(migrations: Path) -> Iterator[None]:
+    """We are the next program while the block runs."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("eventlog.capture.install.MIGRATIONS", str(migrations))
+        for module in ("eventlog.capture.install", "eventlog.sql.names"):
+            patch.setattr(f"{module}.NEWEST_MIGRATION", "0002")
+        yield
+
+
+@pytest.fixture
+def usr(engine: Engine) -> Engine:
+    """A database with a log, and a row that waits."""
+    install(engine)
     run(engine, *USR)
-    track(engine, ["usr"])
-    run(engine, "INSERT INTO usr VALUES (1, 'a', 'b', 3)", "INSERT INTO event_log_mark VALUES ('log', 'this one')")
+    track(engine, ["usr"], FIELDS)
+    run(engine, "INSERT INTO usr VALUES (1, 'a', 'b', 3)")
     return engine
 
 
-def test_the_first_released_log_is_brought_up_with_all_that_it_holds(first: Engine) -> None:
-    before = logged(first)
-    assert revisions(first, LogNames()) == ("0001", NEWEST_MIGRATION)
-    assert "event_log_schema" in upgrade_sql(first)
-    upgrade(first)
-    assert revisions(first, LogNames()) == (NEWEST_MIGRATION, NEWEST_MIGRATION)
-    assert logged(first) == before != []
-    assert {one.state for one in trigger_states(first)} == {TriggerCondition.CURRENT}
-    assert left_by(first, "DELETE FROM usr") == [(4, "idu=1", None, None, None)]
-    assert history(first, LogNames()) == []
+def rows_of(engine: Engine, table: str) -> list[tuple[object, ...]]:
+    with engine.connect() as connection:
+        return [tuple(row) for row in connection.exec_driver_sql(f"SELECT * FROM {table} ORDER BY 1")]
 
 
-def test_it_goes_back_to_what_a_former_program_knows_and_up_again(first: Engine) -> None:
-    upgrade(first)
-    with pytest.raises(InstallError, match="no script can do that"):  # the journal has places of outputs
-        upgrade_sql(first, to="0001")
-    upgrade(first, to="0006")
-    assert "DROP TABLE event_log_schema" in upgrade_sql(first, to="0001")
-    upgrade(first, to="0001")
-    assert revisions(first, LogNames())[0] == "0001"
-    assert not inspect(first).has_table("event_log_schema")
-    upgrade(first)
-    uninstall(first, purge=True)
-    assert inspect(first).get_table_names() in (["usr", "usr_phone"], ["usr_phone", "usr"])
+def letters(engine: Engine) -> set[object]:
+    with engine.connect() as connection:
+        return {letter for (letter,) in connection.exec_driver_sql("SELECT status FROM event_log")}
 
 
-@pytest.mark.parametrize("rows", [100_000, 100_001])
-def test_a_log_is_indexed_anew_unless_it_is_so_large_that_writers_would_wait(postgresql: Engine, rows: int) -> None:
-    install(postgresql)
-    upgrade(postgresql, to="0003")
-    assert [one["name"] for one in inspect(postgresql).get_indexes("event_log")] == ["event_log_new"]
-    many = f"SELECT 'idu=1', 'S', 4, 'usr' FROM generate_series(1, {rows})"
-    run(postgresql, f"INSERT INTO event_log (table_key, status, event_type, table_name) {many}")
-    upgrade(postgresql)
-    indexes = {str(one["name"]) for one in inspect(postgresql).get_indexes("event_log")}
-    assert ("event_log_done" in indexes) is (rows == 100_000)
-    assert [point.name for point in newest_points(postgresql, LogNames())] == ["newest rows"] * (rows > 100_000)
+def test_it_goes_up_and_down_with_rows_that_wait_and_both_programs_publish(
+    usr: Engine, migrations: Path, tmp_path: Path
+) -> None:
+    waiting = logged(usr)
+    config = config_of(usr, tmp_path / "out")
+    with next_program(migrations):
+        with pytest.raises(InstallError, match=r"is at migration 0001; eventlog .* needs 0002\.") as refused:
+            publish_all(config)
+        assert "`eventlog upgrade`" in str(refused.value.hint)
+        assert any("needs 0002" in point.said for point in check(lambda: config) if point.level is PointLevel.FAILURE)
+        upgrade(usr)
+        assert revisions(usr, LogNames()) == ("0002", "0002")
+        assert logged(usr) == waiting != []
+        assert [number for (number,) in rows_of(usr, "event_log_more")] == [*range(1, len(waiting) + 1)]
+        assert {one.state for one in trigger_states(usr)} == {TriggerCondition.CURRENT}
+        publish_all(config)
+        assert letters(usr) == {"S"}
+        assert left_by(usr, "DELETE FROM usr") == [(4, "idu=1", None, None, None)]
+    with pytest.raises(InstallError, match=r"is at migration 0002; eventlog .* knows those up to 0001"):
+        publish_all(config)
+    assert letters(usr) == {"S", "N"}
+    with next_program(migrations):
+        upgrade(usr, to="0001")
+    publish_all(config)
+    assert letters(usr) == {"S"}
+    assert not inspect(usr).has_table("event_log_more")
+    uninstall(usr)
+    assert sorted(inspect(usr).get_table_names()) == ["usr", "usr_phone"]
+
+
+def test_what_it_prints_does_the_same(usr: Engine, migrations: Path) -> None:
+    with next_program(migrations):
+        assert "CREATE" not in upgrade_sql(usr, to="0001")
+        for way, after in (("0002", True), ("0001", False)):
+            bare = re.sub(r"^(--.*|BEGIN;|COMMIT;)$", "", upgrade_sql(usr, to=way), flags=re.MULTILINE)
+            run(usr, *(part for part in re.split(r";\s*\n", bare) if part.strip()))
+            assert revisions(usr, LogNames())[0] == way
+            assert inspect(usr).has_table("event_log_more") is after
+
+
+class KilledError(BaseException):
+    """The process dies."""
+
+
+@pytest.mark.parametrize("to", ["0002", "0001"])
+def test_one_that_is_killed_at_any_statement_can_be_run_again(usr: Engine, migrations: Path, to: str) -> None:
+    waiting, seen, last = logged(usr), 0, 0
+
+    def die(*_: object) -> None:
+        nonlocal seen
+        seen += 1
+        if seen == last:
+            raise KilledError
+
+    with next_program(migrations):
+        upgrade(usr, to="0002" if to == "0001" else "0001")
+        event.listen(usr, "before_cursor_execute", die)
+        while last <= seen:
+            last, seen = last + 1, 0
+            # The second where the session cannot be set back either.
+            with suppress(KilledError, PendingRollbackError):
+                upgrade(usr, to=to)
+        event.remove(usr, "before_cursor_execute", die)
+        assert last > 5
+        assert revisions(usr, LogNames())[0] == to
+        assert inspect(usr).has_table("event_log_more") is (to == "0002")
+    assert logged(usr) == waiting
+
+
+def test_installing_brings_an_older_log_up(usr: Engine, migrations: Path) -> None:
+    with next_program(migrations):
+        install(usr)
+        assert revisions(usr, LogNames()) == ("0002", "0002")
+        uninstall(usr, purge=True)
+
+
+def test_to_go_back_is_asked_for_and_said(
+    sqlite: Engine, migrations: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stdin", None)
+    back = ["upgrade", "--to", "0001", "--database", str(sqlite.url)]
+    with next_program(migrations):
+        install(sqlite)
+        assert exit_code(back) == EX_USAGE
+        assert "use --yes" in capsys.readouterr().err
+        assert exit_code([*back, "--dry-run"]) == OK
+        assert "The log would move from migration 0002 to 0001." in capsys.readouterr().out
+        assert revisions(sqlite, LogNames())[0] == "0002"
+        assert exit_code([*back, "--yes"]) == OK
+        assert revisions(sqlite, LogNames())[0] == "0001"
 
 
 @pytest.mark.parametrize("to", ["0000", "0099", "base", "head", "1"])
@@ -92,18 +212,6 @@ def test_a_log_of_a_newer_program_is_refused_whatever_is_asked_of_it(engine: Eng
         log_columns(engine, LogNames())
 
 
-def test_the_newest_migration_is_the_one_that_the_names_say() -> None:
-    files = sorted(path.name for path in MIGRATIONS.glob("0*.py"))
-    later = [name for name in files if name[: len(NEWEST_MIGRATION)] > NEWEST_MIGRATION]
-    assert any(name.startswith(f"{NEWEST_MIGRATION}_") for name in files)
-    assert later in ([], ["0007_journal_moves.py"]), "it waits for the publisher that works with the journal"
-
-
-@pytest.mark.parametrize("database", ["sqlite", "postgresql", "mysql", "oracle"])
-def test_what_was_released_is_still_what_a_new_log_begins_with(database: str) -> None:
-    """A migration that was released is never changed: who has run it would have another log than who runs it now."""
-    url = "mariadb://" if database == "mysql" else f"{database}://"
-    released = (RELEASED / f"0001-{database}.sql").read_text()
-    statements = [part.strip() for part in released.split("\n\n") if part.startswith("CREATE")]
-    now = install_sql(url).replace("''", "'")  # a text in a block that may run twice
-    assert [one for one in statements if one not in now] == []
+def test_a_new_log_is_made_by_one_migration_alone() -> None:
+    """No version was given out before; whoever begins loads and runs this file and no other."""
+    assert [path.name for path in MIGRATIONS.glob("versions/*.py")] == [f"{NEWEST_MIGRATION}_log.py"]

@@ -77,7 +77,6 @@ def test_it_is_said_what_would_be_done_and_somebody_at_a_terminal_is_asked(
 DESTROYS = (
     *(act for act, _ in ACTS[1:]),
     ["uninstall"],
-    ["upgrade", "--to", "0001"],
     ["purge", "--older-than", "9999d"],  # nothing is so old today, and something will be
 )
 """Commands that take something away for good."""
@@ -100,9 +99,9 @@ def test_what_destroys_wants_a_yes_where_nobody_sits(
 def test_every_command_that_takes_a_yes_is_asked_for_one() -> None:
     """Rows that wait again are told again, and nothing of them is gone: `requeue` asks at a terminal alone.
 
-    Those of `outputs` are asked in test_commands_of_care.py.
+    Those of `outputs` are asked in test_commands_of_care.py, and `upgrade` in test_upgrade.py.
     """
-    known = {act[0] for act in DESTROYS} | {"outputs skip", "outputs forget", "requeue"}
+    known = {act[0] for act in DESTROYS} | {"outputs skip", "outputs forget", "requeue", "upgrade"}
     assert {name for name, command in every_command(main) if "yes" in {one.name for one in command.params}} == known
 
 

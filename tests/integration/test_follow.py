@@ -163,18 +163,15 @@ def test_the_history_has_every_version_that_was_seen_also_over_a_restart(usr: En
 
 
 @pytest.mark.in_turn
-def test_a_log_without_a_history_is_followed_as_well(usr: Engine) -> None:
+def test_a_history_that_is_lost_is_said_once_and_before_anything_is_published(usr: Engine, follower: Site) -> None:
     run(usr, "DROP TABLE event_log_schema")
-    track(usr, ["usr"], FIELDS)
-    site = Site(usr, follow=True)
-    with site.publisher:
-        site.poll()
-        assert [one["level"] for one in site.said if one["event"] == "history_not_kept"] == ["warning"]
-        run(usr, "ALTER TABLE usr ADD COLUMN mail VARCHAR(64)")
-        said = {one["event"]: one for one in site.poll()}
-        assert said["table_changed"]["added"] == ["mail"]
-        assert not [one for one in site.said if one["event"] == "history_not_kept"]
-    assert states(usr) == {TriggerCondition.CURRENT}
+    follower.poll()
+    follower.poll()
+    lost = [one for one in follower.said if one["event"] == "tables_not_seen"]
+    assert ["event_log_schema" in str(one["error"]) for one in lost] == [True]
+    follower.publisher.close()
+    with pytest.raises(InstallError, match="The table event_log_schema beside the event log event_log is missing"):
+        Site(usr, follow=True).poll()
 
 
 def test_a_publisher_with_least_rights_says_what_it_may_not_do(postgresql: Engine) -> None:

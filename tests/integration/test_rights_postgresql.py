@@ -13,8 +13,7 @@ from sqlalchemy import Engine, create_engine, text
 from sqlalchemy.exc import DBAPIError
 
 from eventlog.capture import Style, TriggerOptions, track
-from eventlog.capture.given_rights import given
-from eventlog.capture.install import install, upgrade, upgrade_sql
+from eventlog.capture.install import install
 from eventlog.capture.rights import Roles, give_rights, planned_rights, rights_script
 from eventlog.check import check
 from eventlog.config.settings import Config, SourceConfig
@@ -288,20 +287,3 @@ def test_what_is_printed_is_what_would_be_run(cast: Cast) -> None:
     assert printed == "".join(f"{statement};\n" for statement in given)
     assert f"GRANT {cast.name('owner')} TO {cast.name('installer')}" in given
     assert f"GRANT SELECT ON app.usr_phone TO {cast.name('publisher')}" in given
-
-
-def test_an_upgrade_gives_the_publisher_its_new_tables_and_nobody_else(cast: Cast) -> None:
-    upgrade(cast.installer, LOG, to="0005")
-    forged = f"GRANT SELECT, INSERT, UPDATE, DELETE ON capture.event_log_mark TO {cast.name('writer')}"
-    run(cast.publisher, f"INSERT INTO capture.event_log_mark VALUES ('given: forged', '{forged}')")
-    printed = upgrade_sql(cast.installer, LOG)
-    grant = f"GRANT SELECT, INSERT, UPDATE, DELETE ON capture.event_log_parked TO {cast.name('publisher')}"
-    assert grant in " ".join(printed.split())
-    upgrade(cast.installer, LOG)
-    for ending in ("batch", "output", "planned", "parked", "hold", "said"):
-        run(cast.publisher, f"DELETE FROM capture.event_log_{ending}")
-        assert "permission denied" in refused(cast.writer, f"SELECT * FROM capture.event_log_{ending}")
-    assert cast.name("writer") not in printed
-    with cast.installer.connect() as connection:
-        kept = {" ".join(one.split()) for one in given(connection, LOG)}
-    assert grant in kept, "what uninstall takes back"

@@ -15,13 +15,11 @@ from unittest.mock import patch
 from sqlalchemy import Engine, event, text
 
 from eventlog.capture.install import install
-from eventlog.capture.log_tables import journal_tables
 from eventlog.publisher import consumer, memory, take, unsealed, view
 from eventlog.publisher.reader import JournalReader
 from eventlog.publisher.unsealed import UnsealedRows
 from eventlog.sources.log.reading import NEAR_ROWS
 from eventlog.sql.connect import connect
-from eventlog.sql.dialect import dialect_of
 from eventlog.sql.findlog import log_columns
 from eventlog.sql.names import TRANSACTION, LogNames
 from tests.publisher.real import real_targets
@@ -50,9 +48,6 @@ def made(engine: Engine) -> Engine:
     if not log_columns(engine, NAMES).transaction:
         with engine.begin() as connection:
             connection.execute(text(f"ALTER TABLE event_log ADD COLUMN {TRANSACTION} BIGINT"))
-    tables = journal_tables(NAMES, dialect_of(engine))
-    tables.drop_all(engine)
-    tables.create_all(engine)
     commit = engine.dialect.do_commit
 
     def do_commit(connection: Any) -> None:

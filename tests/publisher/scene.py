@@ -9,7 +9,6 @@ from typing import Any
 
 from sqlalchemy import Engine
 
-from eventlog.capture.log_tables import journal_tables
 from eventlog.config.settings import PublisherConfig
 from eventlog.core.backoff import Backoff
 from eventlog.core.errors import SinkError
@@ -26,7 +25,6 @@ from eventlog.publisher.journal import Journal
 from eventlog.sources.log.flow import Flow
 from eventlog.sources.log.lock import LogLock
 from eventlog.sources.log.reading import LogSettings
-from eventlog.sql.dialect import dialect_of
 from eventlog.sql.log import Log
 from eventlog.xds.write import XdsFormat
 from tests.conformance.event_logs import LogTable, installed
@@ -74,7 +72,6 @@ class Scene:
 
     def __init__(self, engine: Engine, *names: str, askable: bool = False, **how: Any) -> None:
         self.table: LogTable = installed(engine)
-        journal_tables(self.table.names, dialect_of(engine)).create_all(engine)
         self.log = Log(engine, self.table.names)
         self.lock = LogLock(self.log, 600.0)
         assert self.lock.take()

@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine, event
 
-from eventlog.capture.log_tables import journal_tables
 from eventlog.care.journal import hold, release
 from eventlog.core.model import Status
 from eventlog.core.rules import Options, Round
@@ -27,7 +26,6 @@ from eventlog.sinks.files import FileSink
 from eventlog.sources.log.lock import LogLock
 from eventlog.sources.log.reading import LogSettings
 from eventlog.sources.marks import TRACKED, Marks, note_change
-from eventlog.sql.dialect import dialect_of
 from eventlog.sql.log import Log
 from eventlog.xds.write import XdsFormat
 from tests.conformance.event_logs import LogTable, installed
@@ -74,9 +72,7 @@ class Process:
 
 @pytest.fixture
 def table(engine: Engine) -> LogTable:
-    made = installed(engine)
-    journal_tables(made.names, dialect_of(engine)).create_all(engine)
-    return made
+    return installed(engine)
 
 
 @contextmanager
@@ -199,7 +195,6 @@ def test_a_plan_is_on_disk_before_anything_goes_out(postgresql: Engine, tmp_path
     event.listen(postgresql, "connect", on_disk)
     postgresql.dispose()
     table = installed(postgresql)
-    journal_tables(table.names, dialect_of(postgresql)).create_all(postgresql)
     log = Log(postgresql, table.names)
     table.write(1, key="idu=1", new_value="value-1")
     process = Process(log, tmp_path)
@@ -222,7 +217,6 @@ def test_no_plan_is_made_ahead_by_tables_as_they_were(
 ) -> None:
     monkeypatch.setattr("eventlog.publisher.consumer.AHEAD_ROWS", 1)
     table = installed(postgresql)
-    journal_tables(table.names, dialect_of(postgresql)).create_all(postgresql)
     for number in range(1, ROWS + 1):
         table.write(number, key=f"idu={number}", new_value=f"value-{number}")
     log = Log(postgresql, table.names)

@@ -43,8 +43,8 @@ WHERE waiting./* record_id */record_id IN
 -- transaction_known: column: the number of the change that committed the row, or its block where rows have none; it has no time
 , waiting.ORA_ROWSCN AS source_transaction, NULL AS committed;
 
--- transaction_written: column: the transaction that wrote the row, as the row itself says it; rows from before the column was
--- there say the number of their commit
+-- transaction_written: column: the transaction that wrote the row, as the row itself says it; rows of other
+-- writers than our triggers say the number of their commit
 , COALESCE(waiting./* transaction_number */eventlog_transaction, waiting.ORA_ROWSCN) AS source_transaction, NULL AS committed;
 
 -- transaction_ends: the last waiting row of each transaction that has rows from :first on, of those that begin there first
@@ -56,17 +56,6 @@ SELECT * FROM (
     GROUP BY COALESCE(waiting./* transaction_number */eventlog_transaction, waiting.ORA_ROWSCN)
     ORDER BY MIN(waiting./* record_id */record_id)
 ) WHERE ROWNUM <= :most;
-
--- transaction_trigger_drop: takes away the trigger by which former versions said which transaction wrote a row
-BEGIN
-    EXECUTE IMMEDIATE /* dropped */'DROP TRIGGER event_log_tx';
-EXCEPTION
-    WHEN OTHERS THEN
-        IF SQLCODE <> -4080 THEN
-            RAISE;
-        END IF;
-END;
-/
 
 -- among_noted: condition: rows with these numbers
 (waiting./* record_id */record_id IN

@@ -44,12 +44,12 @@ TYPES: Final = ColumnTypes(
     log_moment=sa.TIMESTAMP(),
     log_name=sa.String(400),
     log_key=sa.String(4000),
-    # So that a row from before it had a transaction's number is not grouped with those of its
+    # So that a row whose writer gives no transaction's number is not grouped with those of its
     # whole block.
     log_options={"info": {ROWDEPENDENCIES: True}},
     # In the order of the calls also on a cluster, where each node would else have numbers of its
-    # own in hand.
-    number_options={"oracle_order": True},
+    # own in hand; a thousand at a time, so that a busy log seldom writes to the dictionary.
+    number_options={"oracle_order": True, "cache": 1000},
 )
 
 

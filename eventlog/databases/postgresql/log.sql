@@ -38,7 +38,7 @@ WHERE waiting./* record_id */record_id = ANY (CAST(translate(:ids, '[]', '{}') A
 , CAST(CAST(waiting.xmin AS text) AS bigint), CASE WHEN current_setting('track_commit_timestamp') = 'on'
   THEN CAST(pg_xact_commit_timestamp(waiting.xmin) AT TIME ZONE 'UTC' AS text) END;
 
--- transaction_written: column: the same as the row itself says it; rows from before the column was there say nothing.
+-- transaction_written: column: the same as the row itself says it, unless its writer said NULL.
 -- A number that lies further back than half the circle of numbers would be taken for another transaction's.
 , COALESCE(waiting./* transaction_number */eventlog_transaction, CAST(CAST(waiting.xmin AS text) AS bigint)),
   CASE WHEN current_setting('track_commit_timestamp') = 'on'
