@@ -115,14 +115,14 @@ def test_it_goes_up_and_down_with_rows_that_wait_and_both_programs_publish(
         upgrade(usr)
         assert revisions(usr, LogNames()) == ("0002", "0002")
         assert logged(usr) == waiting != []
-        assert [number for (number,) in rows_of(usr, "event_log_more")] == [*range(1, len(waiting) + 1)]
+        assert len(rows_of(usr, "event_log_more")) == len(waiting)
         assert {one.state for one in trigger_states(usr)} == {TriggerCondition.CURRENT}
         publish_all(config)
         assert letters(usr) == {"S"}
         assert left_by(usr, "DELETE FROM usr") == [(4, "idu=1", None, None, None)]
     with pytest.raises(InstallError, match=r"is at migration 0002; eventlog .* knows those up to 0001"):
         publish_all(config)
-    assert letters(usr) == {"S", "N"}
+    assert letters(usr) == {"N"}
     with next_program(migrations):
         upgrade(usr, to="0001")
     publish_all(config)
