@@ -381,10 +381,6 @@ def _refuse_unknown(settings: Mapping[str, Any], origin: str, sections: Sections
         steps_plugin().refuse_unknown(origin, text, section, tables)
 
 
-GONE: Final = {"publisher.workers": "One process does all the work; take it out."}
-"""Keys that earlier versions took, each with what to do instead."""
-
-
 def _refuse_unknown_keys(where: str, table: Mapping[str, Any], origin: str, kinds: Sequence[type[Struct]]) -> None:
     """Refuses a key that none of these kinds has, also in the tables of their keys: the types of
     plug-ins may let it pass.
@@ -396,7 +392,7 @@ def _refuse_unknown_keys(where: str, table: Mapping[str, Any], origin: str, kind
         if key not in known:
             # The table of a source that nobody chose may be meant.
             meant = known.union(map(table_of, names("sources"))) if where == "source" else known
-            hint = GONE.get(f"{where}.{key}") or did_you_mean(key, meant)
+            hint = did_you_mean(key, meant)
             raise ConfigError(f"{origin}: {where}.{key} is not a key.", hint=hint)
         tables = [kind for kind in types_of(kinds, key) if isinstance(kind, type) and issubclass(kind, Struct)]
         if tables and isinstance(value, dict):

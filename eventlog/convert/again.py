@@ -51,10 +51,7 @@ def identity_of(conversion: Conversion) -> str:
     parts = [source, read_back, without_secrets(conversion.format)]
     parts += [conversion.options, conversion.part_events]
     # The secrets of steps count: they are long, and what is made with others is something else.
-    parts += [conversion.steps, conversion.after, catalog]
-    # Only where it is so: outputs from before there were whole transactions stay complete.
-    if conversion.gathers:
-        parts.append("whole")
+    parts += [conversion.steps, conversion.after, catalog, conversion.gathers]
     return blake2b(msgspec.json.encode(parts, enc_hook=str), digest_size=16).hexdigest()
 
 

@@ -4,7 +4,7 @@ each kind of input: files of a log, the log of a database, streams.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
@@ -20,47 +20,15 @@ PART_EVENTS: Final = 100_000
 Decorator = Callable[[Any], Any]
 
 COMMANDS: Final = {name: f"{__name__}:{name}" for name in ("files", "database", "gbase", "linter")}
-STREAMS: Final = ("gbase", "linter")
 
 
 class Conversions(LazyGroup):
-    """`eventlog convert INPUT` is `convert files INPUT`.
-
-    Versions before 0.3 had one command for everything: `--from` and INPUT said what is converted.
-    Such a line goes to the command that it means.
-    """
+    """`eventlog convert INPUT` is `convert files INPUT`."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         if args[:1] not in ([name] for name in (*COMMANDS, "-h", "--help", "--debug")):
-            args = [self.meant(ctx, args), *args]
+            args = ["files", *args]
         return super().parse_args(ctx, args)
-
-    def meant(self, ctx: click.Context, args: Sequence[str]) -> str:
-        """The command of a line that names none."""
-        from eventlog.convert.ordering import names_a_database
-
-        params: dict[str | None, click.Parameter] = {}
-        for name in COMMANDS:
-            command = self.get_command(ctx, name)
-            assert command is not None
-            params |= {param.name: param for param in command.params}
-        # It knows the options of all, so that it finds what else stands in the line.
-        every_option = click.Command("convert", params=list(params.values()))
-        try:
-            options, _, _ = every_option.make_parser(click.Context(every_option)).parse_args(list(args))
-        except click.UsageError:
-            # That command says what is wrong.
-            return "files"
-        source = options.get("source", "log")
-        if source in STREAMS:
-            return str(source)
-        if source != "log":
-            raise UsageError(f"--from takes log, gbase or linter, and not {source!r}.")
-        inputs = options.get("inputs")
-        # Click has a value of its own for an INPUT that is missing.
-        if isinstance(inputs, tuple) and any(map(names_a_database, inputs)):
-            return "database"
-        return "files"
 
 
 class ConversionCommand(click.Command):
@@ -176,11 +144,6 @@ inputs_argument = click.argument(
 )
 
 
-def from_option(source: str) -> Decorator:
-    """`--from`, by which versions before 0.3 said what INPUT holds."""
-    return click.option("--from", "source", type=click.Choice([source]), default=source, hidden=True)
-
-
 @click.group(cls=Conversions, places=COMMANDS)
 def convert() -> None:
     """Converts a whole backlog: rows of an event log or a captured stream become XDS documents,
@@ -198,7 +161,6 @@ def convert() -> None:
 @to_what
 @of_the_log
 @by_engine
-@from_option("log")
 def files(**given: Any) -> int:
     """Converts rows of a log in files.
 
@@ -206,7 +168,7 @@ def files(**given: Any) -> int:
 
     Example: eventlog convert files archive/ --schema schema.json --out documents/
     """
-    return _carry_out(given)
+    return _carry_out("log", given)
 
 
 @click.command(cls=ConversionCommand)
@@ -222,13 +184,12 @@ def files(**given: Any) -> int:
 @to_what
 @of_the_log
 @by_engine
-@from_option("log")
 def database(**given: Any) -> int:
     """Converts waiting rows of the log in a database.
 
     Example: eventlog convert database "$URL" --out waiting/ --mark
     """
-    return _carry_out({**given, "from_database": True})
+    return _carry_out("log", {**given, "from_database": True})
 
 
 @click.command(cls=ConversionCommand)
@@ -240,13 +201,12 @@ def database(**given: Any) -> int:
 @click.option("--dirty", is_flag=True, help="Each line of a .hex file is a whole buffer.")
 @to_what
 @by_engine
-@from_option("gbase")
 def gbase(**given: Any) -> int:
     """Converts captured streams of GBase 8s or Informix.
 
     Example: eventlog convert gbase capture.bin --tables 111=shop.t1 --key shop.t1=id --out stream/
     """
-    return _carry_out(given)
+    return _carry_out("gbase", given)
 
 
 @click.command(cls=ConversionCommand)
@@ -261,7 +221,6 @@ def gbase(**given: Any) -> int:
 @code_page_option
 @to_what
 @by_engine
-@from_option("linter")
 def linter(**given: Any) -> int:
     """Converts exports of LINTER's queue.
 
@@ -269,12 +228,12 @@ def linter(**given: Any) -> int:
 
     Example: eventlog convert linter queue.jsonl --schema schema.json --out documents/
     """
-    return _carry_out(given)
+    return _carry_out("linter", given)
 
 
-def _carry_out(given: dict[str, Any]) -> int:
+def _carry_out(source: str, given: dict[str, Any]) -> int:
     require("A conversion", "pyarrow")
     from eventlog.convert.carrying import carry_out
     from eventlog.convert.ordering import order_of
 
-    return carry_out(order_of(given))
+    return carry_out(order_of({**given, "source": source}))

@@ -17,8 +17,8 @@ from eventlog.convert.rows import OBJECT, PROBLEM, integers
 from eventlog.sql.names import TRANSACTION
 
 BOOKKEEPING: Final = frozenset({"status", TRANSACTION})
-"""What may differ between two copies of a row: one was written before it was published, or before
-the log had transactions.
+"""What may differ between two copies of a row: one was written before it was published, or without
+its transaction.
 """
 
 

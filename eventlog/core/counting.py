@@ -76,7 +76,7 @@ def _numbered(change: Any, former: Count, last: bool) -> tuple[Count, Any]:
 
 
 def _numbered_by_table(change: Any, former: Count, last: bool) -> tuple[Count, Any]:
-    # The marks of a version that did not count by table hold one number.
+    # An output whose format did not count by table until now has one number.
     if isinstance(former, int):
         tables = {UNKNOWN_TABLE: former} if former else {}
     else:

@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from eventlog.core.model import Position
 from eventlog.core.seams import Format, Sink
-from eventlog.core.secrets import masked
 from eventlog.sources.marks import value_of
 
 
@@ -51,10 +49,7 @@ class OutputState(Struct, frozen=True, kw_only=True, omit_defaults=True):
     @property
     def began_to_fail(self) -> float | None:
         """Since when it fails; None where it does not."""
-        # Versions before this one have noted the last error alone.
-        if self.is_failing:
-            return self.failing_since or self.failed_at
-        return None
+        return self.failing_since if self.is_failing else None
 
 
 OutputStates = Mapping[str, OutputState]
@@ -76,11 +71,7 @@ def newest(former: OutputStates, present: OutputStates) -> dict[str, OutputState
 
 def read_output_states(text: str | None) -> dict[str, OutputState]:
     """How they stood when they were noted; nothing where that cannot be read."""
-    # Versions before this one have written passwords of URLs into names and errors.
-    states: dict[str, OutputState] = {}
-    for name, state in (value_of(text, dict[str, OutputState]) or {}).items():
-        states[masked(name)] = replace(state, error=state.error and masked(state.error))
-    return states
+    return value_of(text, dict[str, OutputState]) or {}
 
 
 def _over(former: OutputState, present: OutputState) -> OutputState:

@@ -64,8 +64,8 @@ _claim_name = re.compile(r"\d{20}\.json").fullmatch
 # Holder, maker, plan, number, and the name that the file gets; a plan is quoted there.
 _hidden_name = re.compile(r"\.eventlog-([0-9a-f]+)=([0-9a-f]+)=([^=]*)=(\d+)=(.+)\.part").fullmatch
 _mark_name = re.compile(r"\.eventlog-(\d{20})=([0-9a-f]*)=([^=]*)\.shown").fullmatch
-_name_of_others = re.compile(r"\.eventlog-[0-9a-f]+-\d+\.part").fullmatch
-"""What `hide_files` makes, and what former versions have hidden."""
+_scratch_name = re.compile(r"\.eventlog-[0-9a-f]+-\d+\.part").fullmatch
+"""What `hide_files` makes."""
 
 
 def not_written(what: str, folder: Path, error: OSError) -> SinkError:
@@ -250,7 +250,7 @@ class PlanFolder:
             hidden: list[Path] = []
             for folder in self._folders():
                 remove_leftovers(folder)  # files that have no plan
-                hidden += [path for path in _ours_in(folder, HIDDEN) if not _name_of_others(path.name)]
+                hidden += [path for path in _ours_in(folder, HIDDEN) if not _scratch_name(path.name)]
             taken = [file for file in map(self._taken, hidden) if file is not None]
             marks = self._marks()
             # So all that was found is of former owners, and nothing of a later one.

@@ -89,13 +89,8 @@ class ShapeVersion(Struct, frozen=True, kw_only=True):
     changed: Mapping[str, Sequence[str]] = {}
     columns: Shape = {}
     first: int | None = None
-    described: Described | None = None
+    details: Described = Described()
     noted: bool = False
-
-    @property
-    def details(self) -> Described:
-        """What is described of it; nothing in a version from before there were descriptions."""
-        return self.described or Described()
 
     @property
     def follows(self) -> str:

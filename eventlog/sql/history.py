@@ -65,7 +65,7 @@ def read_history(connection: Connection, names: LogNames) -> list[ShapeVersion]:
             changed=msgspec.json.decode(changed, type=dict[str, list[str]]) if changed else {},
             columns=msgspec.json.decode(columns, type=dict[str, str]) if columns else {},
             first=None if first is None else int(first),
-            described=msgspec.json.decode(described, type=Described) if described else None,
+            details=msgspec.json.decode(described, type=Described) if described else Described(),
             # Only a database that follows DDL enters one without columns.
             noted=not columns,
         )
@@ -98,7 +98,7 @@ def _completed(versions: Sequence[ShapeVersion]) -> list[ShapeVersion]:
             assert described.table is not None
             columns = shape_of(described.table)
             changed = differing(before.columns, columns)
-            known = replace(version, described=described, columns=columns, changed=changed)
+            known = replace(version, details=described, columns=columns, changed=changed)
         newest[version.table] = known
         completed[version.table, version.version] = known
     return [completed[version.table, version.version] for version in versions]
@@ -120,7 +120,7 @@ def definitions_in(connection: Connection, names: LogNames, catalog: Catalog) ->
         details = version.details
         if details.table is not None:
             details = replace(details, table=as_logged(details.table, names))
-            described.append(replace(version, described=details))
+            described.append(replace(version, details=details))
     return definitions_of(described, catalog)
 
 

@@ -36,7 +36,7 @@ from eventlog.sources.marks import PUBLISHER, Marks
 from eventlog.sources.stream.captured import StreamCapture, StreamLog
 from eventlog.sources.stream.fresh import CapturedRows
 from eventlog.sources.stream.kept import keeper_of
-from eventlog.sources.stream.source import PLACE, StreamPlace, read_place
+from eventlog.sources.stream.source import PLACE
 from eventlog.sql.connect import connect, limit_sessions, read_url, shown_url
 from eventlog.sql.findlog import log_columns
 from eventlog.sql.log import Log
@@ -44,7 +44,7 @@ from eventlog.sql.names import TRANSACTION
 from eventlog.streams.deciding import image_decider_of
 
 CAPTURED = "captured in a log"
-"""What the mark of the place holds once a log has it: a version without such a log stops at it."""
+"""What the mark of the place holds once a log has been begun: where that is gone, nobody begins anew."""
 
 
 class StreamPost(Post):
@@ -157,7 +157,7 @@ class StreamPost(Post):
                     Marks(self.lock.log).clear(connection, PUBLISHER)
 
     def _opened(self) -> StreamCapture:
-        """Reads the stream from where the log, or a former version, has it."""
+        """Reads the stream from where the log has it."""
 
         def report(message: str) -> None:
             self._records.warning("odd", said=message)
@@ -167,12 +167,7 @@ class StreamPost(Post):
         order = replace(order, run=self._run, pulse=self._vitals.moved)
         reader = source_named(self._config.source.kind).build(order)
         try:
-            text = marks.get(PLACE)
-            if self._stream_log.place() is None:
-                former = StreamPlace() if text == CAPTURED else read_place(text)
-                self._stream_log.begin(former)
-            # Only after the log has the place: who dies between the two has lost no position.
-            if text != CAPTURED:
+            if marks.get(PLACE) != CAPTURED:
                 marks.change({PLACE: CAPTURED})
             return StreamCapture(reader, self._stream_log, self._config.publisher.query_limit)
         except BaseException:

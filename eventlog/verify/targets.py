@@ -139,10 +139,8 @@ class ChangeTableTarget:
             if not sa.inspect(connection).has_table(self._control.records.name, self._schema):
                 return None
             records = self._control.all_records(connection)
-        owners = ("", table.schema or "")
         for record in records:
-            # Those of former versions do not say whose table it is.
-            if record.table == table.name and record.owner in owners:
+            if (record.owner, record.table) == (table.schema or "", table.name):
                 return record
         return None
 

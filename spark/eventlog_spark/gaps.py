@@ -48,13 +48,12 @@ class Gap(Struct, frozen=True, kw_only=True, omit_defaults=True):
 class Offset(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Every number up to `upto` was handed out or is known to be missing, those in the gaps apart.
 
-    `late` are the numbers that came out of gaps in this batch. Offsets of versions before 0.3 do
-    not say it.
+    `late` are the numbers that came out of gaps in this batch.
     """
 
     upto: int = 0
     gaps: tuple[Gap, ...] = ()
-    late: tuple[Run, ...] | None = None
+    late: tuple[Run, ...] = ()
 
     def written(self) -> dict[str, object]:
         """The offset as Spark keeps it, in JSON."""
@@ -118,11 +117,7 @@ def steps(start: Offset, end: Offset) -> list[Step]:
     if start == end:
         return []
     missing = _numbers_of(end.gaps)
-    late = end.late
-    if late is None:
-        # An offset of a former version: what its gaps have lost since came out of them.
-        late = (_numbers_of(start.gaps) - missing).parts
-    wanted = together(late)
+    wanted = together(end.late)
     new = Stretches.run(start.upto + 1, end.upto)
     without = missing.within(start.upto + 1, end.upto)
     # Nothing is new, or all that is new is missing.

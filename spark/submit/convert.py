@@ -12,4 +12,4 @@ import sys
 from eventlog.cli.main import run
 
 if __name__ == "__main__":
-    run(["convert", "--engine", "spark", *sys.argv[1:]])
+    run(["convert", *sys.argv[1:], "--engine", "spark"])

@@ -124,9 +124,6 @@ def test_a_snapshot_may_be_called_as_other_programs_write_it(tmp_path: Path, sch
 def test_an_address_is_not_taken_for_a_folder_of_that_name(tmp_path: Path) -> None:
     file = write_lines(tmp_path / "a.jsonl", [log_row(1)])
     expect_refused(64, "is an address of no file system", "convert", file, "--out", "ftp://host/out", cwd=tmp_path)
-    expect_refused(
-        64, "--from takes log, gbase or linter", "convert", file, "--from", "logs", "--out", "out", cwd=tmp_path
-    )
     assert [entry.name for entry in tmp_path.iterdir()] == ["a.jsonl"]
 
 
@@ -165,7 +162,7 @@ def test_a_conversion_that_is_complete_says_so_and_is_not_done_again(tmp_path: P
 
 def test_a_log_that_went_on_is_another_conversion(tmp_path: Path) -> None:
     url = database(tmp_path)
-    told: list[str | Path] = ["convert", url, "--out", tmp_path / "out", *HERE]
+    told: list[str | Path] = ["convert", "database", url, "--out", tmp_path / "out", *HERE]
     ok(*told, "--mark")
     expect_refused(0, "is complete", *told, "--mark")
     run(tmp_path, "INSERT INTO usr VALUES (3, 'Eve', NULL)")
@@ -197,11 +194,11 @@ DONE = [(1, "S"), (2, "W"), (3, "S")]
 
 def test_who_looked_at_the_output_first_marks_by_the_same_command(tmp_path: Path) -> None:
     url, out = database(tmp_path), tmp_path / "out"
-    first = ok("convert", url, "--out", out, *HERE)
+    first = ok("convert", "database", url, "--out", out, *HERE)
     made = files_of(out)
-    expect_refused(64, "is not empty", "convert", url, "--out", out, "--part-events", "7", "--mark", *HERE)
+    expect_refused(64, "is not empty", "convert", "database", url, "--out", out, "--part-events", "7", "--mark", *HERE)
     assert statuses(tmp_path) == [(1, "N"), (2, "N"), (3, "N")]
-    done = eventlog("convert", url, "--out", out, "--mark", *HERE)
+    done = eventlog("convert", "database", url, "--out", out, "--mark", *HERE)
     assert (done.returncode, done.stdout) == (0, first)
     assert "was complete and is as it was; its rows are marked now." in done.stderr
     assert statuses(tmp_path) == DONE
@@ -210,24 +207,24 @@ def test_who_looked_at_the_output_first_marks_by_the_same_command(tmp_path: Path
 
 def test_marking_that_was_interrupted_is_finished_and_its_output_never_made_anew(tmp_path: Path) -> None:
     url, out = database(tmp_path), tmp_path / "out"
-    ok("convert", url, "--out", out, *HERE)
+    ok("convert", "database", url, "--out", out, *HERE)
     made = files_of(out)
     (out / UNMARKED).replace(out / MARKING)  # as an interruption leaves it
     run(tmp_path, "UPDATE event_log SET status = 'S' WHERE record_id = 1")
     for more in (["--overwrite"], ["--overwrite", "--coalesce", "--mark"]):  # would lose what row 1 made
-        expect_refused(64, "were being marked", "convert", url, "--out", out, *more, *HERE)
-    ok("convert", url, "--out", out, "--overwrite", "--mark", *HERE)
+        expect_refused(64, "were being marked", "convert", "database", url, "--out", out, *more, *HERE)
+    ok("convert", "database", url, "--out", out, "--overwrite", "--mark", *HERE)
     assert statuses(tmp_path) == DONE
     assert files_of(out) == {name: content for name, content in made.items() if name != UNMARKED}
-    expect_refused(0, "it is complete and is as it was", "convert", url, "--out", out, "--mark", *HERE)
+    expect_refused(0, "it is complete and is as it was", "convert", "database", url, "--out", out, "--mark", *HERE)
     assert files_of(out) == {name: content for name, content in made.items() if name != UNMARKED}
 
 
 def test_output_of_which_no_row_is_marked_can_be_made_anew(tmp_path: Path) -> None:
     url, out = database(tmp_path), tmp_path / "out"
-    ok("convert", url, "--out", out, *HERE)
+    ok("convert", "database", url, "--out", out, *HERE)
     run(tmp_path, "INSERT INTO usr VALUES (7, 'Eve', NULL)")
-    assert ok("convert", url, "--out", out, "--overwrite", "--mark", *HERE).startswith("4 rows, ")
+    assert ok("convert", "database", url, "--out", out, "--overwrite", "--mark", *HERE).startswith("4 rows, ")
     assert not (out / UNMARKED).exists()
     assert not (out / MARKING).exists()
     assert {letter for _, letter in statuses(tmp_path)} == {"S", "W"}

@@ -99,7 +99,7 @@ def test_messages_go_to_kafka(tmp_path: Path, log: tuple[str | Path, ...]) -> No
 
 def test_a_stream_of_gbase_with_damage_at_its_end(tmp_path: Path) -> None:
     ok("emulate", "gbase", "--rows", "50", "--out", tmp_path / "capture.bin")
-    words = ("convert", "capture.bin", "--from", "gbase", *SHOP, *HERE)
+    words = ("convert", "gbase", "capture.bin", *SHOP, *HERE)
     whole = ok(*words, "--out", "whole", cwd=tmp_path).splitlines()[-1]
     with (tmp_path / "capture.bin").open("ab") as file:
         size = file.tell()
@@ -153,20 +153,20 @@ def test_a_stream_of_gbase_with_damage_at_its_end(tmp_path: Path) -> None:
         ("--to messages --kafka b:1 --engine spark --resume", EX_USAGE, "--resume needs the local engine"),
         ("--key usr=idu", EX_USAGE, "--key is an option of `eventlog convert gbase`"),
         ("--dirty", EX_USAGE, "--dirty is an option of `eventlog convert gbase`"),
-        ("--from gbase --key usr", EX_USAGE, "--key usr is not written as NAME=VALUE"),
-        ("--from gbase --tables 111=", EX_USAGE, "--tables 111= is not written as NAME=VALUE"),
+        ("gbase a.jsonl --key usr", EX_USAGE, "--key usr is not written as NAME=VALUE"),
+        ("gbase a.jsonl --tables 111=", EX_USAGE, "--tables 111= is not written as NAME=VALUE"),
         (
-            "--from gbase --mark",
+            "gbase a.jsonl --mark",
             EX_USAGE,
             "--mark is an option of `eventlog convert database`; this is `eventlog convert gbase`",
         ),
         (
-            "--from gbase --coalesce",
+            "gbase a.jsonl --coalesce",
             EX_USAGE,
             "--coalesce is an option of `eventlog convert files` and `eventlog convert database`",
         ),
-        ("--from linter", EX_USAGE, "Missing option '--schema'"),
-        ("--from linter --schema s.json --key usr=idu", EX_USAGE, "--key is an option of `eventlog convert gbase`"),
+        ("linter a.jsonl", EX_USAGE, "Missing option '--schema'"),
+        ("linter a.jsonl --schema s.json --key usr=idu", EX_USAGE, "--key is an option of `eventlog convert gbase`"),
     ],
 )
 def test_what_does_not_go_together_is_said(
@@ -180,7 +180,7 @@ def test_what_does_not_go_together_is_said(
     write_lines(tmp_path / "a.jsonl", [log_row(1)])
     (tmp_path / "s.json").write_text(json.dumps(SCHEMA))
     monkeypatch.chdir(tmp_path)
-    assert exit_code(["convert", "a.jsonl", "--out", "out", *words.split()]) == code
+    assert exit_code(["convert", *([] if ".jsonl" in words else ["a.jsonl"]), *words.split(), "--out", "out"]) == code
     wrong = capsys.readouterr().err
     assert said in wrong
     assert "Traceback" not in wrong

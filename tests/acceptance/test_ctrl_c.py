@@ -30,7 +30,7 @@ ASKING = (
 )
 """Commands that look into a database."""
 
-CONVERTING = "convert {server} --out documents --engine local"
+CONVERTING = "convert database {server} --out documents --engine local"
 BRIEF = frozenset({"emulate", "config", "rules", "policy", "help", "completion", "man"})
 """Commands that ask nobody: they are interrupted while they are loaded, if at all."""
 

@@ -88,7 +88,7 @@ def test_conversions_are_ours_alone(tmp_path: Path, umask: int, target: str) -> 
     row = {"record_id": 1, "table_name": "usr", "table_key": "idu=1", "status": "N", "event_type": 4}
     (tmp_path / "rows.jsonl").write_text(json.dumps({**row, "event_time": "2026-01-01T00:00:00"}) + "\n")
     out = tmp_path / "out"
-    ok("convert", tmp_path / "rows.jsonl", "--from", "log", "--to", target, "--engine", "local", "--out", out)
+    ok("convert", tmp_path / "rows.jsonl", "--to", target, "--engine", "local", "--out", out)
     found = rights(out)
     assert found == {"folders": {0o700}, "files": {0o600}}
 

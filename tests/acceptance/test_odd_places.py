@@ -80,8 +80,8 @@ def test_hexadecimal_text_may_come_from_another_system(tmp_path: Path) -> None:
 
 
 def test_labels_may_be_said_in_one_go(tmp_path: Path) -> None:
-    words = ("--from", "gbase", "--tables", "111=shop.t1,112=shop.t2", "--key", "shop.t1=c1", "--out", tmp_path / "out")
-    assert ok("convert", SEED, *words) == "1 row, 1 change, 1 part (S 1).\n"
+    words = ("--tables", "111=shop.t1,112=shop.t2", "--key", "shop.t1=c1", "--out", tmp_path / "out")
+    assert ok("convert", "gbase", SEED, *words) == "1 row, 1 change, 1 part (S 1).\n"
     assert "table=t1,schema=shop" in (tmp_path / "out" / "part-00000.xml").read_text()
 
 
@@ -96,8 +96,8 @@ def test_a_code_page_is_said_where_a_queue_is_converted_as_where_it_is_looked_at
     types = {"ID": "int", "NAME": "varchar(20)", "PRICE": "decimal", "N": "smallint"}
     columns = [{"name": name, "type": kind, "key": 1 if name == "ID" else None} for name, kind in types.items()]
     (tmp_path / "schema.json").write_text(json.dumps({"tables": [{"name": "T", "number": 17, "columns": columns}]}))
-    words = ("--from", "linter", "--schema", "schema.json", "--code-page", "cp1251", "--out", "out")
-    assert ok("convert", "queue.jsonl", *words, cwd=tmp_path) == "1 row, 1 change, 1 part (S 1).\n"
+    words = ("--schema", "schema.json", "--code-page", "cp1251", "--out", "out")
+    assert ok("convert", "linter", "queue.jsonl", *words, cwd=tmp_path) == "1 row, 1 change, 1 part (S 1).\n"
     told = (tmp_path / "out" / "part-00000.xml").read_text(encoding="utf-8")
     assert '<add-attr attr-name="NAME"><value type="string">Стол</value></add-attr>' in told
     assert '<add-attr attr-name="PRICE"><value type="string">12345.678</value></add-attr>' in told

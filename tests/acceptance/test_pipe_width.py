@@ -63,7 +63,7 @@ REPORTS: Final[Sequence[tuple[str, ...]]] = (
     ("purge", "--older-than", "0s", "--dry-run"),
     ("policy", "test", "samples.jsonl"),
     ("validate", "bad.xml"),
-    ("convert", "sqlite:///app.db", "--out", "d" * 150, "--config", "eventlog.toml"),
+    ("convert", "database", "sqlite:///app.db", "--out", "d" * 150, "--config", "eventlog.toml"),
     ("apply", "--database", "sqlite:///lake.db"),
     ("verify", TABLE, "--output", OUTPUT, *PATIENCE),
     ("refresh", TABLE),

@@ -171,7 +171,7 @@ def test_a_policy_is_tried_on_samples_and_rows(site: Path) -> None:
 def test_a_conversion_takes_the_policy_of_its_output(site: Path) -> None:
     ok("track", "usr", "--events", "field", cwd=site, environment=KEY)
     run(site, "INSERT INTO usr VALUES ('1', 'Frost', '7351924', 'j@x', '555', '1234', 1)")
-    words = ("convert", "sqlite:///app.db", "--config", "eventlog.toml", "--engine", "local")
+    words = ("convert", "database", "sqlite:///app.db", "--config", "eventlog.toml", "--engine", "local")
     expect_refused(64, "use --output NAME", *words, "--out", "out", cwd=site, environment=KEY)
     expect_refused(64, "Did you mean hr-feed?", *words, "--out", "out", "--output", "hr-fed", cwd=site, environment=KEY)
     ok(*words, "--out", "out", "--output", "hr-feed", cwd=site, environment=KEY)
@@ -187,7 +187,7 @@ def test_policies_are_not_passed_by_unsaid(site: Path) -> None:
     """A conversion that was not given the configuration, a folder in the place of the outputs, a format that none has."""
     ok("track", "usr", "--events", "field", cwd=site, environment=KEY)
     run(site, "INSERT INTO usr VALUES ('1', 'Frost', '7351924', 'j@x', '555', '1234', 1)")
-    convert = ("convert", "sqlite:///app.db", "--engine", "local", "--out", "out")
+    convert = ("convert", "database", "sqlite:///app.db", "--engine", "local", "--out", "out")
     file = site / "one.toml"
     file.write_text('[[output]]\nsink = "stdout"\n[[output.steps]]\ndo = "drop"\nattributes = ["salary"]\n')
     expect_refused(64, "Use --config eventlog.toml, or --no-policies", *convert, cwd=site, environment=KEY)
@@ -223,7 +223,17 @@ def test_each_row_goes_where_its_values_say(site: Path) -> None:
     run(site, "INSERT INTO usr (idu, lname) VALUES ('1', 'Oslo'), ('2', '../../x'), ('3', NULL); DELETE FROM usr")
     explained = ok("explain", "1", cwd=site)
     assert "to usr/Oslo" in explained
-    words = ("convert", "sqlite:///app.db", "--engine", "local", "--config", "eventlog.toml", "--out", "out")
+    words = (
+        "convert",
+        "database",
+        "sqlite:///app.db",
+        "--engine",
+        "local",
+        "--config",
+        "eventlog.toml",
+        "--out",
+        "out",
+    )
     ok(*words, cwd=site)
     ok("run", "--until-empty", cwd=site)
     folders = [
@@ -280,9 +290,8 @@ def test_streams_have_policies_too(tmp_path: Path) -> None:
     )
     words = [
         "convert",
-        "queue.jsonl",
-        "--from",
         "linter",
+        "queue.jsonl",
         "--schema",
         "schema.json",
         "--config",

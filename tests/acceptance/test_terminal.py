@@ -47,7 +47,19 @@ COMMANDS = (
     ("purge", "--older-than", "1d", "--dry-run"),
     ("requeue", "--status", "E", "--dry-run"),
     ("status",),
-    ("convert", "sqlite:///app.db", "--status", "SE", "--out", "documents", "--engine", "local", "--jobs", "1"),
+    (
+        "convert",
+        "database",
+        "sqlite:///app.db",
+        "--status",
+        "SE",
+        "--out",
+        "documents",
+        "--engine",
+        "local",
+        "--jobs",
+        "1",
+    ),
 )
 WRONG = (
     ("lgo",),

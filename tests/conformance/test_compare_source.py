@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import random
-import sqlite3
 from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -237,33 +236,6 @@ def test_an_older_state_loses_no_change(sqlite: Engine, tmp_path: Path) -> None:
     assert site.drain() > 0
     assert site.equal()
     site.source.close()
-
-
-@pytest.mark.parametrize("version", ["1", "2"])
-def test_a_file_of_a_former_version_is_kept_anew(site: Site, tmp_path: Path, version: str) -> None:
-    """Else every row would be read in each cycle from then on, or published once more."""
-    if site.keeper is not None:
-        pytest.skip("former versions had files only")
-    site.write(random.Random(3), 30)
-    site.drain()
-    site.source.close()
-    rows = len(site.consumer.rows)
-    with closing(sqlite3.connect(tmp_path / "state.db")) as state:
-        [(held,)] = state.execute("SELECT held FROM shape").fetchall()
-        hashes = f"SELECT place, id, hash, spot FROM {held}"
-        before = state.execute(hashes).fetchall()
-        state.execute(
-            f"CREATE TABLE held_7 AS SELECT id AS key, hash + 1 AS hash, 1 AS spot, cells, 1 AS times FROM {held}"
-        )
-        state.execute("UPDATE shape SET held = 'held_7'")
-        state.execute(f"DROP TABLE {held}")
-        state.execute("UPDATE about SET value = ? WHERE name = 'version'", (version,))
-        state.commit()
-        site.source = site.opened()
-        assert site.drain() == 0
-        [(held,)] = state.execute("SELECT held FROM shape").fetchall()
-        assert sorted(state.execute(f"SELECT place, id, hash, spot FROM {held}").fetchall()) == sorted(before)
-        assert len(before) == rows > 0
 
 
 def test_a_state_of_a_later_version_is_refused(site: Site) -> None:

@@ -192,7 +192,7 @@ def log(postgresql: Engine) -> Engine:
 
 def command(log: Engine, out: Path, *words: str) -> int:
     url = log.url.render_as_string(hide_password=False)
-    return exit_code(["convert", url, "--to", "messages", "--out", str(out), "--jobs", "1", *words])
+    return exit_code(["convert", "database", url, "--to", "messages", "--out", str(out), "--jobs", "1", *words])
 
 
 def test_what_an_output_has_in_the_configuration_counts_and_rows_are_marked(log: Engine, tmp_path: Path) -> None:

@@ -112,7 +112,19 @@ class Cluster:
         place = ("--network", NETWORK, "--no-healthcheck", "--volume", f"{self._jars}:/s3:ro")
         reached = ("--name", driver, "--hostname", driver, "--publish", f"127.0.0.1:{self._page}:4040")
         return self.tour.engine.do(
-            *("run", "--rm", *place, *reached, "eventlog-spark", "eventlog", "convert", URL, "--out", DESTINATION),
+            *(
+                "run",
+                "--rm",
+                *place,
+                *reached,
+                "eventlog-spark",
+                "eventlog",
+                "convert",
+                "database",
+                URL,
+                "--out",
+                DESTINATION,
+            ),
             *("--follow", "--until-empty", "--engine", "spark", "--master", "spark://spark-master:7077", *settings),
             seconds=400,
             both=True,
@@ -194,6 +206,6 @@ def until_busy(cluster: Cluster, working: Future[str]) -> str:
 
 def by_one_process(cluster: Cluster) -> bytes:
     """The documents as the local engine writes them into a folder of one container."""
-    script = f"eventlog convert {URL} --out /tmp/out --engine local >/dev/null && cat /tmp/out/part-*.xml"
+    script = f"eventlog convert database {URL} --out /tmp/out --engine local >/dev/null && cat /tmp/out/part-*.xml"
     place = ("--network", NETWORK, "--no-healthcheck")
     return cluster.tour.engine.do("run", "--rm", *place, "eventlog-spark", "sh", "-c", script, seconds=400).encode()

@@ -141,7 +141,7 @@ def owners(config: Config) -> list[str]:
 
 
 def test_check_names_an_installer_and_a_publisher_that_are_members_of_a_role_with_power(postgresql: Engine) -> None:
-    """As earlier versions made them."""
+    """As somebody made them by hand."""
     with roles(postgresql, "owner", "dev", "installer", "idm") as (owner, dev, installer, idm):
         run(
             postgresql,

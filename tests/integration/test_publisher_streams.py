@@ -11,11 +11,10 @@ from click.testing import CliRunner
 
 from eventlog.cli.main import main
 from eventlog.config.settings import Config, from_settings
-from eventlog.core.errors import DataError, OccupiedError, SourceError
+from eventlog.core.errors import OccupiedError, SourceError
 from eventlog.daemon.publisher import Publisher
 from eventlog.daemon.vitals import Ledger
-from eventlog.sources.stream.source import FileMarks, read_place
-from eventlog.streams.post import CAPTURED
+from eventlog.sources.stream.source import FileMarks
 
 SEED = [
     "000000240000001D00000042000000C80000006F00000000000000040000000100000001633120696E74656765722C20633220766172636861722832302C302900",
@@ -145,17 +144,3 @@ def test_outputs_of_a_stream_are_paused_and_asked_for_as_those_of_a_log(
     assert "No rows" in ran("log")
     gone = CliRunner().invoke(main, ["explain", "1", "--config", "eventlog.toml"])
     assert "The event log event_log has no row 1" in str(gone.exception)
-
-
-def test_what_a_former_version_has_published_does_not_come_again(place: Path) -> None:
-    marks = FileMarks(place / "marks.json")
-    position = f"[{0x0B017460A0},{0x0B01746050},0]"
-    marks.change({"log": "the-log", "epoch": "1", "stream": f'{{"begin":{0x0B01746018},"upto":{position}}}'})
-    assert sum(published(config_of(place))) == 0
-    assert FileMarks(place / "marks.json").get("stream") == CAPTURED
-    more = [line.replace("017460", "017461").replace("0000000F 0009", "00000010 0009") for line in SEED[2:]]
-    with (place / "stream.hex").open("a") as stream:
-        stream.write("\n" + "\n".join(more))
-    assert sum(published(config_of(place))) == 1
-    with pytest.raises(DataError, match="does not hold the place of a stream"):
-        read_place(CAPTURED)  # as a former version would, which must not go on

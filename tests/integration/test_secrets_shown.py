@@ -147,7 +147,7 @@ def test_nothing_that_a_conversion_prints_or_writes_has_it(
     url = url_with_secrets(postgresql)
     target = [*target, url] if target[-1] == "--to-database" else target
     for source in (url, f"nothing:{url}"):
-        done = eventlog("--debug", "convert", source, "--from", "log", "--engine", "local", *target, cwd=tmp_path)
+        done = eventlog("--debug", "convert", "database", source, "--engine", "local", *target, cwd=tmp_path)
         assert SECRET not in done.stdout + done.stderr, source
     found = [file for file in tmp_path.rglob("*") if file.is_file()]
     assert not [file for file in found if SECRET.encode() in file.read_bytes()]

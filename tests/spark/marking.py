@@ -49,7 +49,7 @@ BATCH_ROWS: Final = 10
 
 
 def command(url: str, out: str) -> list[str]:
-    return ["convert", url, "--out", out, "--part-events", "8", "--mark"]
+    return ["convert", "database", url, "--out", out, "--part-events", "8", "--mark"]
 
 
 def _torn(folder: HadoopFolder, name: str, content: bytes) -> None:

@@ -93,7 +93,9 @@ def test_times_of_a_place_are_told_in_utc_as_by_the_local_engine(
 def test_marks_are_written_after_the_output(
     spark: SparkSession, log: LogTable, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert exit_code(["convert", url(log), "--engine", "spark", "--mark", "--out", str(tmp_path / "out")]) == 0
+    assert (
+        exit_code(["convert", "database", url(log), "--engine", "spark", "--mark", "--out", str(tmp_path / "out")]) == 0
+    )
     statuses = log.statuses()
     assert {number: statuses[number] for number in (1, 900, 901, 902, 903, 904, 905)} == {
         1: "S",

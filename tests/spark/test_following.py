@@ -40,7 +40,7 @@ def log(sqlite: Engine) -> LogTable:
 
 def follow(log: LogTable, out: Path | str, *words: str, until_empty: bool = True) -> int:
     ending = ["--until-empty"] if until_empty else []
-    return exit_code(["convert", str(log.engine.url), "--follow", *ending, "--out", str(out), *words])
+    return exit_code(["convert", "database", str(log.engine.url), "--follow", *ending, "--out", str(out), *words])
 
 
 def batches(out: Path) -> list[str]:
@@ -217,13 +217,13 @@ def test_messages_go_to_kafka_once(log: LogTable, tmp_path: Path, kafka: str, mo
             ["a.parquet", "--follow"],
             "--follow is an option of `eventlog convert database`; this is `eventlog convert files`",
         ),
-        (["sqlite://", "--follow", "--engine", "local"], "--engine local cannot be combined with --follow"),
-        (["sqlite://", "--follow", "--mark"], "--mark cannot be combined with --follow"),
+        (["database", "sqlite://", "--follow", "--engine", "local"], "--engine local cannot be combined with --follow"),
+        (["database", "sqlite://", "--follow", "--mark"], "--mark cannot be combined with --follow"),
         (
-            ["a.bin", "--follow", "--from", "gbase"],
+            ["gbase", "a.bin", "--follow"],
             "--follow is an option of `eventlog convert database`; this is `eventlog convert gbase`",
         ),
-        (["sqlite://", "--until-empty"], "--until-empty needs --follow"),
+        (["database", "sqlite://", "--until-empty"], "--until-empty needs --follow"),
     ],
 )
 def test_what_does_not_go_together_is_said(
@@ -247,7 +247,7 @@ def test_a_folder_goes_on_with_its_own_log_alone(
     there = tmp_path / "there"
     there.mkdir()
     moved = shutil.copy(own, there)
-    by_its_name = ["convert", f"sqlite:///{own.name}", "--follow", "--until-empty", "--out", str(out)]
+    by_its_name = ["convert", "database", f"sqlite:///{own.name}", "--follow", "--until-empty", "--out", str(out)]
     monkeypatch.chdir(there)
     assert exit_code(by_its_name) == 64
     said = capsys.readouterr().err

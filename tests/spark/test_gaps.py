@@ -146,11 +146,6 @@ def test_nothing_new_is_no_step() -> None:
     assert steps(offset, Offset(upto=9, late=())) == []
 
 
-def test_what_an_older_version_noted_is_handed_out_by_what_is_left_of_its_gaps() -> None:
-    start = Offset(upto=9, gaps=(Gap(first=3, last=7),))
-    assert steps(start, Offset(upto=9, gaps=(Gap(first=3, last=4),))) == [Step(first=5, last=7)]
-
-
 def test_runs_that_are_near_each_other_are_read_together() -> None:
     assert together([(200, 201), (3, 3), (5, 6), (7, 7)]) == [
         Step(first=3, last=7, without=Stretches.of([4])),

@@ -43,7 +43,7 @@ def log(sqlite: Engine, monkeypatch: pytest.MonkeyPatch) -> LogTable:
 
 def command(log: LogTable, out: object, *more: str) -> int:
     url = log.engine.url.render_as_string(hide_password=False)
-    return exit_code(["convert", url, "--out", str(out), "--part-events", "8", *more])
+    return exit_code(["convert", "database", url, "--out", str(out), "--part-events", "8", *more])
 
 
 def outputs(folder: Path) -> dict[str, Any]:

@@ -73,7 +73,17 @@ def convert(source: str, folder: Path, *more: str) -> None:
     config = folder / "eventlog.toml"
     config.write_text('[source]\nuser = "nobody"\n')
     for one in FORMATS:
-        order = ["convert", source, "--to", one, "--out", str(folder / one), "--strict", *more]
+        order = [
+            "convert",
+            "database" if "://" in source else "files",
+            source,
+            "--to",
+            one,
+            "--out",
+            str(folder / one),
+            "--strict",
+            *more,
+        ]
         order += ["--config", str(config)]
         assert exit_code(order) == 0
 

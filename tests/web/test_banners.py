@@ -111,8 +111,6 @@ def test_an_output_fails_since_its_first_error_behind_its_last_document() -> Non
     took = stands(fails, Turn(documents=1, last=("2", (2,))), 30.0)
     assert (took.is_failing, took.began_to_fail) == (False, None)
     assert stands(took, failed, 40.0).began_to_fail == 40.0
-    former = OutputState(error="no route", failed_at=10.0)  # as versions before this one noted it
-    assert stands(former, again, 20.0).began_to_fail == 10.0
 
 
 def test_an_output_that_took_documents_and_then_failed_fails() -> None:

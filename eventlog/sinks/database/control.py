@@ -129,7 +129,7 @@ class Control:
         )
 
     def prepare(self, connection: Connection) -> None:
-        """Makes the tables, and adds the columns that those of an older eventlog lack."""
+        """Makes the tables, and adds the columns that those which are there lack."""
         self.tables.create_all(connection)
         # Compared without case: Oracle reports names that nobody quotes in capitals.
         inspector = sa.inspect(connection)
@@ -257,9 +257,8 @@ class Control:
         Those that none can come into any more become visible.
         """
         table = self.records
-        # A task that is behind still has rows for its own. Those of before say not whose they are.
-        own = sa.or_(table.c.task == self.task, table.c.task.is_(None))
-        still_open = table.select().where(table.c.open_partition.is_not(None), own)
+        # A task that is behind still has rows for its own.
+        still_open = table.select().where(table.c.open_partition.is_not(None), table.c.task == self.task)
         for row in connection.execute(still_open).all():
             partition = read_partition(row.open_partition)
             # Rows stand in the next one now, or the time has come past it.

@@ -48,18 +48,16 @@ class Taken(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A plan that was taken. `part` are those of its documents that are there where they had to go
     one by one; None is all.
 
-    `notes` say why messages of the plan were not sent, each with the positions of their rows;
-    `refused` is how former versions wrote them.
+    `notes` say why messages of the plan were not sent, each with the positions of their rows.
     """
 
     plan: str = ""
     part: tuple[str, ...] | None = None
-    refused: Refusals = ()
     notes: tuple[tuple[str, tuple[Run, ...]], ...] = ()
 
     def refusals(self) -> Refusals:
         """Why messages were not sent, of each row."""
-        found = [*self.refused]
+        found = list[tuple[Position, str]]()
         for note, runs in self.notes:
             for (*before, last), count in runs:
                 found += [((*before, number), note) for number in range(last, last + count)]
@@ -71,7 +69,7 @@ class Taken(Struct, frozen=True, kw_only=True, omit_defaults=True):
         for position, note in refused:
             positions.setdefault(note, []).append(position)
         notes = tuple([(note, _runs(found)) for note, found in positions.items()])
-        return replace(self, refused=(), notes=notes)
+        return replace(self, notes=notes)
 
 
 class TopicState(Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -19,17 +19,14 @@ from sqlalchemy import URL, Connection, and_, or_
 from eventlog.compare.known import Ends
 from eventlog.compare.sides import Compared, Key, Totals
 from eventlog.core.errors import DataError
-from eventlog.sources.compare.held import WRITTEN_ROWS, HeldSide
+from eventlog.sources.compare.held import HeldSide
 from eventlog.sources.compare.tables import PREFIX, KeptTables
 from eventlog.sources.compare.transactions import StateTransactions
 from eventlog.sources.stream.kept import DatabaseMarks
 from eventlog.sql.connect import address_of, connect
 from eventlog.sql.dialect import dialect_of, dialects
 
-VERSION: Final = "3"
-
-FORMER: Final = frozenset({"1", "2"})
-"""Versions whose rows were kept otherwise; the first one had hashes of MD5. They were files only."""
+VERSION: Final = "1"
 
 
 class QueuedImage(Struct, frozen=True, kw_only=True):
@@ -58,13 +55,6 @@ class CompareState:
                 with transactions.step() as connection:
                     self._tables.make(connection)
             version = self._about("version") or VERSION
-            if version in FORMER:
-                for (name,) in self._asked(sa.select(self._tables.shape.c.name)):
-                    compared, row = self.shape(name), self._shape(name)
-                    assert compared is not None
-                    assert row is not None
-                    self.keep(name, compared, self._former(row[0]))
-                version = VERSION
             if version != VERSION:
                 raise DataError(
                     f"The state in {where} is of version {version}, and this program writes version {VERSION}.",
@@ -200,15 +190,6 @@ class CompareState:
         with self.step() as connection:
             connection.execute(about.delete().where(about.c.name == name))
             connection.execute(about.insert(), [{"name": name, "value": value}])
-
-    def _former(self, held: str) -> Iterator[Sequence[Any]]:
-        """The rows of a table of a former version."""
-        table = sa.table(held, sa.column("key"), sa.column("cells"))
-        query = sa.select(table.c.key, table.c.cells).order_by(table.c.key).limit(WRITTEN_ROWS)
-        rows = self._asked(query)
-        while rows:
-            yield from ([*json.loads(key), *json.loads(cells)] for key, cells in rows)
-            rows = self._asked(query.where(table.c.key > rows[-1][0]))
 
     def _free(self) -> str:
         """A name that no table has."""

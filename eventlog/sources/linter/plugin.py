@@ -14,11 +14,9 @@ if TYPE_CHECKING:
 
 
 def _reader(order: SourceOrder) -> StreamReader:
-    """Marks of the first versions become those of later ones."""
     from eventlog.sources.linter.queue import open_session
-    from eventlog.sources.linter.source import LinterReader, adopt_former_marks
+    from eventlog.sources.linter.source import LinterReader
 
-    adopt_former_marks(order.marks)
     return LinterReader(open_session(order.url, order.settings), order.tables, order.settings, order.report)
 
 

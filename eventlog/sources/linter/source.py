@@ -2,33 +2,23 @@
 
 The queue itself is the memory: a transaction is read when its end is there, from its first row on,
 so that nothing is kept of those that are open. Places are addresses in the system log at which
-transactions end. Marks of earlier versions are taken over: nothing is published again.
+transactions end.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import islice
-from typing import Final, TypeVar
+from typing import Final
 
-import msgspec
-from msgspec import Struct
-from msgspec.structs import replace
-
-from eventlog.core.errors import DataError
-from eventlog.core.model import Captured, Image, Position
+from eventlog.core.model import Captured, Image
 from eventlog.core.schema import Catalog
 from eventlog.sources.linter.images import ROW_BYTES, CommittedRows, Report
 from eventlog.sources.linter.queue import Queue, QueueSession
 from eventlog.sources.linter.rows import QueueRow
 from eventlog.sources.linter.settings import LinterSettings
-from eventlog.sources.marks import as_text
 from eventlog.sources.stream.source import (
-    PLACE,
-    FileMarks,
     StreamPiece,
-    StreamPlace,
-    WaitingImage,
 )
 from eventlog.sources.stream.spill import spill_to
 
@@ -140,58 +130,3 @@ class _Passed:
             self.weight += len(row.data) + ROW_BYTES
             self.at = row.syslog_addr
             yield row
-
-
-T = TypeVar("T")
-POSITION: Final = "position"
-IN_HAND, NOTE = "in hand", "note: "
-"""Marks of a file from before the place was one mark."""
-
-BEHIND: Final = (1 << 64) - 1
-"""Behind every operation of a transaction."""
-
-
-class _Settled(Struct, frozen=True):
-    at: Position = ()
-    spared: int | None = None
-
-
-class _InHand(Struct, frozen=True):
-    ends: tuple[int, ...]
-    last: Position
-    only: tuple[Position, ...] | None = None
-    attempts: int = 0
-
-
-def adopt_former_marks(marks: FileMarks) -> None:
-    """Writes the place that these marks mean in place of them, all at once."""
-    position, in_hand = marks.get(POSITION), marks.get(IN_HAND)
-    if marks.get(PLACE) is not None or (position is None and in_hand is None):
-        return
-    settled = _Settled()
-    if position is not None:
-        settled = _read(position, _Settled, marks)
-    begin = 0
-    if settled.at:
-        begin = settled.at[0]  # a transaction of which only a part was settled is read once more
-        if settled.at[1] == BEHIND:
-            begin += 1
-    place = StreamPlace(begin=begin, upto=settled.at)
-    if in_hand is not None:
-        batch = _read(in_hand, _InHand, marks)
-        waiting = [WaitingImage(position=image, attempts=batch.attempts) for image in batch.only or ()]
-        place = replace(place, begin=min(begin, *batch.ends), waiting=tuple(waiting))
-    notes = [name for name in marks.all() if name.startswith(NOTE)]
-    # All at once: with the former marks and the place both there, nobody could tell which is newer.
-    marks.change({PLACE: as_text(place), **dict.fromkeys([POSITION, IN_HAND, *notes])})
-
-
-def _read(text: str, kind: type[T], marks: FileMarks) -> T:
-    try:
-        return msgspec.json.decode(text, type=kind)
-    except msgspec.DecodeError as error:
-        hint = "Restore the file; without it the current batch is not known as a repeat."
-        raise DataError(
-            f"{marks.path} does not hold the marks of a LINTER queue: {error}.",
-            hint=hint,
-        ) from error

@@ -378,7 +378,7 @@ def new_token(since: dt.datetime, lease: float) -> str:
 
 
 def read_holder(mark: str) -> Holder:
-    """Reads the mark; what former versions wrote there says at least until when."""
+    """Reads the mark; one that is none of ours may still say until when."""
     until, _, token = mark.partition(" ")
     parts = token.split("/")
     if len(parts) != 8 or not _process_number(parts[3]):

@@ -161,11 +161,10 @@ class StreamLog(CapturedImages):
         self._table = _table(log)
         self._insert = str(self._table.insert().compile(dialect=log.engine.dialect))
 
-    def place(self) -> StreamPlace | None:
-        """How far the stream was captured; None where nothing ever was."""
+    def place(self) -> StreamPlace:
+        """How far the stream was captured."""
         with self.log.transaction(lone=True) as connection:
-            text = Marks(self.log).get(connection, PLACE)
-        return None if text is None else read_place(text)
+            return read_place(Marks(self.log).get(connection, PLACE))
 
     @contextmanager
     def writing(self, place: StreamPlace) -> Iterator[Writing]:
@@ -183,11 +182,6 @@ class StreamLog(CapturedImages):
             raise
         # Only now: rows that were rolled back get their numbers once more.
         self.fresh = writing.fresh
-
-    def begin(self, place: StreamPlace) -> None:
-        """Goes on with a stream that a former version has published so far."""
-        with self.log.transaction() as connection:
-            self._lock.mark(connection, PLACE, as_text(place))
 
     def insert(self, connection: Connection, rows: list[tuple[Any, ...]]) -> None:
         """Writes rows, whose values are in the order of the table's columns."""
@@ -222,19 +216,14 @@ class Writing:
     def add(self, piece: StreamPiece) -> None:
         """Captures what is new in a piece."""
         place = self.place
-        upto, waiting = place.upto, place.waiting
-        wanted = {image.position for image in waiting}
-        new = [image for image in piece.images if image.position > upto or image.position in wanted]
-        number, transaction = place.number, place.transaction
+        number, transaction, upto = place.number, place.transaction, place.upto
+        new = [image for image in piece.images if image.position > upto]
         if new:
             number, transaction, upto = self._write(new, piece.catalog)
-        if waiting and new:
-            captured = {image.position for image in new}
-            waiting = tuple([image for image in waiting if image.position not in captured])
         begin = piece.begin
         if begin is None:  # the transaction is read from its beginning again
             begin = place.begin or piece.since or 0
-        self.place = StreamPlace(begin=begin, upto=upto, number=number, transaction=transaction, waiting=waiting)
+        self.place = StreamPlace(begin=begin, upto=upto, number=number, transaction=transaction)
 
     def _write(self, images: Sequence[Image], catalog: Catalog) -> tuple[int, int, Position]:
         """Makes rows of images; the number of the last one, of its transaction, and how far that is."""
@@ -300,7 +289,7 @@ class StreamCapture:
         self._reader = reader
         self._log = log
         self._limit = limit or MOST_FRESH_IMAGES
-        self._place = log.place() or StreamPlace()
+        self._place = log.place()
         # Another publisher may have captured since this one had the log.
         log.catalogs.forget_newest()
         self._pieces: Iterator[StreamPiece | None] | None = None

@@ -58,28 +58,18 @@ class StreamReader(Protocol):
         """Gives back what it holds."""
 
 
-class WaitingImage(Struct, frozen=True, kw_only=True):
-    """An image that its receiver did not take, and how often it was offered."""
-
-    position: Position
-    attempts: int
-
-
 class StreamPlace(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """How far a stream was captured.
 
     `begin` is where to read from, as the stream's reader knows places. Images up to `upto` are in
     the log. `number` is that of the last row, and `transaction` that of the first row of the
     transaction which `upto` is of.
-
-    Former versions kept here what was published: but for the images that wait.
     """
 
     begin: int = 0
     upto: Position = ()
     number: int = 0
     transaction: int = 0
-    waiting: tuple[WaitingImage, ...] = ()
 
 
 def read_place(text: str | None) -> StreamPlace:

@@ -85,7 +85,7 @@ class Conversions:
     def _given(self, one: Conversion, killed_after: float | None) -> None:
         end = time.monotonic() + PATIENCE
         while True:
-            command = self._command("convert", self._url, *one.options, "--mark", "--out", str(one.folder))
+            command = self._command("convert", "database", self._url, *one.options, "--mark", "--out", str(one.folder))
             code = command.end(PATIENCE if killed_after is None else killed_after)
             if code is None and killed_after is not None:
                 command.kill()

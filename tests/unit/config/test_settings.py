@@ -82,10 +82,6 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"sorce": {}}, "my.toml: [sorce] is not a section. Did you mean source?"),
     ({"x": 1}, "my.toml: [x] is not a section. There are output, policy, publisher, source, verify, web."),
     ({"publisher": {"batchsize": 1}}, "my.toml: publisher.batchsize is not a key. Did you mean batch_size?"),
-    (
-        {"publisher": {"workers": 1}},
-        "my.toml: publisher.workers is not a key. One process does all the work; take it out.",
-    ),
     ({"output": [{"sink": "files", "pth": "x"}]}, "my.toml: output.pth is not a key. Did you mean path?"),
     ({"source": 5}, "my.toml: source is written as [source]."),
     ({"output": {"sink": "stdout"}}, "my.toml: output is written as [[output]]."),

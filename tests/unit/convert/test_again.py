@@ -64,8 +64,3 @@ def test_a_new_password_makes_no_other_order(form: Any) -> None:
 def test_what_makes_another_output_is_another_order(more: dict[str, Any]) -> None:
     names = zip(names_of(ordered()), names_of(ordered(**more)), strict=True)
     assert all(one != other for one, other in names)
-
-
-def test_orders_keep_the_names_that_they_had() -> None:
-    """Who was interrupted under the version before goes on with this one."""
-    assert order_of(ordered()) == order_of(ordered(read_back=None))

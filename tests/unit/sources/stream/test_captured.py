@@ -21,7 +21,7 @@ from eventlog.sources.log.lock import LogLock
 from eventlog.sources.stream import fresh
 from eventlog.sources.stream.captured import StreamCapture
 from eventlog.sources.stream.packed import packed, unpacked
-from eventlog.sources.stream.source import StreamPiece, StreamPlace, WaitingImage, read_place
+from eventlog.sources.stream.source import StreamPiece, read_place
 from tests.support.captured import Capturing
 
 VALUES = st.one_of(
@@ -308,23 +308,7 @@ def test_a_key_that_is_too_long_or_missing_has_a_place_too(tmp_path: Path) -> No
     going.close()
 
 
-def test_what_a_former_version_has_published_is_passed_over(tmp_path: Path) -> None:
-    reader = Reader([(3, 9), (3, 9)])
-    going = Capturing(reader, tmp_path / "log.db")
-    waiting = (WaitingImage(position=(10, 2, 0), attempts=1),)
-    going.log.begin(StreamPlace(begin=10, upto=(20, 1, 0), waiting=waiting))
-    going.die()
-    going = Capturing(reader, tmp_path / "log.db")
-    assert [image.position[:2] for image in going.take()] == [(10, 2), (20, 2), (20, 3)]
-    going.die()
-    going = Capturing(reader, tmp_path / "log.db")
-    assert going.take() == []
-    going.close()
-
-
-def test_the_place_of_a_former_version_is_read() -> None:
-    text = '{"begin": 5, "upto": [7, 1], "in_hand": [9, 1], "commits": [9], "failed": [7], "notes": {"a": "{}"}}'
-    assert read_place(text) == StreamPlace(begin=5, upto=(7, 1))
+def test_what_is_no_place_is_named() -> None:
     with pytest.raises(DataError, match="does not hold the place of a stream"):
         read_place("[]")
 
