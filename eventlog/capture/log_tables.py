@@ -274,7 +274,7 @@ def _indexes_of_log(names: LogNames, dialect: Dialect) -> Iterator[sa.Index]:
     status, record_id = names.column("status"), names.column("record_id")
     new = dialect.shortened(f"{names.table}_new")
     if dialect.partial_indexes:
-        waiting = {f"{dialect.name}_where": sa.text(f"{dialect.quoted(status)} = 'N'")}
+        waiting: dict[str, Any] = {f"{dialect.name}_where": sa.text(f"{dialect.quoted(status)} = 'N'")}
         yield sa.Index(new, record_id, unique=not dialect.log_has_key, **waiting)
     elif dialect.waiting_number is not None:
         yield sa.Index(new, sa.text(waiting_number(dialect, names)))
@@ -284,7 +284,7 @@ def _indexes_of_log(names: LogNames, dialect: Dialect) -> Iterator[sa.Index]:
         # What lists read to have the newest rows first. Who writes to the log does not pay for it:
         # only the publisher adds to it, where it marks rows. Not `<> 'N'`, which leaves rows
         # without a letter out.
-        processed = {f"{dialect.name}_where": sa.text(f"{dialect.quoted(status)} IS DISTINCT FROM 'N'")}
+        processed: dict[str, Any] = {f"{dialect.name}_where": sa.text(f"{dialect.quoted(status)} IS DISTINCT FROM 'N'")}
         yield sa.Index(dialect.shortened(f"{names.table}_done"), record_id, **processed)
 
 

@@ -47,12 +47,6 @@ def test_what_cannot_be_read_is_forgotten(text: str | None) -> None:
     assert read_output_states(text) == {}
 
 
-def test_passwords_that_former_versions_wrote_are_taken_out() -> None:
-    former = {"db u:secret@h": OutputState(error="away: pg://u:secret@h", document="1", documents=3)}
-    read = read_output_states(as_text({"pg://u:secret@h/d": former["db u:secret@h"]}))
-    assert read == {"pg://u:***@h/d": OutputState(error="away: pg://u:***@h", document="1", documents=3)}
-
-
 def test_of_what_happened_the_newest_counts() -> None:
     former = {
         "a": OutputState(document="1", position=(1,), at=1.0, error="then", failed_at=1.0),

@@ -166,8 +166,7 @@ def test_who_writes_rows_that_a_sequence_numbers_needs_the_sequence_too() -> Non
 
 
 def test_a_log_of_ours_has_an_index_of_its_waiting_rows_alone_and_queries_speak_in_its_words() -> None:
-    kept = re.findall(r"CREATE INDEX event_log_new ON event_log \((.*)\)'", install_sql("oracle://"))[-1]
-    assert install_sql("oracle://").index("DROP INDEX event_log_new") < install_sql("oracle://").index(kept)
+    [kept] = re.findall(r"CREATE INDEX event_log_new ON event_log \((.*)\)'", install_sql("oracle://"))
     expression = kept.replace("''", "'")
     assert expression == "CASE WHEN status = 'N' THEN record_id END"
     spoken = re.sub(r"\b(status|record_id)\b", r"waiting.\1", expression)
