@@ -124,7 +124,7 @@ def test_a_log_without_companions_is_converted_and_not_marked(engine: Engine, tm
     source = LogInput(url=url(log))
     convert(Conversion(input=source, destination=tmp_path / "out"), jobs=1)
     assert [row["status"] for row in outcomes_of(tmp_path / "out")] == ["S"]
-    with pytest.raises(InstallError, match="event_log_outcome"):
+    with pytest.raises(InstallError, match="event_log_mark"):
         can_be_marked(source)
     with pytest.raises(UsageError, match="no other --status than N"):
         can_be_marked(replace(source, statuses="E"))
