@@ -102,16 +102,6 @@ def test_a_mark_of_an_older_eventlog_is_gone_on_from_and_a_damaged_one_is_told(
     sink.close()
 
 
-def test_rows_that_were_refused_by_an_older_eventlog_still_are(mock_cluster: str) -> None:
-    ours = settings(mock_cluster, topic="mock.refused")
-    producer = Producer({"bootstrap.servers": mock_cluster})
-    mark = b'{"last":"4","taken":{"plan":"a","refused":[[[7],"no"],[[9],"no"],[[3,1],"nor that"]]}}'
-    producer.produce(ours.marks_topic, mark, ours.transactional_id.encode())
-    producer.flush(10)
-    with closing(opened(KafkaSink(ours), tenure())) as sink:
-        assert told(sink.resolve("a").answers) == {(7,): "no", (9,): "no", (3, 1): "nor that"}
-
-
 def test_many_refused_rows_of_one_table_fit_into_one_mark(mock_cluster: str, server: RegistryServer) -> None:
     """The registry is asked once for them all."""
     asked: list[str] = []
