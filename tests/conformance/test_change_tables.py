@@ -46,13 +46,6 @@ def wider(*columns: Column) -> Catalog:
     return Catalog([replace(USR, columns=(*USR.columns, *columns))])
 
 
-OLD = {
-    "eventlog_position": "task, change_seq",
-    "eventlog_change_table": "target, owner, source, version, columns, open_partition",
-    "eventlog_refused": "task, document, position, target, note",
-}
-"""The columns of control tables before targets knew whose they are."""
-
 DATA = "SELECT header__change_oper, idu, fname FROM usr__ct ORDER BY header__change_seq, header__change_oper"
 
 
@@ -301,23 +294,6 @@ def test_values_of_every_type_come_in_and_out(engine: Engine) -> None:
     assert (at if at.tzinfo is None else at.astimezone(dt.UTC).replace(tzinfo=None)) == dt.datetime(2026, 1, 2, 2, 4, 5)
 
 
-def test_what_an_older_eventlog_made_gets_its_new_columns_and_is_gone_on_with(engine: Engine) -> None:
-    [first] = documents(ADD)
-    [second] = documents(UPDATE, after=first.id)
-    sink(engine).commit("", [first])
-    with engine.begin() as connection:
-        for table, columns in OLD.items():
-            connection.execute(text(f"CREATE TABLE kept AS SELECT {columns} FROM {table}"))
-            connection.execute(text(f"DROP TABLE {table}"))
-            connection.execute(text(f"ALTER TABLE kept RENAME TO {table}"))
-    again = opened(DatabaseSink(DatabaseSettings(url=""), engine), tenure())
-    assert again.last() == first.id
-    again.commit("a", [second])
-    opened(again, tenure(2)).commit("a", [second])
-    assert [row[0] for row in rows(engine, DATA)] == ["I", "B", "U"]
-    assert rows(engine, "SELECT source_log, epoch, plan_id FROM eventlog_position") == [("log-of-tests", 2, "a")]
-
-
 def test_who_takes_over_does_not_stumble_over_connections_that_the_server_has_ended(postgresql: Engine) -> None:
     """A server that was started anew has ended them all, those of a publisher that stood by too."""
     ours = sink(create_engine(postgresql.url))
@@ -351,16 +327,6 @@ def test_change_tables_of_another_task_are_left_alone(engine: Engine) -> None:
         connection.execute(text("UPDATE eventlog_change_table SET task = 'behind'"))
     assert list(behind.commit("b", documents(ADD))) == []
     assert len(rows(engine, DATA)) == 2
-
-
-def test_a_change_table_of_an_older_eventlog_is_the_first_tasks_that_writes_to_it(engine: Engine) -> None:
-    sink(engine).commit("", documents(ADD))
-    with engine.begin() as connection:
-        connection.execute(text("UPDATE eventlog_change_table SET task = NULL"))
-    assert list(sink(engine, task="first").commit("a", documents(ADD))) == []
-    [outcome] = sink(engine, task="second").commit("a", documents(ADD))
-    assert "of the task first already" in str(outcome.note)
-    assert rows(engine, "SELECT version FROM eventlog_change_table") == [(1,)]
 
 
 def test_a_task_that_is_ahead_closes_no_partition_of_another_one(engine: Engine) -> None:

@@ -6,7 +6,6 @@ standard output does not, and is only written in order.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
@@ -286,17 +285,7 @@ def test_each_way_to_a_receiver_is_a_sink_by_itself() -> None:
                 lane.commit("c", place.documents(6))
 
 
-def test_a_position_of_an_older_eventlog_is_gone_on_from_in_change_tables_in_files(tmp_path: Path) -> None:
-    old = {"change_seq": sink_places.row(4).id, "open": {}, "versions": {}, "refused": {"a": [[[1], "no"]]}}
-    (tmp_path / "_position.json").write_text(json.dumps(old))
-    with sink_places.change_files(tmp_path) as place:
-        sink = opened(place.make(), tenure())
-        assert sink.last() == place.document(4).id
-        sink.commit("b", place.documents(5))
-        assert opened(place.make(), tenure(2)).last() == place.document(5).id
-
-
-def test_documents_of_an_older_eventlog_are_gone_on_from_in_files(tmp_path: Path) -> None:
+def test_documents_whose_marks_are_gone_are_gone_on_from_in_files(tmp_path: Path) -> None:
     (tmp_path / "00000000000000000007.xml").write_bytes(sink_places.xds(7).body)
     (tmp_path / ".eventlog-4711-0.part").write_bytes(b"half")
     with sink_places.files(tmp_path) as place:

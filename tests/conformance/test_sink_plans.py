@@ -236,12 +236,12 @@ def test_a_name_that_nobody_gave_is_told_in_a_sentence(tmp_path: Path, name: str
             assert sink.resolve("a").last == "a"
 
 
-def test_a_plan_that_an_older_eventlog_named_is_known_in_change_files(tmp_path: Path) -> None:
+def test_a_plan_whose_mark_is_gone_is_known_in_change_files(tmp_path: Path) -> None:
     with sink_places.change_files(tmp_path) as place:
         sink = opened(place.make(), tenure())
         sink.commit("a", place.documents(1))
         for mark in tmp_path.glob(".eventlog-*"):
-            mark.unlink()  # which it did not make
+            mark.unlink()
         heir = opened(place.make(), tenure(2))
         assert heir.resolve("a") == Resolved(last="a", documents=None)
         heir.commit("a", place.documents(1))

@@ -129,17 +129,8 @@ class Control:
         )
 
     def prepare(self, connection: Connection) -> None:
-        """Makes the tables, and adds the columns that those which are there lack."""
+        """Makes the tables that are missing."""
         self.tables.create_all(connection)
-        # Compared without case: Oracle reports names that nobody quotes in capitals.
-        inspector = sa.inspect(connection)
-        for table in self.tables.tables.values():
-            reported = inspector.get_columns(table.name, table.schema)
-            there = {column["name"].casefold() for column in reported}
-            lacking = [column for column in table.columns if column.name.casefold() not in there]
-            if lacking:
-                added = {column.name: column.type for column in lacking}
-                add_columns(connection, table.name, table.schema, added)
 
     def standing(self, connection: Connection) -> TaskState | None:
         """How far the task is, locked until the transaction ends.

@@ -124,7 +124,7 @@ class Evolution:
             problem = f"{block.target} is a change table of another event log already"
             raise ExpressionError(f"{problem}; choose another suffix or schema")
         # Its change_seq would run backwards, where one of the two is behind.
-        if former.task and former.task != self._control.task:
+        if former.task != self._control.task:
             problem = f"{block.target} is a change table of the task {former.task} already"
             way_out = "if the task has another name now, write that into eventlog_change_table.task"
             raise ExpressionError(f"{problem}; choose another suffix or schema, or, {way_out}")

@@ -16,11 +16,9 @@ from eventlog.core.errors import SinkError
 from eventlog.core.model import Outcome, Reason, Status
 from eventlog.core.secrets import masked, shown, visible
 from eventlog.daemon.logging import Style, journal, library_journal
-from eventlog.delivery.output import OutputState, read_output_states
 from eventlog.publisher.settling import note_of
 from eventlog.sinks.database.plugin import DatabaseOutput
 from eventlog.sinks.outputs import HttpOutput
-from eventlog.sources.marks import as_text
 from eventlog.sql.connect import read_url, shown_url
 from tests.support.cost import seconds
 
@@ -188,13 +186,6 @@ def test_what_libraries_say_is_a_record_and_harmless(style: Style) -> None:
 )
 def test_the_name_of_an_output_is_what_it_was(output: DatabaseOutput | HttpOutput, name: str) -> None:
     assert name_of(output) == name
-
-
-def test_marks_of_former_versions_lose_the_secrets_in_their_names() -> None:
-    former = "database postgresql+psycopg://u@h/d?password=geheim  eventlog"
-    now = name_of(DatabaseOutput(url="postgresql+psycopg://u@h/d?password=geheim"))
-    written = as_text({former: OutputState(document="7", error="password=geheim")})
-    assert read_output_states(written) == {now: OutputState(document="7", error="password=***")}
 
 
 def test_a_note_about_a_row_holds_no_secret() -> None:
