@@ -4,10 +4,10 @@ into the log.
 
 from __future__ import annotations
 
-from eventlog.capture.asked import TrackRequest
 from eventlog.capture.installed import TriggerCondition, TriggerState, compare, installed, tracked
 from eventlog.capture.plan import Style, TriggerOptions, TriggerPlan, plan
 from eventlog.capture.render import Trigger, render
+from eventlog.capture.requests import TrackRequest
 from eventlog.capture.track import located, track, track_sql, trigger_states, untrack
 
 __all__ = [

@@ -19,7 +19,6 @@ from msgspec import Struct
 from msgspec.structs import replace
 from sqlalchemy import Connection
 
-from eventlog.capture.asked import Marker
 from eventlog.capture.plan import ChildPlan, Numbered, Style, TriggerPlan
 from eventlog.core.errors import InstallError
 from eventlog.core.schema import Child
@@ -209,7 +208,7 @@ SCHEMA: Final = "eventlog{}"
 class Bridge(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A function in two parts, with numbers in place of names.
 
-    And the trigger's table, the class's, its key, its marker, and the columns that are logged,
+    And the trigger's table, the class's, its key, and the columns that are logged,
     where these are not all.
     """
 
@@ -218,7 +217,6 @@ class Bridge(Struct, frozen=True, kw_only=True, omit_defaults=True):
     name: str
     parent: int
     key: list[int]
-    marker: Marker
     columns: list[int] | None = None
 
 

@@ -10,8 +10,9 @@ from msgspec import Struct
 from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import SQLAlchemyError
 
-from eventlog.capture.asked import TrackRequest, asked_of, believed
-from eventlog.capture.installed import Installed, TriggerCondition, TriggerState, installed
+from eventlog.capture.installed import Installed, TriggerCondition, TriggerState, read_capture
+from eventlog.capture.registry import TrackedClass, refuse_fault
+from eventlog.capture.requests import TrackRequest
 from eventlog.capture.track import located, track
 from eventlog.core.errors import EventlogError, InstallError, SourceError
 from eventlog.sql.access import in_words
@@ -87,14 +88,16 @@ def retrack(
     """
     with engine.connect() as connection:
         log = located(connection, names)
-        triggers = [trigger for trigger in installed(connection, log) if trigger.marker.table == owner]
-        standing = [trigger.marker.options for trigger in triggers]
-        if not standing:
+        capture = read_capture(connection, log)
+        tracked = capture.classes.get(owner)
+        triggers = capture.of(owner)
+        if tracked is None or not triggers:
             message = f"All triggers of {owner} are gone, so somebody may have taken them off."
             hint = "Run `eventlog track`, or `eventlog untrack` if nothing is to be captured."
             raise InstallError(message, hint=hint)
-        options = believed(owner, asked_of(connection, log).get(owner), standing) or standing[0]
-        name = _name_today(connection, owner, triggers)
+        refuse_fault(tracked)
+        options = tracked.options
+        name = _name_today(connection, tracked, triggers)
         table = Classes(connection).one(name, options.children, options.key)
         known = {written.casefold() for written in table.attributes}
         own_columns = [own.column for own in table.attributes.values() if own.child is None]
@@ -106,20 +109,15 @@ def retrack(
     return track(engine, [name], TrackRequest(columns=columns or None), log, since=since)
 
 
-def _name_today(connection: Connection, owner: str, standing: Sequence[Installed]) -> str:
-    """What the class is called: its triggers go along where its table gets another name."""
-    classes = Classes(connection)
-    if classes.has(owner):
+def _name_today(connection: Connection, tracked: TrackedClass, standing: Sequence[Installed]) -> str:
+    """Find what the class is called: its triggers go along where its table gets another name."""
+    owner = tracked.whole
+    if Classes(connection).has(owner):
         return owner
-    children: set[str] = set()
-    for trigger in standing:
-        children.update(child.rpartition(".")[2] for child in trigger.marker.options.children)
     # Children keep their own names, so what is left is the class itself.
-    own = [trigger for trigger in standing if trigger.table not in children]
-    tables = {(trigger.schema, trigger.table) for trigger in own}
+    children = {child.rpartition(".")[2] for child in tracked.options.children}
+    tables = {(trigger.schema, trigger.table) for trigger in standing if trigger.table not in children}
     if len(tables) != 1:
         return owner
     schema, table = tables.pop()
-    if schema:
-        return f"{schema}.{table}"
-    return table
+    return f"{schema}.{table}" if schema else table

@@ -1,4 +1,4 @@
-"""Rights that were given: each as one GRANT, run, kept in a mark of the log, and taken back.
+"""Rights that were given: each as one GRANT, run, kept in the log's registry, and taken back.
 
 Kept are only those that gave something new: what a role had before is somebody else's.
 """
@@ -12,10 +12,9 @@ from contextlib import nullcontext, suppress
 from typing import Final
 
 from msgspec import Struct
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection, TextClause, inspect, text
 from sqlalchemy.exc import SQLAlchemyError
 
-from eventlog.capture.asked import has_marks
 from eventlog.sql.access import answers, fetched, verbatim
 from eventlog.sql.dialect import Dialect, dialect_of, log_holes, offers, statement
 from eventlog.sql.names import LogNames
@@ -49,12 +48,12 @@ def quoted_role(dialect: Dialect, role: str) -> str:
 
 
 PREFIX: Final = "given: "
-"""What the names of these marks begin with."""
+"""What the names of these notes begin with."""
 
 _name = r'(?:[\w$]+|"(?:[^"]|"")+"|`(?:[^`]|``)+`)'
-_rights = rf"[\w ]+(?: \({_name}\))?"
+_rights = rf"[\w ]+?(?: \({_name}(?:, {_name})*\))?"
 _place = rf"(?:SCHEMA )?(?:{_name}(?:\.{_name})?|\*)"
-# Publishers can write marks, so what stands there must be one grant and nothing else.
+# What is taken back is one grant and nothing else.
 _grant = re.compile(
     rf"GRANT (?P<what>{_rights}(?:, {_rights})*(?: ON {_place})?|{_name})"
     rf"\s+TO (?P<role>{_name}(?:@{_name})?)"
@@ -74,7 +73,7 @@ def taking_back(grant: str) -> str | None:
 
 def give(connection: Connection, names: LogNames, statements: Iterable[RoleStatement]) -> None:
     """Runs statements, and keeps those that gave something new."""
-    kept, dialect = has_marks(connection, names), dialect_of(connection)
+    kept, dialect = has_setup(connection, names), dialect_of(connection)
     # What the role of the statement before had after it, so that each is asked once and not twice.
     known: tuple[str, list[tuple[object, ...]]] | None = None
     for written in statements:
@@ -87,6 +86,10 @@ def give(connection: Connection, names: LogNames, statements: Iterable[RoleState
             before = _given(connection, role)
         connection.execute(verbatim(written.sql))
         known = None
+        if kept and written.sql.startswith("REVOKE "):
+            for grant in given(connection, names):
+                if taking_back(grant) == written.sql:
+                    _forget(connection, names, grant)
         if grants:
             after = _given(connection, role)
             known = (role, after)
@@ -97,12 +100,11 @@ def give(connection: Connection, names: LogNames, statements: Iterable[RoleState
 
 def given(connection: Connection, names: LogNames) -> list[str]:
     """The grants that are kept, as they were run."""
-    if not has_marks(connection, names):
+    if not has_setup(connection, names):
         return []
     dialect = dialect_of(connection)
     query = statement(dialect, "given_read", **log_holes(dialect, names))
     grants = [str(value) for (value,) in fetched(connection, verbatim(query))]
-    # Whoever can write marks could have something else run by whoever takes the rights back.
     return [grant for grant in grants if taking_back(grant) is not None]
 
 
@@ -142,7 +144,24 @@ def _given(connection: Connection, role: str) -> list[tuple[object, ...]]:
 
 
 def _keep(connection: Connection, names: LogNames, grant: str) -> None:
+    connection.execute(_in_setup(connection, names, "mark_write"), {"name": _note_name(grant), "value": grant})
+
+
+def _forget(connection: Connection, names: LogNames, grant: str) -> None:
+    connection.execute(_in_setup(connection, names, "mark_clear"), {"name": _note_name(grant)})
+
+
+def _note_name(grant: str) -> str:
+    return PREFIX + hashlib.sha256(grant.encode()).hexdigest()
+
+
+def _in_setup(connection: Connection, names: LogNames, query: str) -> TextClause:
+    """Make a query about marks one about the notes of who installed the log."""
     dialect = dialect_of(connection)
-    query = text(statement(dialect, "mark_write", **log_holes(dialect, names)))
-    name = PREFIX + hashlib.sha256(grant.encode()).hexdigest()
-    connection.execute(query, {"name": name, "value": grant})
+    holes = dict(log_holes(dialect, names))
+    return text(statement(dialect, query, **holes | {"marks": holes["setup"]}))
+
+
+def has_setup(connection: Connection, names: LogNames) -> bool:
+    """Tell whether the log has a registry."""
+    return inspect(connection).has_table(names.registry["setup"], schema=names.schema)

@@ -3,26 +3,25 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from enum import StrEnum
-from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
 from sqlalchemy import Connection, Engine
 
-from eventlog.capture.asked import AskedClass, Marker, asked_classes, asked_of, read_marker, same, words
 from eventlog.capture.ddl import ddl_trigger_name, standing_ddl
 from eventlog.capture.plan import Style, TriggerOptions, captured, plan
+from eventlog.capture.registry import TrackedClass, read_registry, registry_place
 from eventlog.capture.render import Trigger, render
+from eventlog.capture.requests import words
 from eventlog.capture.table_needs import TableNeeds
-from eventlog.capture.words import as_in_catalog
 from eventlog.core.errors import EventlogError, InstallError
 from eventlog.core.schema import Table
-from eventlog.sql.access import answers, verbatim
+from eventlog.sql.access import answers
 from eventlog.sql.definitions import ShapeVersion
-from eventlog.sql.dialect import Dialect, dialect_of, statement
+from eventlog.sql.dialect import Dialect, dialect_of, log_holes
 from eventlog.sql.findlog import log_columns
 from eventlog.sql.history import as_logged, read_history
 from eventlog.sql.names import LogNames
@@ -40,14 +39,40 @@ class TriggerCondition(StrEnum):
 
 
 class Installed(Struct, frozen=True, kw_only=True):
-    """A trigger of ours as the catalog has it."""
+    """A trigger of the registry as the catalog has it.
+
+    `name` and `table` are what the catalog says, `entered` and `owner` what the registry says: the
+    trigger's name, and the class that it belongs to. `unchanged` says that its text is the one that
+    was kept when it was made.
+    """
 
     name: str
     schema: str | None
     table: str
-    marker: Marker
+    entered: str
+    owner: TrackedClass
     source: str
-    enabled: bool
+    fires: str
+    unchanged: bool
+    relation: int | None = None
+
+    @property
+    def enabled(self) -> bool:
+        """True if it fires for everything that it was asked to fire for."""
+        if self.owner.options.always:
+            return self.fires == "A"
+        return self.fires in "OA"
+
+
+class Capture(Struct, frozen=True, kw_only=True):
+    """What the registry says is tracked, by the name of the class, and the triggers that stand."""
+
+    classes: Mapping[str, TrackedClass]
+    triggers: Sequence[Installed]
+
+    def of(self, owner: str) -> list[Installed]:
+        """Return the triggers of one class."""
+        return [trigger for trigger in self.triggers if trigger.owner.whole == owner]
 
 
 class TriggerState(Struct, frozen=True, kw_only=True):
@@ -55,7 +80,8 @@ class TriggerState(Struct, frozen=True, kw_only=True):
     to, and how it is.
 
     `fails` says that it names a column which is gone: whoever writes to the table meets an error.
-    `asked` is what the class was tracked with, in the words of `eventlog track`.
+    `asked` is what the class was tracked with, in the words of `eventlog track`. `entered` says
+    that the registry names it.
     """
 
     name: str
@@ -66,47 +92,66 @@ class TriggerState(Struct, frozen=True, kw_only=True):
     note: str | None = None
     fails: bool = False
     asked: str | None = None
+    entered: bool = True
 
 
-def installed(connection: Connection, names: LogNames) -> list[Installed]:
-    """Our triggers that write to this log; names must carry the log's schema where the database has
-    schemas.
+def read_capture(connection: Connection, names: LogNames) -> Capture:
+    """Read the registry and the triggers that it names; names must carry the log's schema where the
+    database has schemas.
     """
     dialect = dialect_of(connection)
+    classes = read_registry(connection, names)
+    if not classes:
+        return Capture(classes={}, triggers=())
+    by_number = {tracked.id: tracked for tracked in classes.values()}
     triggers = []
-    for row in answers(connection, "our_triggers"):
-        marker = read_marker(row.marker)
-        if marker is None or marker.log != names.whole:
+    place = {"place": registry_place(dialect, names)}
+    for row in answers(connection, "standing_triggers", place, **log_holes(dialect, names)):
+        tracked = by_number.get(row.tracked)
+        if tracked is None:
             continue
         trigger = Installed(
             name=row.trigger_name,
             schema=row.table_schema,
             table=row.table_name,
-            marker=marker,
-            source=as_in_catalog(dialect, _exact(connection, dialect, row)),
-            enabled=bool(row.enabled),
+            entered=row.entered,
+            owner=tracked,
+            source=str(row.source or ""),
+            fires=row.fires,
+            unchanged=bool(row.unchanged),
+            relation=row.relation,
         )
         triggers.append(trigger)
-    return triggers
+    return Capture(classes=classes, triggers=triggers)
 
 
-def by_owner(triggers: Iterable[Installed]) -> dict[str, list[Installed]]:
-    """Triggers by the class that they belong to."""
-    owners: dict[str, list[Installed]] = {}
-    for trigger in triggers:
-        owners.setdefault(trigger.marker.table, []).append(trigger)
-    return owners
+def installed(connection: Connection, names: LogNames) -> Sequence[Installed]:
+    """Read the triggers of the registry that stand."""
+    return read_capture(connection, names).triggers
 
 
-def _exact(connection: Connection, dialect: Dialect, row: Any) -> str:
-    # The catalog may give quoted names in another spelling; then the text would look OUTDATED, so
-    # it is asked for itself.
-    if not dialect.tells_roughly or "`" not in row.source:
-        return str(row.source)
-    name = dialect.qualified(row.table_schema, row.trigger_name)
-    query = statement(dialect, "trigger_text", trigger=name)
-    definition = str(connection.execute(verbatim(query)).one()[2])
-    return definition.partition("FOR EACH ROW ")[2]
+def similar_triggers(connection: Connection, names: LogNames) -> list[TriggerState]:
+    """Find triggers that look like ours, and that the registry does not name: a hundred at most."""
+    dialect = dialect_of(connection)
+    asked = {
+        "prefix": f"{names.table}_",
+        "writes": f"INSERT INTO {dialect.qualified(names.schema, names.table)} (",
+        "place": registry_place(dialect, names),
+    }
+    states = []
+    for row in answers(connection, "similar_triggers", asked, **log_holes(dialect, names)):
+        owner = f"{row.table_schema}.{row.table_name}" if row.table_schema else row.table_name
+        states.append(
+            TriggerState(
+                name=row.trigger_name,
+                table=row.table_name,
+                owner=owner,
+                state=TriggerCondition.STRAY,
+                note="the registry does not name it",
+                entered=False,
+            )
+        )
+    return states
 
 
 def compare(
@@ -115,10 +160,10 @@ def compare(
     owner: str,
     options: TriggerOptions | None = None,
 ) -> list[TriggerState]:
-    """The state of every trigger that is wanted or there, for one class that was tracked with these
-    options.
+    """Compare the triggers that are wanted of one class, tracked with these options, with those
+    that are there.
     """
-    there = {(trigger.table, trigger.name): trigger for trigger in standing}
+    there = {(trigger.table, trigger.entered): trigger for trigger in standing}
     states = []
     for trigger in wanted:
         its_own = there.pop((trigger.table, trigger.name), None)
@@ -128,92 +173,75 @@ def compare(
 
 
 def states(connection: Connection, names: LogNames) -> list[TriggerState]:
-    """The state of every trigger of the log, each class planned again from its table of now."""
-    asked = asked_of(connection, names)
-    by_class = by_owner(installed(connection, names))
-    # All triggers of a class may be gone, and the mark still says that it is tracked.
-    by_class |= {owner: [] for owner in asked if owner not in by_class and _sees(connection, owner)}
-    classes, needs, dialect = Classes(connection), TableNeeds(connection), dialect_of(connection)
-    classes.read(by_class)
-    states: list[TriggerState] = []
-    following = None
-    for owner, standing in by_class.items():
-        states += _class_states(classes, needs, dialect, names, owner, standing, asked.get(owner))
-        if following is None and any(trigger.marker.options.follow_ddl for trigger in standing):
-            following = owner
-    if following is not None:
+    """Compare every trigger of the log, each class planned again from its table of now."""
+    capture = read_capture(connection, names)
+    # All triggers of a class may be gone, and the registry still says that it is tracked.
+    owners = [owner for owner in capture.classes if capture.of(owner) or _sees(connection, capture.classes[owner])]
+    classes, needs, dialect = Classes(connection), TableNeeds(connection, names), dialect_of(connection)
+    classes.read(owners)
+    found: list[TriggerState] = []
+    for owner in owners:
+        found += _class_states(classes, needs, dialect, names, capture.classes[owner], capture.of(owner))
+    following = [owner for owner in owners if capture.classes[owner].options.follow_ddl]
+    if following:
         # A log has one event trigger. It is listed as one of the first class's, which makes it
         # stand when it is tracked anew.
-        ddl_trigger = standing_ddl(connection, names)
-        if ddl_trigger is None:
-            state = TriggerCondition.MISSING
-        elif not ddl_trigger.enabled:
-            state = TriggerCondition.DISABLED
-        elif not ddl_trigger.current:
-            state = TriggerCondition.OUTDATED
-        else:
-            state = TriggerCondition.CURRENT
-        name = ddl_trigger_name(dialect_of(connection), names)
-        event_trigger = TriggerState(
-            name=name,
-            table="ALTER TABLE",
-            owner=following,
-            state=state,
-            note=_ddl_notes.get(state),
-        )
-        states.append(event_trigger)
-    return states
+        found.append(_ddl_state(connection, names, following[0]))
+    return [*found, *similar_triggers(connection, names)]
 
 
-_ddl_notes = {
-    TriggerCondition.MISSING: "nothing follows ALTER TABLE in its transaction",
-    TriggerCondition.DISABLED: "nothing follows ALTER TABLE in its transaction",
-}
+def _ddl_state(connection: Connection, names: LogNames, owner: str) -> TriggerState:
+    ddl_trigger = standing_ddl(connection, names)
+    note = None
+    if ddl_trigger is None or not ddl_trigger.enabled:
+        state = TriggerCondition.MISSING if ddl_trigger is None else TriggerCondition.DISABLED
+        note = "nothing follows ALTER TABLE in its transaction"
+    else:
+        state = TriggerCondition.CURRENT if ddl_trigger.current else TriggerCondition.OUTDATED
+    name = ddl_trigger_name(dialect_of(connection), names)
+    return TriggerState(name=name, table="ALTER TABLE", owner=owner, state=state, note=note)
 
 
-def _sees(connection: Connection, owner: str) -> bool:
-    """Whether triggers of a class that are not seen are not there; some databases hide those of
-    others' tables.
+def _sees(connection: Connection, tracked: TrackedClass) -> bool:
+    """Tell whether triggers of a class that are not seen are not there; some databases hide those
+    of others' tables.
     """
-    schema, _, table = owner.rpartition(".")
-    asked = {"schema": schema or None, "table": table}
+    asked = {"schema": tracked.schema, "table": tracked.table}
     return all(seen for (seen,) in answers(connection, "sees_triggers", asked))
 
 
-def unseen(connection: Connection, names: LogNames, seen: Collection[str]) -> dict[str, AskedClass]:
-    """The classes that somebody tracks and whose triggers the database does not tell the connected
-    user of.
-
-    What was left out there, nobody is to read back.
-    """
-    classes = asked_classes(connection, names)
-    others = {owner: asked for owner, asked in classes.items() if owner not in seen}
-    return {owner: asked for owner, asked in others.items() if not _sees(connection, owner)}
+def find_unseen(connection: Connection, names: LogNames) -> set[str]:
+    """Find the classes whose triggers the database does not show to the connected user."""
+    capture = read_capture(connection, names)
+    return {
+        owner for owner, tracked in capture.classes.items() if not capture.of(owner) and not _sees(connection, tracked)
+    }
 
 
 def tracked(connection: Connection, names: LogNames) -> list[Table]:
-    """The classes that have triggers of the log, with the columns that are captured; what `eventlog
-    catalog` shows.
-    """
-    triggers = installed(connection, names)
-    known: dict[str, Marker | AskedClass] = {}
-    for trigger in triggers:
-        known[trigger.marker.table] = trigger.marker
-    known |= unseen(connection, names, known)
-    tables, classes = [], Classes(connection)
-    classes.read(known)
-    for name, witness in known.items():
-        options = witness.options
+    """Return the tracked classes with the columns that are captured; what `eventlog catalog` shows."""
+    return [table for table, _ in tracked_tables(connection, names)]
+
+
+def tracked_tables(connection: Connection, names: LogNames) -> list[tuple[Table, TrackedClass]]:
+    """Return the tracked classes that are there, each with what the registry says of it."""
+    capture = read_capture(connection, names)
+    classes = Classes(connection)
+    classes.read(capture.classes)
+    tables = []
+    for owner, tracked in capture.classes.items():
+        options = tracked.options
         try:
-            table = _present(classes, name, options.children, options.key)
-            tables.append(as_logged(captured(table, options, witness.watched), names))
+            table = _present(classes, owner, options.children, options.key)
+            table = as_logged(captured(table, options, tracked.watched), names)
         except EventlogError:  # the table is gone; its triggers are STRAY
             continue
+        tables.append((table, tracked))
     return tables
 
 
 def _present(classes: Classes, name: str, children: Sequence[str], key: Sequence[str] = ()) -> Table:
-    """A class by its name, with those of these children that it still has."""
+    """Return a class by its name, with those of these children that it still has."""
     try:
         return classes.one(name, children, key)
     except InstallError:
@@ -230,58 +258,33 @@ def _class_states(
     needs: TableNeeds,
     dialect: Dialect,
     names: LogNames,
-    owner: str,
+    tracked: TrackedClass,
     standing: Sequence[Installed],
-    asked: TriggerOptions | None,
 ) -> Iterable[TriggerState]:
-    options = asked or TriggerOptions()
-    if standing:
-        options = standing[0].marker.options
-    if asked is not None:
-        # What was asked is in the mark; what the table needed when it was tracked is in the
-        # triggers alone.
-        options = replace(asked, rows=options.rows, foreign=options.foreign)
+    owner, options = tracked.whole, tracked.options
+    if tracked.fault is not None:
+        state = TriggerCondition.OUTDATED
+        if not standing:
+            return [TriggerState(name=owner, table=tracked.table, owner=owner, state=state, note=tracked.fault)]
+        return [_described(trigger, state, tracked.fault) for trigger in standing]
     try:
         table = _present(classes, owner, options.children)
     except EventlogError as error:
         return [_described(trigger, TriggerCondition.STRAY, str(error)) for trigger in standing]
     try:
         table = classes.one(owner, options.children, options.key)
-        wanted = render(needs.numbered(plan(table, needs.needed(table, options))), dialect, names)
+        wanted = render(needs.numbered(plan(table, needs.fitted(table, options))), dialect, names)
     except EventlogError as error:
         problem = str(error)
         states = [_described(trigger, TriggerCondition.OUTDATED, problem) for trigger in standing]
     else:
-        others = [trigger for trigger in standing if not same(trigger.marker.options, options)]
-        differing = {trigger.name for trigger in others}
-        states = []
-        for state in compare(wanted, standing, owner, options):
-            if state.name in differing:
-                state = _differing(state, options)  # noqa: PLW2901  # as it is shown
-            states.append(state)
-    # The event trigger leaves a marker without a hash. After a renaming its triggers stand under
-    # the former name, so they are not strays, and those that would be made now are not missing.
-    if any(not trigger.marker.hash for trigger in standing):
-        states = [_renamed(state) for state in states if state.state is not TriggerCondition.STRAY]
+        states = compare(wanted, standing, owner, options)
     texts = {trigger.name: trigger.source for trigger in standing if trigger.enabled}
     return [with_failure(state, texts.get(state.name, ""), table, dialect) for state in states]
 
 
-def _renamed(state: TriggerState) -> TriggerState:
-    if state.state is not TriggerCondition.MISSING:
-        return state
-    return replace(state, state=TriggerCondition.OUTDATED, note="it has the old name of its table")
-
-
-def _differing(state: TriggerState, options: TriggerOptions) -> TriggerState:
-    """A trigger that says of itself that something else was asked for."""
-    if state.state in (TriggerCondition.STRAY, TriggerCondition.DISABLED):
-        return state
-    return replace(state, state=TriggerCondition.OUTDATED, note=f"it was asked for {words(options)}")
-
-
 def with_failure(state: TriggerState, text: str, table: Table, dialect: Dialect) -> TriggerState:
-    """The state, with the columns that the trigger's text reads and the table no longer has."""
+    """Add to the state the columns that the trigger's text reads and the table no longer has."""
     if state.state is not TriggerCondition.OUTDATED:
         return state
     columns = {child.name: child.columns for child in table.children} | {table.name: table.columns}
@@ -338,16 +341,14 @@ def _state(
         return _described(standing, TriggerCondition.DISABLED)
     if is_current(trigger, standing):
         return _described(standing, TriggerCondition.CURRENT)
-    return _described(standing, TriggerCondition.OUTDATED)
+    note = None if standing.unchanged else "somebody has changed it"
+    return _described(standing, TriggerCondition.OUTDATED, note)
 
 
 def is_current(trigger: Trigger, standing: Installed) -> bool:
-    """Whether marker and text are what would be made now."""
-    # Databases give the text whole or without its head. An empty text is a part of every other, and
-    # proves nothing.
-    text = standing.source.strip()
-    is_same = bool(text) and text in trigger.source
-    return standing.enabled and standing.marker.hash == trigger.hash and is_same
+    """Tell whether a trigger was planned as it would be now, and stands as it was made."""
+    entered = standing.owner.triggers[standing.entered]
+    return standing.enabled and standing.unchanged and entered.digest == trigger.hash
 
 
 def _described(
@@ -358,11 +359,11 @@ def _described(
     return TriggerState(
         name=trigger.name,
         table=trigger.table,
-        owner=trigger.marker.table,
+        owner=trigger.owner.whole,
         state=state,
-        style=trigger.marker.options.style,
+        style=trigger.owner.options.style,
         note=note,
-        asked=words(trigger.marker.options),
+        asked=words(trigger.owner.options),
     )
 
 

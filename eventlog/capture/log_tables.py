@@ -140,7 +140,7 @@ def companion_tables(names: LogNames, dialect: Dialect) -> sa.MetaData:
     In the journal's nothing is ever an empty text, because Oracle would read it back as NULL.
     """
     types, metadata = dialect.types, sa.MetaData(schema=names.schema)
-    columns = {**_of_log(types), **_of_outputs(types), **_of_rows(types)}
+    columns = {**_of_registry(types), **_of_log(types), **_of_outputs(types), **_of_rows(types)}
     for hole, table in names.companions.items():
         sa.Table(table, metadata, *columns[hole], **types.table_options)
     # Of what is parked an index leads to an object's rows, to what is due, and to a row whatever
@@ -153,6 +153,11 @@ def companion_tables(names: LogNames, dialect: Dialect) -> sa.MetaData:
     ):
         index = dialect.shortened(f"{parked.name}_{ending}")
         sa.Index(index, *(parked.c[column] for column in indexed))
+    # A table is tracked once; what depends on an altered one is found by its number.
+    tracked = sa.Table(names.registry["tracked"], metadata)
+    sa.Index(dialect.shortened(f"{tracked.name}_name"), tracked.c.schema_name, tracked.c.table_name, unique=True)
+    relations = sa.Table(names.registry["relations"], metadata)
+    sa.Index(dialect.shortened(f"{relations.name}_number"), relations.c.relation)
     return metadata
 
 
@@ -308,14 +313,54 @@ def _of_log(types: ColumnTypes) -> dict[str, list[sa.Column[Any]]]:
             sa.Column("held", sa.Integer(), nullable=False, server_default=sa.text("0")),
             sa.Column("settled_at", types.log_moment),
         ],
-        "history": [
-            sa.Column("table_name", sa.String(200), primary_key=True),
-            _key("table_version", sa.Integer()),
-            sa.Column("seen_at", sa.String(40), nullable=False),
-            sa.Column("changed", value),
-            sa.Column("definition", value),
-            sa.Column("first_record", number),
-            sa.Column("described", value),
+        "history": _of_versions(types),
+        "seen": _of_versions(types),
+    }
+
+
+def _of_versions(types: ColumnTypes) -> list[sa.Column[Any]]:
+    """Columns of the tables that say how captured tables looked."""
+    return [
+        sa.Column("table_name", sa.String(200), primary_key=True),
+        _key("table_version", sa.Integer()),
+        sa.Column("seen_at", sa.String(40), nullable=False),
+        sa.Column("changed", types.log_value),
+        sa.Column("definition", types.log_value),
+        sa.Column("first_record", types.log_number),
+        sa.Column("described", types.log_value),
+    ]
+
+
+def _of_registry(types: ColumnTypes) -> dict[str, list[sa.Column[Any]]]:
+    """Columns of the tables that only the log's owner writes: how the log was installed, and what is
+    tracked by which triggers.
+    """
+    number, name = types.log_number, sa.String(200)
+    return {
+        "setup": [sa.Column("name", name, primary_key=True), sa.Column("value", types.log_value)],
+        "tracked": [
+            _key("id", number),
+            sa.Column("schema_name", name, nullable=False),
+            sa.Column("table_name", name, nullable=False),
+            sa.Column("relation", number),
+            sa.Column("options", types.log_value, nullable=False),
+            sa.Column("watched", types.log_value),
+        ],
+        "triggers": [
+            _key("tracked", number),
+            sa.Column("name", name, primary_key=True),
+            sa.Column("table_name", name, nullable=False),
+            sa.Column("function_name", name),
+            sa.Column("definer", name),
+            sa.Column("digest", sa.String(16), nullable=False),
+            sa.Column("fingerprint", types.fingerprint),
+        ],
+        "relations": [
+            sa.Column("tracked", number, nullable=False),
+            sa.Column("schema_name", name, nullable=False),
+            sa.Column("table_name", name, nullable=False),
+            sa.Column("relation", number),
+            sa.Column("role", sa.String(10), nullable=False),
         ],
     }
 

@@ -40,8 +40,8 @@ VALUED = (Style.FIELD, Style.FIELD_REPLACE, Style.IMAGE)
 
 
 class TriggerOptions(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What was asked for; it is remembered in the triggers, so that they can be planned again from
-    today's schema.
+    """What was asked for; the registry keeps it, so that triggers can be planned again from today's
+    schema.
 
     `when` is a SQL condition on the class's columns by their bare names: a row for which it never
     held is not logged. `key` names the columns that tell rows apart, where that is not the primary
@@ -104,7 +104,8 @@ class TriggerPlan(Struct, frozen=True, kw_only=True):
 
     With `listed` the database itself puts the columns into their text: it says in which style they
     are logged. With `others` a row in which only columns have changed that are not logged is to be
-    read back: nobody has said whether they may be.
+    read back: nobody has said whether they may be. `function_owner` is the log's owner, who is to own
+    what triggers run, where somebody else makes them.
     """
 
     table: Table
@@ -114,6 +115,7 @@ class TriggerPlan(Struct, frozen=True, kw_only=True):
     numbered: tuple[Numbered, ...] = ()
     listed: Style | None = None
     others: bool = False
+    function_owner: str | None = None
 
     @property
     def remembered(self) -> tuple[str, ...]:

@@ -4,21 +4,19 @@ with a hash.
 
 from __future__ import annotations
 
-from base64 import b64encode
-from collections.abc import Iterator, Mapping
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping
 from enum import Enum, auto
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from eventlog.capture.asked import Marker, hash_of, write_marker
 from eventlog.capture.bodies import RowBodies, StatementBodies, arguments, columns_of
 from eventlog.capture.clauses import logged_name, qualified
 from eventlog.capture.ddl import HERE, Bridge, bridge_comment, bridge_plan
 from eventlog.capture.plan import EVERY, ChildPlan, Style, TriggerPlan, When
 from eventlog.capture.words import (
     Row,
-    as_in_catalog,
     common_holes,
     declarations,
     number_holes,
@@ -50,18 +48,24 @@ PARTS = (TriggerPart.READING, TriggerPart.WRITING)
 
 
 class Trigger(Struct, frozen=True, kw_only=True):
-    """A trigger: where it stands, how to make it and how to take it off, what it runs, and the text
-    that the database keeps.
+    """A trigger: where it stands, how to make it and how to take it off, what it runs as SQL names it,
+    and by its bare name where that is apart from the trigger, and the hash of the text that was
+    planned.
     """
 
     name: str
     table: str
     schema: str | None
     function: str
+    program: str | None
     create: tuple[str, ...]
     drop: tuple[str, ...]
-    source: str
     hash: str
+
+
+def hash_texts(texts: Iterable[str]) -> str:
+    """Return sixteen digits that change when any of the texts does."""
+    return hashlib.sha256("\0".join(texts).encode()).hexdigest()[:16]
 
 
 def render(plan: TriggerPlan, dialect: Dialect, names: LogNames) -> list[Trigger]:
@@ -111,20 +115,19 @@ class _Writer(Struct, frozen=True, kw_only=True):
             holes["body"] = f"{self._bridge(child, events, name, part)}\n{holes['body']}"
         form = self._form(events[0])
         body = ["function_body"] if offers(self.dialect, "function_body") else []
-        # The marker holds the hash, so the hash is one of the texts without it.
-        texts_without = (self._statement(query, **holes, marker="") for query in (function, *body, form))
-        digest = hash_of(texts_without)
+        made = (self._statement(query, **holes) for query in (function, *body, form))
+        digest = hash_texts([*made, *(["always"] if self.plan.options.always else ())])
         called = function_name(self.dialect, self.names, self.plan.table.schema, name, digest)
         holes |= self._settling(name, digest) | dropping(self.dialect, called)
-        mark = _mark(self.dialect, write_marker(self._marker(digest), self.dialect.line_characters))
         queries = ["before_trigger", function, *body]
-        if self.plan.numbered:
+        if self.plan.function_owner is not None and offers(self.dialect, "own_function"):
+            holes["function_owner"] = self.dialect.quoted(self.plan.function_owner)
             queries.append("own_function")
-        queries += ["guard_function", form, "mark_trigger"]
+        queries += ["guard_function", form]
         if self.plan.options.always:
             queries.append("always_trigger")
         queries.append("after_trigger")
-        texts = {query: self._statement(query, **holes, marker=mark) for query in queries}
+        texts = {query: self._statement(query, **holes) for query in queries}
         limit, length = self.dialect.trigger_bytes, len(texts[form].encode())
         if limit is not None and length > limit:
             too_long = f"The trigger on {table} would be {length} bytes long"
@@ -140,7 +143,7 @@ class _Writer(Struct, frozen=True, kw_only=True):
             create=tuple(text for text in texts.values() if text),
             drop=tuple(text for text in drops if text),
             function=called,
-            source=as_in_catalog(self.dialect, "\n".join((texts[function], texts[form]))),
+            program=self._program(name, digest),
             hash=digest,
         )
 
@@ -364,7 +367,6 @@ class _Writer(Struct, frozen=True, kw_only=True):
             parent=own.number,
             key=[number for number, _ in own.keys],
             columns=None if own.columns is None else list(own.columns),
-            marker=self._marker(""),
         )
         return bridge_comment(bridge, this, own)
 
@@ -381,14 +383,11 @@ class _Writer(Struct, frozen=True, kw_only=True):
         holes["body"] = f"{HERE}\n{holes['body']}"
         return self._statement(function, **holes)
 
-    def _marker(self, digest: str) -> Marker:
-        return Marker(
-            log=self.names.whole,
-            table=self.plan.table.whole,
-            options=self.plan.options,
-            hash=digest,
-            watched=self.plan.remembered,
-        )
+    def _program(self, name: str, digest: str) -> str | None:
+        """Return the bare name of what the trigger runs, as the catalog has it."""
+        if self.dialect.procedural_triggers:
+            return self.dialect.reported(package_name(self.dialect, name, digest))
+        return name if offers(self.dialect, "drop_function") else None
 
     def _base(self, child: ChildPlan | None, what: str) -> str:
         table = self.plan.table
@@ -421,15 +420,6 @@ class _Writer(Struct, frozen=True, kw_only=True):
 
     def _statement(self, query: str, **holes: str) -> str:
         return statement(self.dialect, query, **holes)
-
-
-def _mark(dialect: Dialect, marker: str) -> str:
-    """The marker as it stands beside a trigger, or inside one."""
-    if dialect.comments_on_triggers:
-        return dialect.literal(marker)
-    if dialect.comments_survive:
-        return f"/* {marker} */"
-    return f"DO 'eventlog {b64encode(marker.encode()).decode()}';"
 
 
 def function_name(

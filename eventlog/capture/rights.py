@@ -1,7 +1,7 @@
 """The least rights of three roles: who installs, who writes, who publishes; as statements, run or
 printed.
 
-Those that were not there before are kept in marks of the log, so that they can be taken back.
+Those that were not there before are kept in the registry, so that they can be taken back.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from eventlog.capture.given_rights import (
     account,
     give,
     given,
+    has_setup,
     quoted_role,
     taking_back,
 )
@@ -47,11 +48,12 @@ class CapturedTable(Struct, frozen=True, kw_only=True):
     """A captured table, view or child table, and who owns it where tables have owners.
 
     `power` says what a member of the owner's role could do besides, in words; None where that is
-    nothing.
+    nothing. `columns` are those that are captured, where others are left out.
     """
 
     schema: str | None
     name: str
+    columns: tuple[str, ...] = ()
     owner: str | None = None
     power: str | None = None
 
@@ -67,13 +69,14 @@ class RightsScope(Struct, frozen=True, kw_only=True):
     was given before.
 
     `companions` are the tables beside the log that are there, or all that there will be where there
-    is none yet. With `read_apart` another login than the publisher's reads captured tables.
+    is none yet; `registry` is the one whose owner the log's owner is. With `read_apart` another login than the publisher's reads captured tables.
     """
 
     names: LogNames
     standing: bool
     companions: tuple[str, ...]
     tables: tuple[CapturedTable, ...]
+    registry: CapturedTable | None = None
     read_apart: bool = False
     given: frozenset[str] = frozenset()
 
@@ -250,7 +253,8 @@ class _Grants(Struct, frozen=True, kw_only=True):
             yield from self._on_table("installer_on_companion", role, companion)
         yield from self._on_schema("installer_on_place", role, self._foreign())
         texts: list[str] = []
-        for captured in site.tables:
+        # Nobody but its owner writes the registry.
+        for captured in (*filter(None, (site.registry,)), *site.tables):
             texts += self._on_captured("installer_on_table", role, captured)
         yield from dict.fromkeys(texts)  # an owner of several tables is named once
         yield from self._on_sequence("installer_on_sequence", role)
@@ -273,8 +277,8 @@ class _Grants(Struct, frozen=True, kw_only=True):
         yield from self._on_table("publisher_on_log", role, names.table, status=status)
         for companion in self.site.companions:
             query = "publisher_on_companion"
-            if companion == names.version:
-                query = "publisher_on_version"
+            if companion in names.owners:
+                query = "publisher_on_registry"
             yield from self._on_table(query, role, companion)
         if not (self.site.read_apart and self.dialect.open_catalog):
             yield from self._reads(role, self._foreign())
@@ -282,6 +286,7 @@ class _Grants(Struct, frozen=True, kw_only=True):
         # Somebody else reads: what was given before for that is taken back.
         for captured in self.site.tables:
             for sql in self._on_captured("publisher_on_table", role, captured):
+                yield from self._former(sql)
                 if sql in self.site.given:
                     yield taking_back(sql) or ""
 
@@ -294,7 +299,7 @@ class _Grants(Struct, frozen=True, kw_only=True):
     def _refuse_powers(self, role: str) -> None:
         """Refuses to make an installer a member of a role that may do more than own tables."""
         owned: dict[tuple[str, str], list[str]] = {}
-        for captured in self.site.tables:
+        for captured in (*filter(None, (self.site.registry,)), *self.site.tables):
             if captured.owner is not None and captured.power is not None and captured.owner != role:
                 owned.setdefault((captured.owner, captured.power), []).append(captured.whole)
         if not owned:
@@ -315,7 +320,18 @@ class _Grants(Struct, frozen=True, kw_only=True):
     def _reads(self, role: str, schemas: Iterable[str | None]) -> Iterator[str]:
         yield from self._on_schema("publisher_on_place", role, schemas)
         for captured in self.site.tables:
-            yield from self._on_captured("publisher_on_table", role, captured)
+            for sql in self._on_captured("publisher_on_table", role, captured):
+                yield from self._former(sql)
+                yield sql
+
+    def _former(self, wanted: str) -> Iterator[str]:
+        """Take back what was given before of the same table to the same role: with it the role
+        could read columns that are left out now.
+        """
+        _, _, place = wanted.partition(" ON ")
+        for grant in sorted(self.site.given):
+            if grant != wanted and grant.startswith("GRANT SELECT") and grant.endswith(f" ON {place}"):
+                yield taking_back(grant) or ""
 
     def _foreign(self) -> Iterable[str | None]:
         """Schemas of captured tables that are not the log's."""
@@ -342,7 +358,10 @@ class _Grants(Struct, frozen=True, kw_only=True):
             return
         table = self.dialect.qualified(captured.schema, captured.name)
         owner = self.dialect.quoted(captured.owner or "")
-        yield from self._text(query, role, table=table, owner=owner)
+        columns = ""
+        if captured.columns:
+            columns = f" ({', '.join(map(self.dialect.quoted, captured.columns))})"
+        yield from self._text(query, role, table=table, owner=owner, columns=columns)
 
     def _text(self, query: str, role: str, **holes: str) -> Iterator[str]:
         text = statement(self.dialect, query, role=quoted_role(self.dialect, role), **holes)
@@ -376,6 +395,9 @@ def _site(
         standing=standing,
         companions=log.own[1:],
         tables=tuple(in_scope),
+        registry=_owned(connection, CapturedTable(schema=log.schema, name=log.registry["triggers"]), powers)
+        if standing and has_setup(connection, log)
+        else None,
         read_apart=read_apart or roles.reader is not None,
         given=frozenset(given(connection, log)) if standing else frozenset(),
     )
@@ -400,19 +422,32 @@ def _captured_tables(
     table: Table,
     powers: dict[str, str | None],
 ) -> Iterator[CapturedTable]:
-    """A class's tables; `powers` keeps what was found about their owners."""
-    for name in (table.name, *(child.name for child in table.children)):
-        captured = CapturedTable(schema=table.schema, name=name)
-        owner = _owner(connection, captured)
-        if owner is not None:
-            if owner not in powers:
-                # What a member of this role could do besides, in words.
-                worst = next(iter(role_powers(connection, owner)), None)
-                powers[owner] = None if worst is None else worst.power
-                if worst is not None and worst.role != owner:
-                    powers[owner] = f"is a member of {worst.role}, which {worst.power}"
-            captured = replace(captured, owner=owner, power=powers[owner])
-        yield captured
+    """Return a class's tables; `powers` keeps what was found about their owners."""
+    # Where columns are left out, no other may be read: the server keeps them back too.
+    limited = {attribute.child for attribute in table.left_out}
+    own = tuple(column.name for column in table.columns if not column.formula) if None in limited else ()
+    yield _owned(connection, CapturedTable(schema=table.schema, name=table.name, columns=own), powers)
+    for child in table.children:
+        columns = tuple(column.name for column in child.columns) if child.name in limited else ()
+        yield _owned(connection, CapturedTable(schema=table.schema, name=child.name, columns=columns), powers)
+
+
+def _owned(
+    connection: Connection,
+    captured: CapturedTable,
+    powers: dict[str, str | None],
+) -> CapturedTable:
+    """Add to a table who owns it, and what that role may do besides."""
+    owner = _owner(connection, captured)
+    if owner is None:
+        return captured
+    if owner not in powers:
+        # What a member of this role could do besides, in words.
+        worst = next(iter(role_powers(connection, owner)), None)
+        powers[owner] = None if worst is None else worst.power
+        if worst is not None and worst.role != owner:
+            powers[owner] = f"is a member of {worst.role}, which {worst.power}"
+    return replace(captured, owner=owner, power=powers[owner])
 
 
 def _owner(connection: Connection, captured: CapturedTable) -> str | None:

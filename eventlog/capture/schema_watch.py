@@ -16,19 +16,19 @@ from structlog.stdlib import BoundLogger
 
 from eventlog.capture import TriggerCondition, TriggerState, located, tracked
 from eventlog.capture.follow import Followed, behind, follow
-from eventlog.capture.installed import states, unseen
+from eventlog.capture.installed import find_unseen, states
 from eventlog.core.errors import EventlogError
 from eventlog.core.schema import Table
 from eventlog.sources.marks import NOT_FOLLOWED, Marks, as_text
 from eventlog.sql.access import verbatim
 from eventlog.sql.definitions import Shape
-from eventlog.sql.dialect import statement
+from eventlog.sql.dialect import log_holes, statement
 from eventlog.sql.history import (
     differing,
-    enter_versions,
     latest,
     moment_text,
     newest_number,
+    note_versions,
     read_history,
     shape_of,
 )
@@ -87,7 +87,8 @@ class SchemaWatch:
             names = located(connection, self._log.names)
             # Before the catalog, so that nothing of a gap is missed.
             newest = newest_number(connection, names) or 0
-            stamp = self._log.rows(connection, verbatim(statement(self._log.dialect, "table_stamp")))
+            holes = log_holes(self._log.dialect, names)
+            stamp = self._log.rows(connection, verbatim(statement(self._log.dialect, "table_stamp", **holes)))
             # Without triggers, or where they are hidden, it says nothing.
             if stamp and stamp == self._stamp:
                 self._newest = newest
@@ -100,7 +101,7 @@ class SchemaWatch:
             if any(table.error is None for table in followed):
                 triggers = states(connection, names)
             tables = tracked(connection, names)
-            hidden = unseen(connection, names, {trigger.owner for trigger in triggers})
+            hidden = find_unseen(connection, names)
         changes = self._changes(tables, former, names)
         for owner, change in changes.items():
             self._journal.info("table_changed", table=owner, since=self._since, **change)
@@ -127,7 +128,7 @@ class SchemaWatch:
     ) -> dict[str, dict[str, list[str]]]:
         """What has changed in each class since somebody looked last, entered into the history."""
         with self._log.transaction() as connection:
-            enter_versions(connection, names, tables)
+            note_versions(connection, names, tables)
         self._shapes = {table.whole: shape_of(table) for table in tables}
         return {
             owner: differing(former[owner], shape)

@@ -17,17 +17,20 @@ from sqlalchemy import Connection, inspect
 
 from eventlog.capture.ddl import numbered
 from eventlog.capture.plan import VALUED, Style, TriggerOptions, TriggerPlan, plan
+from eventlog.capture.registry import registry_place
 from eventlog.core.schema import Table
 from eventlog.sql.access import answers
-from eventlog.sql.dialect import dialect_of, offers
+from eventlog.sql.dialect import dialect_of, log_holes, offers
+from eventlog.sql.names import LogNames
 from eventlog.sql.shapes import unique_indexes
 
 
 class TableNeeds:
     """Looks at the tables on one connection; what it asks about all of them it asks once."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: Connection, names: LogNames) -> None:
         self._connection = connection
+        self._names = names
         self._dialect = dialect_of(connection)
         self._references: list[Reference] | None = None
         self._passed_by: dict[str | None, frozenset[str]] = {}
@@ -185,7 +188,10 @@ class TableNeeds:
         """
         answered = []
         for schema, name in _names(table):
-            rows = answers(self._connection, query, {"table": name, "schema": schema})
+            asked = {"table": name, "schema": schema}
+            if query == "foreign_owners":
+                asked["place"] = registry_place(self._dialect, self._names)
+            rows = answers(self._connection, query, asked, **log_holes(self._dialect, self._names))
             answered += [row[0] for row in rows if row[0]]
         return answered
 

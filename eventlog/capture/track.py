@@ -6,6 +6,7 @@ every writer; a trigger that was taken off and cannot be made again would lose c
 
 from __future__ import annotations
 
+import re
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -16,29 +17,22 @@ from msgspec.structs import replace
 from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
-from eventlog.capture.asked import (
-    AskedClass,
-    TrackRequest,
-    asked_classes,
-    asked_of,
-    exactly,
-    forgetting,
-    has_marks,
-    keeping,
-)
 from eventlog.capture.ddl import ddl_drops, ddl_needed, refused
 from eventlog.capture.installed import (
+    Capture,
     Installed,
     TriggerState,
-    by_owner,
     compare,
-    installed,
     is_current,
+    read_capture,
+    similar_triggers,
     states,
 )
 from eventlog.capture.log_tables import ddl_transaction
 from eventlog.capture.plan import TriggerOptions, captured
-from eventlog.capture.render import Trigger, dropping, function_name, render
+from eventlog.capture.registry import EnteredTrigger, RegistryWriter, TrackedClass, require_registry
+from eventlog.capture.render import Trigger, dropping, render
+from eventlog.capture.requests import TrackRequest, exactly
 from eventlog.capture.tried import refuse_unfit, try_log, try_triggers
 from eventlog.capture.wanted import Note, WantedClass, is_pattern, wanted_classes
 from eventlog.core.errors import InstallError
@@ -51,6 +45,8 @@ from eventlog.sql.log import Log
 from eventlog.sql.names import STANDARD, LogNames
 from eventlog.sql.reflect import Classes, parts_of
 from eventlog.sql.shapes import Schema
+
+_writes_registry = re.compile(r"(?:INSERT INTO|UPDATE|DELETE FROM) \S*_(?:tracked|trigger|relation)\S* ")
 
 STAMPS: Final = ("tracked", "holding")
 """The marks by which a publisher sees that what it knows of tables, and of the log, is old."""
@@ -66,7 +62,7 @@ def track(
     leave: Note | None = None,
     since: int | None = None,
 ) -> list[TriggerState]:
-    """Makes or replaces the triggers of these classes, all or none; what is current is left alone.
+    """Make or replace the triggers of these classes, all or none; what is current is left alone.
 
     A request is put over what a class was tracked with before, None asks for just that; options are
     all that is wanted. `note` hears what is kept and what is changed, `leave` why a table of a
@@ -83,6 +79,7 @@ def track(
                 f"{clocks}, and triggers of eventlog write UTC.",
                 hint="Give these tables a log of their own: `eventlog install --log NAME`.",
             )
+        require_registry(connection, log)
         try_triggers(connection)
         try_log(connection, log)
         try:
@@ -92,17 +89,15 @@ def track(
             # ran before a refusal.
             for statement_text in list(_needed(connection, wanted, log)):
                 _make(connection, statement_text)
-            for statement_text in _to_keep(connection, log, wanted):
-                _execute_if_may(connection, statement_text)
             _enter_definitions(connection, log, wanted, since)
             _tell_publisher(connection, engine, log)
         finally:
-            for query in ("after_trigger", "release_table"):
+            for query in ("restore_session", "release_table"):
                 _execute(connection, statement(dialect_of(connection), query))
-        standing, states = by_owner(installed(connection, log)), []
+        capture, states = read_capture(connection, log), []
         for tracked_class in wanted:
             triggers = render(tracked_class.plan, dialect_of(connection), log)
-            states += compare(triggers, standing.get(tracked_class.owner, []), tracked_class.owner)
+            states += compare(triggers, capture.of(tracked_class.owner), tracked_class.owner)
         return states
 
 
@@ -115,12 +110,12 @@ def track_sql(
     note: Note = lambda _text: None,
     leave: Note | None = None,
 ) -> str:
-    """The statements that `track` would run now, as a script."""
+    """Write the statements that `track` would run now, as a script."""
     with engine.connect() as connection:
         log = located(connection, names)
+        require_registry(connection, log)
         wanted = wanted_classes(connection, tables, _request(options), log, schema, note, leave)
-        needed = [*_needed(connection, wanted, log), *_to_keep(connection, log, wanted)]
-        return script(needed, dialect_of(connection))
+        return script([*_needed(connection, wanted, log)], dialect_of(connection))
 
 
 def untrack(
@@ -137,21 +132,28 @@ def untrack(
     `agree` gets the names before anything is done, and may raise.
     """
     with engine.connect() as connection:
-        asked_about, _ = _of_owners(connection, located(connection, names), tables, schema)
-        agree([trigger.name for trigger in asked_about])
-    with ddl_transaction(engine) as connection:
         log = located(connection, names)
+        capture = read_capture(connection, log)
+        owners = _owners_meant(connection, capture, log, tables, schema)
+        agree([trigger.name for owner in owners for trigger in capture.of(owner)])
+    with ddl_transaction(engine) as connection:
         # Looked up again: somebody may have taken long to agree.
-        removed, owners = _of_owners(connection, log, tables, schema)
-        for trigger in removed:
-            for text in _drops(dialect_of(connection), log, trigger):
-                _execute(connection, text)
+        capture = read_capture(connection, log)
+        owners = _owners_meant(connection, capture, log, tables, schema)
+        removed = [trigger for owner in owners for trigger in capture.of(owner)]
         # The event trigger is one for the whole log, and goes with the last class that wants it.
-        if not any(trigger.marker.options.follow_ddl for trigger in installed(connection, log)):
+        others = [tracked for owner, tracked in capture.classes.items() if owner not in owners]
+        if not any(tracked.options.follow_ddl for tracked in others):
             for text in ddl_drops(connection, log):
                 _execute(connection, text)
+        dialect = dialect_of(connection)
+        for trigger in removed:
+            for text in _drops(dialect, log, trigger):
+                _execute(connection, text)
+        # Last: a trigger that stands is always one that the registry names.
         for owner in owners:
-            _execute_if_may(connection, forgetting(dialect_of(connection), log, owner))
+            for text in _writer(dialect, log, capture.classes[owner]).remove_class():
+                _make(connection, text)
         _tell_publisher(connection, engine, log)
         return [trigger.name for trigger in removed]
 
@@ -212,29 +214,23 @@ def _tables_of(wanted: Sequence[WantedClass]) -> set[tuple[str | None, str]]:
     return tables
 
 
-def _of_owners(
+def _owners_meant(
     connection: Connection,
+    capture: Capture,
     log: LogNames,
     tables: Sequence[str],
     schema: str | None,
-) -> tuple[list[Installed], list[str]]:
-    """The triggers of the classes that are named, and the classes as they were tracked."""
-    standing = by_owner(installed(connection, log))
+) -> list[str]:
+    """Find the tracked classes that are named, as they were tracked."""
     classes = Classes(connection, schema)
     class_of_table = {}
-    for triggers in standing.values():
-        for trigger in triggers:
-            table = trigger.table
-            if trigger.schema:
-                table = f"{trigger.schema}.{table}"
-            class_of_table[table.casefold()] = trigger.marker.table
+    for trigger in capture.triggers:
+        table = f"{trigger.schema}.{trigger.table}" if trigger.schema else trigger.table
+        class_of_table[table.casefold()] = trigger.owner.whole
     owners: dict[str, None] = {}
-    # A class whose triggers are all gone is still in the marks, and is untracked by them.
-    known = {**standing, **asked_of(connection, log)}
     for name in tables:
-        owners |= dict.fromkeys(_owners(classes, name, known, class_of_table, log.table))
-    removed = [trigger for owner in owners for trigger in standing.get(owner, [])]
-    return removed, [*owners]
+        owners |= dict.fromkeys(_owners(classes, name, capture.classes, class_of_table, log.table))
+    return [*owners]
 
 
 def _request(options: TriggerOptions | TrackRequest | None) -> TrackRequest:
@@ -253,7 +249,7 @@ def all_drops(connection: Connection, names: LogNames) -> list[str]:
     log = with_schema(connection, names)
     dialect = dialect_of(connection)
     drops: list[str] = []
-    for trigger in installed(connection, log):
+    for trigger in read_capture(connection, log).triggers:
         drops += _drops(dialect, log, trigger)
     # The event trigger first, which would follow what is dropped.
     return ddl_drops(connection, log) + drops
@@ -290,42 +286,89 @@ def _needed(
     wanted: Sequence[WantedClass],
     names: LogNames,
 ) -> Iterator[str]:
-    """What has to run so that the classes are tracked as planned."""
-    standing = by_owner(installed(connection, names))
+    """Write what has to run so that the classes are tracked as planned.
+
+    Each trigger is entered before it is made and settled afterwards, so that none stands which the
+    registry does not name, wherever it ends between two statements.
+    """
+    capture = read_capture(connection, names)
+    similar = {(state.table, state.name): state for state in similar_triggers(connection, names)}
     dialect = dialect_of(connection)
     for planned in wanted:
         refuse_unfit(connection, planned.plan, names)
-        # A trigger that went along with its renamed table still says its class's former name.
-        mine = {trigger.name: trigger for trigger in standing.get(planned.former or "", ())}
-        mine |= {trigger.name: trigger for trigger in standing.get(planned.owner, ())}
-        for trigger in render(planned.plan, dialect, names):
-            there = mine.pop(trigger.name, None)
-            if there is None:
-                yield from filter(None, trigger.create)
-            elif not is_current(trigger, there) or there.marker.options != planned.plan.options:
-                target = dialect.qualified(planned.plan.table.schema, trigger.table)
-                yield from _replacing(dialect, names, trigger, there, target)
-        for stray in mine.values():
-            yield from _drops(dialect, names, stray)
-    owners = {planned.owner for planned in wanted}
+        yield from _class_needed(dialect, names, planned, capture, similar)
+    owners = {planned.former or planned.owner for planned in wanted}
     followed = any(planned.plan.options.follow_ddl for planned in wanted)
-    for owner, triggers in standing.items():
-        # Of classes that are not planned now, the triggers tell whether they want the event
-        # trigger.
-        if owner not in owners and any(trigger.marker.options.follow_ddl for trigger in triggers):
-            followed = True
+    # Of classes that are not planned now, the registry tells whether they want the event trigger.
+    others = [tracked for owner, tracked in capture.classes.items() if owner not in owners]
+    followed = followed or any(tracked.options.follow_ddl for tracked in others)
     yield from ddl_needed(connection, names, followed=followed)
 
 
-def _replacing(
+def _class_needed(
+    dialect: Dialect,
+    names: LogNames,
+    planned: WantedClass,
+    capture: Capture,
+    similar: Mapping[tuple[str, str], TriggerState],
+) -> Iterator[str]:
+    """Write what has to run for one class; nothing where all of it stands."""
+    known = capture.classes.get(planned.former or planned.owner)
+    table = planned.plan.table
+    # A trigger that went along with its renamed table still belongs to the class's former name.
+    mine = {} if known is None else {trigger.entered: trigger for trigger in capture.of(known.whole)}
+    writer = RegistryWriter(dialect=dialect, names=names, schema=table.schema, table=table.name, known=known)
+    triggers = render(planned.plan, dialect, names)
+    outdated = [trigger for trigger in triggers if not _stands(trigger, mine.get(trigger.name))]
+    wanted_names = {trigger.name for trigger in triggers}
+    stray = [trigger for trigger in mine.values() if trigger.entered not in wanted_names]
+    if known is not None and not (outdated or stray or planned.former) and _is_entered(planned, known, wanted_names):
+        return
+    yield writer.enter_class(planned.asked, planned.plan.remembered)
+    for trigger in outdated:
+        entered = EnteredTrigger(name=trigger.name, table=trigger.table, function=trigger.program, digest=trigger.hash)
+        yield writer.enter_trigger(entered)
+        there = mine.get(trigger.name)
+        if there is not None or (trigger.table, trigger.name) in similar:
+            target = dialect.qualified(table.schema, trigger.table)
+            yield from _replace(dialect, names, trigger, there, target)
+        else:
+            yield from filter(None, trigger.create)
+        yield writer.settle_trigger(entered, trigger.function)
+    for gone in stray:
+        yield from _drops(dialect, names, gone)
+    if known is not None:
+        for name in known.triggers:
+            if name not in wanted_names:
+                yield writer.remove_trigger(name)
+    tables = {table.name: "table"} | {child.child.name: "child" for child in planned.plan.children}
+    yield from writer.enter_relations(tables)
+
+
+def _is_entered(planned: WantedClass, known: TrackedClass, triggers: set[str]) -> bool:
+    """Tell whether the registry says all of a class that it would say now."""
+    options = known.fault is None and known.options == planned.asked
+    return (
+        options
+        and known.watched == planned.plan.remembered
+        and known.relation == planned.relation
+        and {*known.triggers} == triggers
+    )
+
+
+def _stands(trigger: Trigger, there: Installed | None) -> bool:
+    return there is not None and there.table == trigger.table and is_current(trigger, there)
+
+
+def _replace(
     dialect: Dialect,
     names: LogNames,
     trigger: Trigger,
-    there: Installed,
+    there: Installed | None,
     target: str,
 ) -> Iterator[str]:
-    """What puts a trigger in the place of one that stands: what is in the way goes before what is
-    new comes.
+    """Put a trigger in the place of one that stands: what is in the way goes before what is new
+    comes.
     """
     # Keeps writers from the table while its trigger is replaced, where that is not one transaction.
     held = statement(dialect, "hold_table", target=target)
@@ -343,37 +386,17 @@ def _replacing(
     if not dialect.procedural_triggers:
         yield from filter(None, trigger.drop)
     yield from filter(None, trigger.create)
-    former = _function_of(dialect, names, there)
-    if dialect.procedural_triggers and former != trigger.function:
-        yield statement(dialect, "drop_function", **dropping(dialect, former))
+    former = None if there is None else _function_of(dialect, names, there)
+    if dialect.procedural_triggers and former not in (None, trigger.function):
+        yield statement(dialect, "drop_function", **dropping(dialect, str(former)))
     if held:
         yield statement(dialect, "release_table")
-
-
-def _to_keep(connection: Connection, names: LogNames, wanted: Sequence[WantedClass]) -> list[str]:
-    """The statements that note what the classes are tracked with, where it is not noted so yet."""
-    # Who may make triggers, and not write marks, has the triggers to tell.
-    if not has_marks(connection, names):
-        return []
-    kept, dialect = asked_classes(connection, names), dialect_of(connection)
-    forgotten, noted = [], []
-    for planned in wanted:
-        if planned.former is not None and planned.former in kept:
-            forgotten.append(forgetting(dialect, names, planned.former))
-        asked = AskedClass(
-            table=planned.owner,
-            options=planned.asked,
-            watched=planned.plan.remembered,
-        )
-        if kept.get(planned.owner) != asked:
-            noted.append(keeping(dialect, names, asked))
-    return forgotten + noted
 
 
 def _enter_definitions(
     connection: Connection, names: LogNames, wanted: Sequence[WantedClass], since: int | None
 ) -> None:
-    """Enters how the classes look for which triggers were made: what they write from now on is read
+    """Enter how the classes look for which triggers were made: what they write from now on is read
     so.
     """
     tables, former = [], {}
@@ -381,11 +404,7 @@ def _enter_definitions(
         tables.append(captured(planned.plan.table, planned.plan.options, planned.plan.remembered))
         if planned.former is not None:
             former[planned.owner] = planned.former
-    # Who may make triggers, and not write there, leaves it to the publisher, which enters it when
-    # it looks.
-    # In a savepoint: on PostgreSQL what fails would spoil the whole transaction.
-    with suppress(SQLAlchemyError), connection.begin_nested():
-        enter_versions(connection, names, tables, former, since, remade=True)
+    enter_versions(connection, names, tables, former, since)
 
 
 def _drops(dialect: Dialect, names: LogNames, trigger: Installed) -> Iterator[str]:
@@ -401,8 +420,13 @@ def _drops(dialect: Dialect, names: LogNames, trigger: Installed) -> Iterator[st
 
 
 def _function_of(dialect: Dialect, names: LogNames, trigger: Installed) -> str:
-    """What a trigger that stands runs."""
-    return function_name(dialect, names, trigger.schema, trigger.name, trigger.marker.hash)
+    """Name what a trigger that stands runs, as SQL does."""
+    function = trigger.owner.triggers[trigger.entered].function or trigger.name
+    return dialect.qualified(trigger.schema if dialect.procedural_triggers else names.schema, function)
+
+
+def _writer(dialect: Dialect, names: LogNames, tracked: TrackedClass) -> RegistryWriter:
+    return RegistryWriter(dialect=dialect, names=names, schema=tracked.schema, table=tracked.table, known=tracked)
 
 
 def _tell_publisher(connection: Connection, engine: Engine, names: LogNames) -> None:
@@ -454,17 +478,16 @@ def _owners(
     return matching
 
 
-def _execute_if_may(connection: Connection, sql: str) -> None:
-    """Runs what a right may be missing for, without which the rest stands."""
-    with suppress(SQLAlchemyError), connection.begin_nested():
-        connection.execute(verbatim(sql))
-
-
 def _make(connection: Connection, sql: str) -> None:
     try:
         _execute(connection, sql)
     except DBAPIError as error:
-        why = refused(dialect_of(connection), sql, error.orig)
+        dialect = dialect_of(connection)
+        why = refused(dialect, sql, error.orig)
+        if why is None and is_denied(dialect, error.orig) and _writes_registry.match(sql):
+            message = "Only the log's owner says what is tracked: the registry belongs to another role."
+            hint = "Run this as the role that ran `eventlog install`, or let it run what `--sql` prints."
+            why = InstallError(message, hint=hint)
         if why is None:
             raise
         raise why from None

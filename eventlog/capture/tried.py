@@ -166,7 +166,7 @@ def _try_condition(connection: Connection, table: Table, condition: str) -> None
         hint = "Write it with the names of the table's columns, bare or with the table's own name before them."
         raise InstallError(message, hint=hint) from None
     finally:
-        _run(connection, statement(dialect, "after_trigger"))
+        _run(connection, statement(dialect, "restore_session"))
 
 
 def _run(connection: Connection, sql: str) -> None:

@@ -4,7 +4,7 @@ what a table needs.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from fnmatch import fnmatchcase
 from itertools import chain
 
@@ -12,9 +12,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 from sqlalchemy import Connection
 
-from eventlog.capture.asked import TrackRequest, asked_of, believed, words
-from eventlog.capture.installed import Installed, by_owner, installed
+from eventlog.capture.installed import Capture, read_capture
 from eventlog.capture.plan import TriggerOptions, TriggerPlan, plan
+from eventlog.capture.registry import read_log_owner, read_relation, refuse_fault
+from eventlog.capture.requests import TrackRequest, words
 from eventlog.capture.table_needs import TableNeeds
 from eventlog.core.errors import InstallError, UsageError
 from eventlog.core.schema import WHOLE_ROW, Table
@@ -31,12 +32,13 @@ class WantedClass(Struct, frozen=True, kw_only=True):
     """What the triggers of one class have to do, and the options as they were asked for.
 
     `former` is what it was called when it was tracked, where somebody has given its table another
-    name since.
+    name since. `relation` is its table's number, where tables have numbers.
     """
 
     plan: TriggerPlan
     asked: TriggerOptions
     former: str | None = None
+    relation: int | None = None
 
     @property
     def owner(self) -> str:
@@ -69,28 +71,30 @@ def wanted_classes(
             raise UsageError("--whole-row is about tables that are named; a pattern means tables with a key.")
     elif request.key and (len(tables) > 1 or is_pattern(tables[0])):
         raise UsageError("--key is about one table; track the others by themselves.")
-    classes, needs = Classes(connection, schema), TableNeeds(connection)
-    kept, there = asked_of(connection, names), by_owner(installed(connection, names))
-    standing = {}
-    for owner, triggers in there.items():
-        standing[owner] = [trigger.marker.options for trigger in triggers]
-    # Who cannot write marks has the triggers alone to tell; where both do, the mark comes first.
-    known = {owner: options[0] for owner, options in standing.items()} | kept
+    classes, needs = Classes(connection, schema), TableNeeds(connection, names)
+    capture = read_capture(connection, names)
+    known = {owner: tracked.options for owner, tracked in capture.classes.items()}
+    log_owner, is_log_owner = read_log_owner(connection, names)
+    function_owner = None if is_log_owner else log_owner
     taken = {*(request.children or ()), *chain.from_iterable(options.children for options in known.values())}
     keyed = {owner for owner, options in known.items() if options.key}
     wanted: list[WantedClass] = []
     meant = named_tables(classes, tables, names, taken, note, keyed)
     for table in classes.named(meant, request.children or ()):
-        renamed = None if table.whole in known else former_name(classes, table, there)
+        renamed = None if table.whole in known else former_name(classes, table, capture)
         owner = renamed or table.whole
         former = None
-        if not request.reset:
-            former = believed(owner, kept.get(owner), standing.get(owner, ()))
+        if not request.reset and owner in capture.classes:
+            refuse_fault(capture.classes[owner])
+            former = known[owner]
         asked = request.over(former or TriggerOptions())
         try:
             if not dialect_of(connection).case_sensitive:
                 _refuse_alike(classes, table, {*known, *(other.owner for other in wanted)})
-            planned = replace(_planned(classes, needs, table, request, asked), former=renamed)
+            planned = _planned(classes, needs, table, request, asked)
+            fitted = replace(planned.plan, function_owner=function_owner)
+            relation = read_relation(connection, table.schema, table.name)
+            planned = replace(planned, plan=fitted, former=renamed, relation=relation)
         except InstallError as error:
             # A table that was named is wanted; one that only a pattern means may be left out.
             patterns_only = all(is_pattern(name) and not classes.has(name) for name in tables)
@@ -113,15 +117,14 @@ def wanted_classes(
 def former_name(
     classes: Classes,
     table: Table,
-    there: Mapping[str, Sequence[Installed]],
+    capture: Capture,
 ) -> str | None:
-    """What the class was called for which triggers stand on this table, where no table has that
-    name any more.
+    """Find what the class was called for which triggers stand on this table, where no table has
+    that name any more.
     """
-    for owner, triggers in there.items():
-        children: set[str] = set()
-        for trigger in triggers:
-            children.update(child.rpartition(".")[2] for child in trigger.marker.options.children)
+    for owner, tracked in capture.classes.items():
+        children = {child.rpartition(".")[2] for child in tracked.options.children}
+        triggers = capture.of(owner)
         table_name = (table.schema, table.name)
         stands = any((trigger.schema, trigger.table) == table_name for trigger in triggers)
         # A child table bears triggers of its class too, and is not the class that got another name.
@@ -231,14 +234,12 @@ def _tell(
     """Says what is kept of earlier options without being said again, and what is changed."""
     if former is None:
         return
-    # A marker has `rows` also where the table needed them and nobody asked: that is no change.
     now = words(wanted.asked)
-    after = words(replace(wanted.asked, rows=wanted.asked.rows or former.rows))
     before = words(former)
-    if before != after:
+    if before != now:
         note(f"{wanted.owner} was tracked with {before}; it is now tracked with {now}.")
-    elif after != words(TriggerOptions()) and request == TrackRequest(reset=request.reset):
-        note(f"{wanted.owner} is tracked as before, with {after}.")
+    elif now != words(TriggerOptions()) and request == TrackRequest(reset=request.reset):
+        note(f"{wanted.owner} is tracked as before, with {now}.")
 
 
 def _matching(

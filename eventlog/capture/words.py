@@ -86,13 +86,6 @@ def is_unseen(dialect: Dialect, column: Column) -> bool:
     return bare_type(column.type) in dialect.unseen_types
 
 
-def as_in_catalog(dialect: Dialect, source: str) -> str:
-    """A trigger's text such that what was sent and what the catalog gives are the same."""
-    if not dialect.tells_roughly:
-        return source
-    return re.sub("'+", "'", re.sub("[^\0-\uffff]", "?", source))
-
-
 def number_holes(dialect: Dialect, names: LogNames) -> dict[str, str]:
     """What a writer says of the record_id: nothing, unless a sequence numbers the log."""
     if names.sequence is None or dialect.next_number is None:

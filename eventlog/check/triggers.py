@@ -17,9 +17,10 @@ import msgspec
 from msgspec.structs import replace
 from sqlalchemy import Engine
 
-from eventlog.capture import TriggerCondition, TriggerOptions, TriggerState, installed, tracked
-from eventlog.capture.asked import asked_of, words
+from eventlog.capture import TriggerCondition, TriggerOptions, TriggerState, tracked
 from eventlog.capture.installed import states
+from eventlog.capture.registry import read_registry
+from eventlog.capture.requests import words
 from eventlog.capture.rights import held_rights, role_powers
 from eventlog.capture.track import with_schema
 from eventlog.check.point import Point, PointLevel, findings, ok, points, warning
@@ -45,9 +46,7 @@ def trigger_points(engine: Engine, names: LogNames) -> Iterator[Point]:
     """A line for each trigger that is not current, or one that says how many are."""
     with engine.connect() as connection:
         log = with_schema(connection, names)
-        standing = {trigger.marker.table: trigger.marker.options for trigger in installed(connection, log)}
-        # What was asked for last goes before what the triggers say, which may be older.
-        asked = standing | asked_of(connection, log)
+        asked = {owner: tracked.options for owner, tracked in read_registry(connection, log).items()}
         triggers = states(connection, log)
     if not triggers:
         message = f"No trigger of eventlog that the connected user can see writes to {names.table}."
@@ -57,7 +56,11 @@ def trigger_points(engine: Engine, names: LogNames) -> Iterator[Point]:
         message = f"The trigger {trigger.name} on {trigger.table} is {trigger.state}"
         if trigger.note:
             message += f": {trigger.note}"
-        point = warning("triggers", f"{message}.", f"Run `{mending(trigger, asked[trigger.owner])}`.")
+        if trigger.entered:
+            mend = f"Run `{mending(trigger, asked[trigger.owner])}`."
+        else:
+            mend = "Drop it if nobody needs it: eventlog touches only what its registry names."
+        point = warning("triggers", f"{message}.", mend)
         if trigger.state in LOSES or trigger.fails:
             point = replace(point, level=PointLevel.FAILURE, exit_code=EX_CONFIG)
         yield point
@@ -104,12 +107,12 @@ def not_followed(log: Log) -> dict[str, str]:
 
 
 def mending(trigger: TriggerState, options: TriggerOptions) -> str:
-    """The command that makes the triggers of this class current, with the options that they were
-    made with.
+    """Write the command that makes the triggers of this class current, with the options that they
+    were made with.
     """
     if trigger.state is TriggerCondition.STRAY:
         return shlex.join(["eventlog", "untrack", trigger.owner])
-    # All options are named, so that nothing is taken from marks or markers that may be wrong.
+    # All options are named, so that a DBA sees what is asked for.
     return f"{shlex.join(['eventlog', 'track', trigger.owner])} {words(options)} --reset"
 
 

@@ -16,8 +16,9 @@ from msgspec.structs import replace
 from sqlalchemy import Connection, Engine, text
 from sqlalchemy.sql.elements import TextClause
 
-from eventlog.capture import installed, plan
+from eventlog.capture import plan
 from eventlog.capture.clauses import logged_name
+from eventlog.capture.registry import read_registry
 from eventlog.capture.words import Row, number_holes
 from eventlog.core.errors import DataError
 from eventlog.core.schema import Table
@@ -71,7 +72,7 @@ def loads(
     """
     wanted = []
     with engine.connect() as connection:
-        options = {trigger.marker.table: trigger.marker.options for trigger in installed(connection, names)}
+        options = {owner: tracked.options for owner, tracked in read_registry(connection, names).items()}
         classes = Classes(connection, schema)
         for named in classes.named(tables):
             table, asked = named, options.get(named.whole)

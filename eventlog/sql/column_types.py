@@ -51,6 +51,8 @@ class ColumnTypes(Struct, frozen=True, kw_only=True):
     """The name of a table, a column or a user."""
     log_key: ColumnType = sa.Text()
     log_value: ColumnType = sa.Text()
+    fingerprint: ColumnType = sa.String(200)
+    """What stands for a trigger's text: a hash, where the database has one."""
     log_options: Mapping[str, Any] = {}
     """Options of the log, in SQLAlchemy's words, besides those of all tables."""
     table_options: Mapping[str, Any] = {}

@@ -80,7 +80,7 @@ class ShapeVersion(Struct, frozen=True, kw_only=True):
 
     `first` is the number of a row of the log: those above were written under this version. One that
     the database entered itself, as it followed DDL, is only `noted` until somebody has seen the
-    table.
+    table. One that is not `by_owner` a publisher saw.
     """
 
     table: str
@@ -91,6 +91,7 @@ class ShapeVersion(Struct, frozen=True, kw_only=True):
     first: int | None = None
     details: Described = Described()
     noted: bool = False
+    by_owner: bool = True
 
     @property
     def follows(self) -> str:
@@ -172,6 +173,41 @@ def derived(noted: Described, former: Described, types: Types) -> Described:
         left_out=(*left_out, *of_children),
     )
     return replace(noted, table=table)
+
+
+def limit_seen(seen: Described, before: Described) -> Described:
+    """Take columns, types and key of what a publisher saw: what is left out, and whether rows are
+    images, is what the version before says.
+    """
+    if seen.table is None:
+        return seen
+    table, former = seen.table, before.table
+    left_out = () if former is None else former.left_out
+    hidden = {(attribute.child, attribute.column.name) for attribute in left_out}
+    known: set[tuple[str | None, str]] = set()
+    if former is not None:
+        known = {(attribute.child, attribute.column.name) for attribute in former.attributes.values()}
+        known |= {(None, column.name) for column in former.columns}
+
+    def may_be_seen(child: str | None, column: Column) -> bool:
+        place = (child, column.name)
+        # Where some columns are left out, nobody has said of a new one whether it may be seen.
+        return place not in hidden and (not hidden or place in known)
+
+    children = []
+    for child in table.children:
+        columns = [c for c in child.columns if c.name in child.parent_key or may_be_seen(child.name, c)]
+        children.append(replace(child, columns=tuple(columns)))
+    limited = Table(
+        name=table.name,
+        schema=table.schema,
+        columns=tuple([column for column in table.columns if column.key or may_be_seen(None, column)]),
+        children=tuple(children),
+        view=table.view,
+        images=former is not None and former.images,
+        left_out=left_out,
+    )
+    return Described(table=limited, raw=seen.raw, key=seen.key, place=seen.place)
 
 
 def _columns(raw: NumberedTable, was: Mapping[int, str], before: Sequence[Column], types: Types) -> dict[int, Column]:

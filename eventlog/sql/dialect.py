@@ -89,10 +89,6 @@ class Dialect(Struct, frozen=True, kw_only=True, eq=False):
     """A trigger's text may name the schema of the tables it writes to."""
     triggers_in_schemas: bool = False
     """A trigger's own name may have a schema; elsewhere it goes with its table."""
-    comments_on_triggers: bool = False
-    """The marker is a comment beside the trigger; elsewhere it is one in the trigger's text."""
-    tells_roughly: bool = False
-    """The catalog may tell a trigger's text with one quote for two, and '?' beyond 16 bits."""
     procedural_triggers: bool = False
     """One trigger stands for all events and is replaced in place; its conditions hold no queries,
     so those are asked before; and it must not look at a table that the same statement changes."""
@@ -144,8 +140,6 @@ class Dialect(Struct, frozen=True, kw_only=True, eq=False):
     """Opens a transaction where the driver would let DDL run outside of one."""
     ddl_limits: tuple[str, str] = ("", "")
     """Bounds the waiting for locks of what follows, and takes that back where no end does."""
-    comments_survive: bool = True
-    """A comment in a trigger's text stays there; elsewhere the marker is a statement."""
     script_commit: str = ""
     """Ends a script whose last statements are not on disk yet."""
     script_head: str = ""

@@ -8,9 +8,8 @@ from typing import Any, Final
 
 import msgspec
 from msgspec.structs import replace
-from sqlalchemy import Connection, Engine, TableClause, column, select
+from sqlalchemy import Connection, Engine, TableClause, column, func, select
 from sqlalchemy import table as clause_of
-from sqlalchemy.exc import SQLAlchemyError
 
 from eventlog.core.errors import SourceError
 from eventlog.core.rules.definitions import Definition
@@ -24,6 +23,7 @@ from eventlog.sql.definitions import (
     derived,
     describe,
     known_types,
+    limit_seen,
 )
 from eventlog.sql.dialect import dialect_of, log_holes
 from eventlog.sql.log import Log
@@ -51,14 +51,33 @@ def differing(before: Shape, now: Shape) -> dict[str, list[str]]:
 
 
 def read_history(connection: Connection, names: LogNames) -> list[ShapeVersion]:
-    """Every version that is known, by table and version."""
-    kept = _kept(names)
-    query = select(*kept.c).order_by(kept.c.table_name, kept.c.table_version)
-    versions: list[ShapeVersion] = []
-    for row in connection.execute(query):
-        table_name, version, seen_at, changed, columns, first, described = row
+    """Read every version that is known, by table and version: those of the log's owner, and those
+    that a publisher saw in between, of which only columns and types count.
+    """
+    versions: dict[tuple[str, int], ShapeVersion] = {}
+    for kept, by_owner in ((_kept(names.seen, names), False), (_kept(names.history, names), True)):
+        query = select(*kept.c).order_by(kept.c.table_name, kept.c.table_version)
+        if not by_owner:
+            # A publisher may write what it wants there; nobody reads more than a table needs.
+            query = query.where(func.coalesce(func.length(kept.c.described), 0) <= SEEN_CHARACTERS)
+            query = query.where(func.coalesce(func.length(kept.c.definition), 0) <= SEEN_CHARACTERS)
+        for row in connection.execute(query):
+            version = _decode(row, by_owner=by_owner)
+            # A number of the owner's is the owner's.
+            if version is not None:
+                versions[version.table, version.version] = version
+    return _completed([versions[key] for key in sorted(versions)])
+
+
+SEEN_CHARACTERS: Final = 1_000_000
+"""How long a description of a table may be that a publisher wrote."""
+
+
+def _decode(row: Any, *, by_owner: bool) -> ShapeVersion | None:
+    table_name, version, seen_at, changed, columns, first, described = row
+    try:
         # As text, or as what the driver makes of a number: databases differ.
-        known = ShapeVersion(
+        return ShapeVersion(
             table=str(table_name),
             version=int(version),
             seen_at=str(seen_at),
@@ -67,10 +86,13 @@ def read_history(connection: Connection, names: LogNames) -> list[ShapeVersion]:
             first=None if first is None else int(first),
             details=msgspec.json.decode(described, type=Described) if described else Described(),
             # Only a database that follows DDL enters one without columns.
-            noted=not columns,
+            noted=by_owner and not columns,
+            by_owner=by_owner,
         )
-        versions.append(known)
-    return _completed(versions)
+    except (msgspec.DecodeError, RecursionError):
+        if by_owner:
+            raise
+        return None
 
 
 NOTHING_KNOWN: Final = ShapeVersion(table="", version=0, seen_at="")
@@ -83,8 +105,10 @@ def _in_time(version: ShapeVersion) -> tuple[int, int]:
 
 
 def _completed(versions: Sequence[ShapeVersion]) -> list[ShapeVersion]:
-    """The versions, those that are only noted with the tables that they describe."""
-    if not any(version.noted for version in versions):
+    """Complete versions that are only noted with the tables that they describe, and let those that
+    a publisher saw say no more than columns and types.
+    """
+    if all(version.by_owner and not version.noted for version in versions):
         return [*versions]
     types = known_types(versions)
     newest: dict[str, ShapeVersion] = {}
@@ -92,7 +116,11 @@ def _completed(versions: Sequence[ShapeVersion]) -> list[ShapeVersion]:
     # In time, across classes: a class that got another name goes on under that.
     for version in sorted(versions, key=_in_time):
         known = version
-        before = newest.pop(version.follows, NOTHING_KNOWN)
+        if version.by_owner:
+            before = newest.pop(version.follows, NOTHING_KNOWN)
+        else:
+            before = newest.pop(version.table, NOTHING_KNOWN)
+            known = replace(version, described=limit_seen(version.details, before.details))
         if version.noted and version.details.raw:
             described = derived(version.details, before.details, types)
             assert described.table is not None
@@ -139,11 +167,7 @@ def history_stamp(engine: Engine, names: LogNames) -> int | None:
 
 def counted(connection: Connection, names: LogNames, tables: Sequence[Table]) -> list[Table]:
     """The tables with the versions that the history counts; without one each is the first."""
-    try:
-        known = latest(read_history(connection, names))
-    # Who may read the log and not its companions has no history: that is no reason to fail.
-    except SQLAlchemyError:
-        return list(tables)
+    known = latest(read_history(connection, names))
     versions = []
     for table in tables:
         version, former = 1, known.get(table.whole)
@@ -174,34 +198,61 @@ def enter_versions(
     tables: Sequence[Table],
     former_names: Mapping[str, str] = {},
     since: int | None = None,
-    *,
-    remade: bool = False,
 ) -> None:
-    """Enters how these classes look into the history, where it does not say so yet, in the caller's
-    transaction.
+    """Enter how these classes look as the log's owner, in the caller's transaction, where the
+    history does not say so yet.
 
-    That is of tables that are new here, look otherwise than before, or have got another name; if
-    `remade`, also of those that a migration or a restore has made anew. A new version begins behind
-    the newest row of the log; `since` is the newest that there was when the tables still looked as
-    before, where triggers follow later.
+    That is of tables that are new here, look otherwise than before, have got another name, or that
+    a migration or a restore has made anew. `since` is the newest row of the log when the tables
+    still looked as before, where triggers follow later.
     """
-    versions, kept, now = read_history(connection, names), _kept(names), moment_text()
-    known, last, entered = _by_name_now(versions), latest(versions), len(versions)
+    versions, kept = read_history(connection, names), _kept(names.history, names)
+    known = _by_name_now(versions)
+    changed = []
+    for table in tables:
+        former, shape = known.get(table.whole, NOTHING_KNOWN), shape_of(table)
+        fits = table.whole in known and former.fits(shape) and table.whole not in former_names
+        fits = fits and describe(connection, table).relation == former.details.relation
+        if not fits or not former.by_owner:
+            changed.append(table)
+        elif former.noted:
+            # The database has noted it as it followed DDL; now somebody has seen the table.
+            seen = _written(former.changed, shape, replace(former.details, table=table))
+            which = (kept.c.table_name == table.whole) & (kept.c.table_version == former.version)
+            connection.execute(kept.update().where(which).values(**seen))
+    _insert_versions(connection, names, kept, changed, versions, former_names, since)
+
+
+def note_versions(connection: Connection, names: LogNames, tables: Sequence[Table]) -> None:
+    """Note how these classes look to a publisher, where that is news: it may not write what the
+    log's owner has entered, nor in its place.
+    """
+    versions = read_history(connection, names)
+    known = _by_name_now(versions)
+    changed = []
+    for table in tables:
+        former = known.get(table.whole)
+        if former is None or not former.fits(shape_of(table)):
+            changed.append(table)
+    _insert_versions(connection, names, _kept(names.seen, names), changed, versions)
+
+
+def _insert_versions(
+    connection: Connection,
+    names: LogNames,
+    kept: TableClause,
+    tables: Sequence[Table],
+    versions: Sequence[ShapeVersion],
+    former_names: Mapping[str, str] = {},
+    since: int | None = None,
+) -> None:
+    """Insert a version of each table, which begins behind the newest row of the log."""
+    known, last, now, entered = _by_name_now(versions), latest(versions), moment_text(), len(versions)
     for owner, table in {table.whole: table for table in tables}.items():
-        former, shape = known.get(owner, NOTHING_KNOWN), shape_of(table)
-        is_entered = owner in known and former.fits(shape) and owner not in former_names
-        if is_entered and remade:
-            is_entered = describe(connection, table).relation == former.details.relation
-        if is_entered:
-            if former.noted:
-                # The database has noted it as it followed DDL; now somebody has seen the table.
-                seen = _written(former.changed, shape, replace(former.details, table=table))
-                which = (kept.c.table_name == owner) & (kept.c.table_version == former.version)
-                connection.execute(kept.update().where(which).values(**seen))
-            continue
         changed: dict[str, list[str]] = {}
+        shape = shape_of(table)
         if owner in known:
-            changed = differing(former.columns, shape)
+            changed = differing(known[owner].columns, shape)
         described = describe(connection, table, former_names.get(owner))
         # Only a column that came can have been written to before the triggers knew it.
         gap = since if changed.get("added") else None
@@ -234,7 +285,7 @@ def _written(changed: Mapping[str, Sequence[str]], columns: Shape, described: De
     return {column: msgspec.json.encode(value).decode() for column, value in texts.items()}
 
 
-def _kept(names: LogNames) -> TableClause:
+def _kept(table: str, names: LogNames) -> TableClause:
     columns = ("table_name", "table_version", "seen_at", "changed", "definition")
     further = ("first_record", "described")
-    return clause_of(names.history, *map(column, (*columns, *further)), schema=names.schema)
+    return clause_of(table, *map(column, (*columns, *further)), schema=names.schema)

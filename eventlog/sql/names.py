@@ -94,8 +94,15 @@ class LogNames(Struct, frozen=True, kw_only=True):
 
     @property
     def history(self) -> str:
-        """Companion: what captured tables looked like, version by version."""
+        """Companion: what captured tables looked like, version by version, as the log's owner
+        tracked them.
+        """
         return self._beside("_schema")
+
+    @property
+    def seen(self) -> str:
+        """Companion: what tables looked like when a publisher saw them, between two versions."""
+        return self._beside("_seen")
 
     @property
     def journal(self) -> dict[str, str]:
@@ -107,10 +114,26 @@ class LogNames(Struct, frozen=True, kw_only=True):
 
     @property
     def companions(self) -> dict[str, str]:
-        """All tables beside the log but Alembic's, by what queries call them; the marks are made
-        first and go last, for they say whose the log is.
+        """All tables beside the log but Alembic's, by what queries call them; that of who installed
+        it is made first and goes last, for it says whose the log is.
         """
-        return {"marks": self.marks, "outcomes": self.outcomes, "history": self.history, **self.journal}
+        others = {"marks": self.marks, "outcomes": self.outcomes, "history": self.history, "seen": self.seen}
+        return {**self.registry, **others, **self.journal}
+
+    @property
+    def registry(self) -> dict[str, str]:
+        """Companions that only the log's owner writes, by what queries call them: how the log was
+        installed, which tables are tracked, by which triggers, and what these depend on.
+        """
+        endings = {"setup": "setup", "tracked": "tracked", "triggers": "trigger", "relations": "relation"}
+        return {hole: self._beside(f"_{ending}") for hole, ending in endings.items()}
+
+    @property
+    def owners(self) -> frozenset[str]:
+        """The companions that only the log's owner writes, because they decide what is run, read
+        and published.
+        """
+        return frozenset({self.history, self.version, *self.registry.values()})
 
     @property
     def version(self) -> str:

@@ -14,7 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 from sqlalchemy import Engine
 
-from eventlog.capture import installed
+from eventlog.capture.registry import read_registry
 from eventlog.compare.pace import Pace
 from eventlog.config.build import catalog_of, room_of
 from eventlog.config.settings import Config
@@ -93,9 +93,7 @@ class Verifier:
         if self._log is None:
             return self._compared_sources(names, schema)
         with self._log.transaction() as connection:
-            triggers = installed(connection, self._log.names)
-            # A table has several triggers.
-            tracked = list(dict.fromkeys(trigger.marker.table for trigger in triggers))
+            tracked = [*read_registry(connection, self._log.names)]
         if not (names or tracked):
             problem = f"No table has triggers of the log {self._log.name}."
             raise UsageError(problem, hint="Name the tables that are to be compared.")

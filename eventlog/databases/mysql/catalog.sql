@@ -19,21 +19,44 @@ SELECT column_name AS name, character_set_name AS charset, collation_name AS col
 FROM information_schema.columns
 WHERE table_schema = COALESCE(:schema, DATABASE()) AND table_name = :table AND collation_name IS NOT NULL;
 
--- our_triggers: every trigger that bears our marker, with its text; of other databases only those that write to a log by
--- its full name, for a bare name means the log beside the table
-SELECT trigger_name, table_schema, table_name, marker, source, 1 AS enabled
-FROM (SELECT trigger_name AS trigger_name, NULLIF(trigger_schema, DATABASE()) AS table_schema,
-             event_object_table AS table_name,
-             COALESCE(CONVERT(FROM_BASE64(SUBSTRING_INDEX(SUBSTRING(action_statement,
-               LOCATE('DO ''eventlog ', action_statement) + 13), '''', 1)) USING utf8mb4), '') AS marker,
-             action_statement AS source
-      FROM information_schema.triggers
-      WHERE LOCATE('DO ''eventlog ', action_statement) > 0) AS marked
-WHERE table_schema IS NULL OR marker REGEXP '"log":"[^"]*[.]'
-ORDER BY table_schema, trigger_name;
+-- home_schema: the database of a table that is named without one
+DATABASE();
 
--- trigger_text: one trigger as it was sent; MySQL tells a name with a ` in it as another one above
-SHOW CREATE TRIGGER /* trigger */event_log_usr_insert;
+-- schema_of_class: the database of a class as it is named: none for the connection's own
+NULLIF(schema_name, DATABASE());
+
+-- definer: the account with whose rights a trigger runs that is made now
+CURRENT_USER();
+
+-- fingerprint: what changes when somebody changes a trigger
+(SELECT SHA2(action_statement, 256) FROM information_schema.triggers
+ WHERE CAST(trigger_schema AS BINARY) = CAST(/* schema */DATABASE() AS BINARY)
+   AND CAST(trigger_name AS BINARY) = CAST(/* name */'event_log_usr_insert' AS BINARY));
+
+-- standing_triggers: the triggers of the registry as the catalog has them. One is ours because the registry names it, and it
+-- runs with the rights of whom the registry says made it.
+SELECT entered.tracked AS tracked, entered.name AS entered, standing.trigger_name AS trigger_name,
+  NULLIF(standing.trigger_schema, DATABASE()) AS table_schema, standing.event_object_table AS table_name, NULL AS relation,
+  standing.action_statement AS source, 'O' AS fires,
+  COALESCE(CAST(entered.fingerprint AS BINARY) = CAST(SHA2(standing.action_statement, 256) AS BINARY), 0) AS unchanged
+FROM /* triggers */event_log_trigger AS entered
+JOIN /* tracked */event_log_tracked AS class ON class.id = entered.tracked
+JOIN information_schema.triggers AS standing
+  ON CAST(standing.trigger_schema AS BINARY) = CAST(class.schema_name AS BINARY)
+  AND CAST(standing.trigger_name AS BINARY) = CAST(entered.name AS BINARY)
+  AND CAST(standing.definer AS BINARY) = CAST(entered.definer AS BINARY)
+WHERE :place IS NOT NULL
+ORDER BY standing.trigger_schema, standing.trigger_name;
+
+-- similar_triggers: triggers that look like ours and that the registry does not name: they are called so, and write to the log
+SELECT trigger_name AS trigger_name, NULLIF(trigger_schema, DATABASE()) AS table_schema, event_object_table AS table_name
+FROM information_schema.triggers
+WHERE LEFT(trigger_name, CHAR_LENGTH(:prefix)) = :prefix AND LOCATE(:writes, action_statement) > 0 AND :place IS NOT NULL
+  AND NOT EXISTS (
+    SELECT 1 FROM /* triggers */event_log_trigger AS entered JOIN /* tracked */event_log_tracked AS class ON class.id = entered.tracked
+    WHERE CAST(class.schema_name AS BINARY) = CAST(trigger_schema AS BINARY)
+      AND CAST(entered.name AS BINARY) = CAST(trigger_name AS BINARY) AND CAST(entered.definer AS BINARY) = CAST(definer AS BINARY))
+ORDER BY trigger_schema, trigger_name LIMIT 100;
 
 -- instead_of_triggers: there are none on views, whatever table and schema they have
 SELECT 0 FROM DUAL WHERE :table <> :schema OR 1 = 1;
@@ -54,18 +77,19 @@ SELECT part, place, name, told FROM (
   SELECT 'column' AS part, CONCAT(c.table_schema, '.', c.table_name) AS place, c.column_name AS name,
          CONCAT_WS(' ', c.ordinal_position, c.column_type, c.is_nullable, c.collation_name, c.extra) AS told
   FROM information_schema.columns AS c
-  JOIN (SELECT DISTINCT event_object_schema AS s, event_object_table AS t FROM information_schema.triggers
-        WHERE LOCATE('DO ''eventlog ', action_statement) > 0) AS ours ON ours.s = c.table_schema AND ours.t = c.table_name
+  JOIN /* relations */event_log_relation AS ours
+    ON CAST(ours.schema_name AS BINARY) = CAST(c.table_schema AS BINARY) AND CAST(ours.table_name AS BINARY) = CAST(c.table_name AS BINARY)
   UNION ALL
   SELECT 'trigger', CONCAT(event_object_schema, '.', event_object_table), trigger_name, SHA2(action_statement, 256)
-  FROM information_schema.triggers WHERE LOCATE('DO ''eventlog ', action_statement) > 0
+  FROM information_schema.triggers
+  WHERE CAST(trigger_name AS BINARY) IN (SELECT CAST(name AS BINARY) FROM /* triggers */event_log_trigger)
   UNION ALL
   SELECT 'key', CONCAT(k.table_schema, '.', k.table_name), k.column_name,
          CONCAT_WS(' ', k.constraint_name, k.ordinal_position, k.referenced_table_name)
   FROM information_schema.key_column_usage AS k
-  JOIN (SELECT DISTINCT event_object_schema AS s, event_object_table AS t FROM information_schema.triggers
-        WHERE LOCATE('DO ''eventlog ', action_statement) > 0) AS ours
-    ON ours.s = k.table_schema AND ours.t IN (k.table_name, k.referenced_table_name)
+  JOIN /* relations */event_log_relation AS ours
+    ON CAST(ours.schema_name AS BINARY) = CAST(k.table_schema AS BINARY)
+    AND CAST(ours.table_name AS BINARY) IN (CAST(k.table_name AS BINARY), CAST(k.referenced_table_name AS BINARY))
 ) AS stamped ORDER BY part, place, name, told;
 
 -- sees_triggers: whether the connected user would be told of a table's triggers; what it may as a member of a role does not count.

@@ -47,7 +47,6 @@ MYSQL = Dialect(
         "SET SESSION lock_wait_timeout = {seconds}, innodb_lock_wait_timeout = {seconds}",
         "SET SESSION lock_wait_timeout = DEFAULT, innodb_lock_wait_timeout = DEFAULT",
     ),
-    comments_survive=False,  # its shell takes them out
     # The bodies of triggers hold semicolons, at which its shell would end the statement.
     script_start="DELIMITER //\n\n",
     script_end="//",
@@ -61,7 +60,6 @@ MYSQL = Dialect(
     plain_types=_PLAIN,
     unquoted_types=_EXACT,
     untaught_types=frozenset({"vector"}),
-    tells_roughly=True,
     latin_driver="+pymysql",
     program_argument="program_name",
     login_package="cryptography",

@@ -79,9 +79,11 @@ SET @eventlog_sql_mode = @@SESSION.sql_mode, SESSION sql_mode = 'STRICT_TRANS_TA
 
 -- row_trigger: fires for each row, with the rights of whoever made it, so that writers need none on the log
 CREATE TRIGGER /* trigger */event_log_usr_insert /* time */AFTER /* event */INSERT ON /* target */usr FOR EACH ROW BEGIN
-/* marker */
 /* body */;
 END;
+
+-- restore_session: the session has its own sql_mode again, whatever came of it
+SET SESSION sql_mode = COALESCE(@eventlog_sql_mode, @@SESSION.sql_mode);
 
 -- after_trigger: the session has its own sql_mode again
 SET SESSION sql_mode = COALESCE(@eventlog_sql_mode, @@SESSION.sql_mode);

@@ -13,25 +13,48 @@ SELECT column_name AS name,
 FROM all_tab_columns
 WHERE owner = :schema AND table_name = :table;
 
--- our_triggers: every trigger that bears our marker, with its text; one that is disabled or does not compile sleeps, and so does
--- one whose package does not
-SELECT all_triggers.trigger_name AS trigger_name, all_triggers.table_owner AS table_schema,
-       all_triggers.table_name AS table_name, all_triggers.trigger_body AS marker,
-       CASE WHEN all_triggers.status = 'ENABLED' AND all_objects.status = 'VALID'
-         AND NOT EXISTS (SELECT 1 FROM all_dependencies
-                         JOIN all_objects package ON package.owner = all_dependencies.referenced_owner
-                           AND package.object_name = all_dependencies.referenced_name
-                         WHERE all_dependencies.owner = all_triggers.owner
-                           AND all_dependencies.name = all_triggers.trigger_name AND all_dependencies.type = 'TRIGGER'
-                           AND all_dependencies.referenced_type = 'PACKAGE'
-                           AND package.object_type IN ('PACKAGE', 'PACKAGE BODY') AND package.status = 'INVALID')
-         THEN 1 ELSE 0 END AS enabled,
+-- home_schema: the schema of a table that is named without one
+SYS_CONTEXT('USERENV', 'CURRENT_SCHEMA');
+
+-- schema_of_class: the schema of a class as it is named
+schema_name;
+
+-- fingerprint: what changes when somebody changes a trigger or its package
+(SELECT TO_CHAR(SUM(ORA_HASH(type || line || text))) || ' ' || COUNT(*) FROM all_source
+ WHERE owner = /* schema */USER AND (type = 'TRIGGER' AND name = /* name */'EVENT_LOG_USR_CHANGE'
+   OR type IN ('PACKAGE', 'PACKAGE BODY') AND name = /* function */'EVENT_LOG_USR_CHANGE_12345678'));
+
+-- standing_triggers: the triggers of the registry as the catalog has them; one that is disabled or does not compile sleeps, and
+-- so does one whose package does not
+SELECT entered.tracked AS tracked, entered.name AS entered, all_triggers.trigger_name AS trigger_name,
+       all_triggers.table_owner AS table_schema, all_triggers.table_name AS table_name, NULL AS relation,
+       CASE WHEN all_triggers.status = 'ENABLED' AND NOT EXISTS (
+           SELECT 1 FROM all_objects made
+           WHERE made.owner = class.schema_name AND made.status = 'INVALID'
+             AND (made.object_type = 'TRIGGER' AND made.object_name = entered.name
+               OR made.object_type IN ('PACKAGE', 'PACKAGE BODY') AND made.object_name = entered.function_name))
+         THEN 'O' ELSE 'D' END AS fires,
+       CASE WHEN entered.fingerprint = (
+           SELECT TO_CHAR(SUM(ORA_HASH(told.type || told.line || told.text))) || ' ' || COUNT(*) FROM all_source told
+           WHERE told.owner = class.schema_name AND (told.type = 'TRIGGER' AND told.name = entered.name
+             OR told.type IN ('PACKAGE', 'PACKAGE BODY') AND told.name = entered.function_name))
+         THEN 1 ELSE 0 END AS unchanged,
        all_triggers.trigger_body AS source
-FROM all_triggers
-JOIN all_source ON all_source.owner = all_triggers.owner AND all_source.name = all_triggers.trigger_name
-JOIN all_objects ON all_objects.owner = all_triggers.owner AND all_objects.object_name = all_triggers.trigger_name
-WHERE all_source.type = 'TRIGGER' AND all_objects.object_type = 'TRIGGER' AND all_source.text LIKE '/* eventlog {%'
+FROM /* triggers */event_log_trigger entered
+JOIN /* tracked */event_log_tracked class ON class.id = entered.tracked
+JOIN all_triggers ON all_triggers.owner = class.schema_name AND all_triggers.trigger_name = entered.name
+WHERE :place IS NOT NULL
 ORDER BY all_triggers.table_owner, all_triggers.trigger_name;
+
+-- similar_triggers: triggers that look like ours and that the registry does not name: they are called so, and what they run
+-- writes to the log
+SELECT all_triggers.trigger_name AS trigger_name, all_triggers.table_owner AS table_schema, all_triggers.table_name AS table_name
+FROM all_triggers
+WHERE SUBSTR(all_triggers.trigger_name, 1, LENGTH(:prefix)) = UPPER(:prefix) AND :place IS NOT NULL AND :writes IS NOT NULL
+  AND NOT EXISTS (SELECT 1 FROM /* triggers */event_log_trigger entered
+                  JOIN /* tracked */event_log_tracked class ON class.id = entered.tracked
+                  WHERE class.schema_name = all_triggers.owner AND entered.name = all_triggers.trigger_name)
+ORDER BY all_triggers.table_owner, all_triggers.trigger_name FETCH FIRST 100 ROWS ONLY;
 
 -- always_unique: the columns of the tables' unique indexes and constraints of which no two rows have the same at any time; a
 -- deferrable constraint is looked at when its transaction ends, and the index that Oracle makes for it is not unique
@@ -52,18 +75,17 @@ WHERE all_constraints.owner = :schema
 -- instead_of_triggers: how many triggers, not ours, do the writing of a view
 SELECT COUNT(*) FROM all_triggers
 WHERE table_owner = :schema AND table_name = :table AND trigger_type = 'INSTEAD OF'
-  AND NOT EXISTS (SELECT 1 FROM all_source
-                  WHERE all_source.owner = all_triggers.owner AND all_source.name = all_triggers.trigger_name
-                    AND all_source.type = 'TRIGGER' AND all_source.text LIKE '/* eventlog {%');
+  AND trigger_name NOT IN (SELECT name FROM /* triggers */event_log_trigger);
 
 -- table_stamp: changes whenever a table with a trigger of ours does, or one of them
 SELECT DISTINCT all_triggers.trigger_name, all_objects.object_name, all_objects.object_type,
   TO_CHAR(all_objects.last_ddl_time, 'YYYY-MM-DD HH24:MI:SS')
-FROM all_triggers
-JOIN all_source ON all_source.owner = all_triggers.owner AND all_source.name = all_triggers.trigger_name
+FROM /* triggers */event_log_trigger entered
+JOIN /* tracked */event_log_tracked class ON class.id = entered.tracked
+JOIN all_triggers ON all_triggers.owner = class.schema_name AND all_triggers.trigger_name = entered.name
 JOIN all_objects ON all_objects.owner = all_triggers.table_owner
   AND all_objects.object_name IN (all_triggers.table_name, all_triggers.trigger_name)
-WHERE all_source.type = 'TRIGGER' AND all_source.text LIKE '/* eventlog {%' AND all_objects.object_type IN ('TABLE', 'TRIGGER')
+WHERE all_objects.object_type IN ('TABLE', 'TRIGGER')
 ORDER BY all_triggers.trigger_name, all_objects.object_name, all_objects.object_type;
 
 -- sees_triggers: whether the connected user would be told of a table's triggers
@@ -82,9 +104,7 @@ ORDER BY column_id;
 -- These are the ones that fire for statements, and the ones that speak of more than their own table and sequences.
 SELECT theirs.trigger_name FROM all_triggers theirs
 WHERE theirs.table_owner = :schema AND theirs.table_name = :table AND theirs.status = 'ENABLED'
-  AND NOT EXISTS (SELECT 1 FROM all_source
-                  WHERE all_source.owner = theirs.owner AND all_source.name = theirs.trigger_name
-                    AND all_source.type = 'TRIGGER' AND all_source.text LIKE '/* eventlog {%')
+  AND theirs.trigger_name NOT IN (SELECT name FROM /* triggers */event_log_trigger)
   AND (theirs.trigger_type NOT IN ('BEFORE EACH ROW', 'AFTER EACH ROW')
     OR EXISTS (SELECT 1 FROM all_source
                WHERE all_source.owner = theirs.owner AND all_source.name = theirs.trigger_name

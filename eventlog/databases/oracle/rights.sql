@@ -26,10 +26,10 @@ GRANT SELECT ON /* sequence */event_log_seq TO /* owner */app;
 -- publisher_on_schema: connects
 GRANT CREATE SESSION TO /* role */publisher;
 
--- publisher_on_table: reads rows back, and locks none
+-- publisher_on_table: reads rows back, and locks none; Oracle gives no right to read some columns alone
 GRANT READ ON /* table */usr TO /* role */publisher;
 
--- publisher_on_version: sees which migration the log has
+-- publisher_on_registry: sees what is tracked, and which migration the log has; only the log's owner says so
 GRANT READ ON /* table */event_log_version TO /* role */publisher;
 
 -- held_rights: what a user may do to a table of this owner: by a grant of its own, of PUBLIC or of a role that it has, also

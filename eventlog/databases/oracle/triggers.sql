@@ -169,7 +169,6 @@ END;
 CREATE OR REPLACE TRIGGER /* trigger */event_log_usr_change
 FOR /* event */INSERT ON /* target */usr
 COMPOUND TRIGGER
-/* marker */
 noted /* function */"EVENT_LOG_USR_CHANGE_12345678".log_rows;
 BEFORE STATEMENT IS
 BEGIN
@@ -193,7 +192,6 @@ CREATE OR REPLACE TRIGGER /* trigger */event_log_usr_change
 /* time */AFTER /* event */INSERT ON /* target */usr
 FOR EACH ROW
 DECLARE
-/* marker */
 noted /* function */"EVENT_LOG_USR_CHANGE_12345678".log_rows;
 BEGIN
 /* function */"EVENT_LOG_USR_CHANGE_12345678".row_changed(noted, INSERTING, UPDATING/* values */);

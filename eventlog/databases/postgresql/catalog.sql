@@ -14,24 +14,75 @@ SELECT table_name, name, CASE WHEN bool_or(typtype <> 'd' AND type >= 16384) THE
 FROM chain JOIN pg_type ON pg_type.oid = type LEFT JOIN pg_roles ON pg_roles.oid = typowner
 GROUP BY table_name, name HAVING bool_or(type >= 16384 AND rolsuper IS NOT TRUE);
 
--- our_triggers: every trigger that bears our marker, with its function's text; a disabled one, or one for replicas, sleeps, and so
--- does for replicas one that was to fire always and does not any more
-SELECT tgname AS trigger_name, nspname AS table_schema, relname AS table_name, description AS marker, prosrc AS source,
-  CASE WHEN tgenabled = 'A' OR (tgenabled = 'O' AND description !~ '"always"\: ?true') THEN 1 ELSE 0 END AS enabled
+-- home_schema: the schema of a table that is named without one
+current_schema();
+
+-- schema_of_class: the schema of a class as it is named
+schema_name;
+
+-- relation_number: the number of a table
+to_regclass(/* place */'public.usr')::oid::bigint;
+
+-- relation_now: the number of a table
+SELECT to_regclass(:place)::oid::bigint;
+
+-- fingerprint: what changes when somebody changes what a trigger runs
+(SELECT md5(prosrc) FROM pg_proc WHERE oid = to_regprocedure(/* called */'event_log_usr_insert()'));
+
+-- ancestors_add: enters the tables of which a class's tables are partitions, or from which they inherit, and the types that
+-- give them their columns
+WITH RECURSIVE above (oid, role) AS (
+    SELECT relation::oid, 'table' FROM /* relations */event_log_relation WHERE tracked = /* class */1
+    UNION
+    SELECT inhparent, 'ancestor' FROM pg_inherits JOIN above ON inhrelid = above.oid
+), named (oid, role) AS (
+    SELECT oid, role FROM above WHERE role = 'ancestor'
+    UNION
+    SELECT typrelid, 'type' FROM above JOIN pg_class ON pg_class.oid = above.oid JOIN pg_type ON pg_type.oid = reloftype
+)
+INSERT INTO /* relations */event_log_relation (tracked, schema_name, table_name, relation, role)
+SELECT /* class */1, nspname, relname, pg_class.oid::bigint, MIN(role)
+FROM named JOIN pg_class ON pg_class.oid = named.oid JOIN pg_namespace ON pg_namespace.oid = relnamespace
+GROUP BY nspname, relname, pg_class.oid;
+
+-- log_owner: who owns the registry, and whether that is the connected user
+SELECT pg_get_userbyid(relowner), relowner = (SELECT oid FROM pg_roles WHERE rolname = current_user) FROM pg_class
+WHERE oid = to_regclass(:place);
+
+-- standing_triggers: the triggers of the registry as the catalog has them. One is ours because it runs a function that the
+-- registry names, beside the log and owned by the log's owner; nobody else may run that.
+SELECT entered.tracked AS tracked, entered.name AS entered, tgname AS trigger_name, nspname AS table_schema,
+  pg_class.relname AS table_name, tgrelid::bigint AS relation, prosrc AS source, tgenabled::text AS fires,
+  entered.fingerprint IS NOT DISTINCT FROM md5(prosrc) AS unchanged
+FROM /* triggers */event_log_trigger AS entered
+JOIN pg_class AS registry ON registry.oid = to_regclass(:place)
+JOIN pg_proc ON proname = entered.function_name AND pronamespace = registry.relnamespace AND proowner = registry.relowner
+JOIN pg_trigger ON tgfoid = pg_proc.oid AND tgparentid = 0
+JOIN pg_class ON pg_class.oid = tgrelid
+JOIN pg_namespace ON pg_namespace.oid = pg_class.relnamespace
+ORDER BY nspname, tgname;
+
+-- similar_triggers: triggers that look like ours and that the registry does not name: they are called so, and write to the log
+SELECT tgname AS trigger_name, nspname AS table_schema, relname AS table_name
 FROM pg_trigger
 JOIN pg_class ON pg_class.oid = tgrelid
 JOIN pg_namespace ON pg_namespace.oid = relnamespace
 JOIN pg_proc ON pg_proc.oid = tgfoid
-JOIN pg_description ON objoid = pg_trigger.oid AND classoid = 'pg_trigger'::regclass
-WHERE description LIKE 'eventlog {%' AND tgparentid = 0
-ORDER BY nspname, tgname;
+WHERE NOT tgisinternal AND tgparentid = 0 AND starts_with(tgname, :prefix) AND relpersistence <> 't'
+  AND (strpos(prosrc, :writes) > 0 OR strpos(prosrc, 'eventlog_facts') > 0)
+  AND NOT EXISTS (
+    SELECT 1 FROM /* triggers */event_log_trigger AS entered
+    JOIN pg_class AS registry ON registry.oid = to_regclass(:place)
+    WHERE entered.function_name = proname AND pronamespace = registry.relnamespace AND proowner = registry.relowner)
+ORDER BY nspname, tgname LIMIT 100;
 
 -- instead_of_triggers: how many triggers, not ours, do the writing of a view
 SELECT COUNT(*) FROM pg_trigger
 JOIN pg_class ON pg_class.oid = tgrelid
 JOIN pg_namespace ON pg_namespace.oid = relnamespace
-LEFT JOIN pg_description ON objoid = pg_trigger.oid AND classoid = 'pg_trigger'::regclass
-WHERE relname = :table AND nspname = :schema AND description IS NULL AND NOT tgisinternal;
+JOIN pg_proc ON pg_proc.oid = tgfoid
+WHERE relname = :table AND nspname = :schema AND NOT tgisinternal
+  AND proname NOT IN (SELECT function_name FROM /* triggers */event_log_trigger WHERE function_name IS NOT NULL);
 
 -- passed_by: the tables of which statement triggers miss changes: one has partitions, to which people write by themselves,
 -- and of a MERGE that moves a row to another one such a trigger sees nothing; or it is changed by way of a parent
@@ -85,14 +136,15 @@ JOIN pg_attribute AS own_column ON own_column.attrelid = conrelid AND own_column
 JOIN pg_attribute AS other_column ON other_column.attrelid = confrelid AND other_column.attnum = other_number
 WHERE contype = 'f' AND conparentid = 0 AND (confdeltype IN ('c', 'n', 'd') OR confupdtype IN ('c', 'n', 'd'));
 
--- foreign_owners: who owns a table, or a part of it, and has not the rights of the connected user besides
+-- foreign_owners: who owns a table, or a part of it, and has not the rights of the log's owner besides, as whom triggers write
 WITH RECURSIVE part (oid) AS (
     SELECT pg_class.oid FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace
     WHERE relname = :table AND nspname = :schema
     UNION
     SELECT inhrelid FROM pg_inherits JOIN part ON part.oid = inhparent
 )
-SELECT DISTINCT pg_get_userbyid(relowner) FROM part JOIN pg_class USING (oid) WHERE NOT pg_has_role(relowner, current_user, 'MEMBER');
+SELECT DISTINCT pg_get_userbyid(relowner) FROM part JOIN pg_class USING (oid) WHERE NOT pg_has_role(relowner, (
+    SELECT relowner FROM pg_class WHERE oid = to_regclass(:place)), 'MEMBER');
 
 -- partitions: the tables of a schema that are parts of another one
 SELECT relname FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace
@@ -116,9 +168,8 @@ $eventlog$;
 -- table_stamp: changes whenever a table with our triggers does, or one of them: columns, keys, references, triggers and what
 -- they run. One number a table, so that asking costs little.
 WITH ours (oid) AS (
-    SELECT DISTINCT tgrelid FROM pg_trigger
-    JOIN pg_description ON objoid = pg_trigger.oid AND classoid = 'pg_trigger'::regclass
-    WHERE description LIKE 'eventlog {%' AND tgparentid = 0
+    SELECT DISTINCT tgrelid FROM pg_trigger JOIN pg_proc ON pg_proc.oid = tgfoid
+    WHERE tgparentid = 0 AND proname IN (SELECT function_name FROM /* triggers */event_log_trigger)
 )
 SELECT ours.oid::text, relname::text, pg_class.xmin::text,
   (SELECT md5(string_agg(concat_ws(' ', attnum, attname, atttypid, atttypmod, attcollation, attnotnull, attisdropped, attgenerated), ','

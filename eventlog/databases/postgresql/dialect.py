@@ -40,7 +40,6 @@ POSTGRESQL = Dialect(
     hides_virtual_columns=True,
     ddl_limits=("SET LOCAL lock_timeout = '{seconds}s'", ""),
     declared_constants=True,
-    comments_on_triggers=True,
     instead_of_triggers=True,
     partial_indexes=True,
     # The identity keeps numbers apart; a key would be one more index for every writer.

@@ -10,13 +10,26 @@ SELECT name, CASE
     ELSE type END AS type
 FROM pragma_table_xinfo(:table) WHERE type <> '';
 
--- our_triggers: every trigger that bears our marker, with its text
-SELECT name AS trigger_name, NULL AS table_schema, tbl_name AS table_name, sql AS marker, sql AS source, 1 AS enabled
-FROM sqlite_master WHERE type = 'trigger' AND instr(sql, '/* eventlog {') > 0 ORDER BY name;
+-- fingerprint: the text of a trigger: SQLite hashes nothing
+(SELECT sql FROM sqlite_master WHERE type = 'trigger' AND name = /* name */'event_log_usr_insert');
+
+-- standing_triggers: the triggers of the registry as the catalog has them; the place is of no account
+SELECT entered.tracked AS tracked, entered.name AS entered, standing.name AS trigger_name, NULL AS table_schema,
+  standing.tbl_name AS table_name, NULL AS relation, standing.sql AS source, 'O' AS fires,
+  entered.fingerprint IS standing.sql AS unchanged
+FROM /* triggers */event_log_trigger AS entered
+JOIN sqlite_master AS standing ON standing.type = 'trigger' AND standing.name = entered.name
+WHERE :place IS NOT NULL ORDER BY standing.name;
+
+-- similar_triggers: triggers that look like ours and that the registry does not name: they are called so, and write to the log
+SELECT name AS trigger_name, NULL AS table_schema, tbl_name AS table_name FROM sqlite_master
+WHERE type = 'trigger' AND substr(name, 1, length(:prefix)) = :prefix AND instr(sql, :writes) > 0 AND :place IS NOT NULL
+  AND name NOT IN (SELECT name FROM /* triggers */event_log_trigger)
+ORDER BY name LIMIT 100;
 
 -- instead_of_triggers: how many triggers, not ours, do the writing of a view; the schema is of no account
-SELECT COUNT(*) FROM sqlite_master WHERE type = 'trigger' AND tbl_name = :table AND instr(sql, '/* eventlog {') = 0
-AND :schema IS NULL;
+SELECT COUNT(*) FROM sqlite_master WHERE type = 'trigger' AND tbl_name = :table
+AND name NOT IN (SELECT name FROM /* triggers */event_log_trigger) AND :schema IS NULL;
 
 -- primary_keys: the columns of every table's key in their order; SQLAlchemy would read through all of sqlite_master for each
 SELECT t.name AS table_name, p.name AS column_name

@@ -103,6 +103,5 @@ coalesce(/* name */',"fname":' || nullif(json_quote(/* text */NEW.fname), 'null'
 
 -- row_trigger: fires for each row
 CREATE TRIGGER /* trigger */event_log_usr_insert /* time */AFTER /* event */INSERT ON /* target */usr BEGIN
-/* marker */
 /* body */;
 END;

@@ -7,4 +7,4 @@ SELECT COUNT(*) FROM /* target */usr WHERE /* condition */(1 = 1) AND 1 = 0;
 SELECT MAX(/* record_id */record_id) FROM /* log */event_log;
 
 -- history_stamp: what grows with each version of a table that somebody enters, or the database itself
-SELECT COUNT(*) FROM /* history */event_log_schema;
+SELECT COUNT(*) + (SELECT COUNT(*) FROM /* seen */event_log_seen) FROM /* history */event_log_schema;

@@ -7,11 +7,11 @@ GRANT SELECT, UPDATE (/* status */status), DELETE ON /* table */event_log TO /* 
 -- publisher_on_companion: keeps its own books
 GRANT SELECT, INSERT, UPDATE, DELETE ON /* table */event_log_outcome TO /* role */publisher;
 
--- publisher_on_version: sees which migration the log has
+-- publisher_on_registry: sees what is tracked, and which migration the log has; only the log's owner says so
 GRANT SELECT ON /* table */event_log_version TO /* role */publisher;
 
--- publisher_on_table: reads rows back
-GRANT SELECT ON /* table */usr TO /* role */publisher;
+-- publisher_on_table: reads rows back, without the columns that are left out
+GRANT SELECT/* columns */ ON /* table */usr TO /* role */publisher;
 
 -- given_read: the grants that gave something new, as they were run
-SELECT value FROM /* marks */event_log_mark WHERE name LIKE 'given: %' ORDER BY name;
+SELECT value FROM /* setup */event_log_setup WHERE name LIKE 'given: %' ORDER BY name;

@@ -9,9 +9,6 @@
 -- image_begins: the beginning of the text that holds the image of a row
 /* text */'{"fname":';
 
--- asked_read: what each class was tracked with
-SELECT value FROM /* marks */event_log_mark WHERE name LIKE 'asked: %';
-
 -- holds: whether the row is one that the condition is about
 EXISTS (SELECT 1 FROM (SELECT /* columns */NEW.idu) AS /* row */usr WHERE /* condition */(1 = 1));
 

@@ -1,0 +1,252 @@
+"""The registry: what the log's owner tracks, with which options, and by which triggers.
+
+It is the only place that says so. Comments on triggers, texts of functions and rows that a lesser
+role may write say nothing: what they hold is data. The statements that write it have constants in
+place of parameters, so that a script for a DBA and the program run the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import nullcontext
+from typing import Any, Final
+
+import msgspec
+from msgspec import Struct
+from sqlalchemy import Connection, inspect
+from sqlalchemy.exc import SQLAlchemyError
+
+from eventlog.capture.plan import TriggerOptions
+from eventlog.core.errors import InstallError
+from eventlog.sql.access import answers, fetched, verbatim
+from eventlog.sql.dialect import Dialect, dialect_of, log_holes, offers, statement
+from eventlog.sql.names import LogNames
+
+PIECE_CHARACTERS: Final = 900
+"""How long the pieces of a long text are: fewer than 4,000 bytes, whatever the characters."""
+
+
+class EnteredTrigger(Struct, frozen=True, kw_only=True):
+    """A trigger of a class: its name, the table it is made on, what it runs where that is apart
+    from it, and the hash of the text that was planned.
+    """
+
+    name: str
+    table: str
+    function: str | None = None
+    digest: str = ""
+
+
+class TrackedClass(Struct, frozen=True, kw_only=True):
+    """A class as it is tracked: its table, the options that somebody asked for, and its triggers.
+
+    `relation` is the table's number where tables have numbers. `watched` are the attributes that
+    its triggers were made for, where columns were left out. `fault` says what is wrong with what
+    stands in the registry of it.
+    """
+
+    id: int
+    schema: str | None
+    table: str
+    relation: int | None
+    options: TriggerOptions
+    watched: tuple[str, ...] = ()
+    triggers: Mapping[str, EnteredTrigger] = {}
+    fault: str | None = None
+
+    @property
+    def whole(self) -> str:
+        """The class's name as people write it."""
+        return f"{self.schema}.{self.table}" if self.schema else self.table
+
+
+def read_registry(connection: Connection, names: LogNames) -> dict[str, TrackedClass]:
+    """Read every tracked class, by its name; none of a log that has no registry.
+
+    Raises what the database raises for who may not read the registry: without it nobody knows what
+    is left out.
+    """
+    dialect = dialect_of(connection)
+    try:
+        rows = _read(connection, dialect, names, "registry_read")
+        entered = _read(connection, dialect, names, "registry_triggers")
+    except SQLAlchemyError:
+        if inspect(connection).has_table(names.registry["tracked"], schema=names.schema):
+            raise
+        return {}
+    triggers: dict[int, dict[str, EnteredTrigger]] = {}
+    for number, name, table, function, digest in entered:
+        trigger = EnteredTrigger(name=str(name), table=str(table), function=function, digest=str(digest or ""))
+        triggers.setdefault(int(number), {})[trigger.name] = trigger
+    classes = {}
+    for number, schema, table, relation, options, watched in rows:
+        tracked = _decode(int(number), schema, str(table), relation, str(options or ""), str(watched or "[]"))
+        tracked = msgspec.structs.replace(tracked, triggers=triggers.get(tracked.id, {}))
+        classes[tracked.whole] = tracked
+    return classes
+
+
+def _read(connection: Connection, dialect: Dialect, names: LogNames, query: str) -> list[tuple[Any, ...]]:
+    # A savepoint is gone with its statement where each is a transaction of its own.
+    alone = connection.get_execution_options().get("isolation_level") == "AUTOCOMMIT"
+    with nullcontext() if alone else connection.begin_nested():
+        return fetched(connection, verbatim(_statement(dialect, names, query)))
+
+
+def _decode(number: int, schema: Any, table: str, relation: Any, options: str, watched: str) -> TrackedClass:
+    found, names, fault = TriggerOptions(), list[str](), None
+    try:
+        found = msgspec.json.decode(options, type=TriggerOptions)
+        names = msgspec.json.decode(watched, type=list[str])
+    except msgspec.DecodeError as error:
+        fault = f"The registry is damaged there: {error}"
+    return TrackedClass(
+        id=number,
+        schema=None if schema is None else str(schema),
+        table=table,
+        relation=None if relation is None else int(relation),
+        options=found,
+        watched=tuple(names),
+        fault=fault,
+    )
+
+
+def read_log_owner(connection: Connection, names: LogNames) -> tuple[str | None, bool]:
+    """Read who owns the log's registry, and whether that is the connected user; None and True where
+    tables have no owners.
+    """
+    dialect = dialect_of(connection)
+    if not offers(dialect, "log_owner"):
+        return None, True
+    rows = answers(connection, "log_owner", {"place": registry_place(dialect, names)})
+    if not rows:
+        return None, True
+    return str(rows[0][0]), bool(rows[0][1])
+
+
+def read_relation(connection: Connection, schema: str | None, table: str) -> int | None:
+    """Read the number of a table, where tables have numbers."""
+    dialect = dialect_of(connection)
+    rows = answers(connection, "relation_now", {"place": dialect.qualified(schema, table)})
+    return None if not rows or rows[0][0] is None else int(rows[0][0])
+
+
+def require_registry(connection: Connection, names: LogNames) -> None:
+    """Refuse to go on with a log that has no registry."""
+    if not inspect(connection).has_table(names.registry["tracked"], schema=names.schema):
+        message = f"The log {names.whole} has no registry, which says what is tracked."
+        raise InstallError(message, hint="`eventlog install` makes it beside a log that is there.")
+
+
+def registry_place(dialect: Dialect, names: LogNames) -> str:
+    """Name the registry's table of triggers, as the catalog is asked about it."""
+    return dialect.qualified(names.schema, names.registry["triggers"])
+
+
+class RegistryWriter(Struct, frozen=True, kw_only=True):
+    """Writes the statements that enter one class into the registry."""
+
+    dialect: Dialect
+    names: LogNames
+    schema: str | None
+    table: str
+    known: TrackedClass | None
+
+    @property
+    def number(self) -> str:
+        """SQL that gives the number of the class."""
+        if self.known is not None:
+            return str(self.known.id)
+        return self._statement("class_number", schema=self._schema(), table=self._text(self.table))
+
+    def enter_class(self, options: TriggerOptions, watched: Sequence[str]) -> str:
+        """Enter the class with its options."""
+        holes = {
+            "schema": self._schema(),
+            "table": self._text(self.table),
+            "relation": self._relation(self.table),
+            "options": self._text(msgspec.json.encode(options).decode()),
+            "watched": self._text(msgspec.json.encode([*watched]).decode()),
+        }
+        if self.known is None:
+            return self._statement("class_add", **holes)
+        return self._statement("class_change", id=str(self.known.id), **holes)
+
+    def enter_trigger(self, trigger: EnteredTrigger) -> str:
+        """Enter a trigger that is made next."""
+        known = self.known is not None and trigger.name in self.known.triggers
+        return self._statement(
+            "trigger_change" if known else "trigger_add",
+            **{"class": self.number},
+            name=self._text(self.dialect.reported(trigger.name)),
+            table=self._text(trigger.table),
+            function="NULL" if trigger.function is None else self._text(trigger.function),
+            definer=self._statement("definer"),
+            digest=self._text(trigger.digest),
+        )
+
+    def settle_trigger(self, trigger: EnteredTrigger, called: str) -> str:
+        """Keep the text of a trigger that was made; `called` is its function as SQL names it."""
+        name = self._text(self.dialect.reported(trigger.name))
+        function = self._text(trigger.function or trigger.name)
+        holes = {"schema": self._schema(), "name": name, "function": function, "called": self._text(f"{called}()")}
+        fingerprint = self._statement("fingerprint", **holes)
+        return self._statement("trigger_settle", **{"class": self.number}, name=name, fingerprint=fingerprint)
+
+    def remove_trigger(self, name: str) -> str:
+        """Take a trigger off that is gone."""
+        return self._statement("trigger_remove", **{"class": self.number}, name=self._text(name))
+
+    def enter_relations(self, tables: Mapping[str, str]) -> Iterator[str]:
+        """Enter the tables that the triggers depend on, by name with the role of each."""
+        yield self._statement("relations_remove", **{"class": self.number})
+        for table, role in tables.items():
+            yield self._statement(
+                "relation_add",
+                **{"class": self.number},
+                schema=self._schema(),
+                table=self._text(table),
+                relation=self._relation(table),
+                role=self._text(role),
+            )
+        if offers(self.dialect, "ancestors_add"):
+            yield self._statement("ancestors_add", **{"class": self.number})
+
+    def remove_class(self) -> Iterator[str]:
+        """Take the class off, with all that belongs to it."""
+        yield self._statement("relations_remove", **{"class": self.number})
+        yield self._statement("triggers_remove", id=self.number)
+        yield self._statement("class_remove", id=self.number)
+
+    def _schema(self) -> str:
+        if self.schema is None:
+            return self._statement("home_schema")
+        return self._text(self.schema)
+
+    def _relation(self, table: str) -> str:
+        place = self.dialect.literal(self.dialect.qualified(self.schema, table))
+        return self._statement("relation_number", place=place)
+
+    def _text(self, text: str) -> str:
+        """Write a text as a SQL expression, in pieces where no string or line may be as long."""
+        dialect = self.dialect
+        if dialect.long_text is None or len(text) <= PIECE_CHARACTERS:
+            return dialect.literal(text)
+        starts = range(0, len(text), PIECE_CHARACTERS)
+        pieces = (dialect.literal(text[start : start + PIECE_CHARACTERS]) for start in starts)
+        return "\n|| ".join(dialect.long_text.format(text=piece) for piece in pieces)
+
+    def _statement(self, query: str, **holes: str) -> str:
+        return _statement(self.dialect, self.names, query, **holes)
+
+
+def _statement(dialect: Dialect, names: LogNames, query: str, **holes: str) -> str:
+    schema_of_class = statement(dialect, "schema_of_class")
+    return statement(dialect, query, **log_holes(dialect, names), schema_of_class=schema_of_class, **holes)
+
+
+def refuse_fault(tracked: TrackedClass) -> None:
+    """Refuse to go by what the registry says of a class where it is damaged."""
+    if tracked.fault is not None:
+        message = f"What {tracked.whole} is tracked with cannot be read. {tracked.fault}"
+        raise InstallError(message, hint="Say the options again, together with --reset.")
