@@ -16,8 +16,7 @@ from alembic.runtime.migration import MigrationContext
 from msgspec import Struct
 from sqlalchemy import Connection, Engine, column, select, table
 
-from eventlog.capture.asked import has_marks
-from eventlog.capture.given_rights import take_back, taking_back
+from eventlog.capture.given_rights import has_setup, take_back, taking_back
 from eventlog.capture.leaving import Leaving, function_drops, refuse_waiting, what_goes
 from eventlog.capture.log_tables import UNSAID, Storage, ddl_transaction, refuse_sorted, storing, writing
 from eventlog.capture.track import all_drops
@@ -29,15 +28,15 @@ from eventlog.sql.findlog import has_log, log_columns
 from eventlog.sql.names import NEW_ORDER, NEWEST_MIGRATION, STANDARD, LogNames, no_log, refuse_newer
 
 ADOPTED = "log adopted"
-"""The mark that says: somebody else made this log, it is not ours to drop."""
+"""The note that says: somebody else made this log, it is not ours to drop."""
 MADE = "log made"
-"""The mark that says: this log is ours, or will be; it stands before the log does."""
+"""The note that says: this log is ours, or will be; it stands before the log does."""
 MIGRATIONS = "eventlog.capture:migrations"
 """Where Alembic finds the steps from one version of the log to the next."""
 SEQUENCE = "log sequence"
-"""The mark that names the sequence that was made with the log."""
+"""The note that names the sequence that was made with the log."""
 TABLESPACE = "log tablespace"
-"""The mark that names the tablespace that was asked for, so that an upgrade's tables lie there too.
+"""The note that names the tablespace that was asked for, so that an upgrade's tables lie there too.
 """
 UNSEEN = """\
 -- Without a database to look at. Take the triggers off first: `eventlog triggers` lists them, `eventlog untrack`\
@@ -118,7 +117,7 @@ def upgrade(
         revision = _revision(connection, names)
         goal = _goal(to)
         direction = "downgrade" if goal < revision else "upgrade"
-        _run(connection, names, direction, goal, storage=_storage(_marks(connection, names)))
+        _run(connection, names, direction, goal, storage=_storage(_setup(connection, names)))
 
 
 def _storage(marks: dict[str, str]) -> Storage:
@@ -131,7 +130,7 @@ def upgrade_sql(engine: Engine, names: LogNames | None = None, to: str | None = 
     names = names or LogNames()
     with engine.connect() as connection:
         way = f"{_revision(connection, names)}:{_goal(to)}"
-        marks = _marks(connection, names)
+        marks = _setup(connection, names)
     url = engine.url.render_as_string(hide_password=False)
     return _printed(url, names, way, NEW_ORDER, storage=_storage(marks), marks=marks)
 
@@ -185,7 +184,7 @@ def _leaving(connection: Connection, names: LogNames, *, purge: bool) -> Leaving
     _revision(connection, names)
     if not purge:
         refuse_waiting(connection, names)
-    return what_goes(connection, names, adopted=ADOPTED in _marks(connection, names))
+    return what_goes(connection, names, adopted=ADOPTED in _setup(connection, names))
 
 
 def _is_own(leaving: Leaving, grant: str) -> bool:
@@ -217,7 +216,7 @@ def uninstall_sql(
         revision = _revision(connection, names)
         leaving = _leaving(connection, names, purge=purge)
         drops = [*all_drops(connection, names), *function_drops(connection, leaving.functions)]
-        marks = _marks(connection, names)
+        marks = _setup(connection, names)
         last = [_version_drop(dialect_of(connection), names)]
         kept = [grant for grant in leaving.grants if not _is_own(leaving, grant)]
         last += [text for text in map(taking_back, kept) if text]
@@ -246,15 +245,15 @@ def _version_drop(dialect: Dialect, names: LogNames) -> str:
     return f"DROP TABLE {dialect.qualified(names.schema, names.version)}"
 
 
-def _marks(connection: Connection, names: LogNames) -> dict[str, str]:
-    """What was noted about the log when it was installed; of one without marks nobody can say that
-    it is ours.
+def _setup(connection: Connection, names: LogNames) -> dict[str, str]:
+    """Read what was noted about the log when it was installed; of one without a registry nobody can
+    say that it is ours.
     """
-    if not has_marks(connection, names):
+    if not has_setup(connection, names):
         return {ADOPTED: names.table}
-    marks = table(names.marks, column("name"), column("value"), schema=names.schema)
-    asked = marks.c.name.in_([ADOPTED, MADE, SEQUENCE, TABLESPACE])
-    query = select(marks.c.name, marks.c.value).where(asked)
+    setup = table(names.registry["setup"], column("name"), column("value"), schema=names.schema)
+    asked = setup.c.name.in_([ADOPTED, MADE, SEQUENCE, TABLESPACE])
+    query = select(setup.c.name, setup.c.value).where(asked)
     return {str(row[0]): str(row[1]) for row in connection.execute(query)}
 
 
@@ -263,7 +262,7 @@ def noted(names: LogNames) -> dict[str, str]:
     if context.is_offline_mode():
         marks: dict[str, str] = context.config.attributes.get("marks", {})
         return marks
-    return _marks(op.get_bind(), names)
+    return _setup(op.get_bind(), names)
 
 
 def _revision(connection: Connection, names: LogNames) -> str:

@@ -22,12 +22,12 @@ down_revision = None
 def upgrade() -> None:
     names: LogNames = context.config.attributes["names"]
     dialect = dialect_of(op.get_bind())
-    marks, *others = companion_tables(names, dialect).tables.values()
-    _make(marks)
+    setup, *others = companion_tables(names, dialect).tables.values()
+    _make(setup)
     known = noted(names)
-    # It is ours if a mark said so before it was made, and else somebody's own.
+    # It is ours if a note said so before it was made, and else somebody's own.
     adopted = MADE not in known and _is_there(names.table, names.schema)
-    _note(names, marks, known, adopted=adopted)
+    _note(names, setup, known, adopted=adopted)
     if not adopted:
         log = log_table(names, dialect, context.config.attributes["order"])
         if not _is_there(names.table, names.schema):
@@ -44,7 +44,7 @@ def downgrade() -> None:
     names: LogNames = context.config.attributes["names"]
     dialect = dialect_of(op.get_bind())
     known = noted(names)
-    marks, *others = companion_tables(names, dialect).tables.values()
+    setup, *others = companion_tables(names, dialect).tables.values()
     for table in others:
         _drop(table)
     if ADOPTED not in known:
@@ -54,7 +54,7 @@ def downgrade() -> None:
             op.execute(f"DROP DOMAIN IF EXISTS {domain}")
     if SEQUENCE in known:
         op.execute(DropSequence(log_sequence(known[SEQUENCE], names, dialect)))
-    _drop(marks)
+    _drop(setup)
 
 
 def _is_there(table: str, schema: str | None) -> bool:
@@ -80,8 +80,8 @@ def _drop(table: sa.Table) -> None:
         op.execute(DropTable(table))
 
 
-def _note(names: LogNames, marks: sa.Table, known: dict[str, str], *, adopted: bool) -> None:
-    """Marks of whom the log is and how it was asked for, without those that are there."""
+def _note(names: LogNames, setup: sa.Table, known: dict[str, str], *, adopted: bool) -> None:
+    """Note of whom the log is and how it was asked for, without those that are there."""
     wanted: dict[str, str | None] = {}
     if adopted:
         wanted[ADOPTED] = names.table
@@ -92,4 +92,4 @@ def _note(names: LogNames, marks: sa.Table, known: dict[str, str], *, adopted: b
     wanted[TABLESPACE] = context.config.attributes["storage"].tablespace
     missing = [{"name": name, "value": value} for name, value in wanted.items() if value and name not in known]
     if missing:
-        op.bulk_insert(marks, missing)
+        op.bulk_insert(setup, missing)
