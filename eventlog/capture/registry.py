@@ -159,7 +159,7 @@ class RegistryWriter(Struct, frozen=True, kw_only=True):
             return str(self.known.id)
         return self._statement("class_number", schema=self._schema(), table=self._text(self.table))
 
-    def enter_class(self, options: TriggerOptions, watched: Sequence[str]) -> str:
+    def enter_class(self, options: TriggerOptions, watched: Sequence[str]) -> Iterator[str]:
         """Enter the class with its options."""
         holes = {
             "schema": self._schema(),
@@ -169,8 +169,10 @@ class RegistryWriter(Struct, frozen=True, kw_only=True):
             "watched": self._text(msgspec.json.encode([*watched]).decode()),
         }
         if self.known is None:
-            return self._statement("class_add", **holes)
-        return self._statement("class_change", id=str(self.known.id), **holes)
+            yield self._statement("orphans_remove")
+            yield self._statement("class_add", **holes)
+        else:
+            yield self._statement("class_change", id=str(self.known.id), **holes)
 
     def enter_trigger(self, trigger: EnteredTrigger) -> str:
         """Enter a trigger that is made next."""

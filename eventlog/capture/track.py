@@ -324,7 +324,7 @@ def _class_needed(
     stray = [trigger for trigger in mine.values() if trigger.entered not in wanted_names]
     if known is not None and not (outdated or stray or planned.former) and _is_entered(planned, known, wanted_names):
         return
-    yield writer.enter_class(planned.asked, planned.plan.remembered)
+    yield from writer.enter_class(planned.asked, planned.plan.remembered)
     for trigger in outdated:
         entered = EnteredTrigger(name=trigger.name, table=trigger.table, function=trigger.program, digest=trigger.hash)
         yield writer.enter_trigger(entered)

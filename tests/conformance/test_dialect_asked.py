@@ -1,8 +1,9 @@
-"""What a table was tracked with is kept: by the log and by the triggers, and only believed where nobody else could have said it."""
+"""What a table was tracked with is kept by the registry, and nowhere else."""
 
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 from sqlalchemy import Engine
 
 from eventlog.capture import (
@@ -121,41 +122,42 @@ def test_a_table_that_was_made_anew_is_missing_and_tracked_as_before(usr: Engine
     assert asked(usr) == {"--events row-back"}
 
 
-def test_who_may_not_write_marks_has_the_triggers_to_tell(usr: Engine) -> None:
-    track(usr, ["usr"], ASKED)
-    for lost in ("DELETE FROM event_log_mark", "DROP TABLE event_log_mark"):
-        run(usr, lost)
-        track(usr, ["usr"])
-        assert asked(usr) == KEPT
+@pytest.mark.parametrize("request_", [TrackRequest(when="age > 1"), TrackRequest(children=("usr_phone",)), ASKED])
+@pytest.mark.parametrize("lost", ["triggers", "marks"])
+def test_what_was_asked_stands_in_the_registry_alone(usr: Engine, request_: TrackRequest, lost: str) -> None:
+    track(usr, ["usr"], request_)
+    before = asked(usr)
+    if lost == "marks":
+        run(usr, "DELETE FROM event_log_mark", "DELETE FROM event_log_seen")
+    else:
+        made_anew(usr)
+    track(usr, ["usr"])
+    assert (states(usr), asked(usr)) == (CURRENT, before)
     assert track_sql(usr, ["usr"]) == ""
 
 
-@pytest.mark.in_turn
-@pytest.mark.parametrize("request_", [TrackRequest(when="age > 1"), TrackRequest(children=("usr_phone",))])
-@pytest.mark.parametrize("lost", ["mark", "triggers"])
-def test_sql_and_other_tables_are_not_believed_of_one_witness(usr: Engine, request_: TrackRequest, lost: str) -> None:
-    track(usr, ["usr"], request_)
-    if lost == "mark":
-        run(usr, "DELETE FROM event_log_mark")
-    else:
-        made_anew(usr)
-    with pytest.raises(InstallError, match=r"could be somebody else's doing\. .*--reset"):
-        track(usr, ["usr"])
-    track(usr, ["usr"], TriggerOptions(when=request_.when, children=request_.children or ()))
-    track(usr, ["usr"])
-    assert states(usr) == CURRENT
-
-
-def test_witnesses_that_disagree_are_told(usr: Engine) -> None:
+def test_a_registry_that_somebody_edited_is_told_and_mended(usr: Engine) -> None:
     track(usr, ["usr"], ASKED)
-    run(usr, "UPDATE event_log_mark SET value = REPLACE(value, 'lname', 'fname') WHERE name LIKE 'asked%'")
+    run(usr, "UPDATE event_log_tracked SET options = 'x'")
     assert states(usr) == {TriggerCondition.OUTDATED}
-    assert {state.note for state in trigger_states(usr)} == {"it was asked for --events field --exclude fname"}
-    with pytest.raises(InstallError, match=r"is not clear: --events field --exclude fname or .* lname"):
+    assert {"The registry is damaged there" in str(state.note) for state in trigger_states(usr)} == {True}
+    with pytest.raises(InstallError, match=r"cannot be read.*--reset"):
         track(usr, ["usr"])
-    run(usr, "UPDATE event_log_mark SET value = 'x' WHERE name LIKE 'asked%'")
+    track(usr, ["usr"], replace(ASKED, reset=True))
+    assert (states(usr), asked(usr)) == (CURRENT, KEPT)
+
+
+def test_a_trigger_that_the_registry_lacks_is_a_stray_until_it_is_tracked(usr: Engine) -> None:
+    track(usr, ["usr"], ASKED)
+    run(usr, "DELETE FROM event_log_trigger WHERE name LIKE '%insert' OR name LIKE '%INSERT'")
+    found = {state.state for state in trigger_states(usr)}
+    assert found == {TriggerCondition.CURRENT, TriggerCondition.MISSING, TriggerCondition.STRAY}
     track(usr, ["usr"])
-    assert asked(usr) == KEPT
+    assert (states(usr), asked(usr)) == (CURRENT, KEPT)
+    assert left_by(usr, "INSERT INTO usr VALUES (1, 'a', 'secret', NULL)") == came("idu=1", fname="a")
+    run(usr, "DELETE FROM event_log_tracked")
+    track(usr, ["usr"], ASKED)
+    assert states(usr) == CURRENT
 
 
 def test_children_are_noted_with_the_class_that_has_them(usr: Engine) -> None:

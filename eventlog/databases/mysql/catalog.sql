@@ -30,7 +30,7 @@ CURRENT_USER();
 
 -- fingerprint: what changes when somebody changes a trigger
 (SELECT SHA2(action_statement, 256) FROM information_schema.triggers
- WHERE CAST(trigger_schema AS BINARY) = CAST(/* schema */DATABASE() AS BINARY)
+ WHERE CAST(trigger_schema AS BINARY) = CAST(/* schema */'app' AS BINARY)
    AND CAST(trigger_name AS BINARY) = CAST(/* name */'event_log_usr_insert' AS BINARY));
 
 -- standing_triggers: the triggers of the registry as the catalog has them. One is ours because the registry names it, and it

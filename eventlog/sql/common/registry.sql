@@ -22,6 +22,9 @@ INSERT INTO /* tracked */event_log_tracked (id, schema_name, table_name, relatio
 SELECT COALESCE(MAX(id), 0) + 1, /* schema */'main', /* table */'usr', /* relation */NULL, /* options */'{}', /* watched */'[]'
 FROM /* tracked */event_log_tracked;
 
+-- orphans_remove: takes triggers off whose class is gone, so that a number that is given again has none
+DELETE FROM /* triggers */event_log_trigger WHERE tracked NOT IN (SELECT id FROM /* tracked */event_log_tracked);
+
 -- class_change: enters what a class is called, and tracked with, now
 UPDATE /* tracked */event_log_tracked SET schema_name = /* schema */'main', table_name = /* table */'usr',
   relation = /* relation */NULL, options = /* options */'{}', watched = /* watched */'[]'
